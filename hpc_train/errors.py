@@ -1,0 +1,74 @@
+"""What can go wrong, split by whose fault it is; each error says what to do next.
+
+A message states where (file:line or run id), what is wrong and what is allowed; the hint is the
+next command. Bugs are never wrapped in these classes.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class HpcTrainError(Exception):
+    """Base of every error that a user can cause; `exit_code` is that of the command."""
+
+    exit_code = 2
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+
+class SpecError(HpcTrainError):
+    """A job file, study file or command-line setting is wrong."""
+
+
+class SiteProfileError(HpcTrainError):
+    """A site profile is wrong or cannot be found."""
+
+
+class PlanError(HpcTrainError):
+    """The job and the site, each valid, do not fit together."""
+
+
+class RenderError(HpcTrainError):
+    """A template is wrong or a value cannot be written into a script."""
+
+
+class StoreError(HpcTrainError):
+    """A run folder cannot be read or written."""
+
+
+class SubmitError(HpcTrainError):
+    """The executor refused or failed; nothing is running."""
+
+    exit_code = 1
+
+
+class LogParseError(HpcTrainError):
+    """A log cannot be read."""
+
+
+class MissingExtraError(HpcTrainError):
+    """A command needs a package that is not installed."""
+
+
+class UnknownNameError(HpcTrainError):
+    """A launcher, site, parser, format, run … of that name does not exist."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], where: str = "") -> None:
+        names = sorted(known)
+        shown = ", ".join(names[:12]) + (", …" if len(names) > 12 else "")
+        place = f"{where}: " if where else ""
+        super().__init__(
+            f"{place}unknown {kind} {name!r}{nearest(name, names)}; known: {shown or 'none'}"
+        )
+        self.name = name
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Return `; did you mean 'x'?` for the closest known name, or nothing."""
+    matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
+    return f"; did you mean {matches[0]!r}?" if matches else ""

@@ -1,0 +1,57 @@
+"""Record: one measurement, with its unit, scope and source line."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hpc_train.model.value import Value
+
+Scope = Literal["global", "per_gpu", "per_rank"]
+
+UNITS: dict[str, str] = {
+    "step_time": "s",
+    "epoch_time": "s",
+    "time_to_train": "s",
+    "first_step_time": "s",
+    "samples": "1",
+    "samples_per_second": "1/s",
+    "tokens_per_second": "1/s",
+    "loss": "1",
+    "accuracy": "1",
+    "grad_norm": "1",
+    "tflops": "TFLOP/s",
+    "mfu": "1",
+    "memory": "GiB",
+    "algbw": "GB/s",
+    "busbw": "GB/s",
+    "message_size": "B",
+    "latency": "us",
+    "global_batch_size": "1",
+    "batch_size": "1",
+    "world_size": "1",
+    "learning_rate": "1",
+    "steps": "1",
+    "epoch": "1",
+    "seed": "1",
+    "threads": "1",
+}
+
+
+class Record(Value, kw_only=True):
+    """One value of one metric, as one line of one log stated it.
+
+    `accuracy` and `mfu` are fractions, 0 to 1. `step` counts from 1 within the run. `rank` is the
+    global rank that printed the line, None when the line does not say.
+    """
+
+    run: str
+    source: str
+    line: int
+    parser: str
+    metric: str
+    value: float
+    unit: str
+    scope: Scope
+    step: int | None = None
+    rank: int | None = None
+    node: str | None = None

@@ -1,0 +1,49 @@
+"""Report: title, tables, figures and notes, before any format."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+from hpc_train.model.value import Value
+
+
+class Column(Value, kw_only=True):
+    """A column of a report's table: its key in CSV and JSON, its heading, how it is aligned."""
+
+    key: str
+    heading: str
+    align: Literal["left", "right"] = "right"
+
+
+class Cell(Value, kw_only=True):
+    """What is shown, and the value behind it (a number, text, None, or value/low/high)."""
+
+    text: str
+    value: Any = None
+
+
+class ReportTable(Value, kw_only=True):
+    """Rows in order; each row has one cell per column."""
+
+    title: str
+    columns: tuple[Column, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+
+class Figure(Value, kw_only=True):
+    """A drawn figure: file stem, caption, and its bytes by format (`png`, `svg`)."""
+
+    name: str
+    caption: str
+    images: dict[str, bytes]
+
+
+class Report(Value, kw_only=True):
+    """Everything that a reader is shown, in order; `summary` comes first, in words."""
+
+    title: str
+    summary: tuple[str, ...]
+    tables: tuple[ReportTable, ...]
+    figures: tuple[Figure, ...] = ()
+    notes: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()

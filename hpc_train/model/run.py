@@ -1,0 +1,109 @@
+"""Run: the folder of one submission, and what its files say."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.submission import JobState, Submission
+from hpc_train.model.value import Value
+
+MANIFEST_SCHEMA = 1
+
+
+class RunFolder(Value, kw_only=True):
+    """Names of the files of one run; DESIGN of the folder in one place."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """Name of the folder, unique below the results of its job or study."""
+        return self.path.name
+
+    @property
+    def manifest(self) -> Path:
+        """Spec, plan, provenance; written once, before the run is submitted."""
+        return self.path / "run.json"
+
+    @property
+    def script(self) -> Path:
+        """The bytes that were submitted."""
+        return self.path / "job.sbatch"
+
+    @property
+    def submission(self) -> Path:
+        """What the executor says; apart from the manifest because it changes."""
+        return self.path / "submission.json"
+
+    @property
+    def status(self) -> Path:
+        """What the job itself says: start, end, exit code, first failure."""
+        return self.path / "status.json"
+
+    @property
+    def logs(self) -> Path:
+        """job.out and rank-<r>.out."""
+        return self.path / "logs"
+
+    @property
+    def records(self) -> Path:
+        """Measurements taken from the logs."""
+        return self.path / "records.jsonl"
+
+    @property
+    def lock(self) -> Path:
+        """Held by the local executor for as long as the run is queued or running."""
+        return self.path / "lock"
+
+
+class Failure(Value, kw_only=True):
+    """The first rank that failed."""
+
+    rank: int
+    host: str
+    exit_code: int
+
+
+class JobStatus(Value, kw_only=True):
+    """status.json, written by the job; times in seconds since the epoch."""
+
+    started: float
+    ended: float | None = None
+    exit_code: int | None = None
+    restart_count: int = 0
+    host: str = ""
+    pid: int = 0
+    failure: Failure | None = None
+
+
+class Manifest(Value, kw_only=True):
+    """run.json: all that is needed to understand the run without asking anyone."""
+
+    schema: int
+    run_id: str
+    name: str
+    study: str | None
+    axes: dict[str, Any]
+    repetition: int
+    attempt: int
+    created: str
+    spec: JobSpec
+    plan: LaunchPlan
+    script_digest: str
+    template_digest: str
+    site_digest: str
+    provenance: dict[str, Any]
+
+
+class Run(Value, kw_only=True):
+    """One run as its folder describes it; `manifest` is None when it cannot be read."""
+
+    folder: RunFolder
+    manifest: Manifest | None
+    submission: Submission | None
+    status: JobStatus | None
+    state: JobState
+    problem: str = ""

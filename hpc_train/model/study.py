@@ -1,0 +1,72 @@
+"""Study: a grid of jobs with repetitions, a baseline and a scaling regime."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta
+
+from hpc_train.model.job import JobSpec, Name
+from hpc_train.model.value import Sourced, Value
+
+Scalar = str | int | float | bool
+Scaling = Literal["strong", "weak"]
+
+
+class Warmup(Value, kw_only=True):
+    """Steps left out at the start of a run: at least so many, and for at least so long."""
+
+    steps: Annotated[int, Meta(ge=0, le=1_000_000, description="Steps left out.")] = 10
+    seconds: Annotated[float, Meta(ge=0, description="Seconds left out, beside the steps.")] = 0.0
+
+
+class Gates(Value, kw_only=True):
+    """Limits that `report --check` enforces."""
+
+    efficiency: Annotated[
+        float | None, Meta(gt=0, le=2, description="Least parallel efficiency, 0.75 = 75 %.")
+    ] = None
+
+
+class StudySpec(Value, kw_only=True):
+    """A study as it is written in study.yaml."""
+
+    name: Annotated[Name, Meta(description="Name of the study and of its results folder.")]
+    job: Annotated[
+        str | dict[str, Any], Meta(description="Path of the job file, or the job itself.")
+    ]
+    axes: Annotated[
+        dict[str, list[Any]],
+        Meta(min_length=1, description="Key of the job -> its values; the grid is their product."),
+    ]
+    scaling: Annotated[
+        Scaling,
+        Meta(description="strong: the global batch stays the same; weak: the batch per rank does."),
+    ]
+    repetitions: Annotated[int, Meta(ge=1, le=1000, description="Jobs at each point.")] = 3
+    baseline: Annotated[
+        dict[str, Scalar],
+        Meta(description="Axis values of the runs that count as 1; default: the smallest point."),
+    ] = {}
+    warmup: Warmup = Warmup()
+    gates: Gates = Gates()
+    placement: Annotated[
+        Literal["independent", "nested"],
+        Meta(description="nested: every size inside one allocation of the largest."),
+    ] = "independent"
+    seed: Annotated[int, Meta(ge=0, description="Seed of the random order of the runs.")] = 0
+
+
+class Point(Value, kw_only=True):
+    """One cell of the grid: its axis values and the job that they make."""
+
+    axes: dict[str, Any]
+    job: Sourced[JobSpec]
+
+
+class Study(Value, kw_only=True):
+    """A study with its grid expanded; `baseline` is a subset of the axes' values."""
+
+    spec: StudySpec
+    points: tuple[Point, ...]
+    baseline: dict[str, Any]

@@ -1,0 +1,78 @@
+"""Durations and memory sizes as people and Slurm write them."""
+
+from __future__ import annotations
+
+import re
+
+_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
+_WORDS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
+_MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", re.IGNORECASE)
+_MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
+
+
+class Duration(int):
+    """A length of time in whole seconds."""
+
+    @classmethod
+    def parse(cls, raw: object) -> Duration:
+        """Read `1h30m`, `90m`, `2d`, `45s`, Slurm's `01:30:00` or `1-12:00:00`.
+
+        Two fields (`90:00`) are minutes and seconds, as sbatch reads them. A bare number is
+        refused: sbatch would take it for minutes, most people for seconds.
+
+        Raises:
+            ValueError: anything else, or zero.
+        """
+        text = str(raw).strip() if isinstance(raw, str) else ""
+        seconds = _clock_seconds(text) or _word_seconds(text)
+        if not seconds:
+            raise ValueError(f"{raw!r} is not a time; write 1h30m, 90m, 45s, 2d or 01:30:00")
+        return cls(seconds)
+
+    def __str__(self) -> str:
+        """Write it as Slurm does: `[D-]HH:MM:SS`."""
+        days, rest = divmod(int(self), 86400)
+        clock = f"{rest // 3600:02d}:{rest % 3600 // 60:02d}:{rest % 60:02d}"
+        return f"{days}-{clock}" if days else clock
+
+
+class Memory(int):
+    """An amount of memory in whole mebibytes, Slurm's `M`."""
+
+    @classmethod
+    def parse(cls, raw: object) -> Memory:
+        """Read `480G`, `1.5T`, `4000M`, `64GiB`; powers of 1024, as Slurm counts.
+
+        Raises:
+            ValueError: no unit, not a size, or less than 1M. Slurm reads 0 as *all memory of the
+                node*, so a size is never rounded down to it.
+        """
+        match = _MEMORY.fullmatch(raw.strip()) if isinstance(raw, str) else None
+        size = int(float(match[1]) * _MEBIBYTES[match[2].upper()]) if match else 0
+        if size < 1:
+            raise ValueError(f"{raw!r} is not a memory size; write 480G, 4000M or 1.5T")
+        return cls(size)
+
+    def __str__(self) -> str:
+        """Write it as Slurm does, in the largest unit that keeps it whole."""
+        if self and self % 1024 == 0:
+            return f"{int(self) // 1024}G"
+        return f"{int(self)}M"
+
+
+def _clock_seconds(text: str) -> int:
+    match = _CLOCK.fullmatch(text)
+    if not match:
+        return 0
+    days, first, second, third = (int(group or 0) for group in match.groups())
+    if match[4] is None and match[1] is None:
+        return first * 60 + second
+    return days * 86400 + first * 3600 + second * 60 + third
+
+
+def _word_seconds(text: str) -> int:
+    match = _WORDS.fullmatch(text.replace(" ", ""))
+    if not match:
+        return 0
+    days, hours, minutes, seconds = (int(group or 0) for group in match.groups())
+    return days * 86400 + hours * 3600 + minutes * 60 + seconds

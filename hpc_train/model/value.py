@@ -1,0 +1,52 @@
+"""The base of all values, and values that remember where each part came from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Generic, TypeVar
+
+import msgspec
+
+from hpc_train.model.units import Duration, Memory
+
+T = TypeVar("T")
+
+
+class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An immutable, strictly decoded value; subclasses add `kw_only=True`, which is not inherited."""
+
+
+class Sourced(Value, Generic[T], kw_only=True):
+    """A decoded value with the place that each of its keys came from.
+
+    `origins` maps a dotted key (`resources.nodes`) to `job.yaml:7`, `--set` or the like.
+    """
+
+    value: T
+    origins: Mapping[str, str]
+
+    def origin(self, key: str, default: str = "default") -> str:
+        """Return where `key`, or the nearest part above it, was written."""
+        while key:
+            if key in self.origins:
+                return self.origins[key]
+            key = key.rpartition(".")[0]
+        return default
+
+
+def decode_unit(kind: type, raw: Any) -> Any:
+    """Decode the unit types for msgspec.
+
+    Raises:
+        ValueError: the text is not of that unit; the message says what is allowed.
+    """
+    if kind in (Duration, Memory):
+        return kind.parse(raw)  # type: ignore[attr-defined]
+    raise NotImplementedError(kind)
+
+
+def encode_unit(value: Any) -> Any:
+    """Encode the unit types for msgspec, as a person would write them."""
+    if isinstance(value, (Duration, Memory)):
+        return str(value)
+    raise NotImplementedError(type(value))
