@@ -51,6 +51,10 @@ class LogParseError(HpcTrainError):
     """A log cannot be read."""
 
 
+class ReportError(HpcTrainError):
+    """The measurements do not add up to the report that was asked for."""
+
+
 class MissingExtraError(HpcTrainError):
     """A command needs a package that is not installed."""
 

@@ -13,7 +13,7 @@ Name = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
-        description="Letters, digits, '.', '_' and '-'; it becomes a folder name.",
+        description="Letters, digits, '.', '_' and '-'; it names the results folder.",
     ),
 ]
 Word = Annotated[str, Meta(pattern=r"^[!-~]+$", description="One word, no blanks.")]
@@ -39,14 +39,14 @@ class Resources(Value, kw_only=True):
 class JobSpec(Value, kw_only=True):
     """One job: a command, what it needs, how it is launched."""
 
-    name: Annotated[Name, Meta(description="Name of the job and of its results folder.")]
+    name: Name
     command: Annotated[
         tuple[str, ...],
         Meta(min_length=1, description="Program and arguments, one list item each; no shell."),
     ]
     launcher: Annotated[
         Word | None,
-        Meta(description="torchrun, srun, mpirun, spawn or single; default: the site's."),
+        Meta(description="torchrun, srun, mpirun, spawn or single; default: the site's choice."),
     ] = None
     resources: Resources = Resources()
     account: Annotated[Word | None, Meta(description="Slurm account.")] = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hpc_train.model.site import Rendezvous
 from hpc_train.model.value import Value
 
 
@@ -44,8 +45,37 @@ class Topology(Value, kw_only=True):
         return self.nodes * self.tasks_per_node
 
 
+class LaunchRequest(Value, kw_only=True):
+    """What a launcher is given; `exported` names the variables that every rank must see."""
+
+    topology: Topology
+    command: tuple[str, ...]
+    scheduler: str
+    srun_args: tuple[str, ...]
+    mpi: str | None
+    exported: tuple[str, ...]
+
+
+class Launch(Value, kw_only=True):
+    """What a launcher answers.
+
+    `rank_env` gives each rank its name in torch's words, from the launcher's own variables.
+    `slots_per_node` is what the scheduler must be asked for: ranks, or one starter of ranks.
+    With `forks_ranks` the program starts its own ranks and no RANK is set.
+    """
+
+    argv: tuple[Token, ...]
+    rank_env: tuple[tuple[str, Token], ...] = ()
+    slots_per_node: int
+    forks_ranks: bool = False
+
+
 class LaunchPlan(Value, kw_only=True):
-    """What a script is rendered from; nothing is left to decide."""
+    """What a script is rendered from; nothing is left to decide.
+
+    `directives` are sbatch options in order, with an empty value for a bare flag; `time_s` is the
+    limit in seconds that an executor without a scheduler enforces itself.
+    """
 
     name: str
     site: str
@@ -54,15 +84,11 @@ class LaunchPlan(Value, kw_only=True):
     launcher: str
     topology: Topology
     time_s: int | None
-    rendezvous_host: str
-    rendezvous_suffix: str
-    port: int
-    ports: int
+    rendezvous: Rendezvous
     workdir: str | None
     directives: tuple[tuple[str, str], ...]
     env: tuple[tuple[str, str], ...]
     setup: tuple[str, ...]
-    argv: tuple[Token, ...]
-    rank_wrapper: str
+    launch: Launch
     settings: dict[str, Setting]
     warnings: tuple[str, ...] = ()

@@ -23,11 +23,17 @@ class Cell(Value, kw_only=True):
 
 
 class ReportTable(Value, kw_only=True):
-    """Rows in order; each row has one cell per column."""
+    """Rows in order; each row has one cell per column.
+
+    `records` is the same table for programs: every row and column, also those that are not shown;
+    `key` is its name in JSON (`rows`, `runs`).
+    """
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
+    key: str = ""
+    records: tuple[dict[str, Any], ...] = ()
 
 
 class Figure(Value, kw_only=True):
@@ -39,7 +45,11 @@ class Figure(Value, kw_only=True):
 
 
 class Report(Value, kw_only=True):
-    """Everything that a reader is shown, in order; `summary` comes first, in words."""
+    """Everything that a reader is shown, in order; `summary` comes first, in words.
+
+    `name` and `conditions` (regime, warm-up, confidence, ...) are what programs read instead of the
+    title and the summary.
+    """
 
     title: str
     summary: tuple[str, ...]
@@ -47,3 +57,5 @@ class Report(Value, kw_only=True):
     figures: tuple[Figure, ...] = ()
     notes: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
+    name: str = ""
+    conditions: dict[str, Any] = {}

@@ -53,16 +53,12 @@ class RunFolder(Value, kw_only=True):
         """Measurements taken from the logs."""
         return self.path / "records.jsonl"
 
-    @property
-    def lock(self) -> Path:
-        """Held by the local executor for as long as the run is queued or running."""
-        return self.path / "lock"
 
 
 class Failure(Value, kw_only=True):
     """The first rank that failed."""
 
-    rank: int
+    rank: int | None
     host: str
     exit_code: int
 
@@ -94,7 +90,6 @@ class Manifest(Value, kw_only=True):
     plan: LaunchPlan
     script_digest: str
     template_digest: str
-    site_digest: str
     provenance: dict[str, Any]
 
 

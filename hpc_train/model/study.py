@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from hpc_train.model.job import JobSpec, Name
+from hpc_train.model.plan import Topology
 from hpc_train.model.value import Sourced, Value
 
 Scalar = str | int | float | bool
@@ -24,14 +25,15 @@ class Gates(Value, kw_only=True):
     """Limits that `report --check` enforces."""
 
     efficiency: Annotated[
-        float | None, Meta(gt=0, le=2, description="Least parallel efficiency, 0.75 = 75 %.")
+        Annotated[float, Meta(gt=0, le=2)] | None,
+        Meta(description="Least parallel efficiency, 0.75 = 75 %."),
     ] = None
 
 
 class StudySpec(Value, kw_only=True):
     """A study as it is written in study.yaml."""
 
-    name: Annotated[Name, Meta(description="Name of the study and of its results folder.")]
+    name: Name
     job: Annotated[
         str | dict[str, Any], Meta(description="Path of the job file, or the job itself.")
     ]
@@ -70,3 +72,20 @@ class Study(Value, kw_only=True):
     spec: StudySpec
     points: tuple[Point, ...]
     baseline: dict[str, Any]
+
+
+class StudyPoint(Value, kw_only=True):
+    """A point as it was submitted; run ids are `<stem>-r<repetition>`."""
+
+    axes: dict[str, Any]
+    topology: Topology
+    stem: str
+
+
+class StudyManifest(Value, kw_only=True):
+    """study.json: everything that a study asked for, so that what is missing can be named."""
+
+    schema: int
+    spec: StudySpec
+    baseline: dict[str, Any]
+    points: tuple[StudyPoint, ...]

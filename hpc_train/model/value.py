@@ -26,12 +26,14 @@ class Sourced(Value, Generic[T], kw_only=True):
     origins: Mapping[str, str]
 
     def origin(self, key: str, default: str = "default") -> str:
-        """Return where `key`, or the nearest part above it, was written."""
-        while key:
-            if key in self.origins:
-                return self.origins[key]
+        """Return where the value of `key` was written, or `default` when nobody wrote it."""
+        return self.origins.get(key, default)
+
+    def near(self, key: str) -> str:
+        """Return where `key`, or the nearest part above it, was written: the place to mend."""
+        while key and key not in self.origins:
             key = key.rpartition(".")[0]
-        return default
+        return self.origins.get(key, "")
 
 
 def decode_unit(kind: type, raw: Any) -> Any:

@@ -1,0 +1,110 @@
+# Everything a developer runs; `make help` lists it. The second call of a target installs nothing.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constraint constraints.txt
+STUDY := digits-strong
+RESULT := results/$(STUDY)
+
+# `make test REQUIRE_SLURM=1`: without Slurm or Open MPI the tests fail instead of skipping.
+REQUIRE_SLURM ?= $(HPCTRAIN_REQUIRE_SLURM)
+export HPCTRAIN_REQUIRE_SLURM := $(REQUIRE_SLURM)
+
+.PHONY: help demo test lint bench clean system
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
+
+demo: export PATH := $(CURDIR)/$(BIN):$(PATH)
+demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and report it
+	@options=()
+	if command -v mpirun >/dev/null; then
+	    options=(--set 'axes.launcher=[torchrun,spawn,mpirun]')
+	fi
+	hpctrain submit examples/digits/study.yaml --wait "$${options[@]}"
+	hpctrain report $(STUDY)
+	hpctrain report $(STUDY) -f markdown -o $(RESULT)/report.md
+	printf '%s\n' '' 'figure: $(RESULT)/report.svg, $(RESULT)/report.png' \
+	    'report: $(RESULT)/report.md'
+
+test: $(VENV)/.dev-installed system lint ## check style, types and contracts, run every test
+	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest
+
+lint: $(VENV)/.dev-installed ## check style, types and contracts only
+	@export PATH="$(CURDIR)/$(BIN):$$PATH"
+	set -x
+	ruff check .
+	ruff format --check .
+	mypy --strict
+	lint-imports
+
+bench: $(VENV)/.dev-installed ## measure start-up, planning and log parsing
+	@export PATH="$(CURDIR)/$(BIN):$$PATH"
+	for script in tests/bench/bench_*.py; do
+	    printf '\n== %s\n' "$$script"
+	    python "$$script"
+	done
+
+clean: ## remove what the other targets made, except results
+	@rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .import_linter_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+system:
+	@if [[ $$(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then exit 0; fi
+	PATH="$$PATH:/usr/sbin:/sbin"
+	missing=()
+	for pair in mpirun:openmpi-bin slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge
+	do
+	    command -v "$${pair%%:*}" >/dev/null || missing+=("$${pair#*:}")
+	done
+	if (( $${#missing[@]} == 0 )); then exit 0; fi
+	echo "installing $${missing[*]}" >&2
+	export DEBIAN_FRONTEND=noninteractive
+	# Without a network the tests say themselves what is missing.
+	apt-get update -qq || true
+	apt-get install -y -qq --no-install-recommends "$${missing[@]}" >/dev/null \
+	    || echo "could not install $${missing[*]}; the tests that need them cannot run" >&2
+
+$(VENV)/.dev-installed: $(VENV)/.torch-installed
+	@echo "installing hpctrain[torch,dev] into $(VENV)" >&2
+	$(PIP) --editable '.[torch,dev]'
+	touch $@
+
+$(VENV)/.torch-installed: $(VENV)/.made pyproject.toml constraints.txt
+	@echo "installing hpctrain[torch] into $(VENV); the first time takes minutes" >&2
+	$(PIP) --editable '.[torch]'
+	touch $@
+
+$(VENV)/.made:
+	@python=''
+	for candidate in python3.11 python3; do
+	    if "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+	        python=$$candidate
+	        break
+	    fi
+	done
+	if [[ -z $$python ]]; then
+	    found=$$(python3 --version 2>&1 || true)
+	    echo "hpctrain needs Python 3.10 or later; python3 is: $$found" >&2
+	    exit 1
+	fi
+	if ! "$$python" -c 'import ensurepip, venv' 2>/dev/null; then
+	    if [[ $$(id -u) == 0 ]] && command -v apt-get >/dev/null; then
+	        echo 'installing python3-venv' >&2
+	        apt-get update -qq
+	        DEBIAN_FRONTEND=noninteractive apt-get install -y -qq python3-venv >/dev/null
+	    else
+	        echo "$$python cannot make a virtual environment: install the package python3-venv" >&2
+	        exit 1
+	    fi
+	fi
+	"$$python" -m venv $(VENV)
+	touch $@
+
+.ONESHELL:

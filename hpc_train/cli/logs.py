@@ -1,0 +1,75 @@
+"""`hpctrain logs`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from hpc_train.cli.options import results_option
+from hpc_train.errors import StoreError
+
+_PAUSE_S = 0.3
+
+
+@click.command()
+@click.argument("run")
+@results_option
+@click.option("-f", "--follow", is_flag=True, help="Go on until the run has finished.")
+@click.option("--rank", type=int, help="Only this rank.")
+@click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last lines of each log.")
+def logs(
+    run: str, results: Path | None, follow: bool, rank: int | None, lines: int | None
+) -> None:
+    """Print a run's logs, rank by rank."""
+    from hpc_train.runs.store import find, results_root
+
+    folder = find(results_root(results), run)
+    if not (folder / "run.json").exists():
+        raise StoreError(f"{run!r} is a job or study; name one run", f"hpctrain status {run}")
+    offsets = {path: _start(path, lines) for path in _files(folder, rank)}
+    if not offsets and not follow:
+        raise StoreError(f"{run}: no log yet", f"hpctrain status {run}, or logs -f {run}")
+    shown: Path | None = None
+    finished = False
+    while True:
+        for path in _files(folder, rank):
+            shown = _print_new(path, offsets, shown)
+        if finished or not follow:
+            return
+        finished = _finished(folder)
+        time.sleep(_PAUSE_S)
+
+
+def _files(folder: Path, rank: int | None) -> list[Path]:
+    """Return the logs in the order of ranks, the launcher's own first."""
+    found = sorted((folder / "logs").glob("*.out"), key=lambda path: (len(path.name), path.name))
+    return [path for path in found if rank is None or path.name == f"rank-{rank}.out"]
+
+
+def _start(path: Path, lines: int | None) -> int:
+    if lines is None:
+        return 0
+    content = path.read_bytes()
+    kept = content.splitlines(keepends=True)[-lines:]
+    return len(content) - sum(map(len, kept))
+
+
+def _print_new(path: Path, offsets: dict[Path, int], shown: Path | None) -> Path | None:
+    with path.open("rb") as stream:
+        stream.seek(offsets.get(path, 0))
+        fresh = stream.read()
+    if not fresh:
+        return shown
+    if shown != path:
+        click.echo(f"==> {path.name} <==")
+    click.echo(fresh.decode("utf-8", errors="replace"), nl=not fresh.endswith(b"\n"))
+    offsets[path] = offsets.get(path, 0) + len(fresh)
+    return path
+
+
+def _finished(folder: Path) -> bool:
+    from hpc_train.pipeline.query import runs_below
+
+    return runs_below(folder)[0].state.finished

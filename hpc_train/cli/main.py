@@ -1,0 +1,81 @@
+"""`hpctrain`: a group whose commands are imported only when they are used."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+import hpc_train
+from hpc_train.errors import HpcTrainError
+
+# Help texts stand here too, because click would import every command to list them.
+COMMANDS = {
+    "submit": ("hpc_train.cli.submit:submit", "Submit a job, a study or a script."),
+    "render": ("hpc_train.cli.render:render", "Print the job script."),
+    "explain": ("hpc_train.cli.explain:explain", "Print every setting: value, origin, why."),
+    "status": ("hpc_train.cli.status:status", "Print how runs stand."),
+    "logs": ("hpc_train.cli.logs:logs", "Print a run's logs, rank by rank."),
+    "cancel": ("hpc_train.cli.cancel:cancel", "Cancel the unfinished runs of a job or study."),
+    "collect": ("hpc_train.cli.collect:collect", "Print the measurements in logs."),
+    "report": ("hpc_train.cli.report:report", "Print the speedup table of a study or of logs."),
+    "site": ("hpc_train.cli.site:site", "List and show site profiles."),
+    "completion": ("hpc_train.cli.completion:completion", "Print the shell completion script."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports one when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of work, not of the alphabet."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(hpc_train.__version__, "--version", prog_name="hpctrain")
+def cli() -> None:
+    """Run PyTorch training on clusters, and measure how it scales.
+
+    Start with: hpctrain submit train.py --tasks-per-node 2 --wait
+    """
+
+
+def main() -> None:
+    """Run the command line and exit: 0 done, 1 failed, 2 invalid input, 3 partial result."""
+    try:
+        code = cli.main(prog_name="hpctrain", standalone_mode=False)
+    except HpcTrainError as failure:
+        _complain(failure)
+        code = failure.exit_code
+    except click.ClickException as failure:
+        failure.show()
+        code = failure.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        code = 130
+    except BrokenPipeError:
+        # The reader (head, less) has left; Python would complain once more at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code if isinstance(code, int) else 0)
+
+
+def _complain(failure: HpcTrainError) -> None:
+    click.echo(f"hpctrain: {failure.message}", err=True)
+    if failure.hint:
+        click.echo(f"  {failure.hint}", err=True)

@@ -1,0 +1,83 @@
+"""Options that several commands share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.prepare import Prepared, Request
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_JOB_OPTIONS = {
+    "name": "Name of the job or study.",
+    "launcher": "torchrun, srun, mpirun, spawn or single.",
+    "nodes": "Number of nodes.",
+    "tasks_per_node": "Ranks on each node.",
+    "gpus_per_node": "GPUs on each node.",
+    "cpus_per_task": "CPU cores of each rank.",
+    "mem": "Memory per node, e.g. 480G.",
+    "time": "Time limit, e.g. 1h30m.",
+    "partition": "Slurm partition.",
+    "account": "Slurm account.",
+    "qos": "Slurm quality of service.",
+    "constraint": "Slurm node features.",
+}
+
+
+def job_options(command: F) -> F:
+    """Add FILE, the site and everything that can be set in a job."""
+    for key, text in reversed(_JOB_OPTIONS.items()):
+        command = click.option(f"--{key.replace('_', '-')}", key, help=text)(command)
+    command = click.option(
+        "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set any key of the file."
+    )(command)
+    command = click.option("--site", help="Site profile: a name or a file (default: local).")(
+        command
+    )
+    command = click.argument("arguments", nargs=-1, type=click.UNPROCESSED)(command)
+    return click.argument("file", metavar="FILE", type=click.Path(path_type=Path))(command)
+
+
+results_option = click.option(
+    "--results",
+    type=click.Path(path_type=Path),
+    help="Folder of all results (default: $HPCTRAIN_RESULTS or ./results).",
+)
+
+
+def request_of(
+    file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
+) -> Request:
+    """Turn options into a request; `--set` comes last, so it wins over the named options."""
+    from hpc_train.errors import SpecError
+    from hpc_train.pipeline.prepare import Request
+    from hpc_train.specs.override import Override, parse_setting
+    from hpc_train.yamlfile import value_of
+
+    overrides = []
+    for key in _JOB_OPTIONS:
+        text = given.get(key)
+        if text is not None:
+            option = f"--{key.replace('_', '-')}"
+            words = key in ("name", "launcher", "partition", "account", "qos", "constraint")
+            value = text if words else value_of(text, option, SpecError)
+            overrides.append(Override(key=key, value=value, origin=option))
+    overrides += [parse_setting(text) for text in given.get("settings", ())]
+    return Request(path=file, arguments=arguments, site=site, overrides=tuple(overrides))
+
+
+def prepare_and_warn(
+    file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
+) -> Prepared:
+    """Prepare what was asked for and print its warnings."""
+    from hpc_train.pipeline.prepare import prepare
+
+    prepared = prepare(request_of(file, arguments, site, given))
+    for warning in prepared.warnings:
+        click.echo(f"hpctrain: warning: {warning}", err=True)
+    return prepared

@@ -1,0 +1,53 @@
+"""`hpctrain report`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from hpc_train.cli.options import results_option
+
+
+@click.command()
+@click.argument("words", metavar="STUDY|PATH…", nargs=-1, required=True)
+@results_option
+@click.option("-f", "--format", "form", help="text, markdown, csv or json.")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="Write here; .md puts the figure beside it, .svg and .png are the figure alone.",
+)
+@click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
+@click.option("--check", is_flag=True, help="Exit with 1 when a gate is not met or a run is missing.")
+def report(
+    words: tuple[str, ...],
+    results: Path | None,
+    form: str | None,
+    output: Path | None,
+    parser: str,
+    check: bool,
+) -> None:
+    """Print the speedup table of a study, of a job's runs, or of anybody's logs.
+
+    Exit code 3 when some of the runs that were asked for have no result.
+    """
+    from hpc_train.pipeline.evidence import evidence
+    from hpc_train.pipeline.report import build_report, render_report, write_report
+    from hpc_train.runs.store import results_root
+
+    found = evidence(words, results_root(results), parser)
+    built = build_report(found)
+    if output is None:
+        click.echo(render_report(built, form or "text"), nl=False)
+    else:
+        for path in write_report(built, output, form):
+            click.echo(path)
+    if check and built.checks:
+        for line in built.checks:
+            click.echo(f"check: {line}", err=True)
+        sys.exit(1)
+    if any(run.state != "COMPLETED" for run in found.study.runs):
+        sys.exit(3)

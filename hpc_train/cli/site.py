@@ -1,0 +1,93 @@
+"""`hpctrain site`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+
+@click.group()
+def site() -> None:
+    """List and show site profiles."""
+
+
+@site.command("list")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def list_sites(as_json: bool) -> None:
+    """List the profiles that --site finds."""
+    from hpc_train.cli.output import echo_table
+    from hpc_train.errors import SiteProfileError
+    from hpc_train.sites.load import load_site, profile_files
+
+    rows: list[dict[str, Any]] = []
+    for path in profile_files():
+        try:
+            profile = load_site(str(path)).value
+        except SiteProfileError as failure:
+            click.echo(f"hpctrain: warning: {failure.message}", err=True)
+            continue
+        rows.append(
+            {
+                "name": profile.name,
+                "scheduler": profile.scheduler,
+                "launchers": list(profile.launchers.allowed),
+                "description": profile.description,
+                "file": str(path),
+            }
+        )
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(rows))
+        return
+    cells = [(r["name"], r["scheduler"], " ".join(r["launchers"]), r["description"]) for r in rows]
+    echo_table(("name", "scheduler", "launchers", "description"), cells)
+
+
+@site.command()
+@click.argument("name")
+def show(name: str) -> None:
+    """Show what a profile says, and where each value stands; what is not there is unknown."""
+    from hpc_train.cli.output import echo_table
+    from hpc_train.sites.load import load_site
+
+    profile = load_site(name)
+    rows = [
+        (key, text, profile.origin(key))
+        for key, text in _leaves(_plain(profile.value), "")
+        if text not in ("None", "{}", "")
+    ]
+    echo_table(("key", "value", "origin"), rows)
+
+
+@site.command()
+def schema() -> None:
+    """Print the JSON Schema of profiles, for editors."""
+    from hpc_train.pipeline.schema import json_schema
+
+    click.echo(json_schema("site"))
+
+
+def _plain(value: Any) -> Any:
+    import msgspec
+
+    from hpc_train.model.value import encode_unit
+
+    return msgspec.to_builtins(value, enc_hook=encode_unit)
+
+
+def _leaves(value: Any, path: str) -> list[tuple[str, str]]:
+    """Return the values of a tree with their dotted keys."""
+    if isinstance(value, dict) and value:
+        items = value.items()
+    elif isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
+        items = {str(i): item for i, item in enumerate(value)}.items()
+    else:
+        text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
+        return [(path, text)]
+    return [
+        leaf
+        for key, item in items
+        for leaf in _leaves(item, f"{path}.{key}" if path else str(key))
+    ]

@@ -1,0 +1,114 @@
+"""A file or a command -> plans and scripts; nothing is written, nothing is started."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpc_train.errors import PlanError, SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.script import Script
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.study import Point, Study
+from hpc_train.model.value import Sourced, Value, encode_unit
+from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+from hpc_train.specs.job import build_job, command_job
+from hpc_train.specs.override import Override
+from hpc_train.specs.study import build_study, is_study
+from hpc_train.yamlfile import read
+
+
+class Request(Value, kw_only=True):
+    """What the command line names: a YAML file, or a program with arguments."""
+
+    path: Path
+    arguments: tuple[str, ...] = ()
+    site: str | None = None
+    overrides: tuple[Override, ...] = ()
+
+
+class PreparedPoint(Value, kw_only=True):
+    """One job, ready to be submitted; `stem` names its runs."""
+
+    axes: dict[str, Any]
+    job: Sourced[JobSpec]
+    plan: LaunchPlan
+    script: Script
+    stem: str
+
+
+class Prepared(Value, kw_only=True):
+    """A job (one point, no study) or a study, planned and rendered for a site."""
+
+    name: str
+    site: Sourced[SiteProfile]
+    study: Study | None
+    points: tuple[PreparedPoint, ...]
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """Each warning once, in order."""
+        return tuple(dict.fromkeys(w for point in self.points for w in point.plan.warnings))
+
+
+def prepare(request: Request) -> Prepared:
+    """Plan and render what the user asks for.
+
+    Raises:
+        HpcTrainError: anything wrong in the file, the site, or between them.
+    """
+    site = load_site(request.site or os.environ.get("HPCTRAIN_SITE") or "local")
+    study, points = _points(request)
+    if study is not None and study.spec.placement == "nested":
+        raise PlanError(
+            f"{request.path}: placement nested needs one allocation of several nodes, "
+            f"which {site.value.name} cannot give",
+            "leave placement out: independent is the default",
+        )
+    prepared = tuple(_prepare_point(point, site) for point in points)
+    name = study.spec.name if study else prepared[0].plan.name
+    return Prepared(name=name, site=site, study=study, points=prepared)
+
+
+def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
+    if request.path.suffix not in (".yaml", ".yml"):
+        job = command_job(request.path, request.arguments, request.overrides)
+        return None, (Point(axes={}, job=job),)
+    if request.arguments:
+        raise SpecError(
+            f"{request.path}: arguments after -- belong to a script; a YAML file has its own",
+            "change the file's command",
+        )
+    document = read(request.path, SpecError)
+    if is_study(document):
+        study = build_study(document, request.overrides, request.path)
+        return study, study.points
+    job = build_job(document.data, document.origins, request.overrides, request.path)
+    return None, (Point(axes={}, job=job),)
+
+
+def _prepare_point(point: Point, site: Sourced[SiteProfile]) -> PreparedPoint:
+    plan = make_plan(point.job, site)
+    words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
+    return PreparedPoint(
+        axes=point.axes,
+        job=point.job,
+        plan=plan,
+        script=render_script(plan),
+        stem="-".join([*(word for word in words if word), plan_digest(plan)]),
+    )
+
+
+def plan_digest(plan: LaunchPlan) -> str:
+    """Return eight hex digits that change when the job does, not when a line number does."""
+    bare = msgspec.structs.replace(plan, settings={}, warnings=())
+    return hashlib.sha256(msgspec.json.encode(bare, enc_hook=encode_unit)).hexdigest()[:8]

@@ -1,0 +1,83 @@
+"""Evidence -> report -> text or files."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import cast
+
+from hpc_train.errors import StoreError
+from hpc_train.model.report import Report
+from hpc_train.pipeline.evidence import Evidence
+from hpc_train.registry import load
+from hpc_train.runs.files import write_file
+
+FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text"}
+IMAGES = (".svg", ".png")
+
+
+def build_report(found: Evidence) -> Report:
+    """Make the tables and figures of a study.
+
+    Raises:
+        ReportError: the runs contradict what the study declares.
+    """
+    from hpc_train.reports.scaling import scaling_report
+    from hpc_train.tables.runs import run_frame
+    from hpc_train.tables.speedup import speedup_frame
+
+    runs = run_frame(found.study, found.records)
+    points = speedup_frame(runs, found.study)
+    return scaling_report(found.study, runs, points)
+
+
+def render_report(report: Report, form: str) -> str:
+    """Write a report in a registered format.
+
+    Raises:
+        UnknownNameError: no such format.
+    """
+    return cast(Callable[[Report], str], load("formats", form))(report)
+
+
+def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ...]:
+    """Write a report to a file, and its figure beside it; return what was written.
+
+    The format follows the file's ending unless it is given. A picture's ending writes the
+    figure alone.
+
+    Raises:
+        StoreError: an ending without a format, or a file that cannot be written.
+        UnknownNameError: no such format.
+    """
+    if path.suffix in IMAGES and form is None:
+        return _write_figures(report, path, (path.suffix,))
+    form = form or FORMAT_OF.get(path.suffix)
+    if form is None:
+        endings = ", ".join((*FORMAT_OF, *IMAGES))
+        raise StoreError(f"{path}: name a format with -f, or an ending of: {endings}")
+    if form == "markdown":
+        figures = _write_figures(report, path, IMAGES)
+        report = _with_figure_name(report, path.stem)
+    else:
+        figures = ()
+    write_file(path, render_report(report, form).encode())
+    return (path, *figures)
+
+
+def _write_figures(report: Report, path: Path, endings: Sequence[str]) -> tuple[Path, ...]:
+    if not report.figures:
+        raise StoreError(f"{path}: nothing to draw; no run of this study has a result")
+    written = []
+    for ending in endings:
+        target = path.with_suffix(ending)
+        write_file(target, report.figures[0].images[ending.removeprefix(".")])
+        written.append(target)
+    return tuple(written)
+
+
+def _with_figure_name(report: Report, stem: str) -> Report:
+    import msgspec
+
+    figures = tuple(msgspec.structs.replace(figure, name=stem) for figure in report.figures)
+    return msgspec.structs.replace(report, figures=figures)

@@ -1,0 +1,1 @@
+"""JobSpec + SiteProfile -> LaunchPlan; pure, every value with its origin and its reason."""

@@ -1,0 +1,121 @@
+"""make_plan: the one place where a job and a site become decisions."""
+
+from __future__ import annotations
+
+from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.model.plan import LaunchPlan, LaunchRequest, Setting
+from hpc_train.plans.directives import resolve_directives
+from hpc_train.plans.environment import resolve_env
+from hpc_train.plans.limits import check_limits
+from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of
+from hpc_train.plans.topology import resolve_topology
+from hpc_train.registry import load, names
+
+_TEMPLATES = {"local": "local.sh.j2", "slurm": "slurm.sbatch.j2"}
+
+
+def make_plan(job: Job, site: Site) -> LaunchPlan:
+    """Resolve a job for a site; the same input gives the same plan.
+
+    Raises:
+        UnknownNameError: the launcher or the partition does not exist.
+        PlanError: the site forbids the launcher, or the job does not fit.
+    """
+    topology, settings = resolve_topology(job, site)
+    warnings = check_limits(job, site, topology)
+    settings = {**_identity(job, site), **settings, **_requests(job, site)}
+    env = resolve_env(job, site, topology)
+    launcher = settings["launcher"].value
+    request = LaunchRequest(
+        topology=topology,
+        command=job.value.command,
+        scheduler=site.value.scheduler,
+        srun_args=site.value.launchers.srun_args,
+        mpi=site.value.launchers.mpi,
+        exported=tuple(env),
+    )
+    launch = load("launchers", launcher)(request)
+    settings.update(_rendezvous(site))
+    settings.update({f"env.{name}": setting for name, setting in env.items()})
+    settings.update(_setup(job, site))
+    return LaunchPlan(
+        name=job.value.name,
+        site=site.value.name,
+        scheduler=site.value.scheduler,
+        template=_TEMPLATES[site.value.scheduler],
+        launcher=launcher,
+        topology=topology,
+        time_s=int(settings["time"].value) if "time" in settings else None,
+        rendezvous=site.value.rendezvous,
+        workdir=job.value.workdir,
+        directives=resolve_directives(site, settings, topology, launch),
+        env=tuple((name, str(setting.value)) for name, setting in env.items()),
+        setup=(*site.value.setup, *job.value.setup),
+        launch=launch,
+        settings=settings,
+        warnings=warnings,
+    )
+
+
+def _identity(job: Job, site: Site) -> dict[str, Setting]:
+    name = Setting(value=job.value.name, origin=job.origin("name"))
+    command = Setting(value=list(job.value.command), origin=job.origin("command"))
+    return {"name": name, "command": command, "launcher": _launcher(job, site)}
+
+
+def _launcher(job: Job, site: Site) -> Setting:
+    launchers = site.value.launchers
+    chosen = from_job(job, "launcher") or Setting(
+        value=launchers.default, origin=site.origin("launchers.default"), why="the site's default"
+    )
+    name = chosen.value
+    if name in launchers.forbidden:
+        raise PlanError(
+            f"{chosen.origin}: {site.value.name} forbids {name}: {launchers.forbidden[name]}",
+            f"allowed: {', '.join(launchers.allowed)}",
+        )
+    if name in launchers.allowed:
+        return chosen
+    if name not in names("launchers"):
+        raise UnknownNameError("launcher", name, launchers.allowed, chosen.origin)
+    raise PlanError(
+        f"{chosen.origin}: {site.value.name} does not offer {name}; "
+        f"allowed: {', '.join(launchers.allowed)}"
+    )
+
+
+def _requests(job: Job, site: Site) -> dict[str, Setting]:
+    given = {
+        "time": from_job(job, "resources.time"),
+        "mem": from_job(job, "resources.mem"),
+        "exclusive": from_job(job, "resources.exclusive"),
+        "account": from_job(job, "account"),
+        "partition": from_job(job, "partition") or _partition(job, site),
+        "qos": from_job(job, "qos"),
+        "constraint": from_job(job, "constraint"),
+        "workdir": from_job(job, "workdir") or default(None, "where you submit"),
+    }
+    return {key: setting for key, setting in given.items() if setting is not None}
+
+
+def _partition(job: Job, site: Site) -> Setting | None:
+    found = partition_of(job, site)
+    if found is None:
+        return None
+    return from_site(site, f"partitions.{found[0]}.name", found[1].name, "the site's default")
+
+
+def _rendezvous(site: Site) -> dict[str, Setting]:
+    meeting = site.value.rendezvous
+    free = f"first free one of {meeting.ports}, tried on rank 0's host when the job starts"
+    host = Setting(value=meeting.host + meeting.suffix, origin=site.origin("rendezvous.host"))
+    port = Setting(value=meeting.port, origin=site.origin("rendezvous.port"), why=free)
+    return {"rendezvous.host": host, "rendezvous.port": port}
+
+
+def _setup(job: Job, site: Site) -> dict[str, Setting]:
+    lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
+    lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
+    return {f"setup.{i}": Setting(value=v, origin=o) for i, (v, o) in enumerate(lines)}
+
+

@@ -1,0 +1,32 @@
+"""mpirun of Open MPI: mapping and binding always explicit, one `-x` for each variable.
+
+Without `--bind-to`, Open MPI 4 binds to a core when there are two ranks or fewer and to a socket
+above, so a rank with several threads would lose its cores.
+"""
+
+from __future__ import annotations
+
+from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Token
+from hpc_train.plans.launchers.base import texts, wrapped
+
+_ALWAYS = ("MASTER_ADDR", "MASTER_PORT", "HPCTRAIN_RUN", "HPCTRAIN_LOG_DIR", "HPCTRAIN_FAILURE_FILE")
+
+
+def command(request: LaunchRequest) -> Launch:
+    """Return `mpirun -np W …`; inside a Slurm job Open MPI takes the hosts from Slurm."""
+    topology = request.topology
+    hosts = texts("--host", f"localhost:{topology.tasks_per_node}")
+    argv = (
+        *texts("mpirun", "-np", topology.world_size),
+        *(hosts if request.scheduler == "local" else ()),
+        *texts("--map-by", f"ppr:{topology.tasks_per_node}:node", "--bind-to", "none"),
+        *(token for name in (*_ALWAYS, *request.exported) for token in texts("-x", name)),
+        *wrapped(request.command),
+    )
+    rank_env: tuple[tuple[str, Token], ...] = (
+        ("RANK", JobVar(name="OMPI_COMM_WORLD_RANK")),
+        ("WORLD_SIZE", JobVar(name="OMPI_COMM_WORLD_SIZE")),
+        ("LOCAL_RANK", JobVar(name="OMPI_COMM_WORLD_LOCAL_RANK")),
+        ("LOCAL_WORLD_SIZE", JobVar(name="OMPI_COMM_WORLD_LOCAL_SIZE")),
+    )
+    return Launch(argv=argv, rank_env=rank_env, slots_per_node=topology.tasks_per_node)

@@ -1,0 +1,22 @@
+"""spawn: one process per node, which forks its own ranks (torch.multiprocessing)."""
+
+from __future__ import annotations
+
+from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
+from hpc_train.plans.launchers.base import srun, texts, wrapped
+
+
+def command(request: LaunchRequest) -> Launch:
+    """Return the program itself, once per node; it reads LOCAL_WORLD_SIZE and NODE_RANK."""
+    topology = request.topology
+    slurm = request.scheduler == "slurm"
+    node: Token = JobVar(name="SLURM_NODEID") if slurm else Text(text="0")
+    rank_env: tuple[tuple[str, Token], ...] = (
+        ("NODE_RANK", node),
+        ("NNODES", Text(text=str(topology.nodes))),
+        ("WORLD_SIZE", Text(text=str(topology.world_size))),
+        ("LOCAL_WORLD_SIZE", Text(text=str(topology.tasks_per_node))),
+    )
+    starter = srun(request, 1, "--cpu-bind=none") if slurm else texts()
+    argv = (*starter, *wrapped(request.command))
+    return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, forks_ranks=True)

@@ -1,0 +1,45 @@
+"""Precedence, in one place: option > job > site > default."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import Setting
+from hpc_train.model.site import Partition, SiteProfile
+from hpc_train.model.value import Sourced
+
+Job = Sourced[JobSpec]
+Site = Sourced[SiteProfile]
+
+
+def from_job(job: Job, key: str, why: str = "") -> Setting | None:
+    """Return what the job (or an option over it) says of a dotted key, if anything."""
+    value: Any = job.value
+    for part in key.split("."):
+        value = getattr(value, part)
+    return None if value is None else Setting(value=value, origin=job.origin(key), why=why)
+
+
+def from_site(site: Site, key: str, value: Any, why: str = "") -> Setting | None:
+    """Return what the site says, if anything; `key` is where the profile says it."""
+    return None if value is None else Setting(value=value, origin=site.origin(key), why=why)
+
+
+def rule(value: Any, why: str) -> Setting:
+    """Return a value that follows from others."""
+    return Setting(value=value, origin="rule", why=why)
+
+
+def default(value: Any, why: str) -> Setting:
+    """Return a value that nobody gave."""
+    return Setting(value=value, origin="default", why=why)
+
+
+def partition_of(job: Job, site: Site) -> tuple[int, Partition] | None:
+    """Return the profile's entry for the job's partition, or for the site's default one."""
+    wanted = job.value.partition
+    for index, partition in enumerate(site.value.partitions):
+        if partition.name == wanted or (wanted is None and partition.default):
+            return index, partition
+    return None

@@ -1,0 +1,1 @@
+"""logs -> Record: reads log files and yields the measurements that they state."""

@@ -1,0 +1,1 @@
+"""One module per kind of log; each is registered in `hpc_train.registry`."""

@@ -1,0 +1,138 @@
+"""Names to code: launchers, log parsers, executors and report formats, ours and plug-ins'.
+
+A built-in is a `module:attr` string, imported when it is used. A plug-in is an entry point of the
+group `hpctrain.<group>`; plug-ins are looked up for a name that is not built in, and to list.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import Literal, NamedTuple
+
+from hpc_train.errors import HpcTrainError, UnknownNameError
+
+Group = Literal["launchers", "parsers", "executors", "formats"]
+
+BUILT_IN: dict[Group, dict[str, str]] = {
+    "launchers": {
+        "torchrun": "hpc_train.plans.launchers.torchrun:command",
+        "srun": "hpc_train.plans.launchers.srun:command",
+        "mpirun": "hpc_train.plans.launchers.mpirun:command",
+        "spawn": "hpc_train.plans.launchers.spawn:command",
+        "single": "hpc_train.plans.launchers.single:command",
+    },
+    "parsers": {
+        "events": "hpc_train.records.parsers.events:PARSER",
+        "book": "hpc_train.records.parsers.book:PARSER",
+    },
+    "executors": {
+        "local": "hpc_train.submissions.local:LocalExecutor",
+    },
+    "formats": {
+        "text": "hpc_train.reports.formats.text:render",
+        "markdown": "hpc_train.reports.formats.markdown:render",
+        "csv": "hpc_train.reports.formats.csv_table:render",
+        "json": "hpc_train.reports.formats.json_table:render",
+    },
+}
+
+# What the import of somebody else's module may raise; a broken plug-in must not stop a listing.
+_BROKEN = (
+    ImportError,
+    AttributeError,
+    SyntaxError,
+    NameError,
+    TypeError,
+    ValueError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    AssertionError,
+    ArithmeticError,
+)
+
+_log = logging.getLogger(__name__)
+
+
+class PluginError(HpcTrainError):
+    """A plug-in cannot be loaded, or claims a name that is taken."""
+
+
+class _Plugin(NamedTuple):
+    target: str
+    package: str
+
+
+def load(group: Group, name: str) -> object:
+    """Return what `name` stands for.
+
+    Raises:
+        UnknownNameError: neither built in nor a plug-in.
+        PluginError: the plug-in is broken, or two plug-ins claim the name.
+    """
+    target = BUILT_IN[group].get(name)
+    if target is not None:
+        return _resolve(target)
+    plugins = _plugins(group)
+    if name not in plugins:
+        raise UnknownNameError(group[:-1], name, [*BUILT_IN[group], *plugins])
+    try:
+        return _resolve(plugins[name].target)
+    except _BROKEN as error:
+        raise PluginError(_broken(group, name, plugins[name], error)) from error
+
+
+def names(group: Group) -> tuple[str, ...]:
+    """Return the names that can be loaded: built-ins first, then plug-ins, each in order.
+
+    A broken plug-in is left out, with a warning in the log.
+
+    Raises:
+        PluginError: two packages claim one name.
+    """
+    working = []
+    for name, plugin in sorted(_plugins(group).items()):
+        try:
+            _resolve(plugin.target)
+        except _BROKEN as error:
+            _log.warning(_broken(group, name, plugin, error))
+        else:
+            working.append(name)
+    return (*BUILT_IN[group], *working)
+
+
+def _resolve(target: str) -> object:
+    module, _, attribute = target.partition(":")
+    found: object = importlib.import_module(module.strip())
+    for part in attribute.strip().split("."):
+        found = getattr(found, part)
+    return found
+
+
+def _plugins(group: Group) -> dict[str, _Plugin]:
+    # Costs 40 ms, which `--help` and the built-ins need not pay.
+    from importlib.metadata import entry_points
+
+    found: dict[str, _Plugin] = {}
+    for entry in entry_points(group=f"hpctrain.{group}"):
+        package = entry.dist.name if entry.dist else "an unnamed package"
+        plugin = _Plugin(entry.value.partition("[")[0], package)
+        if entry.name in BUILT_IN[group]:
+            raise _duplicate(group, entry.name, "hpctrain", package)
+        # The same package twice on sys.path (an editable install) is not a conflict.
+        if found.setdefault(entry.name, plugin) != plugin:
+            raise _duplicate(group, entry.name, found[entry.name].package, package)
+    return found
+
+
+def _duplicate(group: Group, name: str, first: str, second: str) -> PluginError:
+    return PluginError(
+        f"two packages provide the {group[:-1]} {name!r}: {first} and {second}",
+        f"uninstall one of them, or rename its entry point in hpctrain.{group}",
+    )
+
+
+def _broken(group: Group, name: str, plugin: _Plugin, error: BaseException) -> str:
+    reason = f"{type(error).__name__}: {error}"
+    return f"the {group[:-1]} {name!r} of {plugin.package} cannot be loaded: {reason}"

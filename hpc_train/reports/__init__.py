@@ -1,0 +1,1 @@
+"""DataFrames -> Report -> text, Markdown, CSV, JSON and figures."""

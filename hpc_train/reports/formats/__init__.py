@@ -1,0 +1,1 @@
+"""Report -> text; one module per format, each with `render(report)`."""

@@ -1,0 +1,42 @@
+"""Report -> Markdown with GitHub tables."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.formats.plain import one_line
+
+_SPECIAL = re.compile(r"([\\`*|]|(?<=\])\(|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
+
+
+def render(report: Report) -> str:
+    """Return the report as Markdown; figures are referenced as `NAME.svg` beside it."""
+    blocks = [f"# {escaped(report.title)}", _list(report.summary)]
+    for table in report.tables:
+        if table.rows:
+            blocks += [f"## {escaped(table.title)}", _table(table)]
+    blocks += [f"![{escaped(figure.caption)}]({figure.name}.svg)" for figure in report.figures]
+    for title, lines in (("Checks", report.checks), ("Notes", report.notes)):
+        if lines:
+            blocks += [f"## {title}", _list(lines)]
+    return "\n\n".join(block for block in blocks if block) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return text that Markdown shows as it is: no HTML, links, code or table cells from logs."""
+    safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return _SPECIAL.sub(r"\\\1", safe)
+
+
+def _list(lines: tuple[str, ...]) -> str:
+    return "\n".join(f"- {escaped(line)}" for line in lines)
+
+
+def _table(table: ReportTable) -> str:
+    rows = [
+        [escaped(column.heading) for column in table.columns],
+        ["---:" if column.align == "right" else ":---" for column in table.columns],
+        *([escaped(cell.text) for cell in row] for row in table.rows),
+    ]
+    return "\n".join(f"| {' | '.join(row)} |" for row in rows)

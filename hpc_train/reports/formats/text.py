@@ -1,0 +1,80 @@
+"""Report -> text for a terminal, without colours."""
+
+from __future__ import annotations
+
+import io
+import textwrap
+
+from rich import box
+from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.formats.plain import one_line
+
+WIDTH = 100
+
+
+def render(report: Report, width: int = WIDTH) -> str:
+    """Return the report as text `width` columns wide.
+
+    Nothing is cut off: where numbers alone need more, the table becomes wider instead.
+    """
+    parts = [one_line(report.title), "=" * min(width, len(one_line(report.title))), ""]
+    parts += [_wrapped(line, width) for line in report.summary]
+    for table in report.tables:
+        if table.rows:
+            parts += ["", one_line(table.title), "", _table(table, width)]
+    parts += _section("Checks", report.checks, width) + _section("Notes", report.notes, width)
+    return "\n".join(parts) + "\n"
+
+
+def _section(title: str, lines: tuple[str, ...], width: int) -> list[str]:
+    return ["", title, "", *(_wrapped(f"- {line}", width) for line in lines)] if lines else []
+
+
+def _wrapped(line: str, width: int) -> str:
+    indent = "  "
+    return textwrap.fill(one_line(line), width, subsequent_indent=indent, break_on_hyphens=False)
+
+
+def _table(table: ReportTable, width: int) -> str:
+    loose, tight = _rich_table(table, gap=1), _rich_table(table, gap=0)
+    console = _console(10_000)
+    fits = Measurement.get(console, console.options, loose).maximum <= width
+    drawn = loose if fits else tight
+    needed = Measurement.get(console, console.options, drawn).minimum
+    out = _console(max(width, needed))
+    out.print(drawn)
+    text = out.file.getvalue()  # type: ignore[attr-defined]
+    return "\n".join(line.rstrip() for line in text.rstrip("\n").split("\n"))
+
+
+def _console(width: int) -> Console:
+    return Console(
+        file=io.StringIO(), width=width, color_system=None, legacy_windows=False, _environ={}
+    )
+
+
+def _rich_table(table: ReportTable, gap: int) -> Table:
+    drawn = Table(
+        box=box.SIMPLE_HEAD,
+        show_edge=False,
+        pad_edge=False,
+        padding=(0, gap, 0, 0),
+        highlight=False,
+    )
+    for column in table.columns:
+        right = column.align == "right"
+        drawn.add_column(
+            Text(column.heading),
+            justify=column.align,
+            no_wrap=right,
+            overflow="fold",
+            vertical="top",
+        )
+    for row in table.rows:
+        drawn.add_row(*(Text(one_line(cell.text)) for cell in row))
+    return drawn

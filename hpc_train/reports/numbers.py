@@ -1,0 +1,38 @@
+"""Numbers -> what a reader sees; `--` where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import floor, log10
+from typing import Any
+
+ABSENT = "--"
+
+
+def significant(value: float | None, digits: int = 4) -> str:
+    """Return at least `digits` significant digits, never in powers of ten for large numbers."""
+    if value is None:
+        return ABSENT
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - floor(log10(abs(value))))
+    return f"{value:.{decimals}f}" if decimals < 10 else f"{value:.{digits}g}"
+
+
+def fixed(value: float | None, decimals: int, factor: float = 1) -> str:
+    """Return value x factor with so many decimals."""
+    return ABSENT if value is None else f"{value * factor:.{decimals}f}"
+
+
+def with_limits(row: Mapping[str, Any], name: str, decimals: int, factor: float = 1) -> str:
+    """Return `3.95 [3.90, 4.01]`; only the value where there is no interval."""
+    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
+    shown = fixed(value, decimals, factor)
+    if value is None or low is None or high is None:
+        return shown
+    return f"{shown} [{fixed(low, decimals, factor)}, {fixed(high, decimals, factor)}]"
+
+
+def whole(value: float | None) -> str:
+    """Return a count or a ratio without needless decimals."""
+    return ABSENT if value is None else f"{value:.6g}"

@@ -1,0 +1,41 @@
+"""DataFrame -> plain rows: dicts with Python values, None where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+RATIOS = ("speedup", "efficiency", "samples_per_second")
+
+
+def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Return one dict per row; NaN and NA become None, tuples become lists."""
+    objects = frame.astype(object)
+    rows = objects.where(frame.notna(), None).to_dict("records")
+    return [{str(name): _plain(value) for name, value in row.items()} for row in rows]
+
+
+def nested(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row with `x`, `x_low`, `x_high` as one `x: {value, low, high}`, or None."""
+    limits = {f"{name}{end}" for name in RATIOS for end in ("_low", "_high")}
+    plain = {name: value for name, value in row.items() if name not in limits}
+    for name in RATIOS:
+        if row[name] is None:
+            continue
+        plain[name] = {
+            "value": row[name],
+            "low": row[f"{name}_low"],
+            "high": row[f"{name}_high"],
+        }
+    plain["throughput"] = plain.pop("samples_per_second")
+    plain["throughput_per_rank"] = plain.pop("samples_per_second_per_rank")
+    return plain
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return list(value)
+    return value.item() if hasattr(value, "item") else value

@@ -1,0 +1,167 @@
+"""Plain rows -> the tables of a scaling report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hpc_train.model.report import Cell, Column, ReportTable
+from hpc_train.reports.numbers import ABSENT, fixed, significant, whole, with_limits
+from hpc_train.reports.rows import nested
+
+Row = Mapping[str, Any]
+OK = "COMPLETED"
+SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "global_batch")
+
+
+class Shown(NamedTuple):
+    """A column of the points table; one whose rows agree moves into the summary if `droppable`."""
+
+    column: Column
+    text: Callable[[Row], str]
+    droppable: bool = True
+
+
+def points_table(points: Sequence[Row], confidence: float) -> ReportTable:
+    """Return the table of points, without the columns that say the same in each row."""
+    shown = [column for column in _columns(points, confidence) if _worth(column, points)]
+    return ReportTable(
+        title="Points",
+        columns=tuple(column.column for column in shown),
+        rows=tuple(
+            tuple(Cell(text=c.text(row), value=row.get(c.column.key)) for c in shown)
+            for row in points
+        ),
+        key="rows",
+        records=tuple(nested(row) for row in points),
+    )
+
+
+def runs_table(runs: Sequence[Row]) -> ReportTable:
+    """Return the table of the runs that are not ok; `records` holds every run."""
+    names = ("run_id", "state", "problem")
+    return ReportTable(
+        title="Runs without a result",
+        columns=tuple(Column(key=name, heading=name, align="left") for name in names),
+        rows=tuple(
+            tuple(Cell(text=str(run[name] or ABSENT), value=run[name]) for name in names)
+            for run in runs
+            if run["state"] != OK
+        ),
+        key="runs",
+        records=tuple(dict(run) for run in runs),
+    )
+
+
+def constants(points: Sequence[Row]) -> str:
+    """Return `nodes=1, tasks_per_node=4` for the sizes that do not vary, to be said once."""
+    names = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "global_batch")
+    same = {name: {row[name] for row in points} - {None} for name in names}
+    return ", ".join(f"{name}={whole(v.pop())}" for name, v in same.items() if len(v) == 1)
+
+
+def series_heading(points: Sequence[Row]) -> str:
+    """Return the axis that names the series when it is the same single axis for all."""
+    labels = {str(row["series"]) for row in points}
+    axes = {label.partition("=")[0] for label in labels if "=" in label}
+    return axes.pop() if len(axes) == 1 and not any(", " in label for label in labels) else ""
+
+
+def short_series(label: str, heading: str) -> str:
+    """Return the label without the axis that the heading already says."""
+    return label.removeprefix(f"{heading}=") if heading else label
+
+
+def _columns(points: Sequence[Row], confidence: float) -> list[Shown]:
+    axis = series_heading(points)
+    level = f"[{confidence:.0%}]"
+    counts = [
+        Shown(Column(key=key, heading=heading), _count(key))
+        for key, heading in (
+            ("nodes", "nodes"),
+            ("gpus_per_node", "gpus/\nnode"),
+            ("tasks_per_node", "tasks/\nnode"),
+            ("ranks", "ranks"),
+            ("global_batch", "batch"),
+        )
+    ]
+    return [
+        Shown(
+            Column(key="series", heading=axis or "series", align="left"),
+            lambda row: short_series(row["series"], axis),
+        ),
+        *(c for c in counts if c.column.key != "ranks" or not _one_size_varies(points)),
+        Shown(
+            Column(key="n_ok", heading="ok/n"), lambda r: f"{r['n_ok']}/{r['n_submitted']}", False
+        ),
+        *_timings(),
+        Shown(Column(key="speedup", heading=f"speedup\n{level}"), _limits("speedup", 2, 1), False),
+        Shown(Column(key="ideal", heading="ideal"), _count("ideal"), False),
+        Shown(
+            Column(key="efficiency", heading=f"efficiency\n% {level}"),
+            _limits("efficiency", 0, 100),
+            False,
+        ),
+        Shown(Column(key="accuracy", heading="accuracy\n% (change)"), _accuracy),
+        Shown(Column(key="flags", heading="flags", align="left"), _flags),
+    ]
+
+
+def _timings() -> list[Shown]:
+    return [
+        Shown(
+            Column(key="step_time_s", heading="step\n[ms]"),
+            lambda row: significant(
+                None if row["step_time_s"] is None else row["step_time_s"] * 1e3
+            ),
+        ),
+        Shown(
+            Column(key="samples_per_second", heading="samples/s"),
+            lambda row: significant(row["samples_per_second"]),
+        ),
+        Shown(
+            Column(key="epoch_time_s", heading="epoch\n[s]"),
+            lambda row: significant(row["epoch_time_s"]),
+        ),
+        Shown(
+            Column(key="time_to_train_s", heading="train\n[s]"),
+            lambda row: significant(row["time_to_train_s"]),
+        ),
+    ]
+
+
+def _worth(shown: Shown, points: Sequence[Row]) -> bool:
+    """Whether a column says more than one thing, or something that no other place says."""
+    if not shown.droppable:
+        return True
+    values = {shown.text(row) for row in points} - {ABSENT}
+    if shown.column.key in SIZES:
+        return len(values) > 1
+    return bool(values)
+
+
+def _one_size_varies(points: Sequence[Row]) -> bool:
+    names = ("nodes", "gpus_per_node", "tasks_per_node")
+    varying = [name for name in names if len({row[name] for row in points}) > 1]
+    return len(varying) > 0
+
+
+def _count(key: str) -> Callable[[Row], str]:
+    return lambda row: whole(row[key])
+
+
+def _limits(key: str, decimals: int, factor: float) -> Callable[[Row], str]:
+    return lambda row: with_limits(row, key, decimals, factor)
+
+
+def _accuracy(row: Row) -> str:
+    if row["accuracy"] is None:
+        return ABSENT
+    change = row["accuracy_change_pp"]
+    shown = fixed(row["accuracy"], 1, 100)
+    return shown if change is None or row["is_baseline"] else f"{shown} ({change:+.1f})"
+
+
+def _flags(row: Row) -> str:
+    codes = dict.fromkeys(flag.partition(":")[0] for flag in row["flags"])
+    return ", ".join([*codes, *([row["not_ok"]] if row["not_ok"] else [])]) or ABSENT

@@ -1,0 +1,81 @@
+"""Write files so that a crash leaves the old one or the new one, and read them back typed."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from hpc_train.errors import StoreError
+from hpc_train.model.value import decode_unit, encode_unit
+
+T = TypeVar("T")
+
+
+def write_file(path: Path, content: bytes) -> None:
+    """Write beside the target, then rename.
+
+    Raises:
+        StoreError: the disk is full, the folder is gone or cannot be written.
+    """
+    fresh = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with fresh.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
+        fresh.replace(path)
+    except OSError as failure:
+        fresh.unlink(missing_ok=True)
+        raise cannot_write(path, failure) from None
+
+
+def cannot_write(path: Path, failure: OSError) -> StoreError:
+    """Return the error for a file or folder that cannot be written."""
+    return StoreError(
+        f"{path}: cannot be written: {failure.strerror or failure}",
+        "free some space or name another folder with --results; nothing was submitted",
+    )
+
+
+def to_json(value: Any) -> bytes:
+    """Return a value as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(value, enc_hook=encode_unit), indent=1) + b"\n"
+
+
+def read_json(path: Path, kind: type[T]) -> T:
+    """Read a JSON file of a known kind.
+
+    Raises:
+        StoreError: missing, unreadable, cut short, or not of that kind.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=kind, dec_hook=decode_unit)
+    except OSError as failure:
+        raise StoreError(f"{path}: {failure.strerror or failure}") from None
+    except msgspec.DecodeError as failure:
+        raise StoreError(f"{path}: damaged: {failure}") from None
+
+
+@contextmanager
+def exclusive(path: Path) -> Iterator[None]:
+    """Hold a lock file for the length of a block, waiting for whoever has it.
+
+    Raises:
+        StoreError: the lock file cannot be made.
+    """
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+    except OSError as failure:
+        raise cannot_write(path, failure) from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

@@ -1,0 +1,158 @@
+"""Create, find and read run folders below `results/<name>/`."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from hpc_train.errors import StoreError, UnknownNameError
+from hpc_train.model.run import JobStatus, Manifest, RunFolder
+from hpc_train.model.script import Script
+from hpc_train.model.study import StudyManifest
+from hpc_train.model.submission import Submission
+from hpc_train.model.value import Value
+from hpc_train.runs.files import cannot_write, read_json, to_json, write_file
+
+T = TypeVar("T")
+STUDY_FILE = "study.json"
+
+
+class RunFiles(Value, kw_only=True):
+    """What the files of one run say; what is missing or damaged is None, and `problem` says so."""
+
+    folder: RunFolder
+    manifest: Manifest | None
+    submission: Submission | None
+    status: JobStatus | None
+    problem: str = ""
+
+
+def results_root(option: Path | None) -> Path:
+    """Return the folder of all results: --results, $HPCTRAIN_RESULTS, or ./results."""
+    return option or Path(os.environ.get("HPCTRAIN_RESULTS") or "results")
+
+
+def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[RunFolder, ...]:
+    """Create the folders of several runs: all of them or, when one fails, none.
+
+    A run that is already there (somebody else was faster) is left alone and not returned.
+
+    Raises:
+        StoreError: a folder cannot be written.
+    """
+    created: list[RunFolder] = []
+    try:
+        for manifest, script in runs:
+            folder = _create_run(home, manifest, script)
+            if folder is not None:
+                created.append(folder)
+    except StoreError:
+        for folder in created:
+            shutil.rmtree(folder.path, ignore_errors=True)
+        raise
+    return tuple(created)
+
+
+def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | None:
+    fresh = RunFolder(path=home / f".new-{manifest.run_id}-{os.getpid()}")
+    final = RunFolder(path=home / manifest.run_id)
+    try:
+        fresh.logs.mkdir(parents=True)
+        write_file(fresh.manifest, to_json(manifest))
+        write_file(fresh.script, script.text.encode())
+        fresh.path.rename(final.path)
+    except (OSError, StoreError) as failure:
+        shutil.rmtree(fresh.path, ignore_errors=True)
+        if final.path.exists():
+            return None
+        if isinstance(failure, StoreError):
+            raise
+        raise cannot_write(final.path, failure) from None
+    return final
+
+
+def read_run(folder: RunFolder) -> RunFiles:
+    """Read what is there; a damaged file becomes a problem, not an error."""
+    problems: list[str] = []
+    manifest = _read(folder.manifest, Manifest, problems, required=True)
+    submission = _read(folder.submission, Submission, problems)
+    status = _read(folder.status, JobStatus, problems)
+    return RunFiles(
+        folder=folder,
+        manifest=manifest,
+        submission=submission,
+        status=status,
+        problem="; ".join(problems),
+    )
+
+
+def _read(path: Path, kind: type[T], problems: list[str], *, required: bool = False) -> T | None:
+    if not required and not path.exists():
+        return None
+    try:
+        return read_json(path, kind)
+    except StoreError as failure:
+        problems.append(failure.message.replace(str(path), path.name, 1))
+        return None
+
+
+def run_folders(home: Path) -> tuple[RunFolder, ...]:
+    """Return the runs below the folder of a job or study, by name."""
+    if not home.is_dir():
+        return ()
+    return tuple(
+        RunFolder(path=path)
+        for path in sorted(home.iterdir())
+        if not path.name.startswith(".") and (path / "run.json").exists()
+    )
+
+
+def read_study(home: Path) -> StudyManifest | None:
+    """Return the study that a folder belongs to, or None for single jobs.
+
+    Raises:
+        StoreError: study.json is damaged.
+    """
+    path = home / STUDY_FILE
+    return read_json(path, StudyManifest) if path.exists() else None
+
+
+def write_study(home: Path, manifest: StudyManifest) -> None:
+    """Write study.json, the list of everything that was asked for."""
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise cannot_write(home, failure) from None
+    write_file(home / STUDY_FILE, to_json(manifest))
+
+
+def find(root: Path, word: str) -> Path:
+    """Return the folder that a word means: a path, a job or study, or a run id (or its start).
+
+    Raises:
+        UnknownNameError: nothing of that name; the nearest ones are named.
+        StoreError: the start of several run ids.
+    """
+    for path in (Path(word), root / word):
+        if path.is_dir() and (run_folders(path) or (path / "run.json").exists()):
+            return path
+        if (path / STUDY_FILE).exists():
+            return path
+    runs = {folder.run_id: folder.path for home in homes(root) for folder in run_folders(home)}
+    exact = [runs[word]] if word in runs else [p for i, p in runs.items() if i.startswith(word)]
+    if len(exact) == 1:
+        return exact[0]
+    if exact:
+        names = ", ".join(sorted(path.name for path in exact)[:5])
+        raise StoreError(f"{word!r} is the start of {len(exact)} runs: {names} …")
+    known = [home.name for home in homes(root)] + list(runs)
+    raise UnknownNameError("run or study", word, known, str(root))
+
+
+def homes(root: Path) -> Iterator[Path]:
+    """Yield the folders of all jobs and studies."""
+    if root.is_dir():
+        yield from (p for p in sorted(root.iterdir()) if p.is_dir() and not p.name.startswith("."))

@@ -1,0 +1,1 @@
+"""LaunchPlan -> Script; deterministic, through one quoting filter."""

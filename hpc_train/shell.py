@@ -1,0 +1,96 @@
+"""The only place that starts processes."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from hpc_train.model.value import Value
+
+# What an outer job would leak into ours: ranks, core masks, MPI's wiring (see docs of srun).
+_LEAKS = (
+    "SLURM_",
+    "SBATCH_",
+    "SRUN_",
+    "PMI",
+    "OMPI_",
+    "PRTE_",
+    "TORCHELASTIC_",
+    "PET_",
+    "MASTER_",
+    "LOCAL_",
+    "HPCTRAIN_RUN",
+    "HPCTRAIN_LOG_DIR",
+    "HPCTRAIN_FAILURE_FILE",
+)
+_LEAKED_NAMES = {"RANK", "WORLD_SIZE", "NODE_RANK", "NNODES", "GROUP_RANK", "OMP_NUM_THREADS"}
+_KEPT = {"SLURM_CONF", "SLURM_CLUSTERS"}
+
+
+class Finished(Value, kw_only=True):
+    """How a process ended; 127 when the program does not exist."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(argv: Sequence[str], timeout_s: float, cwd: Path | None = None) -> Finished:
+    """Run a program to its end; never raises for what the program does.
+
+    A program that does not exist is reported as 127, one that takes too long as 124, as the
+    shell and timeout(1) do.
+    """
+    try:
+        done = subprocess.run(  # noqa: S603 - argv is ours, no shell
+            argv, capture_output=True, text=True, errors="replace", timeout=timeout_s, cwd=cwd
+        )
+    except OSError as failure:
+        return Finished(returncode=127, stdout="", stderr=str(failure))
+    except subprocess.TimeoutExpired:
+        return Finished(returncode=124, stdout="", stderr=f"no answer within {timeout_s} s")
+    return Finished(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+def start_detached(
+    argv: Sequence[str],
+    output: Path,
+    environment: Mapping[str, str],
+    keep_open: Sequence[int] = (),
+) -> subprocess.Popen[bytes]:
+    """Start a program in a session of its own, so that the shell may be closed.
+
+    Its output is appended to `output`; the file descriptors `keep_open` stay open in it.
+
+    Raises:
+        OSError: the program or the output file cannot be opened.
+    """
+    with output.open("ab") as stream:
+        return subprocess.Popen(  # noqa: S603 - argv is ours, no shell
+            argv,
+            stdin=subprocess.DEVNULL,
+            stdout=stream,
+            stderr=stream,
+            env=dict(environment),
+            pass_fds=tuple(keep_open),
+            start_new_session=True,
+        )
+
+
+def ended(process: subprocess.Popen[bytes], within_s: float) -> bool:
+    """Wait up to `within_s` seconds; whether the process has ended."""
+    try:
+        process.wait(within_s)
+    except subprocess.TimeoutExpired:
+        return False
+    return True
+
+
+def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return an environment without the traces of an outer job."""
+    return {
+        name: value
+        for name, value in environment.items()
+        if name in _KEPT or not (name.startswith(_LEAKS) or name in _LEAKED_NAMES)
+    }

@@ -1,0 +1,1 @@
+"""Job and study files -> JobSpec and Study."""

@@ -1,0 +1,88 @@
+"""A job file, or a script named on the command line -> JobSpec with origins."""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hpc_train.decode import decode
+from hpc_train.errors import SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.value import Sourced
+from hpc_train.specs.override import Override, apply, check_key, full_key
+from hpc_train.yamlfile import read
+
+_SECRET = re.compile(
+    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:$|_)",
+    re.IGNORECASE,
+)
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+def load_job(path: Path, overrides: Sequence[Override]) -> Sourced[JobSpec]:
+    """Read a job file and lay the overrides over it.
+
+    Raises:
+        SpecError: anything wrong in the file or the overrides, with file:line.
+    """
+    document = read(path, SpecError)
+    return build_job(document.data, document.origins, overrides, path)
+
+
+def build_job(
+    data: Any, origins: dict[str, str], overrides: Sequence[Override], path: Path
+) -> Sourced[JobSpec]:
+    """Decode a job's plain values; `path` is the file they came from.
+
+    The name defaults to that of the file; `workdir` is relative to the file's folder.
+
+    Raises:
+        SpecError: a wrong value, a variable name that no shell takes, or a secret in `env`.
+    """
+    if not isinstance(data, dict):
+        raise SpecError(f"{path}: a job file is a mapping with the key 'command'")
+    data, origins = copy.deepcopy(data), dict(origins)
+    if "name" not in data:
+        data["name"] = re.sub(r"[^A-Za-z0-9._-]+", "-", path.stem).strip("-._") or "job"
+        origins["name"] = "default: the file's name"
+    for override in overrides:
+        check_key(override.key, override.origin)
+    full = [Override(key=full_key(o.key), value=o.value, origin=o.origin) for o in overrides]
+    apply(data, origins, full)
+    job = decode(data, JobSpec, origins, SpecError)
+    _check_env(job)
+    return _with_workdir(job, path)
+
+
+def command_job(
+    script: Path, arguments: Sequence[str], overrides: Sequence[Override]
+) -> Sourced[JobSpec]:
+    """Make a job of a script and its arguments: `.py` runs under python, others as programs."""
+    program = ["python", str(script)] if script.suffix == ".py" else [str(script.absolute())]
+    data: dict[str, Any] = {"command": [*program, *arguments]}
+    return build_job(data, {"": "command line", "command": "command line"}, overrides, script)
+
+
+def _check_env(job: Sourced[JobSpec]) -> None:
+    for name in job.value.env:
+        place = job.origin(f"env.{name}")
+        if not _VARIABLE.fullmatch(name):
+            raise SpecError(f"{place}: {name!r} is no name of an environment variable")
+        if _SECRET.search(name):
+            raise SpecError(
+                f"{place}: env.{name} looks like a secret, and scripts are kept and shared",
+                f"leave it out and export {name} in the shell you submit from; jobs inherit it",
+            )
+
+
+def _with_workdir(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:
+    import msgspec
+
+    if job.value.workdir is None:
+        return job
+    absolute = str((path.parent / job.value.workdir).absolute())
+    value = msgspec.structs.replace(job.value, workdir=absolute)
+    return Sourced(value=value, origins=job.origins)

@@ -1,0 +1,98 @@
+"""`--set KEY=VALUE` and the options of the command line, laid over a file's values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from hpc_train.decode import keys_of
+from hpc_train.errors import SpecError, nearest
+from hpc_train.model.job import JobSpec, Resources
+from hpc_train.model.value import Value
+from hpc_train.yamlfile import value_of
+
+
+class Override(Value, kw_only=True):
+    """One value given on the command line; `origin` is the option as it was typed."""
+
+    key: str
+    value: Any
+    origin: str
+
+
+def parse_setting(text: str) -> Override:
+    """Read `resources.nodes=2`; the value is YAML, so lists are `[1, 2]`.
+
+    Raises:
+        SpecError: no `=`, an empty key, or a value that is not YAML.
+    """
+    key, equals, value = text.partition("=")
+    if not equals or not key.strip():
+        raise SpecError(f"--set {text}: write KEY=VALUE, for example --set resources.nodes=2")
+    origin = f"--set {key.strip()}"
+    return Override(key=key.strip(), value=value_of(value, origin, SpecError), origin=origin)
+
+
+def full_key(key: str) -> str:
+    """Return the job's dotted key for a key or its short form (`nodes` -> `resources.nodes`)."""
+    head = key.partition(".")[0]
+    if head not in keys_of(JobSpec) and head in keys_of(Resources):
+        return f"resources.{key}"
+    return key
+
+
+def check_key(key: str, where: str) -> None:
+    """Refuse a key that no job has.
+
+    Raises:
+        SpecError: with the nearest key.
+    """
+    head, _, rest = full_key(key).partition(".")
+    known = keys_of(Resources) if head == "resources" else keys_of(JobSpec)
+    name = rest if head == "resources" else head
+    if name not in known or (rest and head not in ("resources", "env", "command")):
+        every = [*keys_of(JobSpec), *keys_of(Resources)]
+        raise SpecError(
+            f"{where}: {key!r} is no key of a job{nearest(key, every)}; "
+            f"allowed: {', '.join(every)}, env.NAME"
+        )
+
+
+def apply(
+    data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override]
+) -> None:
+    """Lay overrides over plain values, in order, recording their origin.
+
+    Raises:
+        SpecError: a key leads through something that is no mapping, or past the end of a list.
+    """
+    for override in overrides:
+        _put(data, override)
+        stale = [path for path in origins if path.startswith(override.key + ".")]
+        for path in stale:
+            del origins[path]
+        origins.update(dict.fromkeys(_paths(override.key, override.value), override.origin))
+
+
+def _paths(key: str, value: Any) -> Iterator[str]:
+    """Yield a key and everything below it."""
+    yield key
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from _paths(f"{key}.{name}", inner)
+    if isinstance(value, list):
+        for index, inner in enumerate(value):
+            yield from _paths(f"{key}.{index}", inner)
+
+
+def _put(data: dict[str, Any], override: Override) -> None:
+    *parents, last = override.key.split(".")
+    target: Any = data
+    for parent in parents:
+        target = target.setdefault(parent, {}) if isinstance(target, dict) else target
+    if isinstance(target, list) and last.isdigit() and int(last) < len(target):
+        target[int(last)] = override.value
+    elif isinstance(target, dict):
+        target[last] = override.value
+    else:
+        raise SpecError(f"{override.origin}: {override.key!r} leads to no value that can be set")

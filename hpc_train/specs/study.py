@@ -1,0 +1,144 @@
+"""A study file -> Study: the grid of its axes, one JobSpec at each point."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hpc_train.decode import decode, keys_of
+from hpc_train.errors import SpecError, nearest
+from hpc_train.model.study import Point, Study, StudySpec
+from hpc_train.model.value import Sourced
+from hpc_train.specs.job import build_job
+from hpc_train.specs.override import Override, apply, check_key, full_key
+from hpc_train.yamlfile import Document, read
+
+MAX_RUNS = 100_000
+SIZE_AXES = ("nodes", "gpus_per_node", "tasks_per_node")
+
+
+def is_study(document: Document) -> bool:
+    """Whether a file is a study: it has axes."""
+    return isinstance(document.data, dict) and "axes" in document.data
+
+
+def build_study(document: Document, overrides: Sequence[Override], path: Path) -> Study:
+    """Expand a study file into the points of its grid.
+
+    An override whose key is the study's changes the study; any other changes the job at every
+    point.
+
+    Raises:
+        SpecError: anything wrong in the study, its job or its grid, with file:line.
+    """
+    data, origins = copy.deepcopy(document.data), dict(document.origins)
+    own = [o for o in overrides if o.key.partition(".")[0] in keys_of(StudySpec)]
+    for override in own:
+        _check_axis_override(override, data)
+    if "name" not in data:
+        data["name"], origins["name"] = path.stem, "default: the file's name"
+    apply(data, origins, own)
+    study = decode(data, StudySpec, origins, SpecError)
+    _check_axes(study)
+    job_overrides = [o for o in overrides if o not in own]
+    _check_no_clash(study, job_overrides)
+    points = _expand(study, job_overrides, path)
+    return Study(spec=study.value, points=points, baseline=_baseline(study))
+
+
+def _check_axis_override(override: Override, data: dict[str, Any]) -> None:
+    head, _, axis = override.key.partition(".")
+    if head == "axes" and axis:
+        check_key(axis, override.origin)
+
+
+def _check_axes(study: Sourced[StudySpec]) -> None:
+    runs = study.value.repetitions
+    for axis, values in study.value.axes.items():
+        where = study.origin(f"axes.{axis}")
+        check_key(axis, where)
+        if not values:
+            raise SpecError(f"{where}: the axis {axis!r} has no values")
+        if any(values.count(value) > 1 for value in values):
+            raise SpecError(f"{where}: the axis {axis!r} has the same value twice")
+        runs *= len(values)
+    if runs > MAX_RUNS:
+        raise SpecError(
+            f"{study.origin('axes')}: {runs} runs (points x repetitions); at most {MAX_RUNS}"
+        )
+    full = [full_key(axis) for axis in study.value.axes]
+    if len(set(full)) < len(full):
+        raise SpecError(f"{study.origin('axes')}: two axes name the same key of the job")
+
+
+def _check_no_clash(study: Sourced[StudySpec], overrides: Sequence[Override]) -> None:
+    axes = {full_key(axis): axis for axis in study.value.axes}
+    for override in overrides:
+        axis = axes.get(full_key(override.key))
+        if axis is not None:
+            raise SpecError(
+                f"{override.origin}: {axis!r} is an axis of this study",
+                f"change the axis: --set 'axes.{axis}=[{override.value}]'",
+            )
+
+
+def _expand(
+    study: Sourced[StudySpec], overrides: Sequence[Override], path: Path
+) -> tuple[Point, ...]:
+    data, origins, job_path = _job_data(study, path)
+    names = list(study.value.axes)
+    points = []
+    for values in itertools.product(*study.value.axes.values()):
+        axes = dict(zip(names, values, strict=True))
+        chosen = [
+            Override(key=name, value=copy.deepcopy(value), origin=study.origin(f"axes.{name}"))
+            for name, value in axes.items()
+        ]
+        job = build_job(data, origins, [*overrides, *chosen], job_path)
+        points.append(Point(axes=axes, job=job))
+    return tuple(points)
+
+
+def _job_data(study: Sourced[StudySpec], path: Path) -> tuple[Any, dict[str, str], Path]:
+    """Return the job's values: inline, or from the file that the study names."""
+    job = study.value.job
+    if isinstance(job, str):
+        job_path = path.parent / job
+        document = read(job_path, SpecError)
+        return document.data, document.origins, job_path
+    inline = {
+        key.partition(".")[2]: origin
+        for key, origin in study.origins.items()
+        if key.startswith("job.")
+    }
+    named = {"name": study.value.name, **job}
+    return named, {"": study.origin("job"), "name": study.origin("name"), **inline}, path
+
+
+def _baseline(study: Sourced[StudySpec]) -> dict[str, Any]:
+    """Return the axis values that a baseline run has; by default the smallest sizes."""
+    axes, chosen = study.value.axes, study.value.baseline
+    if not chosen:
+        sizes = [axis for axis in axes if full_key(axis).rpartition(".")[2] in SIZE_AXES]
+        return {axis: min(axes[axis]) for axis in sizes}
+    for axis, value in chosen.items():
+        where = study.origin(f"baseline.{axis}")
+        if axis not in axes:
+            raise SpecError(
+                f"{where}: the baseline names {axis!r}, which is no axis"
+                f"{nearest(axis, axes)}; axes: {', '.join(axes)}"
+            )
+        if value not in axes[axis]:
+            raise SpecError(
+                f"{where}: the baseline {axis}={value} is not in the grid; "
+                f"{axis} has {', '.join(map(str, axes[axis]))}"
+            )
+    return dict(chosen)
+
+
+def load_study(path: Path, overrides: Sequence[Override]) -> Study:
+    """Read a study file and expand it; see `build_study`."""
+    return build_study(read(path, SpecError), overrides, path)

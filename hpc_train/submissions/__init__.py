@@ -1,0 +1,1 @@
+"""Executors: a run folder -> something that runs its script."""

@@ -1,0 +1,81 @@
+"""Executor `local`: this machine, one run after the other, in the background."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.errors import StoreError, SubmitError
+from hpc_train.model.run import RunFolder
+from hpc_train.model.submission import JobState, Submission
+from hpc_train.model.value import encode_unit
+from hpc_train.shell import clean_environment, start_detached
+from hpc_train.submissions.processes import terminate
+from hpc_train.submissions.queue import FOLDER, Queue, is_held, take
+
+
+class LocalExecutor:
+    """Starts one detached supervisor for the runs of a submission."""
+
+    def submit(self, home: Path, runs: Sequence[RunFolder]) -> None:
+        """Start a supervisor that works through `runs` in order; see `Executor.submit`."""
+        now = datetime.now(timezone.utc)
+        queue = Queue(home=home, queue_id=f"{now:%Y%m%d-%H%M%S}-{os.getpid()}")
+        try:
+            (home / FOLDER).mkdir(parents=True, exist_ok=True)
+            lock = take(queue.file("lock"), wait=True)
+            queue.file("json").write_bytes(msgspec.json.encode([run.run_id for run in runs]))
+            for run in runs:
+                _write(run, Submission(
+                    executor="local",
+                    native_id=queue.queue_id,
+                    submitted=now.isoformat(timespec="seconds"),
+                ))
+            self._start(queue, lock)
+        except OSError as failure:
+            raise SubmitError(f"{home}: cannot start: {failure.strerror or failure}") from None
+
+    def _start(self, queue: Queue, lock: int | None) -> None:
+        """Hand the lock over to the supervisor: it is never free in between."""
+        if lock is None:
+            raise SubmitError(f"{queue.file('lock')}: somebody holds it")
+        argv = [
+            *(sys.executable, "-m", "hpc_train.submissions.supervisor"),
+            *(str(queue.home.absolute()), queue.queue_id, str(lock)),
+        ]
+        start_detached(argv, queue.file("log"), clean_environment(os.environ), [lock])
+        os.close(lock)
+
+    def alive(
+        self, home: Path, submissions: Mapping[str, Submission]
+    ) -> Mapping[str, bool | None]:
+        """A run is alive as long as its queue's lock is held; see `Executor.alive`."""
+        held = {
+            queue_id: is_held(Queue(home=home, queue_id=queue_id).file("lock"))
+            for queue_id in {submission.native_id for submission in submissions.values()}
+        }
+        return {run_id: held[submission.native_id] for run_id, submission in submissions.items()}
+
+    def cancel(self, home: Path, run: RunFolder, submission: Submission) -> None:
+        """Mark first, so that a queued run is not started any more; see `Executor.cancel`."""
+        mark(run, submission, JobState.CANCELLED, "cancelled by the user")
+        terminate(run)
+
+
+def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:
+    """Record how the executor itself ended a run."""
+    _write(run, msgspec.structs.replace(submission, state=state, reason=reason))
+
+
+def _write(run: RunFolder, submission: Submission) -> None:
+    fresh = run.path / f".submission.{os.getpid()}"
+    try:
+        fresh.write_bytes(msgspec.json.encode(submission, enc_hook=encode_unit) + b"\n")
+        fresh.replace(run.submission)
+    except OSError as failure:
+        raise StoreError(f"{run.submission}: {failure.strerror or failure}") from None

@@ -1,0 +1,92 @@
+"""`python -m hpc_train.submissions.supervisor HOME QUEUE LOCK`: runs a queue, then ends.
+
+It is no service: it lives as long as its list of runs. It holds the queue's lock, and the
+machine's while a run is on, and passes both on to the job script, so that even if it is killed
+nobody starts a run beside one that still computes.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.run import JobStatus, RunFolder
+from hpc_train.model.submission import JobState, Submission
+from hpc_train.model.value import decode_unit
+from hpc_train.shell import clean_environment, ended, start_detached
+from hpc_train.submissions.local import mark
+from hpc_train.submissions.processes import kill, terminate
+from hpc_train.submissions.queue import Queue, machine_lock, take
+
+
+class _Limit(msgspec.Struct):
+    """The one part of a manifest that matters here."""
+
+    plan: LaunchPlan
+
+
+def main(home: str, queue_id: str, lock: str) -> None:
+    """Run every run of the queue that is still wanted, one at a time."""
+    queue = Queue(home=Path(home), queue_id=queue_id)
+    for run_id in msgspec.json.decode(queue.file("json").read_bytes(), type=list[str]):
+        run = RunFolder(path=queue.home / run_id)
+        machine = take(machine_lock(), wait=True)
+        if machine is None:
+            raise AssertionError("a blocking lock was not waited for")
+        submission = _wanted(run)
+        if submission is not None:
+            _supervise(run, submission, (int(lock), machine))
+        os.close(machine)
+
+
+def _wanted(run: RunFolder) -> Submission | None:
+    """Return the run's submission unless it was cancelled, removed or already started."""
+    if run.status.exists() or not run.submission.exists():
+        return None
+    submission = msgspec.json.decode(run.submission.read_bytes(), type=Submission)
+    return submission if submission.state is None else None
+
+
+def _supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) -> None:
+    """Start the script, enforce its time limit, and leave no process behind."""
+    environment = {**clean_environment(os.environ), "HPCTRAIN_RUN": str(run.path.absolute())}
+    limit = _time_limit(run)
+    begin = time.monotonic()
+    script = start_detached(
+        ["bash", str(run.script.absolute())], run.logs / "job.out", environment, locks
+    )
+    while not ended(script, 0.2):
+        if limit is not None and time.monotonic() - begin > limit:
+            mark(run, submission, JobState.TIMEOUT, f"the time limit of {limit} s was reached")
+            terminate(run)
+        elif _cancelled(run):
+            terminate(run)
+    kill(run)
+    if not _has_ended(run) and not _cancelled(run):
+        code = script.returncode
+        how = f"signal {-code}" if code < 0 else f"exit code {code}"
+        mark(run, submission, JobState.FAILED, f"the job script ended with {how} and said nothing")
+
+
+def _time_limit(run: RunFolder) -> int | None:
+    manifest = msgspec.json.decode(run.manifest.read_bytes(), type=_Limit, dec_hook=decode_unit)
+    return manifest.plan.time_s
+
+
+def _cancelled(run: RunFolder) -> bool:
+    return msgspec.json.decode(run.submission.read_bytes(), type=Submission).state is not None
+
+
+def _has_ended(run: RunFolder) -> bool:
+    if not run.status.exists():
+        return False
+    return msgspec.json.decode(run.status.read_bytes(), type=JobStatus).ended is not None
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:4])

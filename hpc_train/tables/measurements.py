@@ -1,0 +1,61 @@
+"""Records -> one DataFrame of the metrics that a scaling table uses, with their scopes checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pandas as pd
+
+from hpc_train.errors import ReportError
+from hpc_train.model.record import Record
+
+SCOPES: dict[str, frozenset[str]] = {
+    "step_time": frozenset({"per_rank", "global"}),
+    "samples": frozenset({"per_rank", "global"}),
+    "samples_per_second": frozenset({"per_rank", "global"}),
+    "epoch_time": frozenset({"per_rank", "global"}),
+    "time_to_train": frozenset({"per_rank", "global"}),
+    "first_step_time": frozenset({"per_rank", "global"}),
+    "loss": frozenset({"per_rank", "global"}),
+    "accuracy": frozenset({"global"}),
+    "global_batch_size": frozenset({"global"}),
+    "world_size": frozenset({"global"}),
+}
+COLUMNS = ("run", "metric", "value", "scope", "step", "rank", "who", "parser")
+
+
+def measurements(records: Sequence[Record]) -> pd.DataFrame:
+    """Return the records that a scaling table uses, in order, each measurement once.
+
+    The same rank's value of the same step counts once, the last one: a line may be in two log
+    files, and a requeued run repeats steps. `who` is the rank, or the file where no rank is known.
+
+    Raises:
+        ReportError: a value has a scope in which it cannot be added up.
+    """
+    used = [record for record in records if record.metric in SCOPES]
+    for record in used:
+        _check_scope(record)
+    frame = pd.DataFrame(
+        [(r.run, r.metric, r.value, r.scope, r.step, r.rank, _who(r), r.parser) for r in used],
+        columns=pd.Index(COLUMNS),
+    ).astype({"value": "float64", "step": "Int64", "rank": "Int64"})
+    repeated = frame.duplicated(["run", "metric", "scope", "step", "who"], keep="last")
+    return frame[~(repeated & frame["step"].notna())]
+
+
+def _who(record: Record) -> str:
+    if record.scope == "global":
+        return "all"
+    return record.source if record.rank is None else str(record.rank)
+
+
+def _check_scope(record: Record) -> None:
+    if record.scope in SCOPES[record.metric]:
+        return
+    allowed = " or ".join(sorted(SCOPES[record.metric]))
+    raise ReportError(
+        f"{record.run}: {record.source}:{record.line}: {record.metric} has scope {record.scope}; "
+        f"it must be {allowed}",
+        "let the parser or the event state the scope in which the value was printed",
+    )

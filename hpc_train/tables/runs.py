@@ -1,0 +1,144 @@
+"""ExpectedStudy and Records -> one row per run that was asked for, whatever became of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from hpc_train.errors import ReportError
+from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
+from hpc_train.model.record import Record
+from hpc_train.model.study import Warmup
+from hpc_train.model.submission import JobState
+from hpc_train.tables.measurements import measurements
+from hpc_train.tables.scalars import (
+    contradictions,
+    epoch_time_s,
+    final,
+    reported_rate,
+    slowest,
+    whole_seconds,
+)
+from hpc_train.tables.series import axis_name, series_label, size_of
+from hpc_train.tables.steps import LEAST_STEPS, NAN, StepSummary, summarise_steps
+
+OK = JobState.COMPLETED.value
+UNPARSED = "UNPARSED"
+COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "cpus_per_task")
+MEASURES = (
+    "global_batch",
+    "step_time_s",
+    "samples_per_second",
+    "epoch_time_s",
+    "time_to_train_s",
+    "first_step_time_s",
+    "accuracy",
+    "loss",
+)
+COLUMNS = (
+    "run_id", "series", "repetition", "state", "problem", *COUNTS, "steps", "warmup_steps",
+    *MEASURES, "whole_seconds", "flags",
+)  # fmt: skip
+
+
+def run_frame(study: ExpectedStudy, records: Sequence[Record]) -> pd.DataFrame:
+    """Return one row per expected run; failed, missing and unreadable runs are rows too.
+
+    Times in seconds, `samples_per_second` over all ranks, `accuracy` a fraction; one column
+    `axis.<name>` per axis; `flags` is a tuple of `code: detail`. Steps in the warm-up are left out
+    until both `warmup.steps` and `warmup.seconds` have passed. A completed run without a usable
+    measurement has state UNPARSED.
+
+    Raises:
+        ReportError: a value has the wrong scope, or belongs to a run that the study does not list.
+    """
+    table = measurements(records)
+    _check_listed(study, table)
+    groups = {str(name): group for name, group in table.groupby("run", sort=False)}
+    rows = [_row(run, groups.get(run.run_id, table.iloc[:0]), study.warmup) for run in study.runs]
+    axes = list(dict.fromkeys(f"axis.{axis_name(key)}" for run in study.runs for key in run.axes))
+    frame = pd.DataFrame(rows, columns=pd.Index([*COLUMNS[:2], *axes, *COLUMNS[2:]]))
+    counts = dict.fromkeys((*COUNTS, "repetition", "steps", "warmup_steps"), "Int64")
+    return frame.astype({**counts, **dict.fromkeys(MEASURES, "float64"), "whole_seconds": "bool"})
+
+
+def _row(run: ExpectedRun, table: pd.DataFrame, warmup: Warmup) -> dict[str, Any]:
+    size = _size(run, table)
+    batch = final(table, "global_batch_size")
+    steps = summarise_steps(table, warmup, size["ranks"], batch)
+    rate = steps.samples_per_second
+    if not steps.seen:
+        rate = reported_rate(table, warmup, size["ranks"])
+    row: dict[str, Any] = {
+        "run_id": run.run_id,
+        "series": series_label(run.axes),
+        **{f"axis.{axis_name(key)}": value for key, value in run.axes.items()},
+        "repetition": run.repetition,
+        **size,
+        "steps": steps.steps,
+        "warmup_steps": steps.warmup_steps,
+        "global_batch": steps.samples_per_step if batch is None else batch,
+        "step_time_s": steps.step_time_s,
+        "samples_per_second": rate if rate > 0 else NAN,
+        "epoch_time_s": epoch_time_s(table),
+        "time_to_train_s": slowest(table, "time_to_train"),
+        "first_step_time_s": slowest(table, "first_step_time"),
+        "accuracy": final(table, "accuracy"),
+        "loss": final(table, "loss"),
+        "whole_seconds": whole_seconds(table),
+    }
+    row["state"], row["problem"] = _verdict(run, table, steps, row)
+    row["flags"] = _flags(table, steps, size["ranks"])
+    return row
+
+
+def _size(run: ExpectedRun, table: pd.DataFrame) -> dict[str, int | None]:
+    if run.topology:
+        sizes = {name: getattr(run.topology, name) for name in COUNTS if name != "ranks"}
+        return {**sizes, "ranks": run.topology.world_size}
+    axes = {name: size_of(run.axes, name) for name in ("nodes", "gpus_per_node", "tasks_per_node")}
+    world = final(table, "world_size")
+    seen = table["rank"].nunique()
+    return {**axes, "cpus_per_task": None, "ranks": int(world) if world else seen or None}
+
+
+def _verdict(
+    run: ExpectedRun, table: pd.DataFrame, steps: StepSummary, row: dict[str, Any]
+) -> tuple[str, str]:
+    if run.state != OK:
+        return run.state, run.problem
+    world = final(table, "world_size")
+    if run.topology and world is not None and world != run.topology.world_size:
+        # Ranks that each train alone look like perfect scaling.
+        return UNPARSED, f"the log says world_size {world:g}, planned {run.topology.world_size}"
+    if steps.seen and not steps.steps:
+        return UNPARSED, f"all {steps.seen} steps lie in the warm-up"
+    if steps.steps and not steps.step_time_s > 0:
+        return UNPARSED, "step times are not positive"
+    numbers = (row["step_time_s"], row["samples_per_second"])
+    if all(pd.isna(n) for n in numbers) and row["epoch_time_s"] is None:
+        if row["time_to_train_s"] is None:
+            return UNPARSED, run.problem or "no measurement in its logs"
+    return OK, run.problem
+
+
+def _flags(table: pd.DataFrame, steps: StepSummary, ranks: int | None) -> tuple[str, ...]:
+    flags = []
+    if 0 < steps.steps < LEAST_STEPS:
+        flags.append(f"short: {steps.steps} steps")
+    timed = table[(table["metric"] == "step_time") & (table["scope"] == "per_rank")]
+    if ranks and 0 < timed["who"].nunique() < ranks:
+        flags.append(f"ranks: steps of {timed['who'].nunique()} of {ranks} ranks")
+    for metric in ("accuracy", "global_batch_size", "world_size", "samples_per_second"):
+        values = contradictions(table[table["scope"] == "global"], metric)
+        if values:
+            flags.append(f"varies: {metric} {', '.join(f'{v:g}' for v in values)}; last taken")
+    return tuple(flags)
+
+
+def _check_listed(study: ExpectedStudy, table: pd.DataFrame) -> None:
+    strangers = sorted(set(table["run"]) - {run.run_id for run in study.runs})
+    if strangers:
+        raise ReportError(f"{study.name}: records of runs that it does not list: {strangers[0]}")

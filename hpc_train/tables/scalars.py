@@ -1,0 +1,66 @@
+"""Measurements of one run that are not steps: summaries, epochs, what the run says of itself."""
+
+from __future__ import annotations
+
+import pandas as pd
+
+from hpc_train.model.study import Warmup
+from hpc_train.tables.steps import NAN, measured, step_totals
+
+WHOLE_SECONDS_PARSERS = frozenset({"book"})
+
+
+def final(table: pd.DataFrame, metric: str) -> float | None:
+    """Return the last value of a global metric, however many ranks printed it; None without."""
+    rows = _rows(table, metric)
+    return float(rows["value"].iloc[-1]) if len(rows) else None
+
+
+def contradictions(table: pd.DataFrame, metric: str) -> tuple[float, ...]:
+    """Return the different values of a metric that a run can only have once; () when it agrees."""
+    rows = _rows(table, metric)
+    distinct = rows[rows["step"].isna()]["value"].drop_duplicates()
+    return tuple(float(value) for value in distinct) if len(distinct) > 1 else ()
+
+
+def slowest(table: pd.DataFrame, metric: str) -> float | None:
+    """Return a time [s] as the slowest rank saw it; None without."""
+    rows = _rows(table, metric)
+    return float(rows["value"].max()) if len(rows) else None
+
+
+def epoch_time_s(table: pd.DataFrame) -> float | None:
+    """Return the mean over epochs of the slowest rank's time [s], without the first of several."""
+    rows = _rows(table, "epoch_time")
+    epochs = rows.groupby("step", dropna=False)["value"].max()
+    if epochs.empty:
+        return None
+    return float(epochs.iloc[1:].mean() if len(epochs) > 1 else epochs.iloc[0])
+
+
+def whole_seconds(table: pd.DataFrame) -> bool:
+    """Whether the times of this run were cut to whole seconds before they were printed."""
+    rows = table[table["metric"].isin(["epoch_time", "time_to_train"])]
+    return bool(rows["parser"].isin(sorted(WHOLE_SECONDS_PARSERS)).any())
+
+
+def reported_rate(table: pd.DataFrame, warmup: Warmup, ranks: int | None) -> float:
+    """Return the throughput [1/s] that the run itself printed, NaN without.
+
+    Rates per step: harmonic mean after the warm-up (Hoefler and Belli, SC15, rule 4). Else the
+    global summary, once; else the sum over the ranks, if every rank printed one.
+    """
+    stepwise = step_totals(table, "samples_per_second", ranks)
+    if len(stepwise):
+        rates = stepwise[measured(stepwise * 0, Warmup(steps=warmup.steps))]
+        return float(1 / (1 / rates).mean()) if len(rates) and bool((rates > 0).all()) else NAN
+    rows = _rows(table, "samples_per_second")
+    if bool((rows["scope"] == "global").any()):
+        return float(rows[rows["scope"] == "global"]["value"].iloc[-1])
+    per_rank = rows.groupby("who")["value"].last()
+    return float(per_rank.sum()) if len(per_rank) and len(per_rank) == ranks else NAN
+
+
+def _rows(table: pd.DataFrame, metric: str) -> pd.DataFrame:
+    rows = table[table["metric"] == metric]
+    return rows.sort_values("step", kind="stable", na_position="last")

@@ -1,0 +1,1 @@
+"""Code that runs inside a job; nothing else in the package imports it."""

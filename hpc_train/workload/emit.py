@@ -1,0 +1,61 @@
+"""Events on stdout that need no parser: `@hpct {"v":1,"event":"step","rank":0,...}`.
+
+Only the standard library, so that this one file also works where nothing else of ours is installed.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import os
+import sys
+from typing import Any
+
+PREFIX = "@hpct "
+VERSION = 1
+
+
+def emit(**fields: Any) -> None:
+    """Write one event line to stdout, with `v` and this process's global `rank` added.
+
+    The rank is `RANK` of the environment, 0 where there is none, unless `rank` is given. A value
+    may be anything that JSON has, or a scalar with `item()` (numpy, torch). NaN and the
+    infinities, which JSON has not, become null.
+
+    Raises:
+        TypeError: a value that JSON cannot hold.
+    """
+    first = {"v": VERSION, "event": fields.get("event"), "rank": int(os.environ.get("RANK") or 0)}
+    event = {**first, **fields, "v": VERSION}
+    if "event" not in fields:
+        del event["event"]
+    write_line(PREFIX + json.dumps(_plain(event), separators=(",", ":"), allow_nan=False))
+
+
+def write_line(text: str) -> None:
+    """Write `text` and a newline to stdout in one write, after all that was printed before.
+
+    Ranks that share a pipe interleave between writes; `print` makes two of them when unbuffered.
+    """
+    sys.stdout.flush()
+    try:
+        descriptor = sys.stdout.fileno()
+    except io.UnsupportedOperation:  # stdout was replaced by an object in memory
+        sys.stdout.write(text + "\n")
+        return
+    rest = (text + "\n").encode()
+    while rest:  # once, unless the line is longer than the pipe takes
+        rest = rest[os.write(descriptor, rest) :]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(item) for item in value]
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if not isinstance(value, (str, int, type(None))) and hasattr(value, "item"):
+        return _plain(value.item())
+    return value

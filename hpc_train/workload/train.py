@@ -1,0 +1,139 @@
+"""Reference trainer, `python -m hpc_train.workload.train`: options in, `@hpct` events out."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hpc_train.workload.batch import Batch, scale_learning_rate, share_batch
+from hpc_train.workload.emit import emit, write_line
+from hpc_train.workload.errors import WorkloadError
+from hpc_train.workload.options import Options, parse_options
+from hpc_train.workload.ranks import env_int, run_ranks, world_size
+
+if TYPE_CHECKING:  # a process that only starts ranks has no use for torch
+    from hpc_train.workload.group import Group
+    from hpc_train.workload.loop import Outcome
+
+
+def main() -> int:
+    """Run the command line on every rank that the environment describes; return the exit code.
+
+    The codes: 0 done, 2 an option, the environment or the data is wrong, else that of the rank
+    that failed first.
+    """
+    options = parse_options()
+    try:
+        # Checked before ranks are started, so that it is said once and not by every rank.
+        share_batch(options.global_batch_size, options.batch_size, world_size())
+        _check_data(options.data)
+        return run_ranks(partial(train, options))
+    except WorkloadError as error:
+        return _refuse(error)
+
+
+def train(options: Options) -> int:
+    """Train as one rank; return its exit code."""
+    import torch
+
+    from hpc_train.workload.group import joined
+
+    if "OMP_NUM_THREADS" in os.environ:
+        torch.set_num_threads(env_int("OMP_NUM_THREADS", 1, low=1))
+    torch.manual_seed(options.seed)
+    try:
+        with joined(options.backend, options.device) as group:
+            _train_in(group, options)
+    except WorkloadError as error:
+        return _refuse(error)
+    return 0
+
+
+def _train_in(group: Group, options: Options) -> None:
+    from hpc_train.workload.data import load_data
+    from hpc_train.workload.loop import Trainer, measure_accuracy
+    from hpc_train.workload.model import make_cnn
+
+    batch = share_batch(options.global_batch_size, options.batch_size, group.world_size)
+    rate, rule = _learning_rate(options, batch)
+    train_set, test_set = load_data(options.data)
+    trainer = Trainer(options, group, train_set, batch, rate)
+    if group.rank == 0:
+        _report_start(options, group, batch, rate)
+        write_line(rule)
+    model = make_cnn(channels=train_set.images.shape[1], width=options.width).to(group.device)
+    outcome = trainer.train(group.wrap(model))
+    accuracy = None if options.no_accuracy else measure_accuracy(model, test_set, group)
+    if group.rank == 0:
+        _report_end(group, batch, outcome, accuracy)
+
+
+def _learning_rate(options: Options, batch: Batch) -> tuple[float, str]:
+    rule = options.lr_rule or ("none" if options.batch_size is None else "linear")
+    base = options.base_batch_size
+    rate = scale_learning_rate(options.learning_rate, rule, batch.global_size, base)
+    factor = {"none": "", "linear": f" x {batch.global_size}/{base}"}.get(
+        rule, f" x sqrt({batch.global_size}/{base})"
+    )
+    return rate, f"learning rate {rate:g} = {options.learning_rate:g}{factor} (rule: {rule})"
+
+
+def _report_start(options: Options, group: Group, batch: Batch, rate: float) -> None:
+    import torch
+
+    emit(
+        event="start",
+        world_size=group.world_size,
+        global_batch_size=batch.global_size,
+        batch_size=batch.size,
+        learning_rate=rate,
+        backend=group.backend,
+        device=group.device.type,
+        torch=torch.__version__.partition("+")[0],
+        model="cnn",
+        data=options.data,
+        precision="fp32",
+        seed=options.seed,
+        threads=torch.get_num_threads(),
+        launcher_env=group.launcher,
+    )
+
+
+def _report_end(group: Group, batch: Batch, outcome: Outcome, accuracy: float | None) -> None:
+    rate = outcome.samples / outcome.time_to_train
+    emit(
+        event="end",
+        steps=outcome.steps,
+        samples=outcome.samples,
+        first_step_time=outcome.first_step_time,
+        time_to_train=outcome.time_to_train,
+        samples_per_second=rate,
+        **({} if accuracy is None else {"accuracy": accuracy}),
+        loss=outcome.loss,
+        global_batch_size=batch.global_size,
+        world_size=group.world_size,
+    )
+    shown = "not measured" if accuracy is None else f"{accuracy:.2%}"
+    write_line(
+        f"done: {outcome.steps} steps of {batch.global_size} samples on {group.world_size} rank(s) "
+        f"in {outcome.time_to_train:.2f} s, {rate:.0f} samples/s; test accuracy {shown}"
+    )
+
+
+def _check_data(name: str) -> None:
+    if name not in ("digits", "synthetic"):
+        from hpc_train.workload.cifar import check_cifar
+
+        check_cifar(Path(name))
+
+
+def _refuse(error: WorkloadError) -> int:
+    print(f"python -m hpc_train.workload.train: error: {error}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,175 @@
+"""Strict YAML: every key knows its line, and a wrong one is answered with the right one.
+
+YAML 1.2's idea of scalars: `on`, `yes`, `1:30:00` and `2026-11-01` stay text, because people who
+write a time or a node feature mean text. Duplicate keys are refused.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Hashable, Mapping
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from hpc_train.errors import HpcTrainError
+
+MAX_NODES = 100_000
+_LIMIT = 4 * 1024 * 1024
+
+
+class _Loader(yaml.SafeLoader):
+    """SafeLoader with the scalars of YAML 1.2's core schema."""
+
+    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+
+
+for _tag, _pattern, _first in (
+    ("bool", r"true|True|TRUE|false|False|FALSE", "tTfF"),
+    ("null", r"~|null|Null|NULL|", ["~", "n", "N", ""]),
+    ("int", r"[-+]?[0-9]+", "-+0123456789"),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", "-+.0123456789"),
+):
+    _Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+        f"tag:yaml.org,2002:{_tag}", re.compile(rf"^(?:{_pattern})$"), list(_first)
+    )
+
+
+class Document:
+    """A YAML file as plain values; `origins` maps a dotted key to `file:line`."""
+
+    def __init__(self, label: str, error: type[HpcTrainError]) -> None:
+        self.label = label
+        self.error = error
+        self.data: Any = None
+        self.origins: dict[str, str] = {"": label}
+        self._nodes = 0
+        self._open: set[int] = set()
+
+    def load(self, text: str) -> None:
+        """Fill `data` and `origins` from YAML text.
+
+        Raises:
+            HpcTrainError: of the document's own class; bad syntax, duplicate keys, aliases
+                without end, more than 100,000 values.
+        """
+        try:
+            root = yaml.compose(text, Loader=_Loader)
+        except yaml.YAMLError as failure:
+            raise self._syntax_error(failure) from None
+        if root is None:
+            raise self.error(f"{self.label}: the file is empty")
+        self.data = self._build(root, "")
+
+    def _syntax_error(self, failure: yaml.YAMLError) -> HpcTrainError:
+        mark = getattr(failure, "problem_mark", None)
+        place = f"{self.label}:{mark.line + 1}" if mark else self.label
+        problem = getattr(failure, "problem", None) or str(failure).splitlines()[0]
+        context = getattr(failure, "context", None)
+        detail = f"{problem} ({context})" if context else problem
+        return self.error(f"{place}: not valid YAML: {detail}")
+
+    def _fail(self, node: yaml.Node, text: str) -> HpcTrainError:
+        return self.error(f"{self.label}:{node.start_mark.line + 1}: {text}")
+
+    def _build(self, node: yaml.Node, path: str) -> Any:
+        self._nodes += 1
+        if self._nodes > MAX_NODES or id(node) in self._open:
+            raise self._fail(node, f"more than {MAX_NODES} values, or an alias to itself")
+        self.origins.setdefault(path, f"{self.label}:{node.start_mark.line + 1}")
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node)
+        self._open.add(id(node))
+        built = self._mapping(node, path) if isinstance(node, yaml.MappingNode) else [
+            self._build(item, join(path, str(i))) for i, item in enumerate(node.value)
+        ]
+        self._open.discard(id(node))
+        return built
+
+    def _mapping(self, node: yaml.MappingNode, path: str) -> dict[str, Any]:
+        result: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            key = key_node.value
+            if not isinstance(key, str) or not isinstance(key, Hashable):
+                raise self._fail(key_node, "a key must be a word")
+            if key in result:
+                raise self._fail(key_node, f"the key {key!r} stands here twice")
+            child = join(path, key)
+            self.origins[child] = f"{self.label}:{key_node.start_mark.line + 1}"
+            result[key] = self._build(value_node, child)
+        return result
+
+    def _scalar(self, node: yaml.ScalarNode) -> Any:
+        kind = node.tag.rpartition(":")[2]
+        text: str = node.value
+        if "\0" in text:
+            raise self._fail(node, "a NUL character cannot be passed to any program")
+        match kind:
+            case "bool":
+                return text.lower() == "true"
+            case "null":
+                return None
+            case "int":
+                return int(text)
+            case "float":
+                return float(text)
+            case "str":
+                return text
+        raise self._fail(node, f"the tag {node.tag} is not allowed here")
+
+
+def join(path: str, key: str) -> str:
+    """Return the dotted path of `key` below `path`."""
+    return f"{path}.{key}" if path else key
+
+
+def read(path: Path, error: type[HpcTrainError], label: str | None = None) -> Document:
+    """Read a YAML file; its lines are reported below the name that the user gave.
+
+    Raises:
+        HpcTrainError: of class `error`; the file is missing, unreadable, not UTF-8, or not YAML.
+    """
+    document = Document(label or str(path), error)
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(_LIMIT + 1)
+    except OSError as failure:
+        near = _nearest_file(path)
+        raise error(f"{path}: {failure.strerror or failure}{near}") from None
+    if len(raw) > _LIMIT:
+        raise error(f"{path}: larger than {_LIMIT // 2**20} MiB; is this the right file?")
+    try:
+        document.load(raw.decode("utf-8"))
+    except UnicodeDecodeError as failure:
+        raise error(f"{path}: not UTF-8 text (byte {failure.start})") from None
+    return document
+
+
+def value_of(text: str, label: str, error: type[HpcTrainError]) -> Any:
+    """Read one value as it is written after `--set KEY=`; empty text is an empty string."""
+    if not text:
+        return ""
+    document = Document(label, error)
+    document.load(text)
+    return document.data
+
+
+def _nearest_file(path: Path) -> str:
+    from hpc_train.errors import nearest
+
+    if path.exists() or not path.parent.is_dir():
+        return ""
+    return nearest(path.name, [entry.name for entry in path.parent.iterdir()])
+
+
+def lookup(data: Any, path: str) -> Any:
+    """Return the value at a dotted path, or None."""
+    for key in path.split(".") if path else []:
+        if isinstance(data, Mapping):
+            data = data.get(key)
+        elif isinstance(data, list) and key.isdigit() and int(key) < len(data):
+            data = data[int(key)]
+        else:
+            return None
+    return data

@@ -1,0 +1,56 @@
+"""Start-up budgets, as imports: what a login node pays for `--help` and `render`."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+HEAVY = {"pandas", "numpy", "torch", "submitit", "matplotlib", "scipy"}
+PROBE = """
+import sys
+from hpc_train.cli.main import main
+try:
+    main()
+except SystemExit as stop:
+    print(*sys.modules, file=sys.stderr)
+    raise SystemExit(stop.code)
+print(*sys.modules, file=sys.stderr)
+"""
+
+
+def modules_after(*arguments: str) -> set[str]:
+    """Run the command in a fresh interpreter; return the modules that it imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return set(done.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("render", "examples/digits/job.yaml")])
+def test_heavy_libraries_are_not_imported(arguments: tuple[str, ...]) -> None:
+    assert modules_after(*arguments) & HEAVY == set()
+
+
+def test_help_does_not_import_the_template_engine() -> None:
+    assert "jinja2" not in modules_after("--help")
+
+
+def test_event_emitter_needs_the_standard_library_only() -> None:
+    source = ROOT / "hpc_train" / "workload" / "emit.py"
+    imported: set[str] = set()
+    for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            imported.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            imported.add((node.module or "").partition(".")[0])
+    assert imported - set(sys.stdlib_module_names) == set()

@@ -1,0 +1,50 @@
+"""Sizes and habits that keep the code readable: long modules, long functions, broad excepts."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE_LINES = 250
+FUNCTION_LINES = 40
+BROAD = {"Exception", "BaseException"}
+
+
+def modules() -> list[Path]:
+    return sorted(path for top in ("hpc_train", "tests") for path in (ROOT / top).rglob("*.py"))
+
+
+def nodes() -> Iterator[tuple[str, ast.AST]]:
+    for path in modules():
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            yield f"{path.relative_to(ROOT)}:{getattr(node, 'lineno', 0)}", node
+
+
+def caught(handler: ast.ExceptHandler) -> set[str]:
+    """Return the names that a handler catches; `BaseException` where it names none."""
+    if handler.type is None:
+        return {"BaseException"}
+    listed = handler.type.elts if isinstance(handler.type, ast.Tuple) else [handler.type]
+    return {ast.unparse(kind).rpartition(".")[2] for kind in listed}
+
+
+def test_modules_are_short() -> None:
+    sizes = {path: len(path.read_text(encoding="utf-8").splitlines()) for path in modules()}
+    assert {path: size for path, size in sizes.items() if size > MODULE_LINES} == {}
+
+
+def test_functions_are_short() -> None:
+    functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+    sizes = {
+        f"{where} {node.name}": (node.end_lineno or node.lineno) - node.lineno + 1
+        for where, node in nodes()
+        if isinstance(node, functions)
+    }
+    assert {name: size for name, size in sizes.items() if size > FUNCTION_LINES} == {}
+
+
+def test_no_broad_except() -> None:
+    handlers = [(at, node) for at, node in nodes() if isinstance(node, ast.ExceptHandler)]
+    assert [at for at, handler in handlers if caught(handler) & BROAD] == []

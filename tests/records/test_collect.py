@@ -1,0 +1,148 @@
+"""Files to records: order, line numbers, sources, compressed and damaged files."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import threading
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import LogParseError, UnknownNameError
+from hpc_train.model.record import Record
+from hpc_train.records.collect import collect
+
+EVENT = b'@hpct {"step":1,"step_time":0.5}\n'
+
+
+def write(path: Path, text: bytes) -> Path:
+    path.write_bytes(text)
+    return path
+
+
+def lines(records: list[Record]) -> list[tuple[str, int]]:
+    return [(record.source, record.line) for record in records]
+
+
+def test_record_says_everything(tmp_path: Path) -> None:
+    log = write(tmp_path / "rank-3.out", b"hello\n\n" + EVENT)
+    (record,) = collect("run-1", [log], root=tmp_path)
+    assert record == Record(
+        run="run-1",
+        source="rank-3.out",
+        line=3,
+        parser="events",
+        metric="step_time",
+        value=0.5,
+        unit="s",
+        scope="per_rank",
+        step=1,
+        rank=3,
+    )
+
+
+def test_files_in_order_of_their_name(tmp_path: Path) -> None:
+    second = write(tmp_path / "b.out", EVENT)
+    first = write(tmp_path / "a.out", b"\n" + EVENT)
+    records = list(collect("r", [second, first, second], root=tmp_path))
+    assert lines(records) == [("a.out", 2), ("b.out", 1)]
+
+
+def test_folder_stands_for_its_logs(tmp_path: Path) -> None:
+    write(tmp_path / "a.out", EVENT)
+    write(tmp_path / "b.log", EVENT)
+    write(tmp_path / "c.log.gz", gzip.compress(EVENT))
+    write(tmp_path / "notes.md", EVENT)
+    (tmp_path / "deep.out").mkdir()
+    records = list(collect("r", [tmp_path], root=tmp_path))
+    assert lines(records) == [("a.out", 1), ("b.log", 1), ("c.log.gz", 1)]
+
+
+def test_source_without_root_is_the_path(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.out", EVENT)
+    assert next(collect("r", [log])).source == log.as_posix()
+    assert next(collect("r", [log], root=tmp_path / "other")).source == log.as_posix()
+
+
+def test_auto_merges_two_kinds_of_line_in_order(tmp_path: Path) -> None:
+    text = b"Training time: 5 seconds\n" + EVENT + b"Training time: 6 seconds\n"
+    records = list(collect("r", [write(tmp_path / "a.out", text)]))
+    assert [(record.line, record.parser) for record in records] == [
+        (1, "book"),
+        (2, "events"),
+        (3, "book"),
+    ]
+
+
+def test_named_parser_is_the_only_one(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.out", b"Training time: 5 seconds\n" + EVENT)
+    assert [record.parser for record in collect("r", [log], "book")] == ["book"]
+
+
+def test_unknown_parser_is_refused_at_once(tmp_path: Path) -> None:
+    with pytest.raises(UnknownNameError, match="unknown parser 'event'; did you mean 'events'"):
+        collect("r", [tmp_path / "a.out"], "event")
+
+
+def test_empty_file_has_no_records(tmp_path: Path) -> None:
+    empty = write(tmp_path / "a.out", b"")
+    packed = write(tmp_path / "b.out.gz", gzip.compress(b""))
+    assert list(collect("r", [empty, packed])) == []
+
+
+def test_absent_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(LogParseError, match=r"a\.out: cannot be read: No such file"):
+        list(collect("r", [tmp_path / "a.out"]))
+
+
+@pytest.mark.parametrize("packed", [b"no gzip at all", gzip.compress(EVENT * 1000)[:-20]])
+def test_damaged_gzip_is_named(tmp_path: Path, packed: bytes) -> None:
+    log = write(tmp_path / "a.log.gz", packed)
+    with pytest.raises(LogParseError, match=r"a\.log\.gz: cannot be read: "):
+        list(collect("r", [log]))
+
+
+def test_pipe_is_read(tmp_path: Path) -> None:
+    pipe = tmp_path / "a.out"
+    os.mkfifo(pipe)
+    writer = threading.Thread(target=pipe.write_bytes, args=(b"\n" + EVENT,))
+    writer.start()
+    records = list(collect("r", [pipe], root=tmp_path))
+    writer.join()
+    assert lines(records) == [("a.out", 2)]
+
+
+def test_cut_lines_are_counted_and_warned_of(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    log = write(tmp_path / "a.out", b'@hpct {"loss":\n' + EVENT + b'@hpct {"lo')
+    unreadable: Counter[str] = Counter()
+    records = list(collect("r", [log], root=tmp_path, unreadable=unreadable))
+    assert lines(records) == [("a.out", 2)]
+    assert unreadable == {"a.out": 2}
+    assert "a.out: 2 lines are cut or written over" in caplog.text
+
+
+def test_nul_bytes_and_invalid_utf8_do_not_shift_lines(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.out", b"\x00" * 100 + b"\n\xff\xfe\x80\r\n\n" + EVENT)
+    assert [record.line for record in collect("r", [log])] == [4]
+
+
+def test_one_line_of_ten_megabytes(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.out", b"x" * 10_000_000 + EVENT.strip() + b"\n" + EVENT)
+    assert [record.line for record in collect("r", [log])] == [1, 2]
+
+
+def test_line_numbers_across_blocks(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.out", b"0123456\n" * 300_000 + EVENT)
+    assert [record.line for record in collect("r", [log])] == [300_001]
+
+
+def test_reader_may_stop_early(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.out", EVENT * 10)
+    records = collect("r", [log])
+    next(records)
+    del records
+    log.unlink()

@@ -1,0 +1,48 @@
+"""Where templates and profiles are found: the wheel first, then a checkout that is ours."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train import assets
+from hpc_train.errors import HpcTrainError
+
+OURS = '[project]\nname = "hpctrain"\n'
+
+
+def lay_out(root: Path, *, project: str | None = None, installed: bool = False) -> Path:
+    package = root / "hpc_train"
+    (root / "templates").mkdir(parents=True)
+    package.mkdir()
+    if installed:
+        (package / "_data" / "templates").mkdir(parents=True)
+    if project is not None:
+        (root / "pyproject.toml").write_text(project)
+    return package
+
+
+def test_this_checkout_has_both_folders() -> None:
+    root = Path(__file__).resolve().parents[1]
+    assert assets.template_folder() == root / "templates"
+    assert assets.profile_folder() == root / "site_profiles"
+
+
+def test_installed_data_wins_over_a_checkout(tmp_path: Path) -> None:
+    package = lay_out(tmp_path, project=OURS, installed=True)
+    assert assets.locate("templates", package) == package / "_data" / "templates"
+
+
+def test_a_checkout_is_used_without_installed_data(tmp_path: Path) -> None:
+    package = lay_out(tmp_path, project=OURS)
+    assert assets.locate("templates", package) == tmp_path / "templates"
+
+
+@pytest.mark.parametrize("project", [None, '[project]\nname = "other"\n'])
+def test_a_strangers_folder_beside_the_package_is_not_used(
+    tmp_path: Path, project: str | None
+) -> None:
+    package = lay_out(tmp_path, project=project)
+    with pytest.raises(HpcTrainError, match="no templates"):
+        assets.locate("templates", package)
