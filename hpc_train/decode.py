@@ -71,9 +71,7 @@ def _explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) ->
     )
 
 
-def _field_text(
-    field: re.Match[str], kind: type, path: str, origins: Mapping[str, str]
-) -> str:
+def _field_text(field: re.Match[str], kind: type, path: str, origins: Mapping[str, str]) -> str:
     name = field["name"]
     known = keys_of(_type_at(kind, path))
     where = Sourced(value=None, origins=origins)
@@ -159,7 +157,9 @@ def _allowed(info: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = repr(value) if not isinstance(value, (dict, list)) else _WORDS[
-        "object" if isinstance(value, dict) else "array"
-    ]
+    text = (
+        repr(value)
+        if not isinstance(value, (dict, list))
+        else _WORDS["object" if isinstance(value, dict) else "array"]
+    )
     return text if len(text) <= 60 else text[:57] + "…"

@@ -28,7 +28,7 @@ _LEAKED_NAMES = {"RANK", "WORLD_SIZE", "NODE_RANK", "NNODES", "GROUP_RANK", "OMP
 _KEPT = {"SLURM_CONF", "SLURM_CLUSTERS"}
 
 
-class Finished(Value, kw_only=True):
+class Finished(Value, frozen=True, kw_only=True):
     """How a process ended; 127 when the program does not exist."""
 
     returncode: int
@@ -43,7 +43,7 @@ def run(argv: Sequence[str], timeout_s: float, cwd: Path | None = None) -> Finis
     shell and timeout(1) do.
     """
     try:
-        done = subprocess.run(  # noqa: S603 - argv is ours, no shell
+        done = subprocess.run(
             argv, capture_output=True, text=True, errors="replace", timeout=timeout_s, cwd=cwd
         )
     except OSError as failure:
@@ -67,7 +67,7 @@ def start_detached(
         OSError: the program or the output file cannot be opened.
     """
     with output.open("ab") as stream:
-        return subprocess.Popen(  # noqa: S603 - argv is ours, no shell
+        return subprocess.Popen(
             argv,
             stdin=subprocess.DEVNULL,
             stdout=stream,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Hashable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -22,7 +22,7 @@ _LIMIT = 4 * 1024 * 1024
 class _Loader(yaml.SafeLoader):
     """SafeLoader with the scalars of YAML 1.2's core schema."""
 
-    yaml_implicit_resolvers: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, re.Pattern[str]]]]] = {}
 
 
 for _tag, _pattern, _first in (
@@ -81,9 +81,11 @@ class Document:
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node)
         self._open.add(id(node))
-        built = self._mapping(node, path) if isinstance(node, yaml.MappingNode) else [
-            self._build(item, join(path, str(i))) for i, item in enumerate(node.value)
-        ]
+        built = (
+            self._mapping(node, path)
+            if isinstance(node, yaml.MappingNode)
+            else [self._build(item, join(path, str(i))) for i, item in enumerate(node.value)]
+        )
         self._open.discard(id(node))
         return built
 

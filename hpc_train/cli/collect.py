@@ -12,7 +12,9 @@ from hpc_train.cli.options import results_option
 @click.command()
 @click.argument("paths", metavar="PATH…", nargs=-1, required=True)
 @results_option
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="FILE.csv, .jsonl or .parquet.")
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="FILE.csv, .jsonl or .parquet."
+)
 @click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per record.")
 def collect(

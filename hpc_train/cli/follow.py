@@ -37,7 +37,9 @@ def follow(home: Path, run_ids: set[str]) -> int:
                     return _exit_code(runs)
                 time.sleep(_PAUSE_S)
     except KeyboardInterrupt:
-        click.echo(f"\nthe runs go on; hpctrain status {home.name}, or cancel {home.name}", err=True)
+        click.echo(
+            f"\nthe runs go on; hpctrain status {home.name}, or cancel {home.name}", err=True
+        )
         return 130
 
 
@@ -52,7 +54,7 @@ def _tell(run: Run, seen: dict[str, JobState]) -> None:
     """Print a run's end, and what a failed rank said last."""
     before = seen.get(run.folder.run_id)
     seen[run.folder.run_id] = run.state
-    if before is run.state or before is None and run.state is JobState.COMPLETED:
+    if before is run.state or (before is None and run.state is JobState.COMPLETED):
         return
     if not sys.stderr.isatty() or (run.state.finished and run.state is not JobState.COMPLETED):
         problem = f"  {run.problem}" if run.problem else ""

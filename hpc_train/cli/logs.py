@@ -19,9 +19,7 @@ _PAUSE_S = 0.3
 @click.option("-f", "--follow", is_flag=True, help="Go on until the run has finished.")
 @click.option("--rank", type=int, help="Only this rank.")
 @click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last lines of each log.")
-def logs(
-    run: str, results: Path | None, follow: bool, rank: int | None, lines: int | None
-) -> None:
+def logs(run: str, results: Path | None, follow: bool, rank: int | None, lines: int | None) -> None:
     """Print a run's logs, rank by rank."""
     from hpc_train.runs.store import find, results_root
 

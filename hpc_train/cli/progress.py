@@ -15,7 +15,12 @@ from hpc_train.model.submission import JobState
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[Sequence[Run]], None]]:
     """Show how many runs have finished and which one runs now."""
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task("", total=total)
 

@@ -21,9 +21,14 @@ if TYPE_CHECKING:
     type=click.Path(path_type=Path),
     help="Write to this file; for a study, one file for each point into this folder.",
 )
-@click.option("--schema", type=click.Choice(["job", "study"]), is_eager=True, expose_value=False,
-              callback=lambda ctx, _, value: _print_schema(ctx, value),
-              help="Print the JSON Schema of job or study files and stop.")
+@click.option(
+    "--schema",
+    type=click.Choice(["job", "study"]),
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, _, value: _print_schema(ctx, value),
+    help="Print the JSON Schema of job or study files and stop.",
+)
 def render(
     file: Path,
     arguments: tuple[str, ...],

@@ -21,7 +21,9 @@ from hpc_train.cli.options import results_option
     help="Write here; .md puts the figure beside it, .svg and .png are the figure alone.",
 )
 @click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
-@click.option("--check", is_flag=True, help="Exit with 1 when a gate is not met or a run is missing.")
+@click.option(
+    "--check", is_flag=True, help="Exit with 1 when a gate is not met or a run is missing."
+)
 def report(
     words: tuple[str, ...],
     results: Path | None,

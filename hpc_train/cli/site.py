@@ -87,7 +87,5 @@ def _leaves(value: Any, path: str) -> list[tuple[str, str]]:
         text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
         return [(path, text)]
     return [
-        leaf
-        for key, item in items
-        for leaf in _leaves(item, f"{path}.{key}" if path else str(key))
+        leaf for key, item in items for leaf in _leaves(item, f"{path}.{key}" if path else str(key))
     ]

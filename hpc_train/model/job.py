@@ -22,7 +22,7 @@ Count = Annotated[int, Meta(ge=1, le=4096)]
 Gpus = Annotated[int, Meta(ge=0, le=64)]
 
 
-class Resources(Value, kw_only=True):
+class Resources(Value, frozen=True, kw_only=True):
     """What one job needs; Slurm's words and Slurm's meaning."""
 
     nodes: Annotated[Nodes, Meta(description="Number of nodes.")] = 1
@@ -36,7 +36,7 @@ class Resources(Value, kw_only=True):
     exclusive: Annotated[bool | None, Meta(description="Share the nodes with no other job.")] = None
 
 
-class JobSpec(Value, kw_only=True):
+class JobSpec(Value, frozen=True, kw_only=True):
     """One job: a command, what it needs, how it is launched."""
 
     name: Name
@@ -58,9 +58,12 @@ class JobSpec(Value, kw_only=True):
         Meta(description="Environment of the ranks; a value may hold anything but NUL."),
     ] = {}
     setup: Annotated[
-        tuple[str, ...], Meta(description="Shell lines run once before the ranks, e.g. module load.")
+        tuple[str, ...],
+        Meta(description="Shell lines run once before the ranks, e.g. module load."),
     ] = ()
     workdir: Annotated[
         str | None,
-        Meta(description="Where the command runs, relative to this file; default: where you submit."),
+        Meta(
+            description="Where the command runs, relative to this file; default: where you submit."
+        ),
     ] = None

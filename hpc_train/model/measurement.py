@@ -11,7 +11,7 @@ from hpc_train.model.value import Value
 MISSING = "MISSING"
 
 
-class ExpectedRun(Value, kw_only=True):
+class ExpectedRun(Value, frozen=True, kw_only=True):
     """One run of a study, or one foreign log; `state` is a JobState or MISSING.
 
     `axes` holds the study's axis values, so that runs which differ in more than their size form
@@ -27,7 +27,7 @@ class ExpectedRun(Value, kw_only=True):
     problem: str = ""
 
 
-class ExpectedStudy(Value, kw_only=True):
+class ExpectedStudy(Value, frozen=True, kw_only=True):
     """The study as it was asked for; `scaling` is None where nobody declared it."""
 
     name: str

@@ -8,7 +8,7 @@ from hpc_train.model.site import Rendezvous
 from hpc_train.model.value import Value
 
 
-class Setting(Value, kw_only=True):
+class Setting(Value, frozen=True, kw_only=True):
     """One resolved value: where it came from (`job.yaml:7`, `--set`, `rule`) and why."""
 
     value: Any
@@ -16,13 +16,13 @@ class Setting(Value, kw_only=True):
     why: str = ""
 
 
-class Text(Value, kw_only=True, tag="text"):
+class Text(Value, frozen=True, kw_only=True, tag="text"):
     """A literal argument; the script quotes it."""
 
     text: str
 
 
-class JobVar(Value, kw_only=True, tag="var"):
+class JobVar(Value, frozen=True, kw_only=True, tag="var"):
     """A shell variable that exists only inside the job, written as a quoted expansion."""
 
     name: str
@@ -31,7 +31,7 @@ class JobVar(Value, kw_only=True, tag="var"):
 Token = Text | JobVar
 
 
-class Topology(Value, kw_only=True):
+class Topology(Value, frozen=True, kw_only=True):
     """nodes x tasks x GPUs; `cpus_per_task` cores and as many threads a rank."""
 
     nodes: int
@@ -45,7 +45,7 @@ class Topology(Value, kw_only=True):
         return self.nodes * self.tasks_per_node
 
 
-class LaunchRequest(Value, kw_only=True):
+class LaunchRequest(Value, frozen=True, kw_only=True):
     """What a launcher is given; `exported` names the variables that every rank must see."""
 
     topology: Topology
@@ -56,7 +56,7 @@ class LaunchRequest(Value, kw_only=True):
     exported: tuple[str, ...]
 
 
-class Launch(Value, kw_only=True):
+class Launch(Value, frozen=True, kw_only=True):
     """What a launcher answers.
 
     `rank_env` gives each rank its name in torch's words, from the launcher's own variables.
@@ -70,7 +70,7 @@ class Launch(Value, kw_only=True):
     forks_ranks: bool = False
 
 
-class LaunchPlan(Value, kw_only=True):
+class LaunchPlan(Value, frozen=True, kw_only=True):
     """What a script is rendered from; nothing is left to decide.
 
     `directives` are sbatch options in order, with an empty value for a bare flag; `time_s` is the

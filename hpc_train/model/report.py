@@ -7,7 +7,7 @@ from typing import Any, Literal
 from hpc_train.model.value import Value
 
 
-class Column(Value, kw_only=True):
+class Column(Value, frozen=True, kw_only=True):
     """A column of a report's table: its key in CSV and JSON, its heading, how it is aligned."""
 
     key: str
@@ -15,14 +15,14 @@ class Column(Value, kw_only=True):
     align: Literal["left", "right"] = "right"
 
 
-class Cell(Value, kw_only=True):
+class Cell(Value, frozen=True, kw_only=True):
     """What is shown, and the value behind it (a number, text, None, or value/low/high)."""
 
     text: str
     value: Any = None
 
 
-class ReportTable(Value, kw_only=True):
+class ReportTable(Value, frozen=True, kw_only=True):
     """Rows in order; each row has one cell per column.
 
     `records` is the same table for programs: every row and column, also those that are not shown;
@@ -36,7 +36,7 @@ class ReportTable(Value, kw_only=True):
     records: tuple[dict[str, Any], ...] = ()
 
 
-class Figure(Value, kw_only=True):
+class Figure(Value, frozen=True, kw_only=True):
     """A drawn figure: file stem, caption, and its bytes by format (`png`, `svg`)."""
 
     name: str
@@ -44,7 +44,7 @@ class Figure(Value, kw_only=True):
     images: dict[str, bytes]
 
 
-class Report(Value, kw_only=True):
+class Report(Value, frozen=True, kw_only=True):
     """Everything that a reader is shown, in order; `summary` comes first, in words.
 
     `name` and `conditions` (regime, warm-up, confidence, ...) are what programs read instead of the

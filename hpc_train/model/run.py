@@ -13,7 +13,7 @@ from hpc_train.model.value import Value
 MANIFEST_SCHEMA = 1
 
 
-class RunFolder(Value, kw_only=True):
+class RunFolder(Value, frozen=True, kw_only=True):
     """Names of the files of one run; DESIGN of the folder in one place."""
 
     path: Path
@@ -54,8 +54,7 @@ class RunFolder(Value, kw_only=True):
         return self.path / "records.jsonl"
 
 
-
-class Failure(Value, kw_only=True):
+class Failure(Value, frozen=True, kw_only=True):
     """The first rank that failed."""
 
     rank: int | None
@@ -63,7 +62,7 @@ class Failure(Value, kw_only=True):
     exit_code: int
 
 
-class JobStatus(Value, kw_only=True):
+class JobStatus(Value, frozen=True, kw_only=True):
     """status.json, written by the job; times in seconds since the epoch."""
 
     started: float
@@ -75,7 +74,7 @@ class JobStatus(Value, kw_only=True):
     failure: Failure | None = None
 
 
-class Manifest(Value, kw_only=True):
+class Manifest(Value, frozen=True, kw_only=True):
     """run.json: all that is needed to understand the run without asking anyone."""
 
     schema: int
@@ -93,7 +92,7 @@ class Manifest(Value, kw_only=True):
     provenance: dict[str, Any]
 
 
-class Run(Value, kw_only=True):
+class Run(Value, frozen=True, kw_only=True):
     """One run as its folder describes it; `manifest` is None when it cannot be read."""
 
     folder: RunFolder

@@ -13,7 +13,7 @@ from hpc_train.model.value import Value
 Confidence = Literal["high", "medium", "low"]
 
 
-class Partition(Value, kw_only=True):
+class Partition(Value, frozen=True, kw_only=True):
     """A queue and the nodes behind it; what is absent is unknown."""
 
     name: Word
@@ -28,7 +28,7 @@ class Partition(Value, kw_only=True):
     mem_per_node: Memory | None = None
 
 
-class Launchers(Value, kw_only=True):
+class Launchers(Value, frozen=True, kw_only=True):
     """Which launchers the site has, which it prefers and which it forbids, and why."""
 
     default: Word
@@ -40,7 +40,7 @@ class Launchers(Value, kw_only=True):
     ] = None
 
 
-class Rendezvous(Value, kw_only=True):
+class Rendezvous(Value, frozen=True, kw_only=True):
     """Where the ranks meet: how rank 0's host is named and which ports are tried.
 
     The ports should lie outside Linux's ephemeral range, 32768-60999 by default.
@@ -55,7 +55,7 @@ class Rendezvous(Value, kw_only=True):
     ports: Annotated[int, Meta(ge=1, le=60000, description="How many ports may be tried.")] = 4000
 
 
-class Source(Value, kw_only=True):
+class Source(Value, frozen=True, kw_only=True):
     """Where facts of the profile come from."""
 
     what: str
@@ -63,7 +63,7 @@ class Source(Value, kw_only=True):
     confidence: Confidence
 
 
-class SiteProfile(Value, kw_only=True):
+class SiteProfile(Value, frozen=True, kw_only=True):
     """One site, as sysadmins write it in site_profiles/NAME.yaml."""
 
     schema: Annotated[Literal[1], Meta(description="Version of this format.")]

@@ -14,14 +14,14 @@ Scalar = str | int | float | bool
 Scaling = Literal["strong", "weak"]
 
 
-class Warmup(Value, kw_only=True):
+class Warmup(Value, frozen=True, kw_only=True):
     """Steps left out at the start of a run: at least so many, and for at least so long."""
 
     steps: Annotated[int, Meta(ge=0, le=1_000_000, description="Steps left out.")] = 10
     seconds: Annotated[float, Meta(ge=0, description="Seconds left out, beside the steps.")] = 0.0
 
 
-class Gates(Value, kw_only=True):
+class Gates(Value, frozen=True, kw_only=True):
     """Limits that `report --check` enforces."""
 
     efficiency: Annotated[
@@ -30,7 +30,7 @@ class Gates(Value, kw_only=True):
     ] = None
 
 
-class StudySpec(Value, kw_only=True):
+class StudySpec(Value, frozen=True, kw_only=True):
     """A study as it is written in study.yaml."""
 
     name: Name
@@ -59,14 +59,14 @@ class StudySpec(Value, kw_only=True):
     seed: Annotated[int, Meta(ge=0, description="Seed of the random order of the runs.")] = 0
 
 
-class Point(Value, kw_only=True):
+class Point(Value, frozen=True, kw_only=True):
     """One cell of the grid: its axis values and the job that they make."""
 
     axes: dict[str, Any]
     job: Sourced[JobSpec]
 
 
-class Study(Value, kw_only=True):
+class Study(Value, frozen=True, kw_only=True):
     """A study with its grid expanded; `baseline` is a subset of the axes' values."""
 
     spec: StudySpec
@@ -74,7 +74,7 @@ class Study(Value, kw_only=True):
     baseline: dict[str, Any]
 
 
-class StudyPoint(Value, kw_only=True):
+class StudyPoint(Value, frozen=True, kw_only=True):
     """A point as it was submitted; run ids are `<stem>-r<repetition>`."""
 
     axes: dict[str, Any]
@@ -82,7 +82,7 @@ class StudyPoint(Value, kw_only=True):
     stem: str
 
 
-class StudyManifest(Value, kw_only=True):
+class StudyManifest(Value, frozen=True, kw_only=True):
     """study.json: everything that a study asked for, so that what is missing can be named."""
 
     schema: int

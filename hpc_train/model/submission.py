@@ -30,7 +30,7 @@ _FINISHED = frozenset(
 )
 
 
-class Submission(Value, kw_only=True):
+class Submission(Value, frozen=True, kw_only=True):
     """What an executor accepted; `state` is set when the executor itself ended the run."""
 
     executor: str

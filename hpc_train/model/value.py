@@ -13,10 +13,10 @@ T = TypeVar("T")
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An immutable, strictly decoded value; subclasses add `kw_only=True`, which is not inherited."""
+    """An immutable, strictly decoded value; subclasses say `frozen=True, kw_only=True` again."""
 
 
-class Sourced(Value, Generic[T], kw_only=True):
+class Sourced(Value, Generic[T], frozen=True, kw_only=True):
     """A decoded value with the place that each of its keys came from.
 
     `origins` maps a dotted key (`resources.nodes`) to `job.yaml:7`, `--set` or the like.
@@ -43,7 +43,7 @@ def decode_unit(kind: type, raw: Any) -> Any:
         ValueError: the text is not of that unit; the message says what is allowed.
     """
     if kind in (Duration, Memory):
-        return kind.parse(raw)  # type: ignore[attr-defined]
+        return kind.parse(raw)
     raise NotImplementedError(kind)
 
 

@@ -21,7 +21,7 @@ from hpc_train.runs.files import write_file
 from hpc_train.runs.store import find, read_study
 
 
-class Evidence(Value, kw_only=True):
+class Evidence(Value, frozen=True, kw_only=True):
     """What was asked for, and what was measured."""
 
     study: ExpectedStudy
@@ -94,7 +94,7 @@ def _kept(path: Path) -> tuple[Record, ...]:
     if not path.exists():
         return ()
     try:
-        return tuple(msgspec.json.decode_lines(path.read_bytes(), type=list[Record]))
+        return tuple(msgspec.json.Decoder(Record).decode_lines(path.read_bytes()))
     except msgspec.DecodeError as failure:
         raise LogParseError(f"{path}: damaged: {failure}") from None
 

@@ -27,7 +27,7 @@ from hpc_train.specs.study import build_study, is_study
 from hpc_train.yamlfile import read
 
 
-class Request(Value, kw_only=True):
+class Request(Value, frozen=True, kw_only=True):
     """What the command line names: a YAML file, or a program with arguments."""
 
     path: Path
@@ -36,7 +36,7 @@ class Request(Value, kw_only=True):
     overrides: tuple[Override, ...] = ()
 
 
-class PreparedPoint(Value, kw_only=True):
+class PreparedPoint(Value, frozen=True, kw_only=True):
     """One job, ready to be submitted; `stem` names its runs."""
 
     axes: dict[str, Any]
@@ -46,7 +46,7 @@ class PreparedPoint(Value, kw_only=True):
     stem: str
 
 
-class Prepared(Value, kw_only=True):
+class Prepared(Value, frozen=True, kw_only=True):
     """A job (one point, no study) or a study, planned and rendered for a site."""
 
     name: str

@@ -22,7 +22,7 @@ from hpc_train.runs.store import create_runs, write_study
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.UNKNOWN)
 
 
-class Submitted(Value, kw_only=True):
+class Submitted(Value, frozen=True, kw_only=True):
     """What a submission did: the new runs, and those that were there already."""
 
     home: Path
@@ -30,7 +30,7 @@ class Submitted(Value, kw_only=True):
     kept: tuple[Run, ...]
 
 
-class _Wanted(Value, kw_only=True):
+class _Wanted(Value, frozen=True, kw_only=True):
     point: PreparedPoint
     repetition: int
     attempt: int

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from typing import cast
+
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.plan import LaunchPlan, LaunchRequest, Setting
 from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.environment import resolve_env
+from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
 from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of
 from hpc_train.plans.topology import resolve_topology
@@ -34,7 +37,7 @@ def make_plan(job: Job, site: Site) -> LaunchPlan:
         mpi=site.value.launchers.mpi,
         exported=tuple(env),
     )
-    launch = load("launchers", launcher)(request)
+    launch = cast(Launcher, load("launchers", launcher))(request)
     settings.update(_rendezvous(site))
     settings.update({f"env.{name}": setting for name, setting in env.items()})
     settings.update(_setup(job, site))
@@ -117,5 +120,3 @@ def _setup(job: Job, site: Site) -> dict[str, Setting]:
     lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
     lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
     return {f"setup.{i}": Setting(value=v, origin=o) for i, (v, o) in enumerate(lines)}
-
-

@@ -60,9 +60,7 @@ def _check_sizes(job: Job, site: Site, topology: Topology, partition: Partition)
             )
 
 
-def _check_cores(
-    job: Job, site: Site, topology: Topology, partition: Partition
-) -> tuple[str, ...]:
+def _check_cores(job: Job, site: Site, topology: Topology, partition: Partition) -> tuple[str, ...]:
     cores = partition.cpus_per_node
     wanted = topology.tasks_per_node * topology.cpus_per_task
     if cores is None or wanted <= cores:

@@ -23,6 +23,8 @@ DPI = 150
 STYLE = {
     "svg.hashsalt": "hpctrain",
     "svg.fonttype": "path",
+    # A series may be named after a value with a $ in it.
+    "text.parse_math": False,
     "font.size": 9,
     "axes.spines.top": False,
     "axes.spines.right": False,
@@ -53,7 +55,8 @@ def scaling_figure(
 
     drawing = Drawing(plain_rows(runs_frame), plain_rows(points_frame), study.gates.efficiency)
     word = speedup_word(drawing.points)
-    with mpl.rc_context({**mpl.rcParamsDefault, **STYLE}):
+    style: Any = {**mpl.rcParamsDefault, **STYLE}
+    with mpl.rc_context(style):
         canvas = _canvas(drawing, word)
         images = {kind: _image(canvas, kind) for kind in ("png", "svg")}
     caption = f"{study.name}: throughput and {word} against the number of ranks"

@@ -17,7 +17,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 GREY = "0.45"
 # So far apart, in powers of two, stand the series at one size.
-STEP = 0.06
+STEP = 0.16
+# So far right of its mean stands a run, or the mean's marker would hide it.
+ASIDE = 2**0.07
 RATES = {
     "throughput": ("samples_per_second", "throughput [samples/s]"),
     "epoch time": ("epoch_time_s", "epochs per hour"),
@@ -42,28 +44,24 @@ def draw_throughput(axes: Axes, runs: Sequence[Row], points: Sequence[Row]) -> N
     column, label = RATES[basis]
     for look, own in _series(points):
         mine = [r for r in runs if r["series"] == look.series and r["state"] == OK]
-        dots = [
-            (r["ranks"] * look.shift, _rate(r[column], basis)) for r in mine if _usable(r, column)
-        ]
-        axes.plot(*_xy(dots), look.marker, color=look.colour, ms=4, alpha=0.45, mec="none")
+        beside = look._replace(shift=look.shift * ASIDE)
+        dots = _xy(_rates([row for row in mine if _usable(row, column)], basis, beside))
+        axes.plot(*dots, look.marker, color=look.colour, ms=3.5, alpha=0.6, mec="none")
         drawn = [row for row in own if _usable(row, column)]
-        means = [(r["ranks"] * look.shift, _rate(r[column], basis)) for r in drawn]
-        _line(axes, means, look)
+        _line(axes, _rates(drawn, basis, look), look)
         if basis == "throughput":
             _bars(axes, drawn, "samples_per_second", look)
         _ideal(axes, own, column, basis)
         _hollow(axes, [row for row in own if not row["n_ok"]], look)
     axes.set(xlabel="ranks", ylabel=label, title="Throughput: each run, mean, interval")
-    axes.set_yscale("log", base=2)
     _size_axis(axes, points)
-    _plain_ticks(axes)
+    _plain_ticks(axes, base=10, between=(1, 2, 3, 5))
 
 
 def draw_speedup(axes: Axes, points: Sequence[Row], gate: float | None, word: str) -> None:
     """Draw speedup with its intervals, the ideal q and the gate (gate x q)."""
-    ideal = sorted(
-        {(row["ranks"], row["ideal"]) for row in points if row["ideal"] and row["ranks"]}
-    )
+    sized = [row for row in points if row["ideal"] and row["ranks"]]
+    ideal = sorted({(row["ranks"], row["ideal"]) for row in sized})
     # Points of one rank count may have different q when series differ in their baseline.
     if len(dict(ideal)) == len(ideal):
         axes.plot(*_xy(ideal), color=GREY, lw=1, ls=(0, (1, 2)), label="ideal")
@@ -76,9 +74,8 @@ def draw_speedup(axes: Axes, points: Sequence[Row], gate: float | None, word: st
         _bars(axes, drawn, "speedup", look)
         _hollow(axes, [row for row in own if not row["n_ok"]], look)
     axes.set(xlabel="ranks", ylabel=word, title=f"{word.capitalize()}, interval against baseline")
-    axes.set_yscale("log", base=2)
     _size_axis(axes, points)
-    _plain_ticks(axes)
+    _plain_ticks(axes, base=2, between=(1,))
 
 
 def _series(points: Sequence[Row]) -> Iterator[tuple[Look, list[Row]]]:
@@ -95,7 +92,7 @@ def _series(points: Sequence[Row]) -> Iterator[tuple[Look, list[Row]]]:
 def _line(axes: Axes, dots: list[tuple[float, float]], look: Look) -> None:
     axes.plot(
         *_xy(dots), color=look.colour, marker=look.marker, ls=look.dashes, lw=1.5, ms=6,
-        mec="white", mew=0.6, label=look.series.replace("$", r"\$"),
+        mec="white", mew=0.6, label=look.series,
     )  # fmt: skip
 
 
@@ -127,7 +124,7 @@ def _hollow(axes: Axes, rows: Sequence[Row], look: Look) -> None:
         axes.plot(
             where, [0.025] * len(where), look.marker, mfc="none", mec=look.colour, mew=1.4, ms=8,
             ls="none", transform=axes.get_xaxis_transform(), clip_on=False,
-            label=f"{look.series}: no ok run".replace("$", r"\$"),
+            label=f"{look.series}: no ok run",
         )  # fmt: skip
 
 
@@ -140,13 +137,21 @@ def _size_axis(axes: Axes, points: Sequence[Row]) -> None:
     axes.minorticks_off()
 
 
-def _plain_ticks(axes: Axes) -> None:
-    from matplotlib.ticker import FuncFormatter
+def _plain_ticks(axes: Axes, base: int, between: tuple[float, ...]) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator
 
+    axes.set_yscale("log", base=base)
     low, high = axes.get_ylim()
     # Room for the hollow markers on the axis, below the lowest point.
     axes.set_ylim(low / 1.3, high)
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.4g}"))
+    axes.yaxis.set_major_locator(LogLocator(base, subs=between))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
+    axes.minorticks_off()
+
+
+def _rates(rows: Sequence[Row], basis: str, look: Look) -> list[tuple[float, float]]:
+    column, _ = RATES[basis]
+    return [(row["ranks"] * look.shift, _rate(row[column], basis)) for row in rows]
 
 
 def _rate(value: float, basis: str) -> float:

@@ -56,7 +56,7 @@ def _title(study: ExpectedStudy, points: Sequence[Row]) -> str:
 
 def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tuple[str, ...]:
     return (
-        f"Intervals: {confidence:.0%}, Welch on logarithms; the replicate is the run, not the step. "
+        f"Intervals: {confidence:.0%}, Welch on logarithms; the replicate is the run, not a step. "
         "The baseline is 1 by definition and has no interval; n=1 has none either.",
         "speedup = X(p)/X(p0) as a ratio of geometric means; ideal = ratio of GPUs (of ranks "
         "without GPUs); efficiency = speedup/ideal; step = median over steps of the slowest rank.",

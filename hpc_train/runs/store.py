@@ -20,7 +20,7 @@ T = TypeVar("T")
 STUDY_FILE = "study.json"
 
 
-class RunFiles(Value, kw_only=True):
+class RunFiles(Value, frozen=True, kw_only=True):
     """What the files of one run say; what is missing or damaged is None, and `problem` says so."""
 
     folder: RunFolder

@@ -73,7 +73,7 @@ def _looks_like_profile(path: Path) -> bool:
     try:
         return lookup(read(path, SiteProfileError).data, "scheduler") is not None
     except SiteProfileError:
-        return path.parent not in (Path(), Path("."))
+        return path.parent != Path()
 
 
 def _label(path: Path) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from hpc_train.model.value import Value
 
 
-class Machine(Value, kw_only=True):
+class Machine(Value, frozen=True, kw_only=True):
     """Cores in this process's affinity mask, and NVIDIA devices."""
 
     cpus: int

@@ -12,7 +12,7 @@ from hpc_train.model.value import Value
 from hpc_train.yamlfile import value_of
 
 
-class Override(Value, kw_only=True):
+class Override(Value, frozen=True, kw_only=True):
     """One value given on the command line; `origin` is the option as it was typed."""
 
     key: str
@@ -58,9 +58,7 @@ def check_key(key: str, where: str) -> None:
         )
 
 
-def apply(
-    data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override]
-) -> None:
+def apply(data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override]) -> None:
     """Lay overrides over plain values, in order, recording their origin.
 
     Raises:

@@ -20,9 +20,7 @@ class Executor(Protocol):
             SubmitError: refused; nothing is running.
         """
 
-    def alive(
-        self, home: Path, submissions: Mapping[str, Submission]
-    ) -> Mapping[str, bool | None]:
+    def alive(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, bool | None]:
         """Say for each run whether the executor still has it; one query for all of them."""
 
     def cancel(self, home: Path, run: RunFolder, submission: Submission) -> None:

@@ -31,11 +31,14 @@ class LocalExecutor:
             lock = take(queue.file("lock"), wait=True)
             queue.file("json").write_bytes(msgspec.json.encode([run.run_id for run in runs]))
             for run in runs:
-                _write(run, Submission(
-                    executor="local",
-                    native_id=queue.queue_id,
-                    submitted=now.isoformat(timespec="seconds"),
-                ))
+                _write(
+                    run,
+                    Submission(
+                        executor="local",
+                        native_id=queue.queue_id,
+                        submitted=now.isoformat(timespec="seconds"),
+                    ),
+                )
             self._start(queue, lock)
         except OSError as failure:
             raise SubmitError(f"{home}: cannot start: {failure.strerror or failure}") from None
@@ -51,9 +54,7 @@ class LocalExecutor:
         start_detached(argv, queue.file("log"), clean_environment(os.environ), [lock])
         os.close(lock)
 
-    def alive(
-        self, home: Path, submissions: Mapping[str, Submission]
-    ) -> Mapping[str, bool | None]:
+    def alive(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, bool | None]:
         """A run is alive as long as its queue's lock is held; see `Executor.alive`."""
         held = {
             queue_id: is_held(Queue(home=home, queue_id=queue_id).file("lock"))

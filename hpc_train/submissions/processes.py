@@ -50,7 +50,7 @@ def _is_script(pid: int, run: RunFolder) -> bool:
 
 
 def _pids() -> tuple[int, ...]:
-    return tuple(int(entry) for entry in os.listdir("/proc") if entry.isdigit())
+    return tuple(int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
 
 
 def _environment(pid: int) -> list[bytes]:

@@ -16,7 +16,7 @@ from hpc_train.model.value import Value
 FOLDER = ".queue"
 
 
-class Queue(Value, kw_only=True):
+class Queue(Value, frozen=True, kw_only=True):
     """The files of one queue below the folder of its job or study."""
 
     home: Path

@@ -36,16 +36,17 @@ def with_key(runs: pd.DataFrame, key: tuple[Any, ...]) -> pd.DataFrame:
     keep = pd.Series(True, index=runs.index)
     for name, value in zip(KEY, key, strict=True):
         keep &= runs[name].isna() if pd.isna(value) else (runs[name] == value).fillna(False)
-    return runs[keep]
+    own: pd.DataFrame = runs[keep]
+    return own
 
 
 def _matches(runs: pd.DataFrame, wanted: Mapping[str, Any]) -> pd.Series[bool]:
-    keep = pd.Series(True, index=runs.index)
+    keep: pd.Series[bool] = pd.Series(True, index=runs.index)
     for key, value in wanted.items():
         name = axis_name(key)
         column = f"axis.{name}" if f"axis.{name}" in runs else name
         if column not in runs:
-            return pd.Series(False, index=runs.index)
+            return keep & False
         keep &= runs[column].map(lambda own, value=value: _same(own, value)).astype(bool)
     return keep
 

@@ -41,7 +41,8 @@ def measurements(records: Sequence[Record]) -> pd.DataFrame:
         columns=pd.Index(COLUMNS),
     ).astype({"value": "float64", "step": "Int64", "rank": "Int64"})
     repeated = frame.duplicated(["run", "metric", "scope", "step", "who"], keep="last")
-    return frame[~(repeated & frame["step"].notna())]
+    once: pd.DataFrame = frame[~(repeated & frame["step"].notna())]
+    return once
 
 
 def _who(record: Record) -> str:

@@ -48,11 +48,12 @@ def _contradiction(known: pd.DataFrame, declared: Scaling, regime: Regime) -> st
         if batch.nunique() < 2:
             continue
         first, other = batch.index[0], batch.index[batch != batch.iloc[0]][0]
+        low, high = float(batch.loc[first]), float(batch.loc[other])
         what = "global batch" if declared == "strong" else "batch per rank"
         return (
             f"declared {declared} scaling, but the data are {regime}: {what} is "
-            f"{batch[first]:g} in {group.at[first, 'run_id']} and "
-            f"{batch[other]:g} in {group.at[other, 'run_id']}"
+            f"{float(batch[first]):g} in {group.at[first, 'run_id']} and "
+            f"{float(batch[other]):g} in {group.at[other, 'run_id']}"
         )
     return f"declared {declared} scaling, but the data are {regime}"
 

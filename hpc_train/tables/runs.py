@@ -61,7 +61,9 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record]) -> pd.DataFrame:
     axes = list(dict.fromkeys(f"axis.{axis_name(key)}" for run in study.runs for key in run.axes))
     frame = pd.DataFrame(rows, columns=pd.Index([*COLUMNS[:2], *axes, *COLUMNS[2:]]))
     counts = dict.fromkeys((*COUNTS, "repetition", "steps", "warmup_steps"), "Int64")
-    return frame.astype({**counts, **dict.fromkeys(MEASURES, "float64"), "whole_seconds": "bool"})
+    types = {**counts, **dict.fromkeys(MEASURES, "float64"), "whole_seconds": "bool"}
+    typed: pd.DataFrame = frame.astype(types)
+    return typed
 
 
 def _row(run: ExpectedRun, table: pd.DataFrame, warmup: Warmup) -> dict[str, Any]:

@@ -63,4 +63,5 @@ def reported_rate(table: pd.DataFrame, warmup: Warmup, ranks: int | None) -> flo
 
 def _rows(table: pd.DataFrame, metric: str) -> pd.DataFrame:
     rows = table[table["metric"] == metric]
-    return rows.sort_values("step", kind="stable", na_position="last")
+    ordered: pd.DataFrame = rows.sort_values("step", kind="stable", na_position="last")
+    return ordered

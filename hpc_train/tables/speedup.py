@@ -69,7 +69,8 @@ def speedup_frame(
     frame = frame.astype({**dict.fromkeys(COUNTS, "Int64"), **dict.fromkeys(FLOATS, "float64")})
     order = pd.Categorical(frame["series"], list(dict.fromkeys(frame["series"])), ordered=True)
     sizes = frame.assign(_series=order).sort_values(["_series", *SIZE_ORDER], kind="stable")
-    return sizes.drop(columns="_series").reset_index(drop=True)
+    ordered: pd.DataFrame = sizes.drop(columns="_series").reset_index(drop=True)
+    return ordered
 
 
 def _baseline(

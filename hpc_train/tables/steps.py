@@ -75,10 +75,12 @@ def step_totals(table: pd.DataFrame, metric: str, ranks: int | None) -> pd.Serie
     rows = table[(table["metric"] == metric) & table["step"].notna()]
     total = rows[rows["scope"] == "global"]
     if len(total):
-        return total.groupby("step")["value"].last()
+        given: pd.Series[float] = total.groupby("step")["value"].last()
+        return given
     by_step = rows.groupby("step")["value"].agg(["sum", "count"])
     complete = by_step["count"] == (ranks or by_step["count"].max())
-    return by_step.loc[complete, "sum"]
+    summed: pd.Series[float] = by_step.loc[complete, "sum"]
+    return summed
 
 
 def _slowest(rows: pd.DataFrame) -> pd.Series[float]:

@@ -82,7 +82,7 @@ def test_version_and_sites(programs: Path, environment: dict[str, str], tmp_path
 
 def test_render_an_example(programs: Path, environment: dict[str, str], tmp_path: Path) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    command = [programs / "hpctrain", "render", "examples/digits/job.yaml"]
+    command = [str(programs / "hpctrain"), "render", "examples/digits/job.yaml"]
     assert run(command, cwd=tmp_path, env=environment).startswith("#!")
 
 

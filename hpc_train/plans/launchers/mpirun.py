@@ -9,7 +9,13 @@ from __future__ import annotations
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Token
 from hpc_train.plans.launchers.base import texts, wrapped
 
-_ALWAYS = ("MASTER_ADDR", "MASTER_PORT", "HPCTRAIN_RUN", "HPCTRAIN_LOG_DIR", "HPCTRAIN_FAILURE_FILE")
+_ALWAYS = (
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "HPCTRAIN_RUN",
+    "HPCTRAIN_LOG_DIR",
+    "HPCTRAIN_FAILURE_FILE",
+)
 
 
 def command(request: LaunchRequest) -> Launch:
