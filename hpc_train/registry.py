@@ -7,7 +7,6 @@ group `hpctrain.<group>`; plug-ins are looked up for a name that is not built in
 from __future__ import annotations
 
 import importlib
-import logging
 from typing import Literal, NamedTuple
 
 from hpc_train.errors import HpcTrainError, UnknownNameError
@@ -52,8 +51,6 @@ _BROKEN = (
     ArithmeticError,
 )
 
-_log = logging.getLogger(__name__)
-
 
 class PluginError(HpcTrainError):
     """A plug-in cannot be loaded, or claims a name that is taken."""
@@ -91,12 +88,15 @@ def names(group: Group) -> tuple[str, ...]:
     Raises:
         PluginError: two packages claim one name.
     """
+    # Costs 4 ms, which a built-in that is just loaded need not pay.
+    import logging
+
     working = []
     for name, plugin in sorted(_plugins(group).items()):
         try:
             _resolve(plugin.target)
         except _BROKEN as error:
-            _log.warning(_broken(group, name, plugin, error))
+            logging.getLogger(__name__).warning(_broken(group, name, plugin, error))
         else:
             working.append(name)
     return (*BUILT_IN[group], *working)

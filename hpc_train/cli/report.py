@@ -37,11 +37,16 @@ def report(
     Exit code 3 when some of the runs that were asked for have no result.
     """
     from hpc_train.pipeline.evidence import evidence
-    from hpc_train.pipeline.report import build_report, render_report, write_report
+    from hpc_train.pipeline.report import (
+        build_report,
+        needs_figure,
+        render_report,
+        write_report,
+    )
     from hpc_train.runs.store import results_root
 
     found = evidence(words, results_root(results), parser)
-    built = build_report(found)
+    built = build_report(found, draw=needs_figure(output))
     if output is None:
         click.echo(render_report(built, form or "text"), nl=False)
     else:

@@ -61,13 +61,15 @@ class Launch(Value, frozen=True, kw_only=True):
 
     `rank_env` gives each rank its name in torch's words, from the launcher's own variables.
     `slots_per_node` is what the scheduler must be asked for: ranks, or one starter of ranks.
-    With `forks_ranks` the program starts its own ranks and no RANK is set.
+    With `forks_ranks` the program starts its own ranks and no RANK is set. `direct` means that
+    no launcher stands between the script and the program, so nobody else signals it.
     """
 
     argv: tuple[Token, ...]
     rank_env: tuple[tuple[str, Token], ...] = ()
     slots_per_node: int
     forks_ranks: bool = False
+    direct: bool = False
 
 
 class LaunchPlan(Value, frozen=True, kw_only=True):

@@ -6,6 +6,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import cast
 
+import msgspec
+
 from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
 from hpc_train.pipeline.evidence import Evidence
@@ -16,8 +18,8 @@ FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text"}
 IMAGES = (".svg", ".png")
 
 
-def build_report(found: Evidence) -> Report:
-    """Make the tables and figures of a study.
+def build_report(found: Evidence, *, draw: bool = False) -> Report:
+    """Make the tables of a study and, with `draw`, its figure.
 
     Raises:
         ReportError: the runs contradict what the study declares.
@@ -28,7 +30,18 @@ def build_report(found: Evidence) -> Report:
 
     runs = run_frame(found.study, found.records)
     points = speedup_frame(runs, found.study)
-    return scaling_report(found.study, runs, points)
+    report = scaling_report(found.study, runs, points)
+    if not draw or not points["n_ok"].any():
+        return report
+    from hpc_train.reports.figures import scaling_figure
+
+    figure = scaling_figure(found.study, runs, points)
+    return msgspec.structs.replace(report, figures=(figure,))
+
+
+def needs_figure(path: Path | None) -> bool:
+    """Whether a file of that name holds or accompanies the figure."""
+    return path is not None and path.suffix in (".md", *IMAGES)
 
 
 def render_report(report: Report, form: str) -> str:
@@ -56,11 +69,10 @@ def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ..
     if form is None:
         endings = ", ".join((*FORMAT_OF, *IMAGES))
         raise StoreError(f"{path}: name a format with -f, or an ending of: {endings}")
-    if form == "markdown":
+    figures: tuple[Path, ...] = ()
+    if form == "markdown" and report.figures:
         figures = _write_figures(report, path, IMAGES)
         report = _with_figure_name(report, path.stem)
-    else:
-        figures = ()
     write_file(path, render_report(report, form).encode())
     return (path, *figures)
 
@@ -77,7 +89,5 @@ def _write_figures(report: Report, path: Path, endings: Sequence[str]) -> tuple[
 
 
 def _with_figure_name(report: Report, stem: str) -> Report:
-    import msgspec
-
     figures = tuple(msgspec.structs.replace(figure, name=stem) for figure in report.figures)
     return msgspec.structs.replace(report, figures=figures)

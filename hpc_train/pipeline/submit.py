@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
+from hpc_train.errors import HpcTrainError
 from hpc_train.model.run import MANIFEST_SCHEMA, Manifest, Run, RunFolder
 from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest, StudyPoint
@@ -17,7 +18,7 @@ from hpc_train.pipeline.prepare import Prepared, PreparedPoint
 from hpc_train.pipeline.query import executor_of, latest_attempts, runs_below
 from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
-from hpc_train.runs.store import create_runs, write_study
+from hpc_train.runs.store import create_runs, remove_home, remove_runs, write_study
 
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.UNKNOWN)
 
@@ -49,16 +50,27 @@ def submit(
     """
     check_start(prepared)
     home = root / prepared.name
-    with exclusive(home / ".submit.lock"):
-        kept, wanted = _split(prepared, home, rerun_failed)
-        facts = provenance(Path(), argv)
-        runs = [_manifest(prepared, item, facts) for item in wanted]
+    try:
+        with exclusive(home / ".submit.lock"):
+            kept, wanted = _split(prepared, home, rerun_failed)
+            facts = provenance(Path(), argv)
+            new = create_runs(home, [_manifest(prepared, item, facts) for item in wanted])
+            _hand_over(prepared, home, new)
+    except HpcTrainError:
+        remove_home(home)
+        raise
+    return Submitted(home=home, new=new, kept=kept)
+
+
+def _hand_over(prepared: Prepared, home: Path, new: tuple[RunFolder, ...]) -> None:
+    try:
         if prepared.study is not None:
             write_study(home, study_manifest(prepared))
-        new = create_runs(home, runs)
         if new:
-            executor_of("local").submit(home, new)
-    return Submitted(home=home, new=new, kept=kept)
+            executor_of(prepared.site.value.scheduler).submit(home, new)
+    except HpcTrainError:
+        remove_runs(new)
+        raise
 
 
 def study_manifest(prepared: Prepared) -> StudyManifest:

@@ -17,9 +17,9 @@ MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
 GREY = "0.45"
 # So far apart, in powers of two, stand the series at one size.
-STEP = 0.16
+STEP = 0.06
 # So far right of its mean stands a run, or the mean's marker would hide it.
-ASIDE = 2**0.07
+ASIDE = 2**0.06
 RATES = {
     "throughput": ("samples_per_second", "throughput [samples/s]"),
     "epoch time": ("epoch_time_s", "epochs per hour"),
@@ -51,7 +51,7 @@ def draw_throughput(axes: Axes, runs: Sequence[Row], points: Sequence[Row]) -> N
         _line(axes, _rates(drawn, basis, look), look)
         if basis == "throughput":
             _bars(axes, drawn, "samples_per_second", look)
-        _ideal(axes, own, column, basis)
+        _ideal(axes, own, basis, look)
         _hollow(axes, [row for row in own if not row["n_ok"]], look)
     axes.set(xlabel="ranks", ylabel=label, title="Throughput: each run, mean, interval")
     _size_axis(axes, points)
@@ -110,11 +110,14 @@ def _bars(axes: Axes, rows: Sequence[Row], column: str, look: Look) -> None:
         )  # fmt: skip
 
 
-def _ideal(axes: Axes, rows: Sequence[Row], column: str, basis: str) -> None:
+def _ideal(axes: Axes, rows: Sequence[Row], basis: str, look: Look) -> None:
+    column, _ = RATES[basis]
     base = next((row for row in rows if row["is_baseline"] and _usable(row, column)), None)
     if base:
         first = _rate(base[column], basis)
-        line = [(r["ranks"], first * r["ideal"]) for r in rows if r["ideal"] and r["ranks"]]
+        line = [
+            (r["ranks"] * look.shift, first * r["ideal"]) for r in rows if r["ideal"] and r["ranks"]
+        ]
         axes.plot(*_xy(line), color=GREY, lw=1, ls=(0, (1, 2)), label="ideal")
 
 

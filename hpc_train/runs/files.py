@@ -39,7 +39,7 @@ def cannot_write(path: Path, failure: OSError) -> StoreError:
     """Return the error for a file or folder that cannot be written."""
     return StoreError(
         f"{path}: cannot be written: {failure.strerror or failure}",
-        "free some space or name another folder with --results; nothing was submitted",
+        "free some space, or name another folder",
     )
 
 

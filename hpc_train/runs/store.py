@@ -50,10 +50,21 @@ def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[Ru
             if folder is not None:
                 created.append(folder)
     except StoreError:
-        for folder in created:
-            shutil.rmtree(folder.path, ignore_errors=True)
+        remove_runs(created)
         raise
     return tuple(created)
+
+
+def remove_runs(folders: Sequence[RunFolder]) -> None:
+    """Take back the folders of runs that were never handed over."""
+    for folder in folders:
+        shutil.rmtree(folder.path, ignore_errors=True)
+
+
+def remove_home(home: Path) -> None:
+    """Take back the folder of a job or study in which nothing was ever run."""
+    if not run_folders(home) and not (home / STUDY_FILE).exists():
+        shutil.rmtree(home, ignore_errors=True)
 
 
 def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | None:

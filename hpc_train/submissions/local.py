@@ -30,6 +30,9 @@ class LocalExecutor:
             (home / FOLDER).mkdir(parents=True, exist_ok=True)
             lock = take(queue.file("lock"), wait=True)
             queue.file("json").write_bytes(msgspec.json.encode([run.run_id for run in runs]))
+        except OSError as failure:
+            raise StoreError(f"{home / FOLDER}: cannot be written: {failure.strerror}") from None
+        try:
             for run in runs:
                 _write(
                     run,

@@ -14,6 +14,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train.errors import StoreError
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import JobStatus, RunFolder
 from hpc_train.model.submission import JobState, Submission
@@ -38,9 +39,13 @@ def main(home: str, queue_id: str, lock: str) -> None:
         machine = take(machine_lock(), wait=True)
         if machine is None:
             raise AssertionError("a blocking lock was not waited for")
-        submission = _wanted(run)
-        if submission is not None:
-            _supervise(run, submission, (int(lock), machine))
+        try:
+            submission = _wanted(run)
+            if submission is not None:
+                _supervise(run, submission, (int(lock), machine))
+        except (OSError, StoreError, msgspec.DecodeError) as failure:
+            # One damaged folder must not keep the others from being run.
+            sys.stderr.write(f"{run_id}: {failure}\n")
         os.close(machine)
 
 

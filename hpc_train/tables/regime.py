@@ -48,12 +48,12 @@ def _contradiction(known: pd.DataFrame, declared: Scaling, regime: Regime) -> st
         if batch.nunique() < 2:
             continue
         first, other = batch.index[0], batch.index[batch != batch.iloc[0]][0]
-        low, high = float(batch.loc[first]), float(batch.loc[other])
+        one, two = float(batch.loc[first]), float(batch.loc[other])
+        names = group["run_id"].astype(str).to_dict()
         what = "global batch" if declared == "strong" else "batch per rank"
         return (
             f"declared {declared} scaling, but the data are {regime}: {what} is "
-            f"{float(batch[first]):g} in {group.at[first, 'run_id']} and "
-            f"{float(batch[other]):g} in {group.at[other, 'run_id']}"
+            f"{one:g} in {names[first]} and {two:g} in {names[other]}"
         )
     return f"declared {declared} scaling, but the data are {regime}"
 

@@ -70,7 +70,7 @@ def batches(
 
 def _digits() -> tuple[Images, Images]:
     try:
-        from sklearn.datasets import load_digits  # type: ignore[import-untyped]
+        from sklearn.datasets import load_digits  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
         raise DataError("--data digits needs scikit-learn; or use --data synthetic") from error
     pixels, labels = load_digits(return_X_y=True)

@@ -6,7 +6,7 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from hpc_train.workload.batch import Batch, scale_learning_rate, share_batch
 from hpc_train.workload.emit import emit, write_line
@@ -135,5 +135,13 @@ def _refuse(error: WorkloadError) -> int:
     return 2
 
 
+def _leave(code: int) -> NoReturn:
+    # Measured with torch 2.13 and gloo: about one process in twenty aborts (code 134) while its C++
+    # statics are destroyed, when all its work is done. Nothing is left to clean up here.
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 if __name__ == "__main__":
-    sys.exit(main())
+    _leave(main())

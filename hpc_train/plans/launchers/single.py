@@ -22,4 +22,5 @@ def command(request: LaunchRequest) -> Launch:
     rank_env: tuple[tuple[str, Token], ...] = tuple(
         (name, Text(text=value)) for name, value in counts.items()
     )
-    return Launch(argv=wrapped(request.command), rank_env=rank_env, slots_per_node=1)
+    argv = wrapped(request.command)
+    return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, direct=True)

@@ -19,4 +19,6 @@ def command(request: LaunchRequest) -> Launch:
     )
     starter = srun(request, 1, "--cpu-bind=none") if slurm else texts()
     argv = (*starter, *wrapped(request.command))
-    return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, forks_ranks=True)
+    return Launch(
+        argv=argv, rank_env=rank_env, slots_per_node=1, forks_ranks=True, direct=not slurm
+    )

@@ -1,0 +1,56 @@
+"""A small job and two sites, changed by each test where it matters."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.decode import decode
+from hpc_train.errors import SiteProfileError, SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.sites.load import load_site
+from hpc_train.sites.machine import Machine
+
+Job = Sourced[JobSpec]
+Site = Sourced[SiteProfile]
+
+
+@pytest.fixture
+def job() -> Callable[..., Job]:
+    def make(resources: dict[str, Any] | None = None, **keys: Any) -> Job:
+        data = {"name": "j", "command": ["python", "t.py"], "resources": resources or {}, **keys}
+        origins = {"": "job.yaml", **{key: "job.yaml:1" for key in data}}
+        origins |= {f"resources.{key}": "job.yaml:9" for key in data["resources"]}
+        origins |= {f"env.{key}": "job.yaml:8" for key in keys.get("env", {})}
+        return decode(data, JobSpec, origins, SpecError)
+
+    return make
+
+
+@pytest.fixture
+def local() -> Site:
+    return load_site("local", Machine(cpus=8, gpus=0))
+
+
+@pytest.fixture
+def slurm() -> Callable[..., Site]:
+    def make(**keys: Any) -> Site:
+        data = {
+            "schema": 1,
+            "name": "big",
+            "description": "d",
+            "scheduler": "slurm",
+            "launchers": {
+                "default": "srun",
+                "allowed": ["srun", "torchrun", "mpirun", "spawn", "single"],
+                "srun_args": ["--kill-on-bad-exit=1"],
+            },
+            **keys,
+        }
+        return decode(data, SiteProfile, {"": "big.yaml"}, SiteProfileError)
+
+    return make

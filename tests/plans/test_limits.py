@@ -1,0 +1,83 @@
+"""What does not fit is refused with both numbers; what is unwise is a warning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.limits import check_limits
+from hpc_train.plans.topology import resolve_topology
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+PARTITION = {
+    "name": "gpu",
+    "default": True,
+    "max_nodes": 4,
+    "max_time": "1d",
+    "gpus_per_node": 4,
+    "cpus_per_node": 64,
+    "mem_per_node": "480G",
+}
+
+
+def limits(job: Sourced[JobSpec], site: Sourced[SiteProfile]) -> tuple[str, ...]:
+    topology, _ = resolve_topology(job, site)
+    return check_limits(job, site, topology)
+
+
+@pytest.mark.parametrize(
+    ("resources", "keys", "message"),
+    [
+        ({"nodes": 5}, {}, "job.yaml:9: nodes = 5, but big gpu has at most 4"),
+        ({"gpus_per_node": 8}, {}, "gpus_per_node = 8, but big gpu has at most 4"),
+        ({"time": "2d"}, {}, "time = 2-00:00:00, but big gpu has at most 1-00:00:00"),
+        ({"mem": "1T"}, {}, "mem = 1024G, but big gpu has at most 480G"),
+        (
+            {"tasks_per_node": 65, "cpus_per_task": 1},
+            {},
+            "65 tasks x 1 cpus = 65, but big gpu has 64",
+        ),
+        ({}, {"partition": "gpuu"}, "unknown partition of big 'gpuu'; did you mean 'gpu'"),
+    ],
+)
+def test_more_than_the_partition_has(
+    job: Jobs, slurm: Sites, resources: dict[str, Any], keys: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(HpcTrainError) as failure:
+        limits(job(resources, **keys), slurm(partitions=[PARTITION]))
+    assert message in failure.value.message
+
+
+def test_a_job_that_fits_has_no_warning(job: Jobs, slurm: Sites) -> None:
+    assert limits(job({"nodes": 4, "gpus_per_node": 4}), slurm(partitions=[PARTITION])) == ()
+
+
+def test_a_site_that_lists_no_partitions_refuses_none(job: Jobs, slurm: Sites) -> None:
+    assert limits(job({"nodes": 500}, partition="any"), slurm()) == ()
+
+
+def test_an_account_that_the_site_needs(job: Jobs, slurm: Sites) -> None:
+    site = slurm(account_required=True)
+    with pytest.raises(HpcTrainError, match="big needs an account") as failure:
+        limits(job(), site)
+    assert "--set account=NAME" in failure.value.hint
+    assert limits(job(account="a1"), site) == ()
+
+
+def test_memory_where_it_is_forbidden(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(HpcTrainError, match="job.yaml:9: big forbids a memory request"):
+        limits(job({"mem": "4G"}), slurm(mem_request="forbidden"))
+
+
+def test_more_tasks_than_cores_here_is_a_warning_with_both_numbers(
+    job: Jobs, local: Sourced[SiteProfile]
+) -> None:
+    (warning,) = limits(job({"tasks_per_node": 9, "cpus_per_task": 1}), local)
+    assert warning.startswith("9 tasks x 1 cpus = 9, but local machine has 8 cores")

@@ -1,0 +1,76 @@
+"""Counts: what is asked for, what follows, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.model.job import JobSpec
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.topology import resolve_topology
+from hpc_train.sites.load import load_site
+from hpc_train.sites.machine import Machine
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+
+
+@pytest.mark.parametrize(
+    ("resources", "tasks", "gpus", "cpus"),
+    [
+        ({}, 1, 0, 8),
+        ({"tasks_per_node": 2}, 2, 0, 4),
+        ({"tasks_per_node": 16}, 16, 0, 1),
+        ({"tasks_per_node": 2, "cpus_per_task": 3}, 2, 0, 3),
+    ],
+)
+def test_on_this_machine_without_gpus(
+    job: Jobs,
+    local: Sourced[SiteProfile],
+    resources: dict[str, Any],
+    tasks: int,
+    gpus: int,
+    cpus: int,
+) -> None:
+    topology, settings = resolve_topology(job(resources), local)
+    assert (topology.tasks_per_node, topology.gpus_per_node, topology.cpus_per_task) == (
+        tasks,
+        gpus,
+        cpus,
+    )
+    if "cpus_per_task" not in resources:
+        assert settings["cpus_per_task"].origin == "this machine"
+        assert settings["cpus_per_task"].why == f"8 cores shared by {tasks} ranks"
+
+
+@pytest.mark.parametrize(
+    ("resources", "tasks", "gpus"),
+    [
+        ({}, 1, 1),
+        ({"tasks_per_node": 2}, 2, 2),
+        ({"tasks_per_node": 8}, 8, 4),
+        ({"gpus_per_node": 3}, 3, 3),
+    ],
+)
+def test_on_this_machine_with_four_gpus(
+    job: Jobs, resources: dict[str, Any], tasks: int, gpus: int
+) -> None:
+    topology, _ = resolve_topology(job(resources), load_site("local", Machine(cpus=8, gpus=4)))
+    assert (topology.tasks_per_node, topology.gpus_per_node) == (tasks, gpus)
+
+
+def test_one_rank_per_gpu_on_a_cluster(job: Jobs, slurm: Sites) -> None:
+    topology, settings = resolve_topology(job({"nodes": 2, "gpus_per_node": 4}), slurm())
+    assert topology.world_size == 8
+    assert settings["tasks_per_node"].why == "one rank per GPU"
+    assert settings["nodes"].origin == "job.yaml:9"
+    assert settings["cpus_per_task"].why == "the site's cores per node are not known"
+
+
+def test_cores_are_shared_where_the_site_knows_them(job: Jobs, slurm: Sites) -> None:
+    site = slurm(partitions=[{"name": "p", "default": True, "cpus_per_node": 128}])
+    topology, _ = resolve_topology(job({"tasks_per_node": 4}), site)
+    assert topology.cpus_per_task == 32

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from types import ModuleType
+
+import msgspec
+import pytest
+
+from hpc_train.model.report import Column, Figure
+from hpc_train.reports.formats import csv_table, json_table, markdown, text
+from tests.reports.finished import empty, report
+
+FORMATS = (text, markdown, csv_table, json_table)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_the_same_study_gives_the_same_text(form: ModuleType) -> None:
+    assert form.render(report.__wrapped__()) == form.render(report.__wrapped__())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_an_empty_study_can_be_rendered(form: ModuleType) -> None:
+    assert isinstance(form.render(empty()), str)
+
+
+def test_text_fits_100_columns_and_cuts_nothing() -> None:
+    shown = text.render(report())
+    assert max(map(len, shown.splitlines())) <= 100
+    assert "…" not in shown
+    assert "\x1b" not in shown
+    assert "\\x1b[31m" in shown
+
+
+def test_text_grows_rather_than_cut_numbers() -> None:
+    shown = text.render(report(), width=40)
+    assert "…" not in shown
+    points = report().tables[0].rows
+    assert all(cell.text in shown for row in points for cell in row[:-1])
+
+
+def test_markdown_shows_hostile_words_as_words() -> None:
+    shown = markdown.render(report())
+    line = next(line for line in shown.splitlines() if "alert" in line)
+    assert "<" not in shown
+    assert re.findall(r"(?<!\\)\|", line) == ["|"] * 4
+    assert "]\\(http" in line
+    assert "\\`c\\`" in line
+
+
+def test_markdown_refers_to_the_figure() -> None:
+    figure = Figure(name="resnet", caption="a [b](c)", images={})
+    shown = markdown.render(msgspec.structs.replace(report(), figures=(figure,)))
+    assert "![a [b]\\(c)](resnet.svg)" in shown
+
+
+def test_csv_is_tidy() -> None:
+    rows = list(csv.DictReader(io.StringIO(csv_table.render(report()))))
+    assert len(rows) == 6
+    assert float(rows[1]["speedup"]) == pytest.approx(1.94)
+    assert float(rows[1]["speedup_low"]) < 1.94 < float(rows[1]["speedup_high"])
+    assert rows[0]["speedup_low"] == ""
+    assert rows[5]["speedup"] == ""
+
+
+def test_csv_of_a_table_without_records_takes_its_cells() -> None:
+    made = report()
+    bare = msgspec.structs.replace(
+        made.tables[1], records=(), columns=tuple(Column(key=k, heading=k) for k in "abc")
+    )
+    rows = list(csv.DictReader(io.StringIO(csv_table.render(
+        msgspec.structs.replace(made, tables=(bare,))
+    ))))  # fmt: skip
+    assert rows[0]["b"] == "FAILED"
+
+
+def test_json_keeps_its_contract() -> None:
+    made = json.loads(json_table.render(report()), parse_constant=pytest.fail)
+    assert made["schema"] == 1
+    assert made["name"] == "resnet"
+    first, second, last = made["rows"][0], made["rows"][1], made["rows"][5]
+    assert first["speedup"] == {"value": 1.0, "low": None, "high": None}
+    assert (second["nodes"], second["gpus_per_node"], second["tasks_per_node"]) == (2, 4, 4)
+    assert second["efficiency"]["value"] == pytest.approx(0.97)
+    assert second["throughput"]["value"] == pytest.approx(1959.6, abs=0.5)
+    assert last["speedup"] is None
+    assert (last["n_ok"], last["n_submitted"]) == (0, 3)
+    assert len(made["runs"]) == 18
+    assert made["runs"][15]["problem"].startswith("x | <script>\n")

@@ -1,0 +1,74 @@
+"""Job files and scripts on the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import SpecError
+from hpc_train.specs.job import command_job, load_job
+from hpc_train.specs.override import Override, parse_setting
+
+
+def job_file(folder: Path, text: str) -> Path:
+    path = folder / "my job.yaml"
+    path.write_text(text)
+    return path
+
+
+def test_the_name_defaults_to_that_of_the_file(tmp_path: Path) -> None:
+    job = load_job(job_file(tmp_path, "command: [a]\n"), [])
+    assert job.value.name == "my-job"
+    assert job.origin("name") == "default: the file's name"
+
+
+def test_an_option_wins_over_the_file(tmp_path: Path) -> None:
+    path = job_file(tmp_path, "command: [a]\nresources:\n  nodes: 1\n  time: 1h\n")
+    job = load_job(path, [Override(key="nodes", value=4, origin="--nodes")])
+    assert (job.value.resources.nodes, job.origin("resources.nodes")) == (4, "--nodes")
+    assert job.origin("resources.time") == f"{path}:4"
+
+
+def test_an_option_of_the_wrong_type_names_itself(tmp_path: Path) -> None:
+    path = job_file(tmp_path, "command: [a]\n")
+    with pytest.raises(SpecError, match="--nodes: resources.nodes: must be a whole number"):
+        load_job(path, [Override(key="nodes", value="many", origin="--nodes")])
+
+
+def test_the_work_folder_is_relative_to_the_file(tmp_path: Path) -> None:
+    job = load_job(job_file(tmp_path, "command: [a]\nworkdir: sub\n"), [])
+    assert job.value.workdir == str(tmp_path / "sub")
+
+
+@pytest.mark.parametrize(
+    "name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "db_password"]
+)
+def test_a_secret_is_not_written_into_a_script(tmp_path: Path, name: str) -> None:
+    path = job_file(tmp_path, f"command: [a]\nenv:\n  {name}: hush\n")
+    with pytest.raises(SpecError, match=rf":3: env.{name} looks like a secret") as failure:
+        load_job(path, [])
+    assert f"export {name}" in failure.value.hint
+    assert "hush" not in failure.value.message
+
+
+@pytest.mark.parametrize("name", ["TOKENIZERS_PARALLELISM", "NCCL_DEBUG", "KEYBOARD"])
+def test_a_harmless_name_is_no_secret(tmp_path: Path, name: str) -> None:
+    job = load_job(job_file(tmp_path, f"command: [a]\nenv:\n  {name}: '1'\n"), [])
+    assert job.value.env == {name: "1"}
+
+
+def test_a_variable_that_no_shell_takes(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="'A-B' is no name of an environment variable"):
+        load_job(job_file(tmp_path, "command: [a]\nenv: {A-B: x}\n"), [])
+
+
+def test_a_python_script_runs_under_python() -> None:
+    job = command_job(Path("train.py"), ["--epochs", "3"], [parse_setting("tasks_per_node=2")])
+    assert job.value.command == ("python", "train.py", "--epochs", "3")
+    assert job.value.name == "train"
+    assert job.value.resources.tasks_per_node == 2
+
+
+def test_any_other_script_is_a_program() -> None:
+    assert command_job(Path("/bin/run.sh"), ["x"], []).value.command == ("/bin/run.sh", "x")

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import stats
+
+from hpc_train.errors import ReportError
+from hpc_train.tables.intervals import harmonic_interval, ratio_interval, welch_on_logs
+
+samples = st.lists(st.floats(1, 100), min_size=2, max_size=8)
+
+
+@settings(deadline=None, max_examples=50)
+@given(samples, samples)
+def test_the_interval_contains_the_value(a: list[float], b: list[float]) -> None:
+    value, low, high = ratio_interval(a, b)
+    assert low is not None
+    assert high is not None
+    assert low <= value * (1 + 1e-12)
+    assert value <= high * (1 + 1e-12)
+
+
+@settings(deadline=None, max_examples=50)
+@given(samples, samples)
+def test_the_unit_does_not_matter(a: list[float], b: list[float]) -> None:
+    scaled = ratio_interval([x * 1e9 for x in a], [x * 1e9 for x in b])
+    assert scaled == pytest.approx(ratio_interval(a, b), rel=1e-6)
+
+
+def test_it_agrees_with_scipys_welch() -> None:
+    a, b = [9.0, 10.0, 12.0], [5.0, 5.1, 4.8, 5.3]
+    welch = stats.ttest_ind(np.log(a), np.log(b), equal_var=False).confidence_interval(0.95)
+    _, low, high = ratio_interval(a, b)
+    assert (low, high) == pytest.approx((np.exp(welch.low), np.exp(welch.high)))
+
+
+def test_one_run_has_no_interval_and_no_spread_has_no_width() -> None:
+    single = ratio_interval([4.0], [2.0, 2.0])
+    assert single.value == pytest.approx(2.0)
+    assert single[1:] == (None, None)
+    assert ratio_interval([4.0, 4.0], [2.0, 2.0]) == pytest.approx((2.0, 2.0, 2.0))
+
+
+@pytest.mark.parametrize("bad", [[], [0.0, 1.0], [float("nan")], [-1.0]])
+def test_what_has_no_logarithm_is_refused(bad: list[float]) -> None:
+    with pytest.raises(ReportError, match="positive"):
+        ratio_interval([1.0], bad)
+
+
+@pytest.mark.parametrize("n", [3, 5, 10])
+def test_nominal_95_percent_covers_95_percent(n: int) -> None:
+    random = np.random.default_rng(1)
+    a = 4 * (1 + 0.02 * random.standard_normal((4000, n)))
+    b = 1 + 0.02 * random.standard_normal((4000, n))
+    _, low, high = welch_on_logs(a, b, 0.95)
+    assert 0.93 <= np.mean((low <= 4) & (high >= 4)) <= 0.98
+
+
+def test_rates_are_averaged_over_equal_work() -> None:
+    value, low, high = harmonic_interval([1.0, 3.0])
+    assert value == pytest.approx(1.5)
+    assert low is not None
+    assert low < 1.5
+    assert high is None

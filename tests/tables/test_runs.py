@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.errors import ReportError
+from hpc_train.model.study import Warmup
+from hpc_train.tables.runs import run_frame
+from tests.tables.studies import expected, rate, record, steps, study
+
+
+def test_failed_and_missing_runs_stay() -> None:
+    runs = [
+        expected("a"),
+        expected("b", state="FAILED"),
+        expected("c", state="MISSING"),
+    ]
+    frame = run_frame(study(runs), rate("a", 10))
+    assert frame["state"].tolist() == ["COMPLETED", "FAILED", "MISSING"]
+    assert frame["problem"].tolist()[1] == "rank 1: exit code 3"
+
+
+def test_a_step_takes_as_long_as_its_slowest_rank() -> None:
+    frame = run_frame(study([expected("a", gpus=2)]), steps("a", [[1.0, 1.0], [2.0, 4.0]]))
+    assert frame.at[0, "step_time_s"] == 3.0
+    assert frame.at[0, "samples_per_second"] == pytest.approx(32 / 6)
+    assert frame.at[0, "global_batch"] == 16
+
+
+def test_throughput_is_total_over_total_not_a_mean_of_rates() -> None:
+    frame = run_frame(study([expected("a")]), steps("a", [[1.0, 3.0]]))
+    assert frame.at[0, "samples_per_second"] == 4.0
+
+
+@pytest.mark.parametrize(
+    ("warmup", "left_out"),
+    [(Warmup(steps=3), 3), (Warmup(steps=0, seconds=2.5), 3), (Warmup(steps=5, seconds=2.5), 5)],
+)
+def test_warmup_ends_when_both_steps_and_seconds_have_passed(warmup: Warmup, left_out: int) -> None:
+    frame = run_frame(study([expected("a")], warmup=warmup), steps("a", [[1.0] * 30]))
+    assert frame.at[0, "warmup_steps"] == left_out
+    assert frame.at[0, "steps"] == 30 - left_out
+
+
+def test_few_steps_are_flagged_and_none_is_a_row_with_a_reason() -> None:
+    runs = [expected("a"), expected("b")]
+    records = steps("a", [[1.0] * 29]) + steps("b", [[1.0] * 10])
+    frame = run_frame(study(runs, warmup=Warmup(steps=10)), records)
+    assert frame.at[0, "flags"] == ("short: 19 steps",)
+    assert frame.at[1, "state"] == "UNPARSED"
+    assert "warm-up" in frame["problem"].tolist()[1]
+
+
+def test_a_global_rate_printed_by_every_rank_counts_once_but_ranks_add_up() -> None:
+    runs = [expected("a", gpus=2), expected("b", gpus=2)]
+    records = [record("a", "samples_per_second", 100, rank=r) for r in (0, 1)]
+    records += [record("b", "samples_per_second", 50, scope="per_rank", rank=r) for r in (0, 1)]
+    frame = run_frame(study(runs), records)
+    assert frame["samples_per_second"].tolist() == [100, 100]
+
+
+def test_a_rate_of_one_rank_of_two_is_no_throughput() -> None:
+    records = [record("a", "samples_per_second", 50, scope="per_rank", rank=0)]
+    frame = run_frame(study([expected("a", gpus=2)]), records)
+    assert frame.at[0, "state"] == "UNPARSED"
+
+
+def test_the_same_step_from_two_log_files_counts_once() -> None:
+    once = steps("a", [[1.0] * 20])
+    frame = run_frame(study([expected("a")]), [*once, *once])
+    assert frame.at[0, "samples_per_second"] == 8.0
+
+
+@pytest.mark.parametrize(
+    ("metric", "scope"), [("accuracy", "per_rank"), ("samples_per_second", "per_gpu")]
+)
+def test_a_wrong_scope_is_refused_with_its_place(metric: str, scope: str) -> None:
+    wrong = record("a", metric, 1, scope=scope, line=7)
+    with pytest.raises(ReportError, match=rf"job\.out:7: {metric} has scope {scope}"):
+        run_frame(study([expected("a")]), [wrong])
+
+
+def test_records_of_an_unlisted_run_are_refused() -> None:
+    with pytest.raises(ReportError, match="stranger"):
+        run_frame(study([expected("a")]), rate("stranger", 1))
+
+
+def test_ranks_that_did_not_form_one_job_are_no_result() -> None:
+    records = [*rate("a", 10), record("a", "world_size", 1)]
+    frame = run_frame(study([expected("a", gpus=2)]), records)
+    assert frame.at[0, "state"] == "UNPARSED"
+    assert frame.at[0, "problem"] == "the log says world_size 1, planned 2"
+
+
+def test_epoch_time_is_the_slowest_rank_without_the_first_epoch() -> None:
+    records = [
+        record("a", "epoch_time", value, scope="per_rank", step=epoch, rank=rank, parser="book")
+        for epoch, values in enumerate([(9, 9), (4, 5), (6, 7)], start=1)
+        for rank, value in enumerate(values)
+    ]
+    frame = run_frame(study([expected("a", gpus=2)]), records)
+    assert frame.at[0, "epoch_time_s"] == 6.0
+    assert frame.at[0, "whole_seconds"]
+
+
+def test_series_are_the_axes_that_are_not_sizes() -> None:
+    axes = {"resources.nodes": 1, "launcher": "srun", "env.X": 2}
+    frame = run_frame(study([expected("a", axes=axes)]), [])
+    assert frame.at[0, "series"] == "launcher=srun, env.X=2"
+    assert frame.at[0, "axis.nodes"] == 1

@@ -1,0 +1,91 @@
+from __future__ import annotations
+
+import io
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpc_train.workload import emit as module
+from hpc_train.workload.emit import emit, write_line
+
+
+class Scalar:
+    def item(self) -> float:
+        return 0.25
+
+
+def test_line_starts_with_the_prefix_and_is_compact(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("RANK", "3")
+    emit(event="step", step=1, loss=2.5)
+    expected = '@hpct {"v":1,"event":"step","rank":3,"step":1,"loss":2.5}\n'
+    assert capfd.readouterr().out == expected
+
+
+def test_without_rank_or_event(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RANK", raising=False)
+    emit(step=10, v=7)
+    assert capfd.readouterr().out == '@hpct {"v":1,"rank":0,"step":10}\n'
+
+
+def test_what_json_has_not(capfd: pytest.CaptureFixture[str]) -> None:
+    emit(loss=float("nan"), all=(float("inf"), {"x": -float("inf")}), scalar=Scalar(), text="a\nb")
+    line = capfd.readouterr().out
+    event = json.loads(line.removeprefix("@hpct "), parse_constant=pytest.fail)
+    assert (event["loss"], event["all"], event["scalar"]) == (None, [None, {"x": None}], 0.25)
+    assert line.count("\n") == 1
+
+
+def test_refuses_what_json_cannot_hold() -> None:
+    with pytest.raises(TypeError):
+        emit(value=object())
+
+
+def test_stdout_in_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    text = io.StringIO()
+    monkeypatch.setattr(sys, "stdout", text)
+    write_line("one")
+    assert text.getvalue() == "one\n"
+
+
+@pytest.mark.parametrize("flags", [[], ["-u"]])
+def test_one_event_is_one_write(flags: list[str]) -> None:
+    # A datagram socket keeps writes apart, so each message received is one write.
+    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
+    code = (
+        "from hpc_train.workload.emit import emit; print('before'); emit(step=1, text='x' * 20000)"
+    )
+    with ours, theirs:
+        subprocess.run(
+            [sys.executable, *flags, "-c", code], stdout=theirs.fileno(), check=True, timeout=30
+        )
+        ours.setblocking(False)
+        writes = []
+        while True:
+            try:
+                writes.append(ours.recv(1 << 16))
+            except BlockingIOError:
+                break
+    assert b"".join(writes[:-1]) == b"before\n"
+    assert writes[-1].startswith(b'@hpct {"v":1,') and writes[-1].endswith(b"}\n")
+
+
+def test_runs_alone(tmp_path: Path) -> None:
+    copy = tmp_path / "emit.py"
+    copy.write_bytes(Path(module.__file__).read_bytes())
+    code = "import sys; before = set(sys.modules); import emit; emit.emit(step=1); "
+    code += "assert {m.split('.')[0] for m in sys.modules} - sys.stdlib_module_names <= "
+    code += "{m.split('.')[0] for m in before} | {'emit'}"
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path), "RANK": "2"}
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, timeout=30
+    )
+    assert (run.stdout, run.stderr) == (b'@hpct {"v":1,"rank":2,"step":1}\n', b"")
