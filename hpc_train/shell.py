@@ -53,13 +53,13 @@ def run(argv: Sequence[str], timeout_s: float, cwd: Path | None = None) -> Finis
     return Finished(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
 
 
-def start_detached(
+def start(
     argv: Sequence[str],
     output: Path,
     environment: Mapping[str, str],
     keep_open: Sequence[int] = (),
 ) -> subprocess.Popen[bytes]:
-    """Start a program in a session of its own, so that the shell may be closed.
+    """Start a program in a session of its own, which outlives the terminal.
 
     Its output is appended to `output`; the file descriptors `keep_open` stay open in it.
 

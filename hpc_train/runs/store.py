@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -77,10 +78,10 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
         fresh.path.rename(final.path)
     except (OSError, StoreError) as failure:
         shutil.rmtree(fresh.path, ignore_errors=True)
-        if final.path.exists():
-            return None
         if isinstance(failure, StoreError):
             raise
+        if failure.errno in (errno.EEXIST, errno.ENOTEMPTY):
+            return None
         raise cannot_write(final.path, failure) from None
     return final
 

@@ -14,9 +14,12 @@ from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import encode_unit
-from hpc_train.shell import clean_environment, start_detached
+from hpc_train.shell import clean_environment, ended, start
 from hpc_train.submissions.processes import terminate
 from hpc_train.submissions.queue import FOLDER, Queue, is_held, take
+
+
+_START_S = 60.0
 
 
 class LocalExecutor:
@@ -54,8 +57,10 @@ class LocalExecutor:
             *(sys.executable, "-m", "hpc_train.submissions.supervisor"),
             *(str(queue.home.absolute()), queue.queue_id, str(lock)),
         ]
-        start_detached(argv, queue.file("log"), clean_environment(os.environ), [lock])
+        supervisor = start(argv, queue.file("log"), clean_environment(os.environ), [lock])
         os.close(lock)
+        if not ended(supervisor, _START_S) or supervisor.returncode != 0:
+            raise SubmitError(f"{queue.home}: the supervisor did not start", _last_line(queue))
 
     def alive(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, bool | None]:
         """A run is alive as long as its queue's lock is held; see `Executor.alive`."""
@@ -69,6 +74,11 @@ class LocalExecutor:
         """Mark first, so that a queued run is not started any more; see `Executor.cancel`."""
         mark(run, submission, JobState.CANCELLED, "cancelled by the user")
         terminate(run)
+
+
+def _last_line(queue: Queue) -> str:
+    lines = queue.file("log").read_text(errors="replace").splitlines()
+    return lines[-1] if lines else f"see {queue.file('log')}"
 
 
 def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:

@@ -23,9 +23,7 @@ def terminate(run: RunFolder, grace_s: float = GRACE_S) -> None:
     script = _script_of(run)
     for pid in processes_of(run) if script is None else (script,):
         _signal(pid, signal.SIGTERM)
-    deadline = time.monotonic() + grace_s
-    while processes_of(run) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    _await_end(run, grace_s)
     kill(run)
 
 
@@ -33,6 +31,13 @@ def kill(run: RunFolder) -> None:
     """Kill every process of a run; a rank that was left behind would spoil the next timing."""
     for pid in processes_of(run):
         _signal(pid, signal.SIGKILL)
+    _await_end(run, GRACE_S)
+
+
+def _await_end(run: RunFolder, within_s: float) -> None:
+    deadline = time.monotonic() + within_s
+    while processes_of(run) and time.monotonic() < deadline:
+        time.sleep(0.05)
 
 
 def _script_of(run: RunFolder) -> int | None:

@@ -19,7 +19,7 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import JobStatus, RunFolder
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import decode_unit
-from hpc_train.shell import clean_environment, ended, start_detached
+from hpc_train.shell import clean_environment, ended, start
 from hpc_train.submissions.local import mark
 from hpc_train.submissions.processes import kill, terminate
 from hpc_train.submissions.queue import Queue, machine_lock, take
@@ -34,7 +34,9 @@ class _Limit(msgspec.Struct):
 def main(home: str, queue_id: str, lock: str) -> None:
     """Run every run of the queue that is still wanted, one at a time."""
     queue = Queue(home=Path(home), queue_id=queue_id)
-    for run_id in msgspec.json.decode(queue.file("json").read_bytes(), type=list[str]):
+    run_ids = msgspec.json.decode(queue.file("json").read_bytes(), type=list[str])
+    _detach()
+    for run_id in run_ids:
         run = RunFolder(path=queue.home / run_id)
         machine = take(machine_lock(), wait=True)
         if machine is None:
@@ -47,6 +49,12 @@ def main(home: str, queue_id: str, lock: str) -> None:
             # One damaged folder must not keep the others from being run.
             sys.stderr.write(f"{run_id}: {failure}\n")
         os.close(machine)
+
+
+def _detach() -> None:
+    """Let the submitter go on: it waits only until everything that can be checked is checked."""
+    if os.fork():
+        os._exit(0)
 
 
 def _wanted(run: RunFolder) -> Submission | None:
@@ -62,9 +70,7 @@ def _supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) -
     environment = {**clean_environment(os.environ), "HPCTRAIN_RUN": str(run.path.absolute())}
     limit = _time_limit(run)
     begin = time.monotonic()
-    script = start_detached(
-        ["bash", str(run.script.absolute())], run.logs / "job.out", environment, locks
-    )
+    script = start(["bash", str(run.script.absolute())], run.logs / "job.out", environment, locks)
     while not ended(script, 0.2):
         if limit is not None and time.monotonic() - begin > limit:
             mark(run, submission, JobState.TIMEOUT, f"the time limit of {limit} s was reached")

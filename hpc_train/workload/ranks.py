@@ -12,12 +12,13 @@ import socket
 import sys
 import threading
 import time
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 from types import FrameType
-from typing import Any
+from typing import Any, NoReturn
 
 from hpc_train.workload.errors import WorkloadError
 
@@ -74,6 +75,30 @@ def world_size() -> int:
     return env_int("WORLD_SIZE", ranks, low=1)
 
 
+def exit_code_of(main: Main) -> int:
+    """Run `main`; return what the process would exit with, after printing why if it failed."""
+    try:
+        return main()
+    except SystemExit as stop:
+        if stop.code is None or isinstance(stop.code, int):
+            return (stop.code or 0) & 0xFF
+        print(stop.code, file=sys.stderr)
+    except BaseException:  # noqa: BLE001  # as the interpreter does at the end of a program
+        traceback.print_exc()
+    return 1
+
+
+def leave(code: int) -> NoReturn:
+    """End this process at once with `code`, skipping the interpreter's own clean-up.
+
+    Measured with torch 2.13 and gloo: about one process in twenty aborts (code 134) in that
+    clean-up, when all its work is done, so that a run that succeeded would count as failed.
+    """
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
 def _environments() -> list[dict[str, str]]:
     absent = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if absent:
@@ -111,16 +136,10 @@ def _child(main: Main, environment: dict[str, str], failed_at: Any) -> None:
     os.environ.update(environment)
     threading.Thread(target=_follow_parent, daemon=True).start()
     _redirect(environment["RANK"])
-    code: int | str | None = 1
-    try:
-        code = main()
-    except SystemExit as stop:
-        code = stop.code
-        raise
-    finally:
-        if code:
-            failed_at[int(environment["LOCAL_RANK"])] = time.monotonic()
-    sys.exit(code)
+    code = exit_code_of(main)
+    if code:
+        failed_at[int(environment["LOCAL_RANK"])] = time.monotonic()
+    leave(code)
 
 
 def _follow_parent() -> None:

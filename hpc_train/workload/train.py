@@ -6,13 +6,13 @@ import os
 import sys
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 from hpc_train.workload.batch import Batch, scale_learning_rate, share_batch
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.errors import WorkloadError
 from hpc_train.workload.options import Options, parse_options
-from hpc_train.workload.ranks import env_int, run_ranks, world_size
+from hpc_train.workload.ranks import env_int, exit_code_of, leave, run_ranks, world_size
 
 if TYPE_CHECKING:  # a process that only starts ranks has no use for torch
     from hpc_train.workload.group import Group
@@ -135,13 +135,5 @@ def _refuse(error: WorkloadError) -> int:
     return 2
 
 
-def _leave(code: int) -> NoReturn:
-    # Measured with torch 2.13 and gloo: about one process in twenty aborts (code 134) while its C++
-    # statics are destroyed, when all its work is done. Nothing is left to clean up here.
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
-
-
 if __name__ == "__main__":
-    _leave(main())
+    leave(exit_code_of(main))

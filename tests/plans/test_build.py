@@ -36,7 +36,7 @@ def test_threads_are_always_explicit(job: Jobs, slurm: Sites) -> None:
 
 def test_a_forbidden_launcher_is_refused_with_the_sites_reason(job: Jobs, slurm: Sites) -> None:
     launchers = {"default": "srun", "allowed": ["srun"], "forbidden": {"mpirun": "no ssh here"}}
-    with pytest.raises(PlanError, match="job.yaml:1: big forbids mpirun: no ssh here"):
+    with pytest.raises(PlanError, match=r"job\.yaml:1: big forbids mpirun: no ssh here"):
         make_plan(job(launcher="mpirun"), slurm(launchers=launchers))
     with pytest.raises(PlanError, match="big does not offer torchrun; allowed: srun"):
         make_plan(job(launcher="torchrun"), slurm(launchers=launchers))

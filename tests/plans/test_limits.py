@@ -72,7 +72,7 @@ def test_an_account_that_the_site_needs(job: Jobs, slurm: Sites) -> None:
 
 
 def test_memory_where_it_is_forbidden(job: Jobs, slurm: Sites) -> None:
-    with pytest.raises(HpcTrainError, match="job.yaml:9: big forbids a memory request"):
+    with pytest.raises(HpcTrainError, match=r"job\.yaml:9: big forbids a memory request"):
         limits(job({"mem": "4G"}), slurm(mem_request="forbidden"))
 
 

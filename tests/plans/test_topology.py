@@ -19,31 +19,25 @@ Sites = Callable[..., Sourced[SiteProfile]]
 
 
 @pytest.mark.parametrize(
-    ("resources", "tasks", "gpus", "cpus"),
+    ("resources", "counts"),
     [
-        ({}, 1, 0, 8),
-        ({"tasks_per_node": 2}, 2, 0, 4),
-        ({"tasks_per_node": 16}, 16, 0, 1),
-        ({"tasks_per_node": 2, "cpus_per_task": 3}, 2, 0, 3),
+        ({}, (1, 0, 8)),
+        ({"tasks_per_node": 2}, (2, 0, 4)),
+        ({"tasks_per_node": 16}, (16, 0, 1)),
+        ({"tasks_per_node": 2, "cpus_per_task": 3}, (2, 0, 3)),
     ],
 )
 def test_on_this_machine_without_gpus(
     job: Jobs,
     local: Sourced[SiteProfile],
     resources: dict[str, Any],
-    tasks: int,
-    gpus: int,
-    cpus: int,
+    counts: tuple[int, int, int],
 ) -> None:
-    topology, settings = resolve_topology(job(resources), local)
-    assert (topology.tasks_per_node, topology.gpus_per_node, topology.cpus_per_task) == (
-        tasks,
-        gpus,
-        cpus,
-    )
+    found, settings = resolve_topology(job(resources), local)
+    assert (found.tasks_per_node, found.gpus_per_node, found.cpus_per_task) == counts
     if "cpus_per_task" not in resources:
         assert settings["cpus_per_task"].origin == "this machine"
-        assert settings["cpus_per_task"].why == f"8 cores shared by {tasks} ranks"
+        assert settings["cpus_per_task"].why == f"8 cores shared by {counts[0]} ranks"
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ def test_an_option_wins_over_the_file(tmp_path: Path) -> None:
 
 def test_an_option_of_the_wrong_type_names_itself(tmp_path: Path) -> None:
     path = job_file(tmp_path, "command: [a]\n")
-    with pytest.raises(SpecError, match="--nodes: resources.nodes: must be a whole number"):
+    with pytest.raises(SpecError, match=r"--nodes: resources\.nodes: must be a whole number"):
         load_job(path, [Override(key="nodes", value="many", origin="--nodes")])
 
 
@@ -46,7 +46,7 @@ def test_the_work_folder_is_relative_to_the_file(tmp_path: Path) -> None:
 )
 def test_a_secret_is_not_written_into_a_script(tmp_path: Path, name: str) -> None:
     path = job_file(tmp_path, f"command: [a]\nenv:\n  {name}: hush\n")
-    with pytest.raises(SpecError, match=rf":3: env.{name} looks like a secret") as failure:
+    with pytest.raises(SpecError, match=rf":3: env\.{name} looks like a secret") as failure:
         load_job(path, [])
     assert f"export {name}" in failure.value.hint
     assert "hush" not in failure.value.message

@@ -93,7 +93,7 @@ def test_what_is_wrong_is_said_with_its_line(
     ],
 )
 def test_a_baseline_outside_the_grid(tmp_path: Path, baseline: str, message: str) -> None:
-    with pytest.raises(SpecError, match="study.yaml:7: ") as failure:
+    with pytest.raises(SpecError, match=r"study\.yaml:7: ") as failure:
         study(tmp_path, f"{STUDY}baseline: {baseline}\n")
     assert message in failure.value.message
 

@@ -1,0 +1,71 @@
+"""A folder to submit from, with a lock of its own, and small programs."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.run import Run
+from hpc_train.pipeline.prepare import Prepared, Request, prepare
+from hpc_train.pipeline.query import cancel, runs_below
+from hpc_train.specs.override import parse_setting
+
+Prepare = Callable[..., Prepared]
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Everything that was started here is ended here."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    monkeypatch.setattr("tempfile.tempdir", None)
+    yield tmp_path
+    for home in (tmp_path / "results").glob("*"):
+        if any(not run.state.finished for run in runs_below(home)):
+            cancel(home)
+
+
+@pytest.fixture
+def job(desk: Path) -> Prepare:
+    """Prepare a single-process job of Python code."""
+
+    def make(code: str, *settings: str) -> Prepared:
+        path = desk / "job.yaml"
+        path.write_text(
+            f"name: j\ncommand: [{sys.executable}, -c, {code!r}]\nlauncher: single\n"
+            "resources: {cpus_per_task: 1}\n"
+        )
+        return prepare(Request(path=path, overrides=tuple(map(parse_setting, settings))))
+
+    return make
+
+
+@pytest.fixture
+def study(desk: Path) -> Prepare:
+    """Prepare a study over the variable X of Python code."""
+
+    def make(code: str, *settings: str) -> Prepared:
+        path = desk / "study.yaml"
+        path.write_text(
+            f"name: s\njob:\n  command: [{sys.executable}, -c, {code!r}]\n  launcher: single\n"
+            "  resources: {cpus_per_task: 1}\n"
+            "axes: {env.X: [1, 2]}\nrepetitions: 2\nscaling: strong\n"
+        )
+        return prepare(Request(path=path, overrides=tuple(map(parse_setting, settings))))
+
+    return make
+
+
+def finished(home: Path, within_s: float = 60) -> dict[str, Run]:
+    """Wait until nothing below a folder runs any more."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        runs = runs_below(home)
+        if runs and all(run.state.finished for run in runs):
+            return {run.folder.run_id: run for run in runs}
+        time.sleep(0.05)
+    raise AssertionError(f"not finished: {[(r.folder.run_id, r.state) for r in runs_below(home)]}")

@@ -1,0 +1,220 @@
+"""Submitting on this machine: real scripts, real processes, every way they can end."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import HpcTrainError, StoreError
+from hpc_train.model.submission import JobState
+from hpc_train.pipeline.prepare import Prepared
+from hpc_train.pipeline.query import cancel, runs_below
+from hpc_train.pipeline.submit import submit
+from hpc_train.submissions.processes import processes_of, terminate
+
+finished = importlib.import_module("tests.pipeline.conftest").finished
+Prepare = Callable[..., Prepared]
+COUNT = "open('count', 'a').write('x'); print('ran')"
+
+
+def wait_for(condition: Callable[[], bool], within_s: float = 20) -> None:
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
+
+
+def test_a_job_runs_in_the_background_to_its_end(desk: Path, job: Prepare) -> None:
+    begin = time.monotonic()
+    done = submit(job("import time; time.sleep(1); print('here')"), Path("results"), ["x"])
+    assert time.monotonic() - begin < 1, "submit does not wait"
+    (run,) = runs_below(done.home)
+    assert run.state in (JobState.PENDING, JobState.RUNNING)
+    (run,) = finished(done.home).values()
+    assert run.state is JobState.COMPLETED
+    assert (run.folder.logs / "rank-0.out").read_text() == "here\n"
+    assert run.manifest is not None
+    assert run.manifest.provenance["argv"] == ["x"]
+
+
+def test_the_script_that_runs_is_the_script_that_was_rendered(desk: Path, job: Prepare) -> None:
+    prepared = job("pass")
+    (run,) = finished(submit(prepared, Path("results"), []).home).values()
+    assert run.folder.script.read_text() == prepared.points[0].script.text
+
+
+def test_a_failed_rank_is_named_and_the_study_goes_on(desk: Path, study: Prepare) -> None:
+    code = "import os, sys; print('bad luck'); sys.exit(3 if os.environ['X'] == '1' else 0)"
+    runs = finished(submit(study(code), Path("results"), []).home)
+    states = sorted(run.state.value for run in runs.values())
+    assert states == ["COMPLETED", "COMPLETED", "FAILED", "FAILED"]
+    (problem,) = {run.problem for run in runs.values() if run.state is JobState.FAILED}
+    assert problem.startswith("rank 0 on ")
+    assert problem.endswith(": exit code 3")
+
+
+def test_runs_of_a_study_never_overlap(desk: Path, study: Prepare) -> None:
+    submit(study("import time; time.sleep(0.3)", "name=a"), Path("results"), [])
+    submit(study("import time; time.sleep(0.3)", "name=b"), Path("results"), [])
+    runs = [*finished(desk / "results/a").values(), *finished(desk / "results/b").values()]
+    spans = sorted((r.status.started, r.status.ended) for r in runs if r.status is not None)
+    assert len(spans) == 8
+    assert all(first[1] <= second[0] for first, second in zip(spans, spans[1:], strict=False))
+
+
+def test_submitting_again_runs_only_what_is_missing(desk: Path, study: Prepare) -> None:
+    home = submit(study(COUNT), Path("results"), []).home
+    finished(home)
+    again = submit(study(COUNT), Path("results"), [])
+    assert (len(again.new), len(again.kept)) == (0, 4)
+    more = submit(study(COUNT, "repetitions=3"), Path("results"), [])
+    assert (len(more.new), len(more.kept)) == (2, 4)
+    finished(home)
+    assert (desk / "count").read_text() == "x" * 6
+
+
+def test_a_changed_job_is_another_run(desk: Path, study: Prepare) -> None:
+    home = submit(study(COUNT), Path("results"), []).home
+    finished(home)
+    assert len(submit(study(COUNT, "env.Y=1"), Path("results"), []).new) == 4
+    finished(home)
+
+
+def test_failed_runs_stay_unless_they_are_asked_for(desk: Path, study: Prepare) -> None:
+    home = submit(study("raise SystemExit(1)"), Path("results"), []).home
+    finished(home)
+    assert submit(study("raise SystemExit(1)"), Path("results"), []).new == ()
+    again = submit(study("raise SystemExit(1)"), Path("results"), [], rerun_failed=True)
+    assert all(run.run_id.endswith(".2") for run in again.new)
+    assert len(again.new) == 4
+    assert len(finished(home)) == 8, "the first attempts are still there"
+
+
+def test_the_order_is_random_and_recorded_by_its_seed(desk: Path, study: Prepare) -> None:
+    orders = []
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        settings = (f"name={name}", f"seed={seed}", "repetitions=6")
+        done = submit(study("pass", *settings), Path("results"), [])
+        orders.append([run.run_id.split("-", 1)[0] + run.run_id[-3:] for run in done.new])
+        finished(done.home)
+    assert orders[0] == orders[1]
+    assert orders[0] != orders[2]
+    assert orders[0] != sorted(orders[0])
+
+
+def test_a_time_limit_ends_a_run(desk: Path, job: Prepare) -> None:
+    home = submit(job("import time; time.sleep(60)", "time=1s"), Path("results"), []).home
+    (run,) = finished(home).values()
+    assert run.state is JobState.TIMEOUT
+    assert run.problem == "the time limit of 1 s was reached"
+    assert processes_of(run.folder) == ()
+
+
+def test_cancel_ends_what_runs_and_what_waits(desk: Path, study: Prepare) -> None:
+    home = submit(study("import time; time.sleep(60)"), Path("results"), []).home
+    wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
+    assert len(cancel(home)) == 4
+    runs = finished(home).values()
+    assert {run.state for run in runs} == {JobState.CANCELLED}
+    assert all(processes_of(run.folder) == () for run in runs)
+    with pytest.raises(StoreError, match="nothing to cancel; 4 runs are CANCELLED"):
+        cancel(home)
+    assert len(submit(study("import time; time.sleep(60)"), Path("results"), []).new) == 4
+
+
+def test_a_program_that_ignores_term_is_killed(desk: Path, job: Prepare) -> None:
+    code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True)"
+    home = submit(job(f"{code}; time.sleep(60)"), Path("results"), []).home
+    wait_for(lambda: any(log.stat().st_size for log in home.glob("*/logs/rank-0.out")))
+    (run,) = runs_below(home)
+    terminate(run.folder, grace_s=0.5)
+    assert processes_of(run.folder) == ()
+    (run,) = finished(home).values()
+    assert run.state is JobState.FAILED
+
+
+def test_nothing_is_lost_when_the_supervisor_is_killed(desk: Path, study: Prepare) -> None:
+    """What runs goes on to its end, what waited is missing, and the next submit runs just that."""
+    code = "import time; time.sleep(1); open('count', 'a').write('x')"
+    home = submit(study(code), Path("results"), []).home
+    wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
+    (supervisor,) = [
+        int(path.parent.name)
+        for path in Path("/proc").glob("[0-9]*/cmdline")
+        if str(home.absolute()).encode() in path.read_bytes() and b"supervisor" in path.read_bytes()
+    ]
+    os.kill(supervisor, signal.SIGKILL)
+    states = sorted(run.state.value for run in finished(home).values())
+    assert states == ["COMPLETED", "LOST", "LOST", "LOST"]
+    again = submit(study(code), Path("results"), [])
+    assert (len(again.new), len(again.kept)) == (3, 1)
+    finished(home)
+    assert (desk / "count").read_text() == "xxxx"
+
+
+def test_a_job_script_that_is_killed_is_a_failed_run(desk: Path, job: Prepare) -> None:
+    home = submit(job("import os; os.kill(os.getpid(), 9)"), Path("results"), []).home
+    (run,) = finished(home).values()
+    assert run.problem.endswith(": exit code 137")
+    home = submit(job("import time; time.sleep(60)", "name=k"), Path("results"), []).home
+    wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
+    (run,) = runs_below(home)
+    assert run.status is not None
+    os.kill(run.status.pid, signal.SIGKILL)
+    (run,) = finished(home).values()
+    assert run.state is JobState.FAILED
+    assert run.problem == "the job script ended with signal 9 and said nothing"
+    assert processes_of(run.folder) == (), "no rank is left to spoil the next timing"
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        ("command=[no-such-program]", "the program 'no-such-program' is not on PATH"),
+        ("command=[./nothing]", "nothing does not exist"),
+        ("command=[./plain]", "plain may not be executed"),
+        (
+            "command=[python3, trian.py]",
+            "the script trian.py does not exist; did you mean 'train.py'",
+        ),
+        ("workdir=nowhere", "nowhere does not exist"),
+    ],
+)
+def test_what_cannot_start_is_refused_before_anything_is_written(
+    desk: Path, job: Prepare, setting: str, message: str
+) -> None:
+    (desk / "plain").write_text("#!/bin/sh\n")
+    (desk / "train.py").write_text("")
+    with pytest.raises(HpcTrainError) as failure:
+        submit(job("pass", setting), Path("results"), [])
+    assert message in failure.value.message
+    assert failure.value.message.startswith("--set")
+    assert not (desk / "results").exists()
+
+
+def test_a_results_folder_that_cannot_be_written(desk: Path, job: Prepare) -> None:
+    (desk / "file").write_text("")
+    for root in ("file", "/proc/hpctrain"):
+        with pytest.raises(StoreError, match="cannot be written"):
+            submit(job("pass"), Path(root), [])
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk needs root")
+def test_a_full_disk_leaves_nothing_behind(desk: Path, study: Prepare) -> None:
+    from hpc_train.shell import run
+
+    (desk / "small").mkdir()
+    assert run(["mount", "-t", "tmpfs", "-o", "size=64k", "none", "small"], 10).returncode == 0
+    try:
+        with pytest.raises(StoreError, match="No space left on device") as failure:
+            submit(study("pass", "repetitions=200"), Path("small/results"), [])
+        assert failure.value.exit_code == 2
+        assert not list((desk / "small" / "results").glob("*"))
+    finally:
+        run(["umount", "small"], 10)
