@@ -1,30 +1,16 @@
-"""Plain values -> typed values; msgspec's complaints become answers a person can act on."""
+"""Plain values -> typed values, each with the place where it was written."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, TypeVar
 
 import msgspec
-from msgspec import inspect as kinds
 
-from hpc_train.errors import HpcTrainError, nearest
-from hpc_train.model.value import Sourced, decode_unit
-from hpc_train.yamlfile import join, lookup
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.value import Sourced, Value, decode_unit
 
 T = TypeVar("T")
-_PLACE = re.compile(r"^(?P<text>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
-_FIELD = re.compile(r"Object (contains unknown|missing required) field `(?P<name>[^`]*)`")
-_WORDS = {
-    "int": "a whole number",
-    "float": "a number",
-    "str": "text",
-    "bool": "true or false",
-    "array": "a list",
-    "object": "a mapping",
-    "null": "nothing",
-}
 
 
 def decode(
@@ -38,128 +24,13 @@ def decode(
     try:
         value = msgspec.convert(data, kind, dec_hook=decode_unit, strict=True)
     except msgspec.ValidationError as failure:
-        raise error(_explain(str(failure), data, kind, origins)) from None
+        # Only a mistake pays for looking into the types.
+        from hpc_train.complaint import explain
+
+        raise error(explain(str(failure), data, kind, origins)) from None
     return Sourced(value=value, origins=dict(origins))
 
 
-def keys_of(kind: Any) -> dict[str, Any]:
-    """Return the keys that a value type has, with msgspec's description of each."""
-    info = _unwrap(kinds.type_info(kind) if isinstance(kind, type) else kind)
-    return {f.encode_name: f.type for f in info.fields} if hasattr(info, "fields") else {}
-
-
-def _explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> str:
-    match = _PLACE.match(message)
-    text, raw_path = (match["text"], match["path"] or "") if match else (message, "")
-    path = re.sub(r"\[(\d+)\]", r".\1", raw_path).lstrip(".")
-    if "[...]" in path:
-        path = _offender(data, kind, path)
-    field = _FIELD.match(text)
-    if field:
-        return _field_text(field, kind, path, origins)
-    place = Sourced(value=None, origins=origins).near(path)
-    wrong = lookup(data, path)
-    label = path or "the whole file"
-    if not text.startswith(("Expected", "Invalid enum")):
-        return f"{place}: {label}: {text}"
-    if wrong == []:
-        return f"{place}: {label}: must not be empty"
-    quote = "; write it in quotes" if isinstance(wrong, (bool, int, float)) else ""
-    allowed = _allowed(_type_at(kind, path))
-    return f"{place}: {label}: must be {allowed}, not {_shown(wrong)}" + (
-        quote if allowed.startswith("text") else ""
-    )
-
-
-def _field_text(field: re.Match[str], kind: type, path: str, origins: Mapping[str, str]) -> str:
-    name = field["name"]
-    known = keys_of(_type_at(kind, path))
-    where = Sourced(value=None, origins=origins)
-    if field[1] == "missing required":
-        place = where.near(path)
-        meaning = _description(known.get(name))
-        return f"{place}: the key {join(path, name)!r} is missing{meaning}"
-    place = where.near(join(path, name))
-    return (
-        f"{place}: unknown key {join(path, name)!r}{nearest(name, known)}; "
-        f"allowed: {', '.join(known)}"
-    )
-
-
-def _offender(data: Any, kind: type, path: str) -> str:
-    """Find which entry of a mapping msgspec meant: it prints `[...]` for the key."""
-    head, _, _ = path.partition("[...]")
-    head = head.rstrip(".")
-    entry_type = _type_at(kind, head)
-    for key, entry in (lookup(data, head) or {}).items():
-        if not _fits(entry, _unwrap(entry_type).value_type):
-            return join(head, key)
-    return head
-
-
-def _fits(entry: Any, info: Any) -> bool:
-    allowed = info.types if isinstance(info, kinds.UnionType) else (info,)
-    names = {type(item).__name__.removesuffix("Type").lower() for item in map(_unwrap, allowed)}
-    if "any" in names:
-        return True
-    actual = {bool: "bool", int: "int", float: "float", str: "str", list: "list"}
-    return actual.get(type(entry), "none" if entry is None else "dict") in names
-
-
-def _unwrap(info: Any) -> Any:
-    while isinstance(info, kinds.Metadata):
-        info = info.type
-    if isinstance(info, kinds.UnionType):
-        inner = [item for item in info.types if not isinstance(item, kinds.NoneType)]
-        return _unwrap(inner[0]) if len(inner) == 1 else info
-    return info
-
-
-def _type_at(kind: type, path: str) -> Any:
-    info: Any = kinds.type_info(kind)
-    for key in path.split(".") if path else []:
-        inner = _unwrap(info)
-        if isinstance(inner, kinds.StructType):
-            info = keys_of(inner).get(key, inner)
-        elif isinstance(inner, kinds.DictType):
-            info = inner.value_type
-        elif hasattr(inner, "item_type"):
-            info = inner.item_type
-    return info
-
-
-def _description(info: Any) -> str:
-    texts = [str(m["description"]).rstrip(".") for m in _metadata(info) if "description" in m]
-    return f" ({'; '.join(texts)})" if texts else ""
-
-
-def _metadata(info: Any) -> Iterator[dict[str, Any]]:
-    while isinstance(info, kinds.Metadata):
-        yield info.extra_json_schema or {}
-        info = info.type
-    for item in getattr(info, "types", ()):
-        yield from _metadata(item)
-
-
-def _allowed(info: Any) -> str:
-    inner = _unwrap(info)
-    if isinstance(inner, kinds.LiteralType):
-        return " or ".join(repr(value) for value in inner.values)
-    if isinstance(inner, kinds.IntType) and inner.ge is not None:
-        top = f" to {inner.le}" if inner.le is not None else " up"
-        return f"a whole number from {inner.ge}{top}"
-    if isinstance(inner, kinds.UnionType):
-        names = [_allowed(item) for item in inner.types]
-        return ", ".join(names[:-1]) + " or " + names[-1]
-    name = type(inner).__name__.removesuffix("Type").lower()
-    words = {"list": "array", "vartuple": "array", "dict": "object", "struct": "object"}
-    return _WORDS.get(words.get(name, name), name) + _description(info)
-
-
-def _shown(value: Any) -> str:
-    text = (
-        repr(value)
-        if not isinstance(value, (dict, list))
-        else _WORDS["object" if isinstance(value, dict) else "array"]
-    )
-    return text if len(text) <= 60 else text[:57] + "…"
+def keys_of(kind: type[Value]) -> tuple[str, ...]:
+    """Return the keys that a mapping of this kind may have, in order."""
+    return kind.__struct_fields__

@@ -36,7 +36,10 @@ def render(
     output: Path | None,
     **given: Any,
 ) -> None:
-    """Print the job script, byte for byte as `submit` would hand it over."""
+    """Print the job script.
+
+    Byte for byte as `submit` would hand it over; of a study, one script for each point.
+    """
     prepared = prepare_and_warn(file, arguments, site, given)
     if output is None:
         echo_scripts(prepared)

@@ -39,12 +39,15 @@ def report(
     from hpc_train.pipeline.evidence import evidence
     from hpc_train.pipeline.report import (
         build_report,
+        check_format,
         needs_figure,
         render_report,
         write_report,
     )
     from hpc_train.runs.store import results_root
 
+    if form is not None:
+        check_format(form)
     found = evidence(words, results_root(results), parser)
     built = build_report(found, draw=needs_figure(output))
     if output is None:

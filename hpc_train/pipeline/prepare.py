@@ -104,7 +104,7 @@ def _prepare_point(point: Point, site: Sourced[SiteProfile]) -> PreparedPoint:
         job=point.job,
         plan=plan,
         script=render_script(plan),
-        stem="-".join([*(word for word in words if word)][:6] + [plan_digest(plan)]),
+        stem="-".join([*[word for word in words if word][:6], plan_digest(plan)]),
     )
 
 

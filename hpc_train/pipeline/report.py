@@ -44,6 +44,15 @@ def needs_figure(path: Path | None) -> bool:
     return path is not None and path.suffix in (".md", *IMAGES)
 
 
+def check_format(form: str) -> None:
+    """Refuse an unknown format before any log is read.
+
+    Raises:
+        UnknownNameError: no such format.
+    """
+    load("formats", form)
+
+
 def render_report(report: Report, form: str) -> str:
     """Write a report in a registered format.
 

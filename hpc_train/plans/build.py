@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import cast
 
 from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.plan import LaunchPlan, LaunchRequest, Setting
+from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.environment import resolve_env
 from hpc_train.plans.launchers.base import Launcher
@@ -29,15 +29,7 @@ def make_plan(job: Job, site: Site) -> LaunchPlan:
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
     env = resolve_env(job, site, topology)
     launcher = settings["launcher"].value
-    request = LaunchRequest(
-        topology=topology,
-        command=job.value.command,
-        scheduler=site.value.scheduler,
-        srun_args=site.value.launchers.srun_args,
-        mpi=site.value.launchers.mpi,
-        exported=tuple(env),
-    )
-    launch = cast(Launcher, load("launchers", launcher))(request)
+    launch = _launch(job, site, topology, launcher, tuple(env))
     settings.update(_rendezvous(site))
     settings.update({f"env.{name}": setting for name, setting in env.items()})
     settings.update(_setup(job, site))
@@ -58,6 +50,20 @@ def make_plan(job: Job, site: Site) -> LaunchPlan:
         settings=settings,
         warnings=warnings,
     )
+
+
+def _launch(
+    job: Job, site: Site, topology: Topology, launcher: str, exported: tuple[str, ...]
+) -> Launch:
+    request = LaunchRequest(
+        topology=topology,
+        command=job.value.command,
+        scheduler=site.value.scheduler,
+        srun_args=site.value.launchers.srun_args,
+        mpi=site.value.launchers.mpi,
+        exported=exported,
+    )
+    return cast(Launcher, load("launchers", launcher))(request)
 
 
 def _identity(job: Job, site: Site) -> dict[str, Setting]:

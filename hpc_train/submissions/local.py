@@ -18,7 +18,6 @@ from hpc_train.shell import clean_environment, ended, start
 from hpc_train.submissions.processes import terminate
 from hpc_train.submissions.queue import FOLDER, Queue, is_held, take
 
-
 _START_S = 60.0
 
 

@@ -66,7 +66,10 @@ def speedup_frame(
             row["flags"] = point_flags(row, point, base.runs, study.gates.efficiency)
             rows.append(row)
     frame = pd.DataFrame(rows, columns=pd.Index(COLUMNS))
-    frame = frame.astype({**dict.fromkeys(COUNTS, "Int64"), **dict.fromkeys(FLOATS, "float64")})
+    floats = frame[list(FLOATS)].apply(pd.to_numeric, errors="coerce")
+    frame = frame.assign(**floats).astype(
+        {**dict.fromkeys(COUNTS, "Int64"), **dict.fromkeys(FLOATS, "float64")}
+    )
     order = pd.Categorical(frame["series"], list(dict.fromkeys(frame["series"])), ordered=True)
     sizes = frame.assign(_series=order).sort_values(["_series", *SIZE_ORDER], kind="stable")
     ordered: pd.DataFrame = sizes.drop(columns="_series").reset_index(drop=True)

@@ -7,6 +7,7 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -65,7 +66,7 @@ def test_runs_of_a_study_never_overlap(desk: Path, study: Prepare) -> None:
     runs = [*finished(desk / "results/a").values(), *finished(desk / "results/b").values()]
     spans = sorted((r.status.started, r.status.ended) for r in runs if r.status is not None)
     assert len(spans) == 8
-    assert all(first[1] <= second[0] for first, second in zip(spans, spans[1:], strict=False))
+    assert all(first[1] <= second[0] for first, second in pairwise(spans))
 
 
 def test_submitting_again_runs_only_what_is_missing(desk: Path, study: Prepare) -> None:
@@ -113,7 +114,7 @@ def test_a_time_limit_ends_a_run(desk: Path, job: Prepare) -> None:
     (run,) = finished(home).values()
     assert run.state is JobState.TIMEOUT
     assert run.problem == "the time limit of 1 s was reached"
-    assert processes_of(run.folder) == ()
+    wait_for(lambda: processes_of(run.folder) == ())
 
 
 def test_cancel_ends_what_runs_and_what_waits(desk: Path, study: Prepare) -> None:

@@ -47,4 +47,5 @@ def test_functions_are_short() -> None:
 
 def test_no_broad_except() -> None:
     handlers = [(at, node) for at, node in nodes() if isinstance(node, ast.ExceptHandler)]
-    assert [at for at, handler in handlers if caught(handler) & BROAD] == []
+    broad = [at.partition(":")[0] for at, handler in handlers if caught(handler) & BROAD]
+    assert broad == ["hpc_train/workload/ranks.py"], "only the end of a rank may catch everything"

@@ -1,0 +1,41 @@
+"""The command as users run it: a process, its exit code, its two outputs."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_train.pipeline.query import cancel, runs_below
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+
+
+@pytest.fixture
+def hpctrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hpctrain]:
+    """Run `hpctrain` in an empty folder; end whatever it leaves running."""
+    monkeypatch.chdir(tmp_path)
+    environment = {
+        **{k: v for k, v in os.environ.items() if not k.startswith("HPCTRAIN_")},
+        "TMPDIR": str(tmp_path),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}",
+        "COLUMNS": "100",
+    }
+
+    def run(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "hpc_train", *words],
+            capture_output=True,
+            text=True,
+            env={**environment, **extra},
+            timeout=120,
+        )
+
+    yield run
+    for home in (tmp_path / "results").glob("*"):
+        if any(not run.state.finished for run in runs_below(home)):
+            cancel(home)

@@ -1,0 +1,173 @@
+"""Everything a user can get wrong: one clear answer, exit code 2, nothing written."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+JOB = "command: [python, train.py]\nlauncher: single\nresources:\n  cpus_per_task: 1\n"
+STUDY = (
+    "name: s\njob: {command: [python, train.py], launcher: single}\n"
+    "axes:\n  env.X: [1, 2]\nscaling: strong\n"
+)
+
+
+@pytest.fixture(autouse=True)
+def files(tmp_path: Path, hpctrain: Hpctrain) -> None:
+    (tmp_path / "train.py").write_text("print('hello')\n")
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "study.yaml").write_text(STUDY)
+
+
+def refused(done: subprocess.CompletedProcess[str], *parts: str, code: int = 2) -> None:
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    for part in parts:
+        assert part in done.stderr
+    assert not Path("results").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        (JOB + "lancher: x\n", ["job.yaml:5: unknown key 'lancher'; did you mean 'launcher'?"]),
+        (JOB + "  nodes: 0\n", ["job.yaml:5: resources.nodes: must be a whole number from 1"]),
+        (JOB + "  nodes: -2\n", ["not -2"]),
+        (JOB + "  tasks_per_node: 99999\n", ["from 1 to 4096, not 99999"]),
+        (JOB + "  nodes: two\n", ["not 'two'"]),
+        (JOB + "  time: 90\n", ["job.yaml:5: resources.time: 90 is not a time; write 1h30m"]),
+        (JOB + "  nodes: 2\n", ["nodes = 2, but local machine has at most 1"]),
+        (JOB.replace("single", "sbatch"), ["job.yaml:2: unknown launcher 'sbatch'"]),
+        (JOB.replace("single", "srun"), ["local forbids srun: there is no Slurm"]),
+        ("command: [python, train.py\n", ["job.yaml:2: not valid YAML"]),
+        ("", ["job.yaml: the file is empty"]),
+        (
+            JOB.replace("train.py", "trian.py"),
+            ["trian.py does not exist; did you mean 'train.py'?"],
+        ),
+        (JOB.replace("python, train.py", "./train.py"), ["may not be executed", "chmod +x"]),
+        (JOB.replace("python, train.py", "pyhton"), ["'pyhton' is not on PATH"]),
+        (JOB + "env: {HF_TOKEN: x}\n", ["env.HF_TOKEN looks like a secret", "export HF_TOKEN"]),
+    ],
+)
+def test_a_wrong_job_file(hpctrain: Hpctrain, text: str, parts: list[str]) -> None:
+    Path("job.yaml").write_text(text)
+    refused(hpctrain("submit", "job.yaml"), *parts)
+
+
+@pytest.mark.parametrize(
+    ("text", "part"),
+    [
+        (STUDY.replace("env.X", "nodez"), "study.yaml:4: 'nodez' is no key of a job"),
+        (STUDY.replace("env.X: [1, 2]", "nodes: []"), "the axis 'nodes' has no values"),
+        (
+            STUDY + "baseline: {env.X: 3}\n",
+            "the baseline env.X=3 is not in the grid; env.X has 1, 2",
+        ),
+        (STUDY + "repetitions: 0\n", "repetitions: must be a whole number from 1 to 1000, not 0"),
+        (STUDY + "placement: nested\n", "placement nested needs one allocation"),
+        (STUDY.replace("{command", "nojob.yaml # {command"), "nojob.yaml: No such file"),
+        (STUDY.replace("env.X: [1, 2]", "launcher: [single, sbatch]"), "unknown launcher 'sbatch'"),
+    ],
+)
+def test_a_wrong_study_file(hpctrain: Hpctrain, text: str, part: str) -> None:
+    Path("study.yaml").write_text(text)
+    refused(hpctrain("submit", "study.yaml"), part)
+
+
+@pytest.mark.parametrize(
+    ("words", "part"),
+    [
+        (["submit", "jbo.yaml"], "jbo.yaml: No such file or directory; did you mean 'job.yaml'?"),
+        (["submit", "nothing.py"], "the script nothing.py does not exist"),
+        (["submit", "job.yaml", "--site", "locl"], "unknown site 'locl'; did you mean 'local'?"),
+        (["submit", "job.yaml", "--site", "./no.yaml"], "no.yaml: No such file"),
+        (["submit", "job.yaml", "--set", "resources.nodez=1"], "--set resources.nodez"),
+        (["submit", "job.yaml", "--set", "nodes"], "--set nodes: write KEY=VALUE"),
+        (
+            ["submit", "job.yaml", "--nodes", "x"],
+            "--nodes: resources.nodes: must be a whole number",
+        ),
+        (["submit", "job.yaml", "--nodes", "1e9"], "--nodes"),
+        (["submit", "job.yaml", "--name", "../up"], "it names the results folder"),
+        (["submit", "job.yaml", "--results", "job.yaml"], "cannot be written"),
+        (["submit", "job.yaml", "--results", "/proc/none"], "cannot be written"),
+        (["submit", "job.yaml", "--", "--epochs", "3"], "arguments after -- belong to a script"),
+        (["submit", "job.yaml", "--site", "slurm-generic"], "not submitted to Slurm"),
+        (["submit"], "Missing argument 'FILE'"),
+        (["submti"], "No such command 'submti'"),
+        (["status", "digits"], "unknown run or study 'digits'"),
+        (["logs", "nothing"], "unknown run or study 'nothing'"),
+        (["cancel", "nothing"], "unknown run or study 'nothing'"),
+        (["report", "nothing"], "unknown run or study 'nothing'"),
+        (["report", "job.yaml", "-f", "pdf"], "unknown format 'pdf'"),
+        (["collect", "train.py", "-o", "x.xls"], "the ending must be"),
+        (["collect", "train.py", "--parser", "megatron"], "unknown parser 'megatron'"),
+        (["site", "show", "locl"], "did you mean 'local'?"),
+        (["completion", "tcsh"], "'tcsh'"),
+    ],
+)
+def test_a_wrong_command_line(hpctrain: Hpctrain, words: list[str], part: str) -> None:
+    refused(hpctrain(*words), part)
+
+
+def test_more_tasks_than_cores_is_a_warning_with_both_numbers(hpctrain: Hpctrain) -> None:
+    done = hpctrain("render", "train.py", "--tasks-per-node", "500", "--cpus-per-task", "1")
+    assert done.returncode == 0
+    assert "warning: 500 tasks x 1 cpus = 500, but local machine has" in done.stderr
+
+
+def test_a_command_that_exits_3(hpctrain: Hpctrain) -> None:
+    Path("train.py").write_text("print('last words'); raise SystemExit(3)")
+    done = hpctrain("submit", "job.yaml", "--wait")
+    assert done.returncode == 1
+    assert "FAILED" in done.stderr
+    assert "rank 0 on" in done.stderr
+    assert "exit code 3" in done.stderr
+    assert "rank-0.out: last words" in done.stderr
+
+
+def test_a_study_in_which_some_fail_is_a_partial_result(hpctrain: Hpctrain) -> None:
+    Path("train.py").write_text("import os; raise SystemExit(3 if os.environ['X'] == '1' else 0)")
+    done = hpctrain("submit", "study.yaml", "--wait", "--set", "repetitions=1")
+    assert done.returncode == 3
+    report = hpctrain("report", "s")
+    assert report.returncode == 3
+    assert "FAILED" in report.stdout
+    assert "Traceback" not in report.stderr
+
+
+def test_a_manifest_cut_in_half_is_shown(hpctrain: Hpctrain) -> None:
+    run_id = hpctrain("submit", "job.yaml", "--wait").stdout.strip()
+    manifest = Path("results/job") / run_id / "run.json"
+    manifest.write_bytes(manifest.read_bytes()[:100])
+    for words in (["status", "job"], ["status"], ["logs", run_id], ["report", "job"]):
+        done = hpctrain(*words)
+        assert "Traceback" not in done.stderr, done.stderr
+        assert run_id in done.stdout or "job" in done.stdout or "hello" in done.stdout
+    assert "run.json: damaged" in hpctrain("status", "job").stdout
+
+
+def test_a_damaged_study_file_is_named(hpctrain: Hpctrain) -> None:
+    hpctrain("submit", "study.yaml", "--wait", "--set", "repetitions=1")
+    Path("results/s/study.json").write_text('{"schema": 1, "sp')
+    done = hpctrain("report", "s")
+    assert (done.returncode, "study.json: damaged" in done.stderr) == (2, True)
+
+
+def test_logs_of_a_study_asks_for_one_run(hpctrain: Hpctrain) -> None:
+    hpctrain("submit", "study.yaml", "--wait", "--set", "repetitions=1")
+    done = hpctrain("logs", "s")
+    assert done.returncode == 2
+    assert "name one run" in done.stderr
+
+
+def test_cancel_of_what_has_finished(hpctrain: Hpctrain) -> None:
+    hpctrain("submit", "job.yaml", "--wait")
+    done = hpctrain("cancel", "job")
+    assert done.returncode == 2
+    assert "nothing to cancel; 1 runs are COMPLETED" in done.stderr

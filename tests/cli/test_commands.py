@@ -1,0 +1,201 @@
+"""What each command prints, and its exit code, when all is well."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpc_train.cli.main import COMMANDS, cli
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+EVENTS = """\
+import json, os, time
+rank = int(os.environ["RANK"]); size = int(os.environ["WORLD_SIZE"])
+if rank == 0:
+    print("@hpct", json.dumps({"event": "start", "rank": 0, "world_size": size,
+                               "global_batch_size": 64}))
+for step in range(1, 41):
+    seconds = 0.1 / size * (1 + 0.01 * (step % 3))
+    event = {"event": "step", "rank": rank, "step": step, "step_time": seconds,
+             "samples": 64 // size, "loss": 1 / step}
+    print("@hpct", json.dumps(event))
+if rank == 0:
+    print("@hpct", json.dumps({"event": "end", "rank": 0, "accuracy": 0.9}))
+"""
+
+
+@pytest.fixture
+def train(tmp_path: Path) -> Path:
+    path = tmp_path / "train.py"
+    path.write_text(EVENTS)
+    return path
+
+
+def test_help_lists_every_command_with_its_own_words() -> None:
+    for name, (_, text) in COMMANDS.items():
+        command = cli.get_command(None, name)  # type: ignore[arg-type] # no context is needed
+        assert command is not None
+        assert command.name == name
+        assert command.get_short_help_str(200) == text
+
+
+@pytest.mark.parametrize("command", [[], *[[name] for name in COMMANDS], ["site", "show"]])
+def test_every_command_has_help(hpctrain: Hpctrain, command: list[str]) -> None:
+    done = hpctrain(*command, "--help")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.startswith("Usage: hpctrain")
+
+
+def test_version(hpctrain: Hpctrain) -> None:
+    assert hpctrain("--version").stdout.startswith("hpctrain, version 0.")
+
+
+def test_a_script_without_any_yaml(hpctrain: Hpctrain, train: Path) -> None:
+    train.write_text("import sys; print(sys.argv[1:])")
+    words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")
+    done = hpctrain("submit", "train.py", *words, "--", "--epochs", "3")
+    assert done.returncode == 0, done.stderr
+    run_id = done.stdout.strip()
+    assert hpctrain("logs", run_id).stdout == "==> rank-0.out <==\n['--epochs', '3']\n"
+    assert hpctrain("status", run_id).stdout.startswith("1 COMPLETED\n")
+
+
+def test_render_prints_what_is_submitted(hpctrain: Hpctrain, train: Path) -> None:
+    words = ("train.py", "--launcher", "single", "--cpus-per-task", "1")
+    rendered = hpctrain("render", *words)
+    assert rendered.returncode == 0
+    assert hpctrain("submit", *words, "--dry-run").stdout == rendered.stdout
+    assert not Path("results").exists()
+    run_id = hpctrain("submit", *words, "--wait").stdout.strip()
+    assert (Path("results/train") / run_id / "job.sbatch").read_text() == rendered.stdout
+    hpctrain("render", *words, "-o", "job.sbatch")
+    assert Path("job.sbatch").read_text() == rendered.stdout
+
+
+def test_slurm_generic_renders_for_every_launcher(hpctrain: Hpctrain) -> None:
+    for launcher in ("srun", "torchrun", "mpirun"):
+        words = ("--site", "slurm-generic", "--launcher", launcher, "--nodes", "2")
+        done = hpctrain("render", "train.py", *words, "--gpus-per-node", "4", "--time", "1h")
+        assert done.returncode == 0
+        assert "#SBATCH --nodes=2\n" in done.stdout
+        assert "#SBATCH --gpus-per-node=4\n" in done.stdout
+        assert f"launched by {launcher}." in done.stdout
+
+
+def test_explain_gives_value_origin_and_reason(hpctrain: Hpctrain) -> None:
+    Path("job.yaml").write_text("command: [python, t.py]\nresources: {time: 1h}\n")
+    done = hpctrain("explain", "job.yaml", "--tasks-per-node", "2", "--json")
+    rows = {row["setting"]: row for row in json.loads(done.stdout)}
+    assert rows["tasks_per_node"]["origin"] == "--tasks-per-node"
+    assert rows["time"] == {
+        "setting": "time",
+        "value": "01:00:00",
+        "origin": "job.yaml:2",
+        "why": "",
+    }
+    assert rows["launcher"]["origin"].startswith("site_profiles/local.yaml:")
+    assert rows["env.OMP_NUM_THREADS"]["origin"] == "rule"
+    assert "site_profiles/local.yaml" in hpctrain("explain", "job.yaml").stdout
+
+
+def test_the_flag_set_wins_over_the_named_option(hpctrain: Hpctrain) -> None:
+    words = ("train.py", "--tasks-per-node", "2", "--set", "resources.tasks_per_node=1")
+    rows = json.loads(hpctrain("explain", *words, "--json").stdout)
+    assert {row["setting"]: row["value"] for row in rows}["tasks_per_node"] == "1"
+
+
+def test_sites(hpctrain: Hpctrain) -> None:
+    names = [row["name"] for row in json.loads(hpctrain("site", "list", "--json").stdout)]
+    assert {"local", "slurm-generic"} <= set(names)
+    shown = hpctrain("site", "show", "slurm-generic").stdout
+    assert "launchers.default" in shown
+    assert "site_profiles/slurm-generic.yaml:" in shown
+
+
+@pytest.mark.parametrize(
+    "words", [("site", "schema"), ("render", "--schema", "job"), ("render", "--schema", "study")]
+)
+def test_schemas_are_json_schema(hpctrain: Hpctrain, words: tuple[str, ...]) -> None:
+    schema = json.loads(hpctrain(*words).stdout)
+    assert schema["$schema"].startswith("https://json-schema.org/")
+    (name,) = [schema["$ref"].rpartition("/")[2]]
+    assert schema["$defs"][name]["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion(hpctrain: Hpctrain, shell: str) -> None:
+    assert "_HPCTRAIN_COMPLETE" in hpctrain("completion", shell).stdout
+
+
+def test_bash_completes_commands(hpctrain: Hpctrain) -> None:
+    variables = {
+        "_HPCTRAIN_COMPLETE": "bash_complete",
+        "COMP_WORDS": "hpctrain re",
+        "COMP_CWORD": "1",
+    }
+    assert hpctrain(**variables).stdout.split() == ["plain,render", "plain,report"]
+
+
+@pytest.mark.mpi
+def test_a_study_from_submit_to_report(hpctrain: Hpctrain, train: Path) -> None:
+    Path("study.yaml").write_text(
+        "name: s\njob: {command: [python, train.py], launcher: mpirun, "
+        "resources: {cpus_per_task: 1}}\n"
+        "axes: {tasks_per_node: [1, 2]}\nrepetitions: 2\nscaling: strong\n"
+    )
+    done = hpctrain("submit", "study.yaml", "--wait")
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 4
+    records = [json.loads(line) for line in hpctrain("collect", "s", "--json").stdout.splitlines()]
+    assert {record["metric"] for record in records} >= {"step_time", "samples", "accuracy"}
+    report = hpctrain("report", "s", "-f", "json")
+    assert report.returncode == 0, report.stderr
+    rows = json.loads(report.stdout)["rows"]
+    assert [row["tasks_per_node"] for row in rows] == [1, 2]
+    assert rows[1]["speedup"]["value"] == pytest.approx(2.0)
+    assert hpctrain("report", "s", "-f", "json").stdout == report.stdout
+
+
+def test_report_writes_the_figure_beside_the_page(hpctrain: Hpctrain, train: Path) -> None:
+    words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")
+    hpctrain("submit", "train.py", *words)
+    done = hpctrain("report", "train", "-o", "page.md")
+    assert done.stdout.split() == ["page.md", "page.svg", "page.png"]
+    assert "(page.svg)" in Path("page.md").read_text()
+    first = [Path(name).read_bytes() for name in done.stdout.split()]
+    hpctrain("report", "train", "-o", "page.md")
+    assert [Path(name).read_bytes() for name in done.stdout.split()] == first
+
+
+def test_logs_can_be_followed_and_cut(hpctrain: Hpctrain, train: Path) -> None:
+    train.write_text("import time\nfor i in range(4):\n    print(i)\n    time.sleep(0.3)\n")
+    run_id = hpctrain("submit", "train.py", "--launcher", "single").stdout.strip()
+    assert hpctrain("logs", "-f", run_id).stdout == "==> rank-0.out <==\n0\n1\n2\n3\n"
+    assert hpctrain("logs", "-n", "1", "--rank", "0", run_id).stdout.endswith("<==\n3\n")
+
+
+def test_collect_writes_csv_and_jsonl(hpctrain: Hpctrain) -> None:
+    Path("a.log").write_text('@hpct {"step": 1, "step_time": 0.5}\n')
+    for name in ("r.csv", "r.jsonl"):
+        assert hpctrain("collect", "a.log", "-o", name).returncode == 0
+    assert (
+        Path("r.csv").read_text().splitlines()[1].startswith("a.log,a.log,1,events,step_time,0.5")
+    )
+    assert json.loads(Path("r.jsonl").read_text())["unit"] == "s"
+
+
+def test_the_lines_of_the_book(hpctrain: Hpctrain) -> None:
+    for ranks, seconds in ((1, 65), (8, 10)):
+        lines = [
+            f"Worker {r} - Epoch [{e}/3], Loss: 1.0, time: {seconds} seconds\n"
+            for e in (1, 2, 3)
+            for r in range(ranks)
+        ]
+        Path(f"gpus{ranks}.log").write_text("".join(lines))
+    done = hpctrain("report", "gpus1.log", "gpus8.log")
+    assert "6.50" in done.stdout, done.stdout + done.stderr
+    assert "whole seconds" in " ".join(done.stdout.split())
