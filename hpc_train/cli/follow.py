@@ -54,7 +54,8 @@ def _tell(run: Run, seen: dict[str, JobState]) -> None:
     """Print a run's end, and what a failed rank said last."""
     before = seen.get(run.folder.run_id)
     seen[run.folder.run_id] = run.state
-    if before is run.state or (before is None and run.state is JobState.COMPLETED):
+    news = before is not run.state and run.state is not JobState.PENDING
+    if not news or (before is None and run.state is JobState.COMPLETED):
         return
     if not sys.stderr.isatty() or (run.state.finished and run.state is not JobState.COMPLETED):
         problem = f"  {run.problem}" if run.problem else ""

@@ -15,14 +15,29 @@ from hpc_train.errors import HpcTrainError
 COMMANDS = {
     "submit": ("hpc_train.cli.submit:submit", "Submit a job, a study or a script."),
     "render": ("hpc_train.cli.render:render", "Print the job script."),
-    "explain": ("hpc_train.cli.explain:explain", "Print every setting: value, origin, why."),
-    "status": ("hpc_train.cli.status:status", "Print how runs stand."),
+    "explain": (
+        "hpc_train.cli.explain:explain",
+        "Print every setting: its value, where it comes from, and why.",
+    ),
+    "status": (
+        "hpc_train.cli.status:status",
+        "Print how runs stand: of one run, of a job or study, or of all.",
+    ),
     "logs": ("hpc_train.cli.logs:logs", "Print a run's logs, rank by rank."),
     "cancel": ("hpc_train.cli.cancel:cancel", "Cancel the unfinished runs of a job or study."),
-    "collect": ("hpc_train.cli.collect:collect", "Print the measurements in logs."),
-    "report": ("hpc_train.cli.report:report", "Print the speedup table of a study or of logs."),
+    "collect": (
+        "hpc_train.cli.collect:collect",
+        "Print the measurements in logs: of runs and studies, or of any log files.",
+    ),
+    "report": (
+        "hpc_train.cli.report:report",
+        "Print the speedup table of a study, of a job's runs, or of logs.",
+    ),
     "site": ("hpc_train.cli.site:site", "List and show site profiles."),
-    "completion": ("hpc_train.cli.completion:completion", "Print the shell completion script."),
+    "completion": (
+        "hpc_train.cli.completion:completion",
+        "Print the completion script of a shell.",
+    ),
 }
 
 

@@ -32,7 +32,7 @@ def report(
     parser: str,
     check: bool,
 ) -> None:
-    """Print the speedup table of a study, of a job's runs, or of anybody's logs.
+    """Print the speedup table of a study, of a job's runs, or of logs.
 
     Exit code 3 when some of the runs that were asked for have no result.
     """

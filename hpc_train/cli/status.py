@@ -18,7 +18,7 @@ from hpc_train.model.run import Run
 @results_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(word: str | None, results: Path | None, as_json: bool) -> None:
-    """Print how runs stand: of one run, of a job or study, or of everything there is."""
+    """Print how runs stand: of one run, of a job or study, or of all."""
     from hpc_train.pipeline.query import runs_below
     from hpc_train.runs.store import find, homes, results_root
 

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
-from hpc_train.model.run import Run
 from hpc_train.pipeline.prepare import Prepared, Request, prepare
 from hpc_train.pipeline.query import cancel, runs_below
 from hpc_train.specs.override import parse_setting
@@ -58,14 +56,3 @@ def study(desk: Path) -> Prepare:
         return prepare(Request(path=path, overrides=tuple(map(parse_setting, settings))))
 
     return make
-
-
-def finished(home: Path, within_s: float = 60) -> dict[str, Run]:
-    """Wait until nothing below a folder runs any more."""
-    deadline = time.monotonic() + within_s
-    while time.monotonic() < deadline:
-        runs = runs_below(home)
-        if runs and all(run.state.finished for run in runs):
-            return {run.folder.run_id: run for run in runs}
-        time.sleep(0.05)
-    raise AssertionError(f"not finished: {[(r.folder.run_id, r.state) for r in runs_below(home)]}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import signal
 import time
@@ -18,17 +17,10 @@ from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.query import cancel, runs_below
 from hpc_train.pipeline.submit import submit
 from hpc_train.submissions.processes import processes_of, terminate
+from tests.pipeline.waiting import finished, wait_for
 
-finished = importlib.import_module("tests.pipeline.conftest").finished
 Prepare = Callable[..., Prepared]
 COUNT = "open('count', 'a').write('x'); print('ran')"
-
-
-def wait_for(condition: Callable[[], bool], within_s: float = 20) -> None:
-    deadline = time.monotonic() + within_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.05)
 
 
 def test_a_job_runs_in_the_background_to_its_end(desk: Path, job: Prepare) -> None:
@@ -64,7 +56,7 @@ def test_runs_of_a_study_never_overlap(desk: Path, study: Prepare) -> None:
     submit(study("import time; time.sleep(0.3)", "name=a"), Path("results"), [])
     submit(study("import time; time.sleep(0.3)", "name=b"), Path("results"), [])
     runs = [*finished(desk / "results/a").values(), *finished(desk / "results/b").values()]
-    spans = sorted((r.status.started, r.status.ended) for r in runs if r.status is not None)
+    spans = sorted((r.status.started, r.status.ended or 0) for r in runs if r.status is not None)
     assert len(spans) == 8
     assert all(first[1] <= second[0] for first, second in pairwise(spans))
 

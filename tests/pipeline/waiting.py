@@ -1,0 +1,29 @@
+"""Wait for what runs in the background, with a limit."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from hpc_train.model.run import Run
+from hpc_train.pipeline.query import runs_below
+
+
+def finished(home: Path, within_s: float = 60) -> dict[str, Run]:
+    """Wait until nothing below a folder runs any more."""
+    deadline = time.monotonic() + within_s
+    while time.monotonic() < deadline:
+        runs = runs_below(home)
+        if runs and all(run.state.finished for run in runs):
+            return {run.folder.run_id: run for run in runs}
+        time.sleep(0.05)
+    raise AssertionError(f"not finished: {[(r.folder.run_id, r.state) for r in runs_below(home)]}")
+
+
+def wait_for(condition: Callable[[], bool], within_s: float = 20) -> None:
+    """Wait until something is true."""
+    deadline = time.monotonic() + within_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.05)
