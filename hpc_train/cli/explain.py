@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +11,7 @@ import click
 from hpc_train.cli.options import job_options, prepare_and_warn
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.prepare import PreparedPoint
+    from hpc_train.model.plan import Setting
 
 
 @click.command()
@@ -26,20 +27,29 @@ def explain(
     from hpc_train.cli.output import echo_table
 
     prepared = prepare_and_warn(file, arguments, site, given)
-    rows = _rows(prepared.points[0])
+    settings = prepared.points[0].plan.settings
     if as_json:
-        import msgspec
-
-        keys = ("setting", "value", "origin", "why")
-        click.echo(msgspec.json.encode([dict(zip(keys, row, strict=True)) for row in rows]))
+        click.echo(_json(settings))
         return
     if prepared.study is not None:
         click.echo(f"{prepared.points[0].stem}: the first of {len(prepared.points)} points")
+    rows = [(name, _shown(s.value), s.origin, s.why) for name, s in settings.items()]
     echo_table(("setting", "value", "origin", "why"), rows)
 
 
-def _rows(point: PreparedPoint) -> list[tuple[str, str, str, str]]:
-    return [
-        (name, "--" if s.value is None else str(s.value), s.origin, s.why)
-        for name, s in point.plan.settings.items()
+def _json(settings: dict[str, Setting]) -> bytes:
+    import msgspec
+
+    from hpc_train.model.value import encode_unit
+
+    rows = [
+        {"setting": name, "value": s.value, "origin": s.origin, "why": s.why}
+        for name, s in settings.items()
     ]
+    return msgspec.json.encode(rows, enc_hook=encode_unit)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, list):
+        return shlex.join(value)
+    return "--" if value is None else str(value)

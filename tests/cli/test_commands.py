@@ -105,7 +105,7 @@ def test_explain_gives_value_origin_and_reason(hpctrain: Hpctrain) -> None:
 def test_the_flag_set_wins_over_the_named_option(hpctrain: Hpctrain) -> None:
     words = ("train.py", "--tasks-per-node", "2", "--set", "resources.tasks_per_node=1")
     rows = json.loads(hpctrain("explain", *words, "--json").stdout)
-    assert {row["setting"]: row["value"] for row in rows}["tasks_per_node"] == "1"
+    assert {row["setting"]: row["value"] for row in rows}["tasks_per_node"] == 1
 
 
 def test_sites(hpctrain: Hpctrain) -> None:
@@ -169,6 +169,16 @@ def test_report_writes_the_figure_beside_the_page(hpctrain: Hpctrain, train: Pat
     first = [Path(name).read_bytes() for name in done.stdout.split()]
     hpctrain("report", "train", "-o", "page.md")
     assert [Path(name).read_bytes() for name in done.stdout.split()] == first
+
+
+def test_a_results_folder_with_a_hostile_name(hpctrain: Hpctrain, train: Path) -> None:
+    name = "a b $(touch pwned) 'q' größe"
+    words = ("--launcher", "single", "--cpus-per-task", "1", "--wait", "--results", name)
+    done = hpctrain("submit", "train.py", *words)
+    assert done.returncode == 0, done.stderr
+    assert hpctrain("report", "train", "--results", name).returncode == 0
+    assert hpctrain("status", "train", HPCTRAIN_RESULTS=name).stdout.startswith("1 COMPLETED")
+    assert not Path("pwned").exists()
 
 
 def test_logs_can_be_followed_and_cut(hpctrain: Hpctrain, train: Path) -> None:
