@@ -20,7 +20,6 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Everything that was started here is ended here."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TMPDIR", str(tmp_path))
-    monkeypatch.setattr("tempfile.tempdir", None)
     yield tmp_path
     for home in (tmp_path / "results").glob("*"):
         if any(not run.state.finished for run in runs_below(home)):
