@@ -184,9 +184,12 @@ def _foreign(logs: Sequence[Path], parser: str) -> Evidence:
 
 
 def _runs_of(path: Path) -> list[tuple[str, list[Path]]]:
-    if path.is_file() or any(path.glob("rank-*.out")):
+    if not path.is_dir() or any(path.glob("rank-*.out")):
         return [(path.name, [path])]
-    return [(file.name, [file]) for file in sorted(path.iterdir()) if file.is_file()]
+    files = [file for file in sorted(path.iterdir()) if file.is_file()]
+    if not files:
+        raise LogParseError(f"{path}: no log files in this folder")
+    return [(file.name, [file]) for file in files]
 
 
 def _undeclared(name: str, runs: tuple[ExpectedRun, ...]) -> ExpectedStudy:

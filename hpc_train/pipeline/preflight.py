@@ -55,6 +55,8 @@ def _check_program(point: PreparedPoint) -> None:
 
 
 def _check_executable(path: Path, where: str) -> None:
+    if path.is_dir():
+        raise SpecError(f"{where}: {path} is a folder, not a program")
     if not path.is_file():
         raise SpecError(f"{where}: {path} does not exist{_near(path)}")
     if not os.access(path, os.X_OK):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
+from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, Setting, Topology
 from hpc_train.plans.resolve import Site
+
+
+DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
 def resolve_directives(
@@ -33,7 +38,18 @@ def resolve_directives(
         # A requeued job must add to its log, not erase it.
         "open-mode": "append",
     }
+    _check_words(settings)
     return tuple((key, str(value)) for key, value in options.items() if value is not None)
+
+
+def _check_words(settings: dict[str, Setting]) -> None:
+    """Refuse what sbatch would read as something else: its options know no quotes."""
+    for key in ("partition", "account", "qos", "constraint"):
+        value = _value(settings, key)
+        if value is not None and not DIRECTIVE.fullmatch(value):
+            raise PlanError(
+                f"{settings[key].origin}: {key} = {value!r} cannot be written as an #SBATCH value"
+            )
 
 
 def _value(settings: dict[str, Setting], key: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
@@ -37,9 +38,10 @@ def write_file(path: Path, content: bytes) -> None:
 
 def cannot_write(path: Path, failure: OSError) -> StoreError:
     """Return the error for a file or folder that cannot be written."""
+    full = failure.errno in (errno.ENOSPC, errno.EDQUOT)
     return StoreError(
         f"{path}: cannot be written: {failure.strerror or failure}",
-        "free some space, or name another folder",
+        "free some space, or name another folder" if full else "name another folder",
     )
 
 

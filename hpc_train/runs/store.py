@@ -148,6 +148,8 @@ def find(root: Path, word: str) -> Path:
         UnknownNameError: nothing of that name; the nearest ones are named.
         StoreError: the start of several run ids.
     """
+    if not word:
+        raise StoreError("an empty name means no run", "hpctrain status lists them")
     for path in (Path(word), root / word):
         if path.is_dir() and (run_folders(path) or (path / "run.json").exists()):
             return path

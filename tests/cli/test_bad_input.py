@@ -10,6 +10,7 @@ import pytest
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 JOB = "command: [python, train.py]\nlauncher: single\nresources:\n  cpus_per_task: 1\n"
+SLURM = ("--site", "slurm-generic")
 STUDY = (
     "name: s\njob: {command: [python, train.py], launcher: single}\n"
     "axes:\n  env.X: [1, 2]\nscaling: strong\n"
@@ -21,6 +22,7 @@ def files(tmp_path: Path, hpctrain: Hpctrain) -> None:
     (tmp_path / "train.py").write_text("print('hello')\n")
     (tmp_path / "job.yaml").write_text(JOB)
     (tmp_path / "study.yaml").write_text(STUDY)
+    (tmp_path / "empty").mkdir()
 
 
 def refused(done: subprocess.CompletedProcess[str], *parts: str, code: int = 2) -> None:
@@ -108,6 +110,11 @@ def test_a_wrong_study_file(hpctrain: Hpctrain, text: str, part: str) -> None:
         (["collect", "train.py", "-o", "x.xls"], "the ending must be"),
         (["collect", "train.py", "--parser", "megatron"], "unknown parser 'megatron'"),
         (["site", "show", "locl"], "did you mean 'local'?"),
+        (["submit", "."], "is a folder, not a program"),
+        (["report", ""], "an empty name means no run"),
+        (["collect", "empty"], "empty: no log files in this folder"),
+        (["render", "job.yaml", *SLURM, "--account", "a'b"], "--account: account = "),
+        (["render", "job.yaml", "-o", "no/x"], "no/x: cannot be written"),
         (["completion", "tcsh"], "'tcsh'"),
     ],
 )

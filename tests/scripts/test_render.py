@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import RenderError
+from hpc_train.errors import PlanError
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
 
@@ -74,5 +74,5 @@ def test_the_digest_is_that_of_the_bytes(plan: Plans) -> None:
 
 
 def test_a_value_that_would_become_a_directive_is_refused(plan: Plans) -> None:
-    with pytest.raises(RenderError, match="cannot be written"):
-        render_script(plan("slurm-generic", constraint="a'b"))
+    with pytest.raises(PlanError, match="cannot be written as an #SBATCH value"):
+        plan("slurm-generic", constraint="a'b")
