@@ -9,7 +9,6 @@ from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, Setting, Topology
 from hpc_train.plans.resolve import Site
 
-
 DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
