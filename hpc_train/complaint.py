@@ -40,7 +40,7 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
     label = path or "the whole file"
     if not text.startswith(("Expected", "Invalid enum")):
         return f"{place}: {label}: {text}"
-    if wrong == []:
+    if wrong == [] or wrong == {}:
         return f"{place}: {label}: must not be empty"
     quote = "; write it in quotes" if isinstance(wrong, (bool, int, float)) else ""
     allowed = _allowed(_type_at(kind, path))
@@ -131,6 +131,11 @@ def _allowed(info: Any) -> str:
     if isinstance(inner, kinds.IntType) and inner.ge is not None:
         top = f" to {inner.le}" if inner.le is not None else " up"
         return f"a whole number from {inner.ge}{top}"
+    if isinstance(inner, kinds.FloatType) and inner.le is not None:
+        low = f"above {inner.gt:g}" if inner.gt is not None else "of any sign"
+        return f"a number {low} and at most {inner.le:g}"
+    if isinstance(inner, kinds.StrType) and inner.pattern and not _description(info):
+        return f"text like {inner.pattern}"
     if isinstance(inner, kinds.UnionType):
         names = [_allowed(item) for item in inner.types]
         return ", ".join(names[:-1]) + " or " + names[-1]
@@ -140,9 +145,6 @@ def _allowed(info: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    text = (
-        repr(value)
-        if not isinstance(value, (dict, list))
-        else _WORDS["object" if isinstance(value, dict) else "array"]
-    )
+    kind = {dict: "object", list: "array", type(None): "null"}.get(type(value))
+    text = _WORDS[kind] if kind else repr(value)
     return text if len(text) <= 60 else text[:57] + "…"

@@ -83,6 +83,15 @@ def test_inside_a_list_of_partitions() -> None:
     assert "f.yaml:11: unknown key 'partitions.1.max_tim'; did you mean 'max_time'?" in message
 
 
+def test_limits_and_nothing_are_put_into_words() -> None:
+    text = "name: s\njob: j.yaml\naxes: {nodes: [1]}\nscaling: weak\ngates: {efficiency: 75}\n"
+    expected = "f.yaml:5: gates.efficiency: must be a number above 0 and at most 2, not 75"
+    assert complaint(text, StudySpec) == expected
+    assert complaint(JOB + "env: {A: null}\n", JobSpec).endswith("not nothing")
+    text = "name: s\njob: j.yaml\naxes: {}\nscaling: weak\n"
+    assert complaint(text, StudySpec) == "f.yaml:3: axes: must not be empty"
+
+
 def test_a_newer_schema_is_named() -> None:
     text = SITE.replace("schema: 1", "schema: 2") + "  allowed: [srun]\n"
     assert complaint(text, SiteProfile) == "f.yaml:1: schema: must be 1, not 2"

@@ -23,9 +23,7 @@ def logs(run: str, results: Path | None, follow: bool, rank: int | None, lines: 
     """Print a run's logs, rank by rank."""
     from hpc_train.runs.store import find, results_root
 
-    folder = find(results_root(results), run)
-    if not (folder / "run.json").exists():
-        raise StoreError(f"{run!r} is a job or study; name one run", f"hpctrain status {run}")
+    folder = _one_run(find(results_root(results), run))
     offsets = {path: _start(path, lines) for path in _files(folder, rank)}
     if not offsets and not follow:
         raise StoreError(f"{run}: no log yet", f"hpctrain status {run}, or logs -f {run}")
@@ -38,6 +36,20 @@ def logs(run: str, results: Path | None, follow: bool, rank: int | None, lines: 
             return
         finished = _finished(folder)
         time.sleep(_PAUSE_S)
+
+
+def _one_run(folder: Path) -> Path:
+    """Return the run that a folder is, or the only one that it holds."""
+    from hpc_train.runs.store import run_folders
+
+    if (folder / "run.json").exists():
+        return folder
+    runs = run_folders(folder)
+    if len(runs) != 1:
+        raise StoreError(
+            f"{folder.name!r} has {len(runs)} runs; name one run", f"hpctrain status {folder.name}"
+        )
+    return runs[0].path
 
 
 def _files(folder: Path, rank: int | None) -> list[Path]:

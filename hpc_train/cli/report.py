@@ -22,7 +22,7 @@ from hpc_train.cli.options import results_option
 )
 @click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
 @click.option(
-    "--check", is_flag=True, help="Exit with 1 when a gate is not met or a run is missing."
+    "--check", is_flag=True, help="Exit with 1 when a gate is not met or a point has no result."
 )
 def report(
     words: tuple[str, ...],
@@ -59,5 +59,5 @@ def report(
         for line in built.checks:
             click.echo(f"check: {line}", err=True)
         sys.exit(1)
-    if any(run.state != "COMPLETED" for run in found.study.runs):
+    if any(row["state"] != "COMPLETED" for row in built.run_rows):
         sys.exit(3)

@@ -59,3 +59,8 @@ class Report(Value, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     name: str = ""
     conditions: dict[str, Any] = {}
+
+    @property
+    def run_rows(self) -> tuple[dict[str, Any], ...]:
+        """Every run that was expected, with its `state` and `problem`."""
+        return tuple(row for table in self.tables if table.key == "runs" for row in table.records)

@@ -58,6 +58,10 @@ def latest_attempts(runs: Sequence[Run]) -> dict[str, tuple[int, Run]]:
     return latest
 
 
+def _runs(count: int) -> str:
+    return "1 run is" if count == 1 else f"{count} runs are"
+
+
 def cancel(path: Path) -> tuple[Run, ...]:
     """Cancel the unfinished runs at a path, those that wait before those that run.
 
@@ -68,7 +72,7 @@ def cancel(path: Path) -> tuple[Run, ...]:
     active = [run for run in runs if run.state in (JobState.PENDING, JobState.RUNNING)]
     if not active:
         states = ", ".join(sorted({run.state.value for run in runs}))
-        raise StoreError(f"{path.name}: nothing to cancel; {len(runs)} runs are {states}")
+        raise StoreError(f"{path.name}: nothing to cancel; {_runs(len(runs))} {states}")
     for run in sorted(active, key=lambda run: run.state is JobState.RUNNING):
         if run.submission is not None:
             executor = executor_of(run.submission.executor)

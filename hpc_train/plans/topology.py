@@ -47,6 +47,6 @@ def _cpus(job: Job, site: Site, tasks: int) -> Setting:
         cores = from_site(site, f"partitions.{found[0]}.cpus_per_node", found[1].cpus_per_node)
         share = max(1, found[1].cpus_per_node // tasks)
         origin = cores.origin if cores else "site"
-        why = f"{found[1].cpus_per_node} cores shared by {tasks} ranks"
+        why = f"{found[1].cpus_per_node} cores for {tasks} rank{'s' if tasks > 1 else ''}"
         return Setting(value=share, origin=origin, why=why)
     return default(1, "the site's cores per node are not known")

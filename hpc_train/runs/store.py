@@ -167,6 +167,7 @@ def find(root: Path, word: str) -> Path:
 
 
 def homes(root: Path) -> Iterator[Path]:
-    """Yield the folders of all jobs and studies."""
-    if root.is_dir():
-        yield from (p for p in sorted(root.iterdir()) if p.is_dir() and not p.name.startswith("."))
+    """Yield the folders of all jobs and studies that have a run or expect one."""
+    for path in sorted(root.iterdir()) if root.is_dir() else ():
+        if path.is_dir() and (run_folders(path) or (path / STUDY_FILE).exists()):
+            yield path

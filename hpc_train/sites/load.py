@@ -17,6 +17,7 @@ from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.model.site import Partition, SiteProfile
 from hpc_train.model.value import Sourced
+from hpc_train.model.variable import problem_of
 from hpc_train.sites.machine import Machine, this_machine
 from hpc_train.yamlfile import lookup, read
 
@@ -34,6 +35,7 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
     document = read(path, SiteProfileError, _label(path))
     site = decode(document.data, SiteProfile, document.origins, SiteProfileError)
     _check_launchers(site)
+    _check_names(site, path)
     if site.value.scheduler == "local":
         return _on_this_machine(site, machine or this_machine())
     return site
@@ -91,6 +93,19 @@ def _check_launchers(site: Sourced[SiteProfile]) -> None:
             f"{place}: the default launcher {launchers.default!r} is not among the allowed: "
             f"{', '.join(launchers.allowed)}"
         )
+
+
+def _check_names(site: Sourced[SiteProfile], path: Path) -> None:
+    """A profile is found by its file's name, so both must be one; its variables enter scripts."""
+    if site.value.name != path.stem:
+        raise SiteProfileError(
+            f"{site.origin('name')}: the name {site.value.name!r} is not that of the file, "
+            f"{path.stem!r}"
+        )
+    for name in site.value.env:
+        problem = problem_of(name)
+        if problem:
+            raise SiteProfileError(f"{site.origin(f'env.{name}')}: {problem[0]}", problem[1])
 
 
 def _on_this_machine(site: Sourced[SiteProfile], machine: Machine) -> Sourced[SiteProfile]:

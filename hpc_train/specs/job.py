@@ -12,14 +12,9 @@ from hpc_train.decode import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.value import Sourced
+from hpc_train.model.variable import problem_of
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.yamlfile import read
-
-_SECRET = re.compile(
-    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:$|_)",
-    re.IGNORECASE,
-)
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def load_job(path: Path, overrides: Sequence[Override]) -> Sourced[JobSpec]:
@@ -68,14 +63,9 @@ def command_job(
 
 def _check_env(job: Sourced[JobSpec]) -> None:
     for name in job.value.env:
-        place = job.origin(f"env.{name}")
-        if not _VARIABLE.fullmatch(name):
-            raise SpecError(f"{place}: {name!r} is no name of an environment variable")
-        if _SECRET.search(name):
-            raise SpecError(
-                f"{place}: env.{name} looks like a secret, and scripts are kept and shared",
-                f"leave it out and export {name} in the shell you submit from; jobs inherit it",
-            )
+        problem = problem_of(name)
+        if problem:
+            raise SpecError(f"{job.origin(f'env.{name}')}: {problem[0]}", problem[1])
 
 
 def _with_workdir(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:

@@ -148,6 +148,12 @@ def test_a_study_in_which_some_fail_is_a_partial_result(hpctrain: Hpctrain) -> N
     assert "Traceback" not in report.stderr
 
 
+def test_a_run_that_printed_no_measurement_is_a_partial_result(hpctrain: Hpctrain) -> None:
+    hpctrain("submit", "job.yaml", "--wait")
+    done = hpctrain("report", "job")
+    assert (done.returncode, "UNPARSED" in done.stdout) == (3, True)
+
+
 def test_a_manifest_cut_in_half_is_shown(hpctrain: Hpctrain) -> None:
     run_id = hpctrain("submit", "job.yaml", "--wait").stdout.strip()
     manifest = Path("results/job") / run_id / "run.json"
@@ -177,4 +183,4 @@ def test_cancel_of_what_has_finished(hpctrain: Hpctrain) -> None:
     hpctrain("submit", "job.yaml", "--wait")
     done = hpctrain("cancel", "job")
     assert done.returncode == 2
-    assert "nothing to cancel; 1 runs are COMPLETED" in done.stderr
+    assert "nothing to cancel; 1 run is COMPLETED" in done.stderr

@@ -37,7 +37,9 @@ def test_on_this_machine_without_gpus(
     assert (found.tasks_per_node, found.gpus_per_node, found.cpus_per_task) == counts
     if "cpus_per_task" not in resources:
         assert settings["cpus_per_task"].origin == "this machine"
-        assert settings["cpus_per_task"].why == f"8 cores shared by {counts[0]} ranks"
+        assert settings["cpus_per_task"].why == (
+            f"8 cores for {counts[0]} rank{'s' if counts[0] > 1 else ''}"
+        )
 
 
 @pytest.mark.parametrize(

@@ -50,10 +50,11 @@ def test_hidden_gpus_are_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_first_folder_of_the_path_wins(elsewhere: Path) -> None:
-    (elsewhere / "sites" / "local.yaml").write_text(SITE)
-    assert load_site("local").value.name == "mine"
-    (elsewhere / "local.yaml").write_text(SITE.replace("mine", "here"))
-    assert load_site("local").value.name == "here"
+    site = SITE.replace("mine", "local")
+    (elsewhere / "sites" / "local.yaml").write_text(site)
+    assert load_site("local").value.description == "d"
+    (elsewhere / "local.yaml").write_text(site.replace("description: d", "description: here"))
+    assert load_site("local").value.description == "here"
 
 
 def test_a_job_file_in_this_folder_is_no_profile(elsewhere: Path) -> None:
@@ -72,6 +73,9 @@ def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
         (("default: srun", "default: mpirun"), "'mpirun' is not among the allowed: srun"),
         (("[srun]", "[srun], forbidden: {srun: no}"), "the default launcher 'srun' is forbidden"),
         (("description", "descripton"), "did you mean 'description'"),
+        (("name: mine", "name: yours"), "the name 'yours' is not that of the file, 'mine'"),
+        (("launchers", "env: {API_KEY: x}\nlaunchers"), "env.API_KEY looks like a secret"),
+        (("launchers", "env: {A-B: x}\nlaunchers"), "'A-B' is no name of an environment"),
         (("slurm", "pbs"), "scheduler: must be 'local' or 'slurm'"),
     ],
 )

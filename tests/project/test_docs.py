@@ -1,0 +1,249 @@
+"""README and docs: nothing that a user may write or read is missing, and the examples work."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from hpc_train.cli.main import COMMANDS
+from hpc_train.decode import keys_of
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.job import JobSpec, Resources
+from hpc_train.model.record import UNITS
+from hpc_train.model.site import Launchers, Partition, Rendezvous, SiteProfile, Source
+from hpc_train.model.study import Gates, StudySpec, Warmup
+from hpc_train.model.submission import JobState
+from hpc_train.model.value import Value
+from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.sites.load import load_site
+from hpc_train.specs.job import build_job
+from hpc_train.specs.study import build_study, is_study
+from hpc_train.yamlfile import Document
+
+ROOT = Path(__file__).resolve().parents[2]
+README = ROOT / "README.md"
+DOCS = ROOT / "docs"
+PAGES = [README, *sorted(DOCS.glob("*.md"))]
+WIDTH = 120
+BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+LINK = re.compile(r"\]\(([^)\s]+)\)|(?:src|href)=\"([^\"]+)\"")
+HEADING = re.compile(r"^#+ (.+)$", re.MULTILINE)
+INLINE_JOB = {"command": ["true"]}
+
+# Section of files.md -> prefix of the key -> the type whose keys it must list.
+TABLES: dict[str, dict[str, type[Value]]] = {
+    "Job files": {"": JobSpec, "resources": Resources},
+    "Study files": {"": StudySpec, "warmup": Warmup, "gates": Gates},
+    "Site files": {
+        "": SiteProfile,
+        "launchers": Launchers,
+        "partitions[]": Partition,
+        "rendezvous": Rendezvous,
+        "sources[]": Source,
+    },
+}
+
+
+class Block(NamedTuple):
+    """A fenced block of a page: its info string and its text."""
+
+    page: str
+    number: int
+    kind: str
+    text: str
+
+
+def blocks(*kinds: str) -> list[Block]:
+    """Return the fenced blocks of these kinds on all pages."""
+    return [
+        Block(page.name, number, match["kind"], match["text"])
+        for page in PAGES
+        for number, match in enumerate(BLOCK.finditer(page.read_text(encoding="utf-8")))
+        if match["kind"] in kinds
+    ]
+
+
+def label(block: Block) -> str:
+    return f"{block.page}-{block.number}"
+
+
+def section(name: str) -> str:
+    """Return the text of a section of files.md, without what is fenced."""
+    text = BLOCK.sub("", (DOCS / "files.md").read_text(encoding="utf-8"))
+    sections = dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))
+    return str(sections[name])
+
+
+def listed(text: str) -> list[str]:
+    """Return the names in code in the first column of a table."""
+    cells = re.findall(r"^\| (`[^|]+) \|", text, re.MULTILINE)
+    return [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+
+
+def expected_keys(types: dict[str, type[Value]]) -> Iterator[str]:
+    inner = {prefix.removesuffix("[]") for prefix in types}
+    for prefix, kind in types.items():
+        for key in keys_of(kind):
+            if prefix or key not in inner:
+                yield f"{prefix}.{key}" if prefix else key
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_files_lists_each_key_once_and_no_other(name: str) -> None:
+    assert sorted(listed(section(name))) == sorted(expected_keys(TABLES[name]))
+
+
+def test_runs_explains_each_state() -> None:
+    names = listed((DOCS / "runs.md").read_text(encoding="utf-8"))
+    assert {state.value for state in JobState} - set(names) == set()
+
+
+def test_events_lists_each_metric_with_its_unit() -> None:
+    page = (DOCS / "events.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]+) \| ([^|]+?) \| R? ?\|", page, re.MULTILINE)
+    units = {name: unit for cell, unit in rows for name in re.findall(r"`([^`]+)`", cell)}
+    assert units == UNITS
+
+
+def test_readme_names_each_command() -> None:
+    text = README.read_text(encoding="utf-8")
+    missing = [name for name in COMMANDS if not re.search(rf"^\| `hpctrain {name}\b", text, re.M)]
+    assert missing == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.name))
+def test_relative_links_exist(page: Path) -> None:
+    text = BLOCK.sub("", page.read_text(encoding="utf-8"))
+    targets = [one or other for one, other in LINK.findall(text)]
+    local = [target for target in targets if not re.match(r"[a-z]+:", target)]
+    assert [target for target in local if not link_works(page, target)] == []
+
+
+def link_works(page: Path, target: str) -> bool:
+    name, _, anchor = target.partition("#")
+    path = page.parent / name if name else page
+    if not anchor:
+        return path.exists()
+    return path.is_file() and anchor in anchors(path.read_text(encoding="utf-8"))
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    plain = (re.sub(r"[^\w\- ]", "", heading.lower()) for heading in HEADING.findall(text))
+    return {heading.replace(" ", "-") for heading in plain}
+
+
+@pytest.mark.parametrize("page", PAGES[1:], ids=lambda page: str(page.name))
+def test_lines_are_short(page: Path) -> None:
+    lines = page.read_text(encoding="utf-8").splitlines()
+    assert [f"{i}: {line}" for i, line in enumerate(lines, 1) if len(line) > WIDTH] == []
+
+
+def test_each_kind_of_file_has_an_example() -> None:
+    kinds = {kind_of(parsed(block)) for block in blocks("yaml") if block.page == "files.md"}
+    assert kinds == {"job", "study", "site"}
+
+
+@pytest.mark.parametrize("block", blocks("yaml"), ids=label)
+def test_yaml_examples_decode(block: Block, tmp_path: Path) -> None:
+    document = parsed(block)
+    path = tmp_path / "example.yaml"
+    kind = kind_of(document)
+    if kind == "site":
+        path.write_text(block.text, encoding="utf-8")
+        load_site(str(path))
+    elif kind == "study":
+        if isinstance(document.data["job"], str):
+            document.data["job"] = INLINE_JOB
+        build_study(document, (), path)
+    else:
+        build_job(document.data, document.origins, (), path)
+
+
+def parsed(block: Block) -> Document:
+    document = Document(label(block), HpcTrainError)
+    document.load(block.text)
+    return document
+
+
+def kind_of(document: Document) -> str:
+    if "scheduler" in document.data:
+        return "site"
+    return "study" if is_study(document) else "job"
+
+
+def mistakes() -> list[tuple[Block, Block]]:
+    """Return each wrong example with the answer that follows it."""
+    found = blocks("yaml wrong", "text")
+    return [(wrong, answer) for wrong, answer in pairwise(found) if wrong.kind == "yaml wrong"]
+
+
+def test_each_wrong_example_has_its_answer() -> None:
+    assert len(mistakes()) == len(blocks("yaml wrong")) > 0
+
+
+@pytest.mark.parametrize(("wrong", "answer"), mistakes(), ids=lambda block: label(block))
+def test_mistakes_are_answered_as_shown(
+    wrong: Block, answer: Block, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("HPCTRAIN_SITE", raising=False)
+    file = Path(wrong.text.splitlines()[0].removeprefix("# "))
+    file.write_text(wrong.text, encoding="utf-8")
+    is_site = "scheduler:" in wrong.text
+    job = Path("given.yaml") if is_site else file
+    if is_site:
+        job.write_text("command: ['true']\n", encoding="utf-8")
+    with pytest.raises(HpcTrainError) as caught:
+        prepare(Request(path=job, site=str(file) if is_site else None))
+    said = f"hpctrain: {caught.value.message} {caught.value.hint}"
+    # Long answers are wrapped on the page.
+    assert answer.text.split() == said.split()
+
+
+def test_loop_of_events_is_collected(tmp_path: Path) -> None:
+    (snippet,) = blocks("python")
+    log = tmp_path / "loop.log"
+    shown = run(tmp_path, "-c", snippet.text)
+    log.write_text(shown, encoding="utf-8")
+    lines = run(tmp_path, "-m", "hpc_train", "collect", str(log), "--json").splitlines()
+    records = [json.loads(line) for line in lines]
+    steps = list(range(1, 31))
+    assert values(records, "samples", "per_rank") == [(step, 32) for step in steps]
+    assert values(records, "loss", "per_rank") == [(step, 1 / step) for step in steps]
+    times = values(records, "step_time", "per_rank")
+    assert [step for step, _ in times] == steps
+    assert all(time > 0 for _, time in times)
+    assert values(records, "global_batch_size", "global") == [(None, 32)]
+
+
+def run(folder: Path, *words: str) -> str:
+    done = subprocess.run(
+        [sys.executable, *words],
+        cwd=folder,
+        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def values(
+    records: list[dict[str, object]], metric: str, scope: str
+) -> list[tuple[int | None, float]]:
+    found = [r for r in records if r["metric"] == metric and r["scope"] == scope]
+    return [
+        (int(str(r["step"])) if r["step"] is not None else None, float(str(r["value"])))
+        for r in found
+    ]
