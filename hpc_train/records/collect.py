@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import heapq
 import logging
 import re
 from collections import Counter
@@ -13,7 +12,8 @@ from typing import cast
 from hpc_train import registry
 from hpc_train.model.record import UNITS, Record
 from hpc_train.records.log_file import log_files, open_log
-from hpc_train.records.parsers.base import Hit, LogParser, LogText, Unreadable
+from hpc_train.records.parsers.base import Hit, LogParser, LogText
+from hpc_train.records.parsers.merge import in_order
 
 _RANK_FILE = re.compile(r"rank-(\d{1,7})\.")
 _BLOCK = 1 << 20
@@ -21,7 +21,6 @@ _BLOCK = 1 << 20
 _log = logging.getLogger(__name__)
 
 Parsers = dict[str, LogParser]
-Found = tuple[Hit | Unreadable, str]
 
 
 def collect(
@@ -61,16 +60,21 @@ def _records(
 def _records_of(
     run: str, source: str, data: LogText, parsers: Parsers, counts: Counter[str]
 ) -> Iterator[Record]:
-    lines = _LineCounter(data)
-    for hit, parser in _found(data, parsers, _rank_of_file(source)):
-        if isinstance(hit, Unreadable):
+    rank = _rank_of_file(source)
+    names = [name for name, parser in parsers.items() if _occurs(data, parser.literals)]
+    offset, line = 0, 1
+    for number, hit in in_order([parsers[name].parse(data, rank) for name in names]):
+        if not isinstance(hit, Hit):
             counts[source] += 1
             continue
+        if hit.offset > offset:
+            line += _newlines(data, offset, hit.offset)
+            offset = hit.offset
         yield Record(
             run=run,
             source=source,
-            line=lines.line_of(hit.offset),
-            parser=parser,
+            line=line,
+            parser=names[number],
             metric=hit.metric,
             value=hit.value,
             unit=hit.unit or UNITS[hit.metric],
@@ -78,24 +82,6 @@ def _records_of(
             step=hit.step,
             rank=hit.rank,
         )
-
-
-def _found(data: LogText, parsers: Parsers, rank: int | None) -> Iterator[Found]:
-    streams = [
-        _named(name, parser.parse(data, rank))
-        for name, parser in parsers.items()
-        if _occurs(data, parser.literals)
-    ]
-    return heapq.merge(*streams, key=_offset)
-
-
-def _named(name: str, hits: Iterator[Hit | Unreadable]) -> Iterator[Found]:
-    for hit in hits:
-        yield hit, name
-
-
-def _offset(found: Found) -> int:
-    return found[0].offset
 
 
 def _occurs(data: LogText, literals: tuple[bytes, ...]) -> bool:
@@ -114,17 +100,7 @@ def _source(path: Path, root: Path | None) -> str:
     return path.as_posix()
 
 
-class _LineCounter:
-    """Line numbers, from 1, of ascending offsets; counts only what lies between two of them."""
-
-    def __init__(self, data: LogText) -> None:
-        self._data = data
-        self._offset = 0
-        self._line = 1
-
-    def line_of(self, offset: int) -> int:
-        while self._offset < offset:
-            end = min(offset, self._offset + _BLOCK)
-            self._line += self._data[self._offset : end].count(b"\n")
-            self._offset = end
-        return self._line
+def _newlines(data: LogText, start: int, end: int) -> int:
+    if end - start <= _BLOCK:
+        return data[start:end].count(b"\n")
+    return sum(data[at : min(at + _BLOCK, end)].count(b"\n") for at in range(start, end, _BLOCK))

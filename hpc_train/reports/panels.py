@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpc_train.reports.looks import Look, layout, looks
+from hpc_train.reports.scales import size_axis, value_axis
 from hpc_train.reports.tables import OK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = Mapping[str, Any]
-# Okabe and Ito's colours, without the yellow, which is lost on white.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
-MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
-GREY = "0.45"
-# So far apart, in powers of two, stand the series at one size.
-STEP = 0.06
-# So far right of its mean stands a run, or the mean's marker would hide it.
-ASIDE = 2**0.06
+Dots = list[tuple[float, float]]
+GREY = "0.35"
+DOTTED = (0, (1, 2))
+GATE = "black"
 RATES = {
     "throughput": ("samples_per_second", "throughput [samples/s]"),
     "epoch time": ("epoch_time_s", "epochs per hour"),
@@ -27,134 +24,144 @@ RATES = {
 }
 
 
-class Look(NamedTuple):
-    """How one series is drawn; `shift` multiplies its x."""
+class Drawing(NamedTuple):
+    """The rows of one study, as the panels need them; `word` is what speedup is called."""
 
-    series: str
-    colour: str
-    marker: str
-    dashes: Any
-    shift: float
+    runs: Sequence[Row]
+    points: Sequence[Row]
+    gate: float | None
+    word: str
 
 
-def draw_throughput(axes: Axes, runs: Sequence[Row], points: Sequence[Row]) -> None:
-    """Draw every run, the mean of each point with its interval, and the ideal from the baseline."""
-    bases = dict.fromkeys(row["basis"] for row in points)
-    basis = next(iter(bases)) if len(bases) == 1 else "throughput"
+def draw_rates(axes: Axes, drawing: Drawing) -> int:
+    """Draw every run, the mean of each point with its interval, and the ideal from each baseline.
+
+    Returns how many points could not be drawn: their number of ranks is not known, or their runs
+    lack the quantity that most are compared by.
+    """
+    basis = shown_basis(drawing.points)
     column, label = RATES[basis]
-    for look, own in _series(points):
-        mine = [r for r in runs if r["series"] == look.series and r["state"] == OK]
-        beside = look._replace(shift=look.shift * ASIDE)
-        dots = _xy(_rates([row for row in mine if _usable(row, column)], basis, beside))
-        axes.plot(*dots, look.marker, color=look.colour, ms=3.5, alpha=0.6, mec="none")
-        drawn = [row for row in own if _usable(row, column)]
-        _line(axes, _rates(drawn, basis, look), look)
-        if basis == "throughput":
-            _bars(axes, drawn, "samples_per_second", look)
-        _ideal(axes, own, basis, look)
-        _hollow(axes, [row for row in own if not row["n_ok"]], look)
-    axes.set(xlabel="ranks", ylabel=label, title="Throughput: each run, mean, interval")
-    _size_axis(axes, points)
-    _plain_ticks(axes, base=10, between=(1, 2, 3, 5))
-
-
-def draw_speedup(axes: Axes, points: Sequence[Row], gate: float | None, word: str) -> None:
-    """Draw speedup with its intervals, the ideal q and the gate (gate x q)."""
-    sized = [row for row in points if row["ideal"] and row["ranks"]]
-    ideal = sorted({(row["ranks"], row["ideal"]) for row in sized})
-    # Points of one rank count may have different q when series differ in their baseline.
-    if len(dict(ideal)) == len(ideal):
-        axes.plot(*_xy(ideal), color=GREY, lw=1, ls=(0, (1, 2)), label="ideal")
-        if gate is not None:
-            limit = [(x, gate * q) for x, q in ideal]
-            axes.plot(*_xy(limit), color="black", lw=1.2, ls=(0, (6, 3)), label=f"gate {gate:.0%}")
-    for look, own in _series(points):
-        drawn = [row for row in own if row["ranks"] and row["speedup"]]
-        _line(axes, [(row["ranks"] * look.shift, row["speedup"]) for row in drawn], look)
-        _bars(axes, drawn, "speedup", look)
-        _hollow(axes, [row for row in own if not row["n_ok"]], look)
-    axes.set(xlabel="ranks", ylabel=word, title=f"{word.capitalize()}, interval against baseline")
-    _size_axis(axes, points)
-    _plain_ticks(axes, base=2, between=(1,))
-
-
-def _series(points: Sequence[Row]) -> Iterator[tuple[Look, list[Row]]]:
-    names = list(dict.fromkeys(str(row["series"]) for row in points))
-    for i, name in enumerate(names):
-        shift = 2 ** (STEP * (i - (len(names) - 1) / 2))
-        k = i % len(COLOURS)
-        yield (
-            Look(name, COLOURS[k], MARKERS[k], DASHES[k], shift),
-            [row for row in points if row["series"] == name],
+    values: list[float] = []
+    drawn = intervals = 0
+    for look in looks(drawing.points):
+        own = [row for row in drawing.points if row["series"] == look.series]
+        runs = [r for r in drawing.runs if r["series"] == look.series and r["state"] == OK]
+        means = [row for row in own if _usable(row, column)]
+        dots = _rates([row for row in runs if _usable(row, column)], basis, look.runs)
+        line = _rates(means, basis, look.mean)
+        ideal = _ideal(own, basis, look)
+        axes.plot(*_xy(ideal), color=look.colour, lw=1, ls=DOTTED, alpha=0.6)
+        axes.plot(
+            *_xy(dots),
+            look.marker,
+            color=look.colour,
+            ms=0.6 * look.marker_points,
+            alpha=0.55,
+            mec="none",
         )
+        _line(axes, line, look)
+        limits = _bars(axes, means, "samples_per_second", look) if basis == "throughput" else []
+        values += [y for _, y in (*dots, *line, *ideal)] + limits
+        drawn, intervals = drawn + len(means), intervals + len(limits)
+    title = "each run, mean, interval" if intervals else "each run and their mean"
+    axes.set(
+        xlabel="ranks", ylabel=label, title=f"{label.partition(' [')[0].capitalize()}: {title}"
+    )
+    _finish(axes, drawing.points, values, doubling=False)
+    return sum(bool(row["n_ok"] or not row["ranks"]) for row in drawing.points) - drawn
 
 
-def _line(axes: Axes, dots: list[tuple[float, float]], look: Look) -> None:
+def draw_speedup(axes: Axes, drawing: Drawing) -> None:
+    """Draw speedup with its intervals, the ideal q and the gate (gate x q)."""
+    bar = 2 ** (0.4 * layout(drawing.points).slot)
+    values: list[float] = []
+    for look in looks(drawing.points):
+        own = [row for row in drawing.points if row["series"] == look.series]
+        sized = [row for row in own if row["ideal"] and row["ranks"]]
+        ideal = [(row["ranks"] * look.mean, row["ideal"]) for row in sized]
+        axes.plot(*_xy(ideal), color=look.colour, lw=1, ls=DOTTED, alpha=0.6)
+        values += [y for _, y in ideal]
+        if drawing.gate is not None:
+            compared = [row for row in sized if not row["is_baseline"]]
+            values += _gate(axes, compared, drawing.gate, look, bar)
+        drawn = [row for row in own if row["ranks"] and row["speedup"]]
+        line = [(row["ranks"] * look.mean, row["speedup"]) for row in drawn]
+        _line(axes, line, look)
+        values += [y for _, y in line] + _bars(axes, drawn, "speedup", look)
+    title = f"{drawing.word.capitalize()}, interval against baseline"
+    if not any(row["speedup_low"] is not None for row in drawing.points):
+        title = f"{drawing.word.capitalize()} against baseline"
+    axes.set(xlabel="ranks", ylabel=drawing.word, title=title)
+    _finish(axes, drawing.points, values, doubling=True)
+
+
+def shown_basis(points: Sequence[Row]) -> str:
+    """Return the basis of all series; of different ones the most common, the first at a tie."""
+    bases = [str(row["basis"]) for row in points if row["n_ok"]] or ["throughput"]
+    return max(dict.fromkeys(bases), key=bases.count)
+
+
+def _finish(axes: Axes, points: Sequence[Row], values: list[float], *, doubling: bool) -> None:
+    hollow = False
+    for look in looks(points):
+        empty = [r for r in points if r["series"] == look.series and r["ranks"] and not r["n_ok"]]
+        if empty:
+            hollow = True
+            where = [row["ranks"] * look.mean for row in empty]
+            axes.plot(
+                where, [0.04] * len(where), look.marker, mfc="none", mec=look.colour, mew=1.4,
+                ms=look.marker_points + 1, ls="none", transform=axes.get_xaxis_transform(),
+            )  # fmt: skip
+    size_axis(axes, layout(points))
+    value_axis(axes, values, hollow=hollow, doubling=doubling)
+    if not values:
+        axes.text(0.5, 0.5, "nothing to draw", transform=axes.transAxes, ha="center", color=GREY)
+
+
+def _gate(axes: Axes, rows: Sequence[Row], gate: float, look: Look, bar: float) -> list[float]:
+    """Draw gate x q as a bar under each point: a line would pass beside the points of others."""
+    levels = [gate * row["ideal"] for row in rows]
+    ends = [(row["ranks"] * look.mean / bar, row["ranks"] * look.mean * bar) for row in rows]
+    axes.hlines(levels, [a for a, _ in ends], [b for _, b in ends], color=GATE, lw=1.4)
+    return levels
+
+
+def _line(axes: Axes, dots: Dots, look: Look) -> None:
     axes.plot(
-        *_xy(dots), color=look.colour, marker=look.marker, ls=look.dashes, lw=1.5, ms=6,
-        mec="white", mew=0.6, label=look.series,
+        *_xy(dots), color=look.colour, marker=look.marker, ls=look.dashes, lw=1.4,
+        ms=look.marker_points, mec="white", mew=0.6,
     )  # fmt: skip
 
 
-def _bars(axes: Axes, rows: Sequence[Row], column: str, look: Look) -> None:
-    with_interval = [r for r in rows if r[f"{column}_low"] and r[f"{column}_high"]]
-    if with_interval:
-        axes.errorbar(
-            [row["ranks"] * look.shift for row in with_interval],
-            [row[column] for row in with_interval],
-            yerr=[
-                [row[column] - row[f"{column}_low"] for row in with_interval],
-                [row[f"{column}_high"] - row[column] for row in with_interval],
-            ],
-            fmt="none", ecolor=look.colour, elinewidth=1.2, capsize=3,
-        )  # fmt: skip
+def _bars(axes: Axes, rows: Sequence[Row], column: str, look: Look) -> list[float]:
+    """Draw the intervals; return their ends."""
+    known = [r for r in rows if r[f"{column}_low"] and r[f"{column}_high"]]
+    if not known:
+        return []
+    low, high = ([float(r[f"{column}_{end}"]) for r in known] for end in ("low", "high"))
+    middle = [float(r[column]) for r in known]
+    # A rounding error may put the value of runs without any spread outside of its interval.
+    below = [max(0.0, m - one) for m, one in zip(middle, low, strict=True)]
+    above = [max(0.0, one - m) for m, one in zip(middle, high, strict=True)]
+    axes.errorbar(
+        [row["ranks"] * look.mean for row in known], middle, yerr=[below, above],
+        fmt="none", ecolor=look.colour, elinewidth=1.1, capsize=2.5,
+    )  # fmt: skip
+    return low + high
 
 
-def _ideal(axes: Axes, rows: Sequence[Row], basis: str, look: Look) -> None:
+def _ideal(rows: Sequence[Row], basis: str, look: Look) -> Dots:
     column, _ = RATES[basis]
     base = next((row for row in rows if row["is_baseline"] and _usable(row, column)), None)
-    if base:
-        first = _rate(base[column], basis)
-        line = [
-            (r["ranks"] * look.shift, first * r["ideal"]) for r in rows if r["ideal"] and r["ranks"]
-        ]
-        axes.plot(*_xy(line), color=GREY, lw=1, ls=(0, (1, 2)), label="ideal")
+    if not base:
+        return []
+    first = _rate(base[column], basis)
+    return [(r["ranks"] * look.mean, first * r["ideal"]) for r in rows if r["ideal"] and r["ranks"]]
 
 
-def _hollow(axes: Axes, rows: Sequence[Row], look: Look) -> None:
-    where = [row["ranks"] * look.shift for row in rows if row["ranks"]]
-    if where:
-        axes.plot(
-            where, [0.025] * len(where), look.marker, mfc="none", mec=look.colour, mew=1.4, ms=8,
-            ls="none", transform=axes.get_xaxis_transform(), clip_on=False,
-            label=f"{look.series}: no ok run",
-        )  # fmt: skip
-
-
-def _size_axis(axes: Axes, points: Sequence[Row]) -> None:
-    sizes = sorted({row["ranks"] for row in points if row["ranks"]})
-    axes.set_xscale("log", base=2)
-    if sizes:
-        axes.set_xticks(sizes, [str(size) for size in sizes])
-        axes.set_xlim(sizes[0] / 1.25, sizes[-1] * 1.25)
-    axes.minorticks_off()
-
-
-def _plain_ticks(axes: Axes, base: int, between: tuple[float, ...]) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator
-
-    axes.set_yscale("log", base=base)
-    low, high = axes.get_ylim()
-    # Room for the hollow markers on the axis, below the lowest point.
-    axes.set_ylim(low / 1.3, high)
-    axes.yaxis.set_major_locator(LogLocator(base, subs=between))
-    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.6g}"))
-    axes.minorticks_off()
-
-
-def _rates(rows: Sequence[Row], basis: str, look: Look) -> list[tuple[float, float]]:
+def _rates(rows: Sequence[Row], basis: str, shift: float) -> Dots:
     column, _ = RATES[basis]
-    return [(row["ranks"] * look.shift, _rate(row[column], basis)) for row in rows]
+    return [(row["ranks"] * shift, _rate(row[column], basis)) for row in rows]
 
 
 def _rate(value: float, basis: str) -> float:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.model.measurement import ExpectedStudy
-from hpc_train.model.report import Report
+from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.rows import plain_rows
-from hpc_train.reports.summary import distinct_notes, place, speedup_word, summary_lines
-from hpc_train.reports.tables import points_table, runs_table
+from hpc_train.reports.summary import summary_lines
+from hpc_train.reports.tables import LESS, points_table, runs_table
+from hpc_train.reports.words import UNKNOWN, foreign, one_size, place, size, speedup_word, under
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Row = Mapping[str, Any]
+STATE_UNKNOWN = (
+    "Logs without a run folder do not say how their job ended: one with a result counts as ok. "
+    "Their number of ranks is the world_size they print, else taken from the ranks they name; logs "
+    "with the same number are repetitions of one point."
+)
+RATIOS = (
+    "speedup = X(p)/X(p0) as a ratio of geometric means over the runs, 1 at the baseline by "
+    "definition; ideal = ratio of GPUs (of ranks without GPUs); efficiency = speedup/ideal."
+)
+INTERVALS = (
+    "Intervals: {confidence:.0%}, Welch on logarithms; the replicate is the run, not a step. Rows "
+    "of one series are correlated: they share the noise of their baseline."
+)
 
 
 def scaling_report(
@@ -27,12 +41,12 @@ def scaling_report(
     """
     runs, points = plain_rows(runs_frame), plain_rows(points_frame)
     confidence = float(points[0]["confidence"]) if points else 0.95
-    failed = runs_table(runs)
+    table, failed = points_table(points, confidence), runs_table(runs)
     return Report(
         title=_title(study, points),
         summary=summary_lines(study, runs, points),
-        tables=(points_table(points, confidence), failed),
-        notes=_notes(study, points, confidence),
+        tables=(table, failed),
+        notes=(*_notes(study, points, confidence), *_no_room(table, points)),
         checks=_checks(study, points),
         name=study.name,
         conditions={
@@ -49,27 +63,41 @@ def scaling_report(
 
 def _title(study: ExpectedStudy, points: Sequence[Row]) -> str:
     bases = " / ".join(dict.fromkeys(row["basis"] for row in points))
-    regime = points[0]["regime"] if points else "unknown"
+    if not bases:
+        return study.name
+    if one_size(points):
+        where = place(points[0])
+        return study.name if where == UNKNOWN else f"{study.name}: one size ({where})"
+    regime = points[0]["regime"]
     kind = f"{regime} scaling" if regime != "unknown" else "scaling"
-    return f"{study.name}: {kind}, {speedup_word(points)} by {bases}" if bases else study.name
+    return f"{study.name}: {kind}, {speedup_word(points)} by {bases}"
 
 
 def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tuple[str, ...]:
-    return (
-        f"Intervals: {confidence:.0%}, Welch on logarithms; the replicate is the run, not a step. "
-        "The baseline is 1 by definition and has no interval; n=1 has none either.",
-        "speedup = X(p)/X(p0) as a ratio of geometric means; ideal = ratio of GPUs (of ranks "
-        "without GPUs); efficiency = speedup/ideal; step = median over steps of the slowest rank.",
-        *study.notes,
-        *distinct_notes(points),
-    )
+    notes = [*study.notes]
+    if foreign(study):
+        notes.append(STATE_UNKNOWN)
+    if any(row["speedup"] is not None and not row["is_baseline"] for row in points):
+        notes.append(RATIOS)
+    if any(row["speedup_low"] is not None for row in points):
+        notes.append(INTERVALS.format(confidence=confidence))
+    if any(row["step_time_s"] is not None for row in points):
+        notes.append("step = median over a run's steps of its slowest rank.")
+    return tuple(notes)
+
+
+def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
+    shown = {column.key for column in table.columns}
+    hidden = [k for k in LESS if k not in shown and any(row[k] is not None for row in points)]
+    if hidden:
+        yield f"Not in the table for want of room, but in CSV and JSON: {', '.join(hidden)}."
 
 
 def _checks(study: ExpectedStudy, points: Sequence[Row]) -> tuple[str, ...]:
     gate = study.gates.efficiency
     checks = []
     for row in points:
-        where = f"{row['series']}, {place(row)}"
+        where = f"{size(row, points)}{under(row['series'])}"
         if not row["n_ok"]:
             checks.append(f"missing point: {where}: {row['not_ok']}")
         elif gate is not None and row["efficiency"] is None:

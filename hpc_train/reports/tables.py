@@ -8,10 +8,16 @@ from typing import Any, NamedTuple
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.numbers import ABSENT, fixed, significant, whole, with_limits
 from hpc_train.reports.rows import nested
+from hpc_train.reports.words import one_size, series_heading, short_series
 
 Row = Mapping[str, Any]
 OK = "COMPLETED"
 SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "global_batch")
+RATIOS = ("speedup", "ideal", "efficiency")
+# What leaves the table first where it is wider than a terminal, unless speedup is made of it.
+LESS = ("time_to_train_s", "epoch_time_s", "step_time_s")
+BASES = {"epoch time": "epoch_time_s", "time to train": "time_to_train_s"}
+ROOM = 100
 
 
 class Shown(NamedTuple):
@@ -23,8 +29,15 @@ class Shown(NamedTuple):
 
 
 def points_table(points: Sequence[Row], confidence: float) -> ReportTable:
-    """Return the table of points, without the columns that say the same in each row."""
+    """Return the table of points, without the columns that say the same in each row.
+
+    Where it is wider than 100 characters, columns that speedup is not made of leave it.
+    """
     shown = [column for column in _columns(points, confidence) if _worth(column, points)]
+    needed = {BASES.get(row["basis"]) for row in points}
+    for key in LESS:
+        if _width(shown, points) > ROOM and key not in needed:
+            shown = [column for column in shown if column.column.key != key]
     return ReportTable(
         title="Points",
         columns=tuple(column.column for column in shown),
@@ -60,18 +73,6 @@ def constants(points: Sequence[Row]) -> str:
     return ", ".join(f"{name}={whole(v.pop())}" for name, v in same.items() if len(v) == 1)
 
 
-def series_heading(points: Sequence[Row]) -> str:
-    """Return the axis that names the series when it is the same single axis for all."""
-    labels = {str(row["series"]) for row in points}
-    axes = {label.partition("=")[0] for label in labels if "=" in label}
-    return axes.pop() if len(axes) == 1 and not any(", " in label for label in labels) else ""
-
-
-def short_series(label: str, heading: str) -> str:
-    """Return the label without the axis that the heading already says."""
-    return label.removeprefix(f"{heading}=") if heading else label
-
-
 def _columns(points: Sequence[Row], confidence: float) -> list[Shown]:
     axis = series_heading(points)
     level = f"[{confidence:.0%}]"
@@ -95,12 +96,11 @@ def _columns(points: Sequence[Row], confidence: float) -> list[Shown]:
             Column(key="n_ok", heading="ok/n"), lambda r: f"{r['n_ok']}/{r['n_submitted']}", False
         ),
         *_timings(),
-        Shown(Column(key="speedup", heading=f"speedup\n{level}"), _limits("speedup", 2, 1), False),
-        Shown(Column(key="ideal", heading="ideal"), _count("ideal"), False),
+        Shown(Column(key="speedup", heading=f"speedup\n{level}"), _limits("speedup", 2, 1)),
+        Shown(Column(key="ideal", heading="ideal"), _count("ideal")),
         Shown(
             Column(key="efficiency", heading=f"efficiency\n% {level}"),
             _limits("efficiency", 0, 100),
-            False,
         ),
         Shown(Column(key="accuracy", heading="accuracy\n% (change)"), _accuracy),
         Shown(Column(key="flags", heading="flags", align="left"), _flags),
@@ -134,10 +134,20 @@ def _worth(shown: Shown, points: Sequence[Row]) -> bool:
     """Whether a column says more than one thing, or something that no other place says."""
     if not shown.droppable:
         return True
-    values = {shown.text(row) for row in points} - {ABSENT}
-    if shown.column.key in SIZES:
+    if shown.column.key in RATIOS:
+        compared = any(row["speedup"] is not None and not row["is_baseline"] for row in points)
+        return compared or not one_size(points)
+    values = {shown.text(row) for row in points}
+    if shown.column.key == "ranks":
         return len(values) > 1
-    return bool(values)
+    values.discard(ABSENT)
+    return len(values) > 1 if shown.column.key in SIZES else bool(values)
+
+
+def _width(shown: Sequence[Shown], points: Sequence[Row]) -> int:
+    """Return the width of the table as text, one space between its columns."""
+    texts = [[*c.column.heading.split("\n"), *(c.text(row) for row in points)] for c in shown]
+    return sum(max(map(len, column)) for column in texts) + len(shown) - 1
 
 
 def _one_size_varies(points: Sequence[Row]) -> bool:

@@ -26,6 +26,8 @@ def point_flags(
     if gate is not None and pd.notna(row["efficiency"]) and row["efficiency"] < gate:
         flags.append(f"gate: efficiency {row['efficiency']:.3f} < {gate:g}")
     if baseline is not None and not row["is_baseline"]:
+        if row["n_ok"] > 1 and len(rates(baseline[baseline["state"] == OK], row["basis"])) == 1:
+            flags.append("baseline n=1: no interval")
         flags += _accuracy(row, ok, baseline[baseline["state"] == OK])
         flags += _whole_seconds(row, ok, baseline[baseline["state"] == OK])
     return tuple(flags)
@@ -47,5 +49,7 @@ def _whole_seconds(row: Mapping[str, Any], ok: pd.DataFrame, base: pd.DataFrame)
     if not row["whole_seconds"] or base.empty:
         return []
     own, first = float(ok[BASES[row["basis"]]].mean()), float(base[BASES[row["basis"]]].mean())
+    if not own > 0:
+        return ["whole seconds: a time of 0 s is less than 1 s"]
     low, high = first / (own + 1), (first + 1) / own
     return [f"whole seconds: true speedup between {low:.2f} and {high:.2f}"]

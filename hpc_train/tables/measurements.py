@@ -22,6 +22,8 @@ SCOPES: dict[str, frozenset[str]] = {
     "world_size": frozenset({"global"}),
 }
 COLUMNS = ("run", "metric", "value", "scope", "step", "rank", "who", "parser")
+# Outside these no square, sum or ratio of measurements can be trusted to stay a number.
+LEAST, MOST = 1e-100, 1e100
 
 
 def measurements(records: Sequence[Record]) -> pd.DataFrame:
@@ -43,6 +45,12 @@ def measurements(records: Sequence[Record]) -> pd.DataFrame:
     repeated = frame.duplicated(["run", "metric", "scope", "step", "who"], keep="last")
     once: pd.DataFrame = frame[~(repeated & frame["step"].notna())]
     return once
+
+
+def usable(values: pd.Series[float]) -> pd.Series[bool]:
+    """Return which values can be calculated with: finite, and of a size that something can have."""
+    sizes = values.abs()
+    return (sizes == 0) | sizes.between(LEAST, MOST)
 
 
 def _who(record: Record) -> str:

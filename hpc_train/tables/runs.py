@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,13 +11,14 @@ import pandas as pd
 from hpc_train.errors import ReportError
 from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
-from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
-from hpc_train.tables.measurements import measurements
+from hpc_train.tables.measurements import measurements, usable
+from hpc_train.tables.problems import without_result
 from hpc_train.tables.scalars import (
     contradictions,
     epoch_time_s,
     final,
+    named_ranks,
     reported_rate,
     slowest,
     whole_seconds,
@@ -26,6 +28,9 @@ from hpc_train.tables.steps import LEAST_STEPS, NAN, StepSummary, summarise_step
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
+INFINITE = float("inf")
+# No log is right that says more.
+MOST_RANKS = 10**9
 COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "cpus_per_task")
 MEASURES = (
     "global_batch",
@@ -37,6 +42,8 @@ MEASURES = (
     "accuracy",
     "loss",
 )
+# One of these is enough for a row of a speedup table.
+RESULTS = ("step_time_s", "samples_per_second", "epoch_time_s", "time_to_train_s")
 COLUMNS = (
     "run_id", "series", "repetition", "state", "problem", *COUNTS, "steps", "warmup_steps",
     *MEASURES, "whole_seconds", "flags",
@@ -48,16 +55,18 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record]) -> pd.DataFrame:
 
     Times in seconds, `samples_per_second` over all ranks, `accuracy` a fraction; one column
     `axis.<name>` per axis; `flags` is a tuple of `code: detail`. Steps in the warm-up are left out
-    until both `warmup.steps` and `warmup.seconds` have passed. A completed run without a usable
-    measurement has state UNPARSED.
+    until both `warmup.steps` and `warmup.seconds` have passed. NaN and infinite values are left out
+    and flagged. A completed run without a usable measurement has state UNPARSED, and `problem` says
+    what to do.
 
     Raises:
-        ReportError: a value has the wrong scope, or belongs to a run that the study does not list.
+        ReportError: a value has the wrong scope, or belongs to a run that the study does not list;
+            or two runs have one name.
     """
     table = measurements(records)
     _check_listed(study, table)
     groups = {str(name): group for name, group in table.groupby("run", sort=False)}
-    rows = [_row(run, groups.get(run.run_id, table.iloc[:0]), study.warmup) for run in study.runs]
+    rows = [_row(run, groups.get(run.run_id, table.iloc[:0]), study) for run in study.runs]
     axes = list(dict.fromkeys(f"axis.{axis_name(key)}" for run in study.runs for key in run.axes))
     frame = pd.DataFrame(rows, columns=pd.Index([*COLUMNS[:2], *axes, *COLUMNS[2:]]))
     counts = dict.fromkeys((*COUNTS, "repetition", "steps", "warmup_steps"), "Int64")
@@ -66,7 +75,10 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record]) -> pd.DataFrame:
     return typed
 
 
-def _row(run: ExpectedRun, table: pd.DataFrame, warmup: Warmup) -> dict[str, Any]:
+def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[str, Any]:
+    warmup = study.warmup
+    known = usable(every["value"])
+    table = every[known]
     size = _size(run, table)
     batch = final(table, "global_batch_size")
     steps = summarise_steps(table, warmup, size["ranks"], batch)
@@ -83,7 +95,7 @@ def _row(run: ExpectedRun, table: pd.DataFrame, warmup: Warmup) -> dict[str, Any
         "warmup_steps": steps.warmup_steps,
         "global_batch": steps.samples_per_step if batch is None else batch,
         "step_time_s": steps.step_time_s,
-        "samples_per_second": rate if rate > 0 else NAN,
+        "samples_per_second": rate if 0 < rate < INFINITE else NAN,
         "epoch_time_s": epoch_time_s(table),
         "time_to_train_s": slowest(table, "time_to_train"),
         "first_step_time_s": slowest(table, "first_step_time"),
@@ -91,8 +103,8 @@ def _row(run: ExpectedRun, table: pd.DataFrame, warmup: Warmup) -> dict[str, Any
         "loss": final(table, "loss"),
         "whole_seconds": whole_seconds(table),
     }
-    row["state"], row["problem"] = _verdict(run, table, steps, row)
-    row["flags"] = _flags(table, steps, size["ranks"])
+    row["state"], row["problem"] = _verdict(run, table, row, without_result(table, steps, study))
+    row["flags"] = (*_flags(table, steps, size["ranks"]), *_left_out(every[~known]))
     return row
 
 
@@ -102,12 +114,12 @@ def _size(run: ExpectedRun, table: pd.DataFrame) -> dict[str, int | None]:
         return {**sizes, "ranks": run.topology.world_size}
     axes = {name: size_of(run.axes, name) for name in ("nodes", "gpus_per_node", "tasks_per_node")}
     world = final(table, "world_size")
-    seen = table["rank"].nunique()
-    return {**axes, "cpus_per_task": None, "ranks": int(world) if world else seen or None}
+    stated = int(world) if world and 1 <= world <= MOST_RANKS else None
+    return {**axes, "cpus_per_task": None, "ranks": stated or named_ranks(table)}
 
 
 def _verdict(
-    run: ExpectedRun, table: pd.DataFrame, steps: StepSummary, row: dict[str, Any]
+    run: ExpectedRun, table: pd.DataFrame, row: dict[str, Any], problem: str
 ) -> tuple[str, str]:
     if run.state != OK:
         return run.state, run.problem
@@ -115,14 +127,11 @@ def _verdict(
     if run.topology and world is not None and world != run.topology.world_size:
         # Ranks that each train alone look like perfect scaling.
         return UNPARSED, f"the log says world_size {world:g}, planned {run.topology.world_size}"
-    if steps.seen and not steps.steps:
-        return UNPARSED, f"all {steps.seen} steps lie in the warm-up"
-    if steps.steps and not steps.step_time_s > 0:
-        return UNPARSED, "step times are not positive"
-    numbers = (row["step_time_s"], row["samples_per_second"])
-    if all(pd.isna(n) for n in numbers) and row["epoch_time_s"] is None:
-        if row["time_to_train_s"] is None:
-            return UNPARSED, run.problem or "no measurement in its logs"
+    seen, counted = row["steps"] + row["warmup_steps"], row["steps"]
+    if seen and not (counted and row["step_time_s"] > 0):
+        return UNPARSED, problem
+    if all(pd.isna(row[name]) for name in RESULTS):
+        return UNPARSED, run.problem or problem
     return OK, run.problem
 
 
@@ -131,16 +140,31 @@ def _flags(table: pd.DataFrame, steps: StepSummary, ranks: int | None) -> tuple[
     if 0 < steps.steps < LEAST_STEPS:
         flags.append(f"short: {steps.steps} steps")
     timed = table[(table["metric"] == "step_time") & (table["scope"] == "per_rank")]
+    whole = table[table["scope"] == "global"]
     if ranks and 0 < timed["who"].nunique() < ranks:
         flags.append(f"ranks: steps of {timed['who'].nunique()} of {ranks} ranks")
     for metric in ("accuracy", "global_batch_size", "world_size", "samples_per_second"):
-        values = contradictions(table[table["scope"] == "global"], metric)
+        values = contradictions(whole, metric)
         if values:
             flags.append(f"varies: {metric} {', '.join(f'{v:g}' for v in values)}; last taken")
     return tuple(flags)
 
 
+def _left_out(odd: pd.DataFrame) -> list[str]:
+    if odd.empty:
+        return []
+    names = ", ".join(f"{n} of {metric}" for metric, n in odd["metric"].value_counts().items())
+    return [f"not finite: {names} left out"]
+
+
 def _check_listed(study: ExpectedStudy, table: pd.DataFrame) -> None:
-    strangers = sorted(set(table["run"]) - {run.run_id for run in study.runs})
+    names = [run.run_id for run in study.runs]
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ReportError(
+            f"{study.name}: two runs are called {twice}; their lines cannot be told apart",
+            "give the logs different names",
+        )
+    strangers = sorted(set(table["run"]) - set(names))
     if strangers:
         raise ReportError(f"{study.name}: records of runs that it does not list: {strangers[0]}")

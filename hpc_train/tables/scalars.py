@@ -8,6 +8,8 @@ from hpc_train.model.study import Warmup
 from hpc_train.tables.steps import NAN, measured, step_totals
 
 WHOLE_SECONDS_PARSERS = frozenset({"book"})
+# Programs that name the rank in each epoch's line, except where one process runs alone.
+ALONE_PARSERS = frozenset({"book"})
 
 
 def final(table: pd.DataFrame, metric: str) -> float | None:
@@ -16,9 +18,21 @@ def final(table: pd.DataFrame, metric: str) -> float | None:
     return float(rows["value"].iloc[-1]) if len(rows) else None
 
 
+def named_ranks(table: pd.DataFrame) -> int | None:
+    """Return the number of ranks as far as the lines name them; None where they name none."""
+    highest = table["rank"].max()
+    if pd.notna(highest):
+        return int(highest) + 1
+    epochs = table[table["metric"] == "epoch_time"]
+    alone = len(epochs) and epochs["parser"].isin(sorted(ALONE_PARSERS)).all()
+    return 1 if alone else None
+
+
 def contradictions(table: pd.DataFrame, metric: str) -> tuple[float, ...]:
     """Return the different values of a metric that a run can only have once; () when it agrees."""
     rows = _rows(table, metric)
+    if len(rows) < 2:
+        return ()
     distinct = rows[rows["step"].isna()]["value"].drop_duplicates()
     return tuple(float(value) for value in distinct) if len(distinct) > 1 else ()
 
@@ -32,9 +46,9 @@ def slowest(table: pd.DataFrame, metric: str) -> float | None:
 def epoch_time_s(table: pd.DataFrame) -> float | None:
     """Return the mean over epochs of the slowest rank's time [s], without the first of several."""
     rows = _rows(table, "epoch_time")
-    epochs = rows.groupby("step", dropna=False)["value"].max()
-    if epochs.empty:
+    if rows.empty:
         return None
+    epochs = rows.groupby("step", dropna=False)["value"].max()
     return float(epochs.iloc[1:].mean() if len(epochs) > 1 else epochs.iloc[0])
 
 
@@ -62,6 +76,8 @@ def reported_rate(table: pd.DataFrame, warmup: Warmup, ranks: int | None) -> flo
 
 
 def _rows(table: pd.DataFrame, metric: str) -> pd.DataFrame:
-    rows = table[table["metric"] == metric]
+    rows: pd.DataFrame = table[table["metric"] == metric]
+    if len(rows) < 2:
+        return rows
     ordered: pd.DataFrame = rows.sort_values("step", kind="stable", na_position="last")
     return ordered

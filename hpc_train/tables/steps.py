@@ -73,6 +73,9 @@ def step_totals(table: pd.DataFrame, metric: str, ranks: int | None) -> pd.Serie
     Steps that not every rank has logged are left out: their sum would be too small.
     """
     rows = table[(table["metric"] == metric) & table["step"].notna()]
+    if rows.empty:
+        none: pd.Series[float] = rows.set_index("step")["value"]
+        return none
     total = rows[rows["scope"] == "global"]
     if len(total):
         given: pd.Series[float] = total.groupby("step")["value"].last()

@@ -63,6 +63,19 @@ def test_ranks_that_share_a_line() -> None:
     assert [value for _, value, *_ in hits(text)] == [5, 6]
 
 
+def test_cut_epoch_before_another_line() -> None:
+    text = b"Worker 0 - Epoch [1/2], Loss: 1.0, Training time: 5 seconds\n"
+    assert hits(text) == [("time_to_train", 5, "per_rank", None, None)]
+    text = b"Epoch [1/2], Loss: Worker 3 - Epoch [2/2], Loss: 1.5, time: 4 seconds\n"
+    assert hits(text) == [("epoch_time", 4, "per_rank", 2, 3), ("loss", 1.5, "per_rank", 2, 3)]
+
+
+def test_offset_is_where_the_text_begins() -> None:
+    text = b"\nWorker 3 - Epoch [2/2], Loss: 1.5, time: 4 seconds\n0: Training time: 5 seconds\n"
+    places = [text[hit.offset :].split(b" ")[0] for hit in PARSER.parse(text)]
+    assert places == [b"Epoch", b"Epoch", b"Training"]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -70,6 +83,8 @@ def test_ranks_that_share_a_line() -> None:
         b"Epoch [1/2], Loss: 1.0, ti",
         b"Epoch [1/2] done\n",
         b"Training time: unknown\n",
+        b"Loading time: 7 seconds\n",
+        b"Epoch [1/2], Loss: 1.0, load time: 7 seconds\n",
         b"Accuracy of the network on the 10000 test images: -.-.- %\n",
         b"",
     ],

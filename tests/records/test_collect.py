@@ -15,6 +15,19 @@ from hpc_train.model.record import Record
 from hpc_train.records.collect import collect
 
 EVENT = b'@hpct {"step":1,"step_time":0.5}\n'
+PLUG_IN = b"""
+from hpc_train.records.parsers.base import Hit, Unreadable
+
+class Ours:
+    literals = (b"ours",)
+
+    def parse(self, data, rank=None):
+        first = data[:].find(b"ours")
+        yield Hit(first, "power", 300.0, "per_rank", rank=rank, unit="W")
+        yield Unreadable(data[:].rfind(b"ours"))
+
+PARSER = Ours()
+"""
 
 
 def write(path: Path, text: bytes) -> Path:
@@ -79,6 +92,28 @@ def test_auto_merges_two_kinds_of_line_in_order(tmp_path: Path) -> None:
 def test_named_parser_is_the_only_one(tmp_path: Path) -> None:
     log = write(tmp_path / "a.out", b"Training time: 5 seconds\n" + EVENT)
     assert [record.parser for record in collect("r", [log], "book")] == ["book"]
+
+
+def test_plug_in_takes_its_turn_among_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    package = tmp_path / "site"
+    metadata = package / "ours-1.dist-info"
+    metadata.mkdir(parents=True)
+    write(metadata / "METADATA", b"Metadata-Version: 2.1\nName: ours\nVersion: 1\n")
+    write(metadata / "entry_points.txt", b"[hpctrain.parsers]\nours = ours_parser:PARSER\n")
+    write(package / "ours_parser.py", PLUG_IN)
+    monkeypatch.syspath_prepend(package)
+    log = write(tmp_path / "rank-2.out", EVENT + b"ours\n" + EVENT + b"ours\n")
+    unreadable: Counter[str] = Counter()
+    records = list(collect("r", [log], root=tmp_path, unreadable=unreadable))
+    assert [(record.line, record.parser) for record in records] == [
+        (1, "events"),
+        (2, "ours"),
+        (3, "events"),
+    ]
+    assert (records[1].metric, records[1].unit, records[1].rank) == ("power", "W", 2)
+    assert unreadable == {"rank-2.out": 1}
 
 
 def test_unknown_parser_is_refused_at_once(tmp_path: Path) -> None:

@@ -150,6 +150,38 @@ def test_deep_nesting_does_not_overflow_the_stack() -> None:
     assert unreadable(b'@hpct {"a":' + b"[" * 60_000) == 1
 
 
+def test_deep_nesting_in_a_closed_event_does_not_either() -> None:
+    assert unreadable(b'@hpct {"a":' + b"[" * 15_000 + b"}\n") == 1
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        b'"rank":3,"epoch":1,"step":7,"step_time":0.25,"samples":64,"loss":2.5',
+        b'"step":7,"step_time":1,"samples":null,"loss":0.1',
+        b'"rank":-1,"step":-7,"loss":1',
+        b'"rank":2.0,"step":true,"loss":1',
+        b'"rank":"2","step":7,"step_time":"1","loss":false',
+        b'"step":7,"step_time":1e999,"loss":1' + b"0" * 400,
+        b'"step":7,"step_time":NaN,"loss":-Infinity',
+        b'"step":7,"loss":1' + b"0" * 305,
+        b'"step":7,"step_time":1,"loss":2,"scope":"global"',
+        b'"step":7,"step_time":1,"loss":2,"tflops":3,"host":"a{b"',
+        b'"step":7,"loss":1,"loss":2,"rank":1,"rank":4',
+        b'"step":7,"event":"end","loss":1',
+        b'"step":7,"event":null,"epoch":3',
+        b'"step":7,"host":"\xff","loss":1',
+        b'"step":7,"more":' + b"[" * 15_000,
+        b'"step":7,"loss":[1}',
+    ],
+)
+def test_step_of_the_workload_means_what_any_other_step_means(fields: bytes) -> None:
+    printed = b'5: @hpct {"v":1,"event":"step",' + fields + b"}\n"
+    spaced = printed.replace(b"{", b"{ ", 1)
+    assert hits(printed, rank=8) == hits(spaced, rank=8)
+    assert unreadable(printed) == unreadable(spaced)
+
+
 def test_invalid_utf8_nul_and_crlf() -> None:
     text = b'\x00\xff\xfe@hpct {"host":"\xff{","loss":1}\r\n\x00@hpct {"loss":2}\r\n'
     assert [value for _, value, *_ in hits(text)] == [1, 2]

@@ -33,6 +33,13 @@ def expected(
     )
 
 
+def foreign(run_id: str, repetition: int = 1) -> ExpectedRun:
+    """A log without a run folder."""
+    return ExpectedRun(
+        run_id=run_id, axes={}, repetition=repetition, topology=None, state="COMPLETED"
+    )
+
+
 def study(
     runs: Sequence[ExpectedRun],
     *,

@@ -64,3 +64,10 @@ def test_rates_are_averaged_over_equal_work() -> None:
     assert low is not None
     assert low < 1.5
     assert high is None
+
+
+def test_runs_that_nothing_relates_have_no_upper_limit() -> None:
+    value, low, high = ratio_interval([1e90, 1e-90], [1.0, 1.0])
+    assert value == pytest.approx(1.0)
+    assert low == 0.0
+    assert high is None

@@ -3,9 +3,10 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.errors import ReportError
+from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
 from hpc_train.tables.runs import run_frame
-from tests.tables.studies import expected, rate, record, steps, study
+from tests.tables.studies import expected, foreign, rate, record, steps, study
 
 
 def test_failed_and_missing_runs_stay() -> None:
@@ -47,7 +48,57 @@ def test_few_steps_are_flagged_and_none_is_a_row_with_a_reason() -> None:
     frame = run_frame(study(runs, warmup=Warmup(steps=10)), records)
     assert frame.at[0, "flags"] == ("short: 19 steps",)
     assert frame.at[1, "state"] == "UNPARSED"
-    assert "warm-up" in frame["problem"].tolist()[1]
+    assert frame.at[1, "problem"] == (
+        "no measured step: 10 in the log, warm-up 10 steps; run longer"
+    )
+
+
+def test_fewer_steps_than_the_warmup_of_a_study_say_what_to_change() -> None:
+    asked = study([expected("a")], scaling="strong", warmup=Warmup(steps=10, seconds=60))
+    frame = run_frame(asked, steps("a", [[1.0] * 8]))
+    assert frame.at[0, "state"] == "UNPARSED"
+    assert frame.at[0, "problem"] == (
+        "no measured step: 8 in the log, warm-up 10 steps and 60 s; "
+        "lower warmup.steps or run longer"
+    )
+
+
+@pytest.mark.parametrize(
+    ("records", "problem"),
+    [
+        ([], "no line with a time or rate that any parser knows; see docs/events.md"),
+        (
+            [record("a", "loss", 1.0), record("a", "accuracy", 0.5)],
+            "the log has loss, accuracy, but no time or rate of training; see docs/events.md",
+        ),
+        (steps("a", [[0.0] * 30]), "step times are not positive"),
+        (rate("a", 0), "samples_per_second of 1 of several ranks only, or not positive"),
+    ],
+)
+def test_a_log_without_a_result_says_what_to_do(records: list[Record], problem: str) -> None:
+    frame = run_frame(study([expected("a")]), records)
+    assert frame.at[0, "state"] == "UNPARSED"
+    assert str(frame.at[0, "problem"]).startswith(problem)
+
+
+def test_two_runs_of_one_name_are_refused() -> None:
+    with pytest.raises(ReportError, match="two runs are called job"):
+        run_frame(study([foreign("job"), foreign("job")]), rate("job", 1))
+
+
+@pytest.mark.parametrize(
+    ("records", "ranks"),
+    [
+        ([record("a", "epoch_time", 4, step=1, parser="book")], 1),
+        ([record("a", "epoch_time", 4, scope="per_rank", step=1, rank=3, parser="book")], 4),
+        ([record("a", "epoch_time", 4, step=1, parser="event")], None),
+        ([record("a", "epoch_time", 4, step=1), record("a", "world_size", 8)], 8),
+        ([record("a", "epoch_time", 4, step=1), record("a", "world_size", 1e30)], None),
+    ],
+)
+def test_the_ranks_of_a_foreign_log(records: list[Record], ranks: int | None) -> None:
+    frame = run_frame(study([foreign("a")]), records)
+    assert frame["ranks"].astype(object).where(frame["ranks"].notna(), None).tolist() == [ranks]
 
 
 def test_a_global_rate_printed_by_every_rank_counts_once_but_ranks_add_up() -> None:

@@ -19,16 +19,25 @@ import msgspec
 
 from hpc_train.model.record import UNITS, Scope
 from hpc_train.records.parsers.base import Hit, LogText, Unreadable
-from hpc_train.records.parsers.prefixes import line_head, peel
+from hpc_train.records.parsers.prefixes import rank_before
+from hpc_train.records.parsers.step_event import step_event, step_hits
 
 _LONGEST = 16_384
-# Whole numbers beyond it do not fit a float.
-_LARGEST = 2**1000
 # Stops at `@` and `{`: where another rank writes into the line, its event is found next.
 _EVENT = re.compile(rb"@hpct (\{[^{}@\r\n]{0,16384}\}?)")
 _BODY = len(b"@hpct ")
 _SCOPES: dict[str, Scope] = {"global": "global", "per_gpu": "per_gpu", "per_rank": "per_rank"}
 _RANKS_OWN = frozenset({"step_time", "samples"})
+_FREE_METRICS = frozenset(UNITS)
+_METRICS = _FREE_METRICS - {"epoch"}
+# The events of the workload: the key that holds the step, and the scope.
+_KINDS: dict[str, tuple[str | None, Scope | None]] = {
+    "start": (None, "global"),
+    "step": ("step", "per_rank"),
+    "epoch": ("epoch", "global"),
+    "end": (None, "global"),
+}
+_FREE: tuple[str | None, Scope | None] = ("step", None)
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
 _scan = json.JSONDecoder().raw_decode
@@ -46,13 +55,19 @@ class Events:
             offset, end = match.span()
             if offset < done:
                 continue
+            step = step_event(match[1])
+            if step is not None:
+                yield from step_hits(step, offset, _rank(step.rank, data, offset, done, rank))
+                done = end
+                continue
             event = _flat(match[1])
             if event is None:
                 event, end = _nested(data, offset + _BODY)
             if event is None:
                 yield Unreadable(offset)
                 continue
-            yield from _hits(event, offset, _rank(event, data, offset, done, rank))
+            stated = _whole(event.get("rank"))
+            yield from _hits(event, offset, _rank(stated, data, offset, done, rank))
             done = end
 
 
@@ -64,7 +79,7 @@ def _flat(body: bytes) -> dict[str, Any] | None:
         return None
     try:
         return _decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return None
 
 
@@ -80,40 +95,30 @@ def _nested(data: LogText, start: int) -> tuple[dict[str, Any] | None, int]:
 
 
 def _rank(
-    event: dict[str, Any], data: LogText, offset: int, floor: int, default: int | None
+    stated: int | None, data: LogText, offset: int, floor: int, default: int | None
 ) -> int | None:
-    stated = _whole(event.get("rank"))
     if stated is None:
-        stated = peel(line_head(data, offset, floor)).rank
+        stated = rank_before(data, offset, floor)
     return default if stated is None else stated
 
 
-def _hits(event: dict[str, Any], offset: int, rank: int | None) -> Iterator[Hit]:
+def _hits(event: dict[str, Any], offset: int, rank: int | None) -> list[Hit]:
     kind = event.get("event")
-    step = _step(event, kind)
-    scope = _scope(event, kind)
-    for metric, raw in event.items():
-        # In an event of ours, `epoch` says where in the run it happened.
-        if metric not in UNITS or (metric == "epoch" and kind is not None):
-            continue
-        value = _number(raw)
-        if value is not None:
-            yield Hit(offset, metric, value, scope or _free_scope(metric, step), step, rank)
+    key, scope = _KINDS.get(kind, _FREE) if isinstance(kind, str) else _FREE
+    step = _whole(event.get(key)) if key else None
+    if "scope" in event:
+        scope = _stated_scope(event["scope"]) or scope
+    # In an event with a kind, `epoch` says where in the run it happened.
+    metrics = _FREE_METRICS if kind is None else _METRICS
+    return [
+        Hit(offset, metric, value, scope or _free_scope(metric, step), step, rank)
+        for metric, raw in event.items()
+        if metric in metrics and (value := _number(raw)) is not None
+    ]
 
 
-def _step(event: dict[str, Any], kind: object) -> int | None:
-    if kind in ("start", "end"):
-        return None
-    return _whole(event.get("epoch" if kind == "epoch" else "step"))
-
-
-def _scope(event: dict[str, Any], kind: object) -> Scope | None:
-    stated = event.get("scope")
-    if isinstance(stated, str) and stated in _SCOPES:
-        return _SCOPES[stated]
-    if kind == "step":
-        return "per_rank"
-    return "global" if kind in ("start", "epoch", "end") else None
+def _stated_scope(raw: object) -> Scope | None:
+    return _SCOPES.get(raw) if isinstance(raw, str) else None
 
 
 def _free_scope(metric: str, step: int | None) -> Scope:
@@ -123,9 +128,12 @@ def _free_scope(metric: str, step: int | None) -> Scope:
 def _number(raw: object) -> float | None:
     if isinstance(raw, float):
         return raw if math.isfinite(raw) else None
-    if isinstance(raw, int) and not isinstance(raw, bool) and abs(raw) < _LARGEST:
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        return None
+    try:
         return float(raw)
-    return None
+    except OverflowError:
+        return None
 
 
 def _whole(raw: object) -> int | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from hpc_train.records.parsers.base import LogText
@@ -30,16 +31,24 @@ class Prefix(NamedTuple):
     rest: bytes
 
 
+def rank_before(data: LogText, offset: int, floor: int = 0) -> int | None:
+    """Return the global rank that the line of `offset` names before it, but after `floor`."""
+    if offset == floor or data[offset - 1] in b"\r\n":
+        return None
+    return peel(line_head(data, offset, floor)).rank
+
+
 def line_head(data: LogText, offset: int, floor: int = 0) -> bytes:
     """Return what stands on the line of `offset` before it, but nothing before `floor`.
 
     A carriage return starts a line too: progress bars go back to the margin.
     """
-    window = data[max(floor, offset - _REACH) : offset]
-    start = max(window.rfind(b"\n"), window.rfind(b"\r")) + 1
-    return window[start:]
+    reach = offset - _REACH
+    window = data[reach if reach > floor else floor : offset]
+    return window.rpartition(b"\n")[2].rpartition(b"\r")[2]
 
 
+@lru_cache(maxsize=1024)  # The same few prefixes stand on all lines.
 def peel(head: bytes) -> Prefix:
     """Take the prefixes, stacked in any order, off the start of a line."""
     found: dict[str, int] = {}

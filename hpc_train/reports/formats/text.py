@@ -15,6 +15,8 @@ from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.formats.plain import one_line
 
 WIDTH = 100
+# Longer words of a left column (paths, addresses) are folded.
+LONGEST = 40
 
 
 def render(report: Report, width: int = WIDTH) -> str:
@@ -36,8 +38,10 @@ def _section(title: str, lines: tuple[str, ...], width: int) -> list[str]:
 
 
 def _wrapped(line: str, width: int) -> str:
-    indent = "  "
-    return textwrap.fill(one_line(line), width, subsequent_indent=indent, break_on_hyphens=False)
+    # A number and its % stay together; no other such space survives `one_line`.
+    tied = one_line(line).replace(" %", "\u00a0%")
+    filled = textwrap.fill(tied, width, subsequent_indent="  ", break_on_hyphens=False)
+    return filled.replace("\u00a0", " ")
 
 
 def _table(table: ReportTable, width: int) -> str:
@@ -66,12 +70,15 @@ def _rich_table(table: ReportTable, gap: int) -> Table:
         padding=(0, gap, 0, 0),
         highlight=False,
     )
-    for column in table.columns:
+    for i, column in enumerate(table.columns):
         right = column.align == "right"
+        # Without it rich breaks words before it gives up a column's neighbour.
+        words = [w for row in table.rows for w in one_line(row[i].text).split()]
         drawn.add_column(
             Text(column.heading),
             justify=column.align,
             no_wrap=right,
+            min_width=min(max(map(len, words), default=0), LONGEST),
             overflow="fold",
             vertical="top",
         )

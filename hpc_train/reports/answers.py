@@ -1,0 +1,98 @@
+"""Plain rows -> the answer that a reader came for, one line for each series."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hpc_train.reports.numbers import fixed, significant, with_limits
+from hpc_train.reports.words import UNKNOWN, one_size, place, size, under
+
+Row = Mapping[str, Any]
+SPEEDS = {
+    "throughput": ("samples_per_second", "samples/s"),
+    "epoch time": ("epoch_time_s", "s an epoch"),
+    "time to train": ("time_to_train_s", "s to train"),
+}
+
+
+def answers(points: Sequence[Row]) -> Iterator[str]:
+    """Say for each series how much faster its best point is than its baseline, or why nobody knows.
+
+    Where the best is not the largest point, the largest is named too.
+    """
+    if points and not any(row["n_ok"] for row in points):
+        yield "No run has a result."
+        return
+    for series in dict.fromkeys(row["series"] for row in points):
+        own = [row for row in points if row["series"] == series]
+        known = [r for r in own if r["speedup"] is not None and not r["is_baseline"]]
+        if known:
+            yield _comparison(known, points, str(series))
+        elif not any(row["n_ok"] for row in own):
+            yield f"No run{under(series)} has a result."
+        elif own[0]["note"]:
+            reason = str(own[0]["note"]).removeprefix("no speedup: ")
+            yield f"No speedup{under(series)}: {reason}."
+        elif not one_size(points):
+            yield f"No point{under(series)} but the baseline has a result: nothing to compare."
+    if one_size(points):
+        yield _alone(place(points[0]))
+
+
+def baselines(points: Sequence[Row]) -> Iterator[str]:
+    """Give each series' baseline in absolute numbers: what its speedups are ratios to."""
+    one = one_size(points)
+    for row in points:
+        if row["is_baseline"]:
+            number = speed(row)
+            what = "Result" if one else "Baseline"
+            yield f"{what}{under(row['series'])}: {size(row, points)}, {number} (n={row['n_ok']})."
+
+
+def speed(row: Row) -> str:
+    """Return `2240 samples/s, 56.35 ms a step`: the basis, and a step where there are steps."""
+    column, unit = SPEEDS[row["basis"]]
+    numbers = [f"{significant(row[column])} {unit}"] if row[column] is not None else []
+    if row["basis"] == "throughput" and row["step_time_s"] is not None:
+        numbers.append(f"{significant(row['step_time_s'] * 1e3)} ms a step")
+    return ", ".join(numbers)
+
+
+def _alone(where: str) -> str:
+    if where == UNKNOWN:
+        return (
+            "The number of ranks is not known: nothing to compare; "
+            "let the run print world_size (docs/events.md)."
+        )
+    return f"One size only ({where}): nothing to compare; run a study."
+
+
+def _comparison(known: Sequence[Row], points: Sequence[Row], series: str) -> str:
+    best = max(known, key=lambda row: float(row["speedup"]))
+    largest = max(known, key=lambda row: (row["ideal"] or 0, row["ranks"] or 0))
+    base = _baseline_of(best, points)
+    first = size(base, points) if base else "the baseline"
+    if base and base["series"] != series:
+        first += under(base["series"])
+    who, shown = size(best, points), with_limits(best, "speedup", 2)
+    one = who.startswith(("1 ", "an ")) and "," not in who
+    verb, than = "trains" if one else "train", f"times as fast as {first}"
+    if best["regime"] == "weak":
+        verb, than = "does" if one else "do", f"times the work of {first} in the same time"
+    text = f"{who}{under(series)} {verb} {shown} {than}{_share(best)}"
+    if largest is not best:
+        text += f"; {size(largest, points)} {with_limits(largest, 'speedup', 2)}{_share(largest)}"
+    return text + "."
+
+
+def _baseline_of(row: Row, points: Sequence[Row]) -> Row | None:
+    firsts = [other for other in points if other["is_baseline"]]
+    own = [other for other in firsts if other["series"] == row["series"]]
+    return next(iter(own or firsts), None)
+
+
+def _share(row: Row) -> str:
+    if row["efficiency"] is None:
+        return ""
+    return f" (efficiency {fixed(row['efficiency'], 0, 100)} %)"

@@ -1,0 +1,117 @@
+"""Odd studies -> every table, format and figure, without a traceback or a warning."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from math import inf, nan
+from types import ModuleType
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
+from hpc_train.model.record import Record
+from hpc_train.model.report import Report
+from hpc_train.reports.figures import scaling_figure
+from hpc_train.reports.formats import csv_table, json_table, markdown, text
+from hpc_train.reports.scaling import scaling_report
+from hpc_train.tables.runs import run_frame
+from hpc_train.tables.speedup import speedup_frame
+from tests.tables.studies import expected, foreign, rate, record, steps, study
+
+FORMATS: tuple[ModuleType, ...] = (text, markdown, csv_table, json_table)
+
+
+def rendered(asked: ExpectedStudy, records: Sequence[Record], *, drawn: bool = True) -> Report:
+    """Render a study in every format, draw it, and return its report."""
+    runs = run_frame(asked, records)
+    points = speedup_frame(runs, asked)
+    report = scaling_report(asked, runs, points)
+    shown = [form.render(report) for form in FORMATS]
+    json.loads(shown[-1], parse_constant=pytest.fail)
+    assert "nan" not in shown[0].replace("(NaN", "")
+    if drawn:
+        assert scaling_figure(asked, runs, points).images["png"].startswith(b"\x89PNG")
+    return report
+
+
+def two() -> list[ExpectedRun]:
+    return [expected("a"), expected("b", nodes=2)]
+
+
+@pytest.mark.parametrize(
+    "records",
+    [
+        [],
+        [record("a", "loss", 1.0)],
+        [record("a", "samples_per_second", 1e12), record("b", "samples_per_second", 2e12)],
+        [record("a", "samples_per_second", 1e-12), record("b", "samples_per_second", 1e200)],
+        [record("a", "world_size", 1e30), record("b", "world_size", 0.5)],
+        [record("a", "epoch_time", 0, step=1, parser="book"), *rate("b", 1)],
+        [record("a", "epoch_time", 9, step=1), record("b", "epoch_time", 0, step=1)],
+        [record("a", "time_to_train", 1e12), record("b", "time_to_train", 1e-9)],
+        [*steps("a", [[0.0] * 30]), *steps("b", [[1e300] * 30])],
+        [*steps("a", [[1e-200] * 30]), *steps("b", [[1e12] * 30], samples=1e12)],
+    ],
+)
+def test_odd_values_are_rows(records: list[Record]) -> None:
+    report = rendered(study(two()), records)
+    assert len(report.tables[0].records) == 2
+    assert len(report.tables[1].records) == 2
+
+
+@settings(deadline=None, max_examples=25)
+@given(
+    st.sampled_from(["samples_per_second", "epoch_time", "time_to_train", "accuracy", "loss"]),
+    st.lists(st.floats(), min_size=4, max_size=4),
+)
+def test_no_value_breaks_a_table(metric: str, values: list[float]) -> None:
+    runs = [expected(f"n{nodes}-{i}", nodes=nodes) for nodes in (1, 2) for i in (0, 1)]
+    records = [record(r.run_id, metric, v, step=1) for r, v in zip(runs, values, strict=True)]
+    rendered(study(runs), records, drawn=False)
+
+
+@pytest.mark.parametrize("odd", [nan, inf, -inf])
+def test_a_value_that_is_no_number_is_left_out_and_said(odd: float) -> None:
+    records = [*steps("a", [[1.0, 1.0, odd, 1.0]]), *rate("b", 4), record("a", "loss", odd)]
+    report = rendered(study(two()), records)
+    assert report.tables[0].records[0]["throughput"]["value"] == pytest.approx(8)
+    line = next(line for line in report.summary if "no numbers" in line)
+    assert "1 of step_time" in line
+    assert "1 of loss" in line
+
+
+def test_times_of_zero_whole_seconds_have_no_bound() -> None:
+    runs = [expected("a"), expected("b", nodes=2), expected("c", nodes=2)]
+    records = [
+        record(name, "epoch_time", value, step=1, parser="book")
+        for name, value in (("a", 4), ("b", 0), ("c", 0))
+    ]
+    report = rendered(study(runs), records)
+    assert any("0 s is less than 1 s" in line for line in report.summary)
+
+
+@pytest.mark.slow
+def test_a_thousand_points() -> None:
+    runs = [
+        expected(f"r{i}-{n}", nodes=n, axes={"nodes": n, "case": i})
+        for i in range(250)
+        for n in (1, 2, 3, 4)
+    ]
+    report = rendered(study(runs), [r for run in runs for r in rate(run.run_id, 10)])
+    assert len(report.tables[0].rows) == 1000
+    assert "all 1000 points" in " ".join(report.summary)
+
+
+def test_all_foreign_logs_of_unknown_size() -> None:
+    runs = [foreign("a.log"), foreign("b.log")]
+    report = rendered(study(runs), [*rate("a.log", 1), *rate("b.log", 3)])
+    assert "number of ranks is not known" in report.summary[0]
+    assert report.tables[0].records[0]["n_ok"] == 2
+
+
+def test_a_run_that_nobody_measured_leaves_only_absent_cells() -> None:
+    report = rendered(study([expected("a", state="FAILED")]), [])
+    assert report.summary[0] == "No run has a result."
