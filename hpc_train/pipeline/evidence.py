@@ -163,33 +163,36 @@ def _foreign(logs: Sequence[Path], parser: str) -> Evidence:
     """Take each file as one run, and a folder of rank files as one run."""
     expected: list[ExpectedRun] = []
     records: list[Record] = []
-    for path in logs:
-        for run_id, files in _runs_of(path):
-            found = list(collect(run_id, files, parser))
-            problem = "" if found else "no line that any parser knows"
-            state = JobState.COMPLETED if found else JobState.UNKNOWN
-            expected.append(
-                ExpectedRun(
-                    run_id=run_id,
-                    axes={},
-                    repetition=len(expected) + 1,
-                    topology=None,
-                    state=state.value,
-                    problem=problem,
-                )
+    runs = [run for path in dict.fromkeys(logs) for run in _runs_of(path)]
+    names = Counter(path.name for path, _ in runs)
+    for path, files in runs:
+        # Two logs of one name in different folders are two runs.
+        run_id = path.name if names[path.name] == 1 else str(path)
+        found = list(collect(run_id, files, parser))
+        problem = "" if found else "no line that any parser knows; see docs/events.md"
+        state = JobState.COMPLETED if found else JobState.UNKNOWN
+        expected.append(
+            ExpectedRun(
+                run_id=run_id,
+                axes={},
+                repetition=len(expected) + 1,
+                topology=None,
+                state=state.value,
+                problem=problem,
             )
-            records += found
+        )
+        records += found
     study = _undeclared("logs", tuple(expected))
     return Evidence(study=study, records=tuple(records))
 
 
-def _runs_of(path: Path) -> list[tuple[str, list[Path]]]:
+def _runs_of(path: Path) -> list[tuple[Path, list[Path]]]:
     if not path.is_dir() or any(path.glob("rank-*.out")):
-        return [(path.name, [path])]
+        return [(path, [path])]
     files = [file for file in sorted(path.iterdir()) if file.is_file()]
     if not files:
         raise LogParseError(f"{path}: no log files in this folder")
-    return [(file.name, [file]) for file in files]
+    return [(file, [file]) for file in files]
 
 
 def _undeclared(name: str, runs: tuple[ExpectedRun, ...]) -> ExpectedStudy:

@@ -209,3 +209,11 @@ def test_the_lines_of_the_book(hpctrain: Hpctrain) -> None:
     done = hpctrain("report", "gpus1.log", "gpus8.log")
     assert "6.50" in done.stdout, done.stdout + done.stderr
     assert "whole seconds" in " ".join(done.stdout.split())
+
+
+def test_logs_of_one_name_in_two_folders_are_two_runs(hpctrain: Hpctrain) -> None:
+    for folder in ("a", "b"):
+        Path(folder).mkdir()
+        Path(folder, "job.out").write_text("Epoch [1/1], Loss: 1.0, time: 10 seconds\n")
+    done = hpctrain("report", "a/job.out", "b/job.out", "a/job.out", "-f", "json")
+    assert {row["run_id"] for row in json.loads(done.stdout)["runs"]} == {"a/job.out", "b/job.out"}
