@@ -63,7 +63,8 @@ system:
 	@if [[ $$(id -u) != 0 ]] || ! command -v apt-get >/dev/null; then exit 0; fi
 	PATH="$$PATH:/usr/sbin:/sbin"
 	missing=()
-	for pair in mpirun:openmpi-bin slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge
+	for pair in mpirun:openmpi-bin slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge \
+	    slurmdbd:slurmdbd mariadbd:mariadb-server ip:iproute2 tc:iproute2
 	do
 	    command -v "$${pair%%:*}" >/dev/null || missing+=("$${pair#*:}")
 	done

@@ -16,6 +16,10 @@ NEEDS = {
         "slurmd": "slurmd",
         "sbatch": "slurm-client",
         "munged": "munge",
+        "slurmdbd": "slurmdbd",
+        "mariadbd": "mariadb-server",
+        "ip": "iproute2",
+        "tc": "iproute2",
     },
 }
 

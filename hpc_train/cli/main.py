@@ -34,6 +34,7 @@ COMMANDS = {
         "Print the speedup table of a study, of a job's runs, or of logs.",
     ),
     "site": ("hpc_train.cli.site:site", "List and show site profiles."),
+    "lab": ("hpc_train.cli.lab:lab", "Make a real Slurm of several nodes on this machine."),
     "completion": (
         "hpc_train.cli.completion:completion",
         "Print the completion script of a shell.",

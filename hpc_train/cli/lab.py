@@ -1,0 +1,125 @@
+"""`hpctrain lab`."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from hpc_train.lab.record import Lab
+    from hpc_train.lab.settings import Settings
+    from hpc_train.lab.status import State
+
+# The same as in hpc_train.lab.settings, which is imported only by the commands.
+_FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
+
+
+@click.group()
+def lab() -> None:
+    """Make a real Slurm of several nodes on this machine."""
+
+
+@lab.command()
+@click.option("--nodes", type=click.IntRange(1, 200), default=4, show_default=True)
+@click.option("--cpus", type=click.IntRange(1, 4096), default=8, show_default=True)
+@click.option("--mem", default="4000M", show_default=True, help="Memory of each node.")
+@click.option(
+    "--gpus", type=click.IntRange(0, 64), default=4, show_default=True, help="Of each node; faked."
+)
+@click.option("--gpu-type", default="a100", show_default=True)
+@click.option(
+    "--eth0-rate", default="200mbit", show_default=True, help="Speed of the slow network."
+)
+@click.option("--accounting", is_flag=True, help="With MariaDB and slurmdbd: sacct, accounts, QOS.")
+@click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
+def up(**given: Any) -> None:
+    """Make the lab and wait until its nodes are idle; needs root."""
+    from hpc_train.lab.settings import Settings, memory
+    from hpc_train.lab.up import up as make
+
+    begin = time.monotonic()
+    settings = Settings(**{**given, "mem": memory(given["mem"])})
+    result = make(settings, lambda text: click.echo(f"hpctrain: {text}", err=True))
+    took = f"made in {time.monotonic() - begin:.1f} s" if result.made else "up already"
+    click.echo(f"lab: {_summary(settings)}; {took}")
+    click.echo(f"profile: {result.lab.profile}")
+    _echo_next(settings)
+
+
+@lab.command()
+def down() -> None:
+    """End the lab and its jobs, and remove all that belongs to it."""
+    from hpc_train.lab.down import down as remove
+
+    click.echo("the lab is gone" if remove() else "there is no lab")
+
+
+@lab.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status(as_json: bool) -> None:
+    """Print the lab's nodes and jobs, and how to point commands at it."""
+    from hpc_train.lab.record import read
+    from hpc_train.lab.status import state_of
+
+    found = read()
+    state = state_of(found) if found else None
+    if as_json:
+        import msgspec
+
+        click.echo(msgspec.json.encode(_json(found, state)))
+    elif found is None or state is None:
+        click.echo("there is no lab; make one with: hpctrain lab up")
+    else:
+        _echo_state(found, state)
+
+
+def _summary(settings: Settings) -> str:
+    gpus = f", {settings.gpus} {settings.gpu_type}" if settings.gpus else ""
+    accounting = "accounting" if settings.accounting else "no accounting"
+    nodes = f"{settings.nodes} node{'s' if settings.nodes > 1 else ''}"
+    return (
+        f"{nodes} of {settings.cpus} cores, {settings.mem}{gpus}; "
+        f"eth0 {settings.eth0_rate}, ib0 unshaped; {accounting}"
+    )
+
+
+def _echo_next(settings: Settings) -> None:
+    click.echo(f"Slurm's commands: source {settings.folder}/env; sinfo")
+    click.echo("next: hpctrain submit FILE --site lab")
+
+
+def _echo_state(found: Lab, state: State) -> None:
+    from hpc_train.cli.output import echo_table
+
+    click.echo(f"lab: {_summary(found.settings)}")
+    for fault in state.faults:
+        click.echo(f"broken: {fault}; `hpctrain lab up` makes the lab anew")
+    if state.nodes:
+        echo_table(("node", "state"), list(state.nodes.items()))
+    if state.jobs:
+        rows = [(job.id, job.state.lower(), job.nodes, job.name) for job in state.jobs]
+        echo_table(("job", "state", "nodes", "name"), rows)
+    if not state.faults:
+        _echo_next(found.settings)
+
+
+def _json(found: Lab | None, state: State | None) -> dict[str, Any]:
+    if found is None or state is None:
+        return {"schema": 1, "up": False}
+    return {
+        "schema": 1,
+        "up": not state.faults,
+        "faults": state.faults,
+        "settings": {**_fields(found.settings), "mem": str(found.settings.mem)},
+        "slurm_conf": f"{found.settings.folder}/slurm.conf",
+        "env_file": f"{found.settings.folder}/env",
+        "profile": found.profile,
+        "nodes": [{"name": name, "state": word} for name, word in state.nodes.items()],
+        "jobs": state.jobs,
+    }
+
+
+def _fields(settings: Settings) -> dict[str, Any]:
+    return {name: getattr(settings, name) for name in settings.__struct_fields__}

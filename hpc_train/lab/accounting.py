@@ -1,0 +1,60 @@
+"""MariaDB and slurmdbd: accounts, QOS, limits that hold, and sacct."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from hpc_train.lab.commands import ask, must, slurm
+from hpc_train.lab.daemons import launch, wait_for
+from hpc_train.lab.processes import Daemon
+from hpc_train.lab.settings import CONTROLLER, Settings
+from hpc_train.lab.slurm_conf import slurmdbd_conf
+
+_SETTINGS = (
+    "add cluster lab",
+    "add account research",
+    "add qos high priority=100 preempt=normal",
+    "add user root account=research qos=normal,high",
+    # slurmdbd itself has put root into the account root.
+    "modify user root set defaultaccount=research",
+)
+
+
+def start_accounting(settings: Settings, remember: Callable[[Daemon], None]) -> None:
+    """Start the database and slurmdbd, and enter who may do what.
+
+    Raises:
+        LabError: one of them does not come up.
+    """
+    data, socket = f"{settings.folder}/db", f"{settings.folder}/db/socket"
+    must(("mariadb-install-db", "--user=root", f"--datadir={data}", "--skip-test-db"), 60)
+    database = launch(settings, CONTROLLER, _mariadbd(data, socket))
+    remember(database)
+    ping = ("mariadb-admin", f"--socket={socket}", "--user=root", "ping")
+    wait_for(settings, database, lambda: ask(ping).returncode == 0, 60)
+    conf = Path(settings.folder, "slurmdbd.conf")
+    conf.write_text(slurmdbd_conf(settings), encoding="utf-8")
+    conf.chmod(0o600)
+    # slurmdbd has no setting for the socket of its database; the client library reads this one.
+    service = launch(settings, CONTROLLER, ("slurmdbd", "-D"), {"MYSQL_UNIX_PORT": socket})
+    remember(service)
+    asks = slurm(settings, "sacctmgr", "-n", "list", "cluster")
+    wait_for(settings, service, lambda: ask(asks).returncode == 0, 60)
+    for setting in _SETTINGS:
+        must(slurm(settings, "sacctmgr", "-i", *setting.split()))
+
+
+def _mariadbd(data: str, socket: str) -> tuple[str, ...]:
+    return (
+        "mariadbd",
+        "--no-defaults",
+        "--user=root",
+        f"--datadir={data}",
+        f"--socket={socket}",
+        f"--pid-file={data}/mariadb.pid",
+        "--skip-networking",
+        # slurmdbd asks for a long wait for locks; nothing here has to survive a power cut.
+        "--innodb-lock-wait-timeout=900",
+        "--innodb-flush-log-at-trx-commit=0",
+    )

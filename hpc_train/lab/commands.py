@@ -1,0 +1,43 @@
+"""Programs of the system: where they are looked for, and what happens when one fails."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Sequence
+
+from hpc_train.lab.errors import LabError
+from hpc_train.lab.settings import Settings
+from hpc_train.shell import Finished, run
+
+# Daemons and network tools lie where the PATH of an ordinary user, and of su, does not look.
+SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
+_PATIENCE_S = 30.0
+
+
+def installed(program: str) -> bool:
+    """Whether a program can be found."""
+    return shutil.which(program, path=SEARCH_PATH) is not None
+
+
+def ask(argv: Sequence[str], timeout_s: float = _PATIENCE_S) -> Finished:
+    """Run a program that may fail."""
+    return run(("env", f"PATH={SEARCH_PATH}", *argv), timeout_s)
+
+
+def must(argv: Sequence[str], timeout_s: float = _PATIENCE_S) -> str:
+    """Run a program that has to work; return its output.
+
+    Raises:
+        LabError: it failed; with what it said.
+    """
+    done = ask(argv, timeout_s)
+    if done.returncode != 0:
+        said = (done.stderr.strip() or done.stdout.strip()).splitlines()
+        raise LabError(f"`{' '.join(argv)}` failed: {said[-1] if said else done.returncode}")
+    return done.stdout
+
+
+def slurm(settings: Settings, *argv: str) -> tuple[str, ...]:
+    """Return the command line of a Slurm program, pointed at the lab."""
+    return ("env", f"SLURM_CONF={settings.folder}/slurm.conf", *argv)

@@ -1,0 +1,88 @@
+"""Starts daemons inside the lab's hosts, and waits for them."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from hpc_train.lab.commands import SEARCH_PATH
+from hpc_train.lab.errors import LabError
+from hpc_train.lab.network import namespace
+from hpc_train.lab.processes import NETNS, Daemon, is_alive, start_time
+from hpc_train.lab.settings import Settings
+from hpc_train.shell import start
+
+# A host of its own is a host name, names of the others, and shared memory that ends with it.
+# Not `ip netns exec`: it mounts /sys anew, without the cgroups that slurmd looks for.
+_ENTER = """\
+hostname "$1" && mount --bind "$2" /etc/hosts && mount -t tmpfs -o mode=1777 shm /dev/shm &&
+shift 2 && exec "$@"
+"""
+_LAST_LINES = 5
+
+
+def launch(
+    settings: Settings, host: str, argv: tuple[str, ...], extra: Mapping[str, str] | None = None
+) -> Daemon:
+    """Start a daemon, in the foreground and a session of its own, inside a host of the lab."""
+    program = argv[0]
+    hosts = f"{settings.folder}/hosts"
+    net = f"--net={NETNS / namespace(host)}"
+    enter = ("nsenter", net, "unshare", "--uts", "--mount", "sh", "-c", _ENTER, "sh", host, hosts)
+    # What the user's shell exports is no business of a daemon.
+    environment = {
+        "PATH": SEARCH_PATH,
+        "HOME": os.environ.get("HOME", "/"),
+        "SLURM_CONF": f"{settings.folder}/slurm.conf",
+        **(extra or {}),
+    }
+    name = program if program != "slurmd" else f"slurmd of {host}"
+    process = start((*enter, *argv), output_of(settings, name), environment)
+    return Daemon(name=name, pid=process.pid, started=start_time(process.pid) or 0)
+
+
+def output_of(settings: Settings, name: str) -> Path:
+    """Return the file that holds all that a daemon says."""
+    return Path(settings.folder, "log", f"{name.replace(' of ', '.')}.out")
+
+
+def wait_for(
+    settings: Settings,
+    daemon: Daemon,
+    ready: Callable[[], bool],
+    within_s: float,
+) -> None:
+    """Wait until a daemon is ready.
+
+    Raises:
+        LabError: it ended, or time is over; with its last lines.
+    """
+    deadline = time.monotonic() + within_s
+    while not ready():
+        check_alive(settings, daemon)
+        if time.monotonic() > deadline:
+            late = f"{daemon.name} did not come up within {within_s:.0f} s"
+            raise LabError(late + last_words(settings, daemon))
+        time.sleep(0.1)
+
+
+def check_alive(settings: Settings, daemon: Daemon) -> None:
+    """Refuse to go on without a daemon.
+
+    Raises:
+        LabError: it has ended; with its last lines.
+    """
+    if not is_alive(daemon):
+        raise LabError(f"{daemon.name} ended at once{last_words(settings, daemon)}")
+
+
+def last_words(settings: Settings, daemon: Daemon) -> str:
+    """Return the last lines that a daemon printed, ready to follow a message."""
+    try:
+        text = output_of(settings, daemon.name).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""
+    lines = [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+    return "".join(f"\n  {line}" for line in lines)

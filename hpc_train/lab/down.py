@@ -1,0 +1,77 @@
+"""Removes a lab, whole or broken, and whatever is left of one."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from hpc_train.lab import record
+from hpc_train.lab.commands import ask
+from hpc_train.lab.errors import LabError
+from hpc_train.lab.network import HOST_LINK
+from hpc_train.lab.processes import end, is_alive, members
+from hpc_train.lab.profile import is_ours, profile_path, remove
+from hpc_train.lab.requirements import check_root, is_lab_folder
+from hpc_train.lab.settings import DEFAULT_FOLDER
+
+_GRACE_S = 2.0
+
+
+def down() -> bool:
+    """Remove the lab; whether there was one.
+
+    Raises:
+        LabError: something cannot be removed.
+    """
+    check_root()
+    with record.only_one():
+        if record.read() is None and not leftovers():
+            return False
+        clear()
+    return True
+
+
+def leftovers() -> tuple[str, ...]:
+    """Return what is there of a lab that no record tells of: after a reboot, say."""
+    parts = [f"namespace {name}" for name in record.existing_namespaces()]
+    if record.has_host_link():
+        parts.append(f"interface {HOST_LINK}")
+    if record.RECORD.exists():
+        parts.append(str(record.RECORD))
+    if is_lab_folder(Path(DEFAULT_FOLDER)):
+        parts.append(DEFAULT_FOLDER)
+    if is_ours(profile_path()):
+        parts.append(str(profile_path()))
+    return tuple(parts)
+
+
+def clear() -> None:
+    """End the lab's processes, then remove what they used.
+
+    Raises:
+        LabError: something cannot be removed.
+    """
+    lab = record.read()
+    _end_processes(lab)
+    if record.has_host_link():
+        ask(("ip", "link", "del", HOST_LINK))
+    for name in record.existing_namespaces():
+        ask(("ip", "netns", "del", name))
+    remove(Path(lab.profile) if lab else profile_path(), lab.profile_folders if lab else ())
+    for folder in {DEFAULT_FOLDER, lab.settings.folder if lab else DEFAULT_FOLDER}:
+        if is_lab_folder(Path(folder)):
+            shutil.rmtree(folder)
+    record.RECORD.unlink(missing_ok=True)
+    if left := leftovers():
+        raise LabError(f"could not be removed: {', '.join(left)}")
+
+
+def _end_processes(lab: record.Lab | None) -> None:
+    names = record.existing_namespaces()
+    daemons = lab.daemons if lab else ()
+
+    def alive() -> set[int]:
+        return {daemon.pid for daemon in daemons if is_alive(daemon)} | members(names)
+
+    if not end(alive, _GRACE_S):
+        raise LabError(f"these processes of the lab cannot be ended: {sorted(alive())}")

@@ -1,0 +1,80 @@
+"""The commands that make the lab's networks; pure, so that they can be read and tested.
+
+The bridges lie in a namespace of their own, the controller's: there the machine's firewall does
+not filter what passes between the nodes, and of all interfaces the machine itself sees one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.lab.settings import (
+    CONTROLLER,
+    CONTROLLER_ADDRESS,
+    HOST_ADDRESS,
+    Node,
+    Settings,
+    nodes_of,
+)
+
+Command = tuple[str, ...]
+
+PREFIX = "hpctrain-"
+HOST_LINK = "hpctlab"
+SUBNETS = ("10.77.0.0/16", "10.78.0.0/16")
+
+
+def namespace(host: str) -> str:
+    """Return the name of a host's network namespace."""
+    return f"{PREFIX}{host}"
+
+
+def namespaces(settings: Settings) -> tuple[str, ...]:
+    """Return the names of all namespaces of a lab, the controller's first."""
+    return tuple(namespace(host) for host in (CONTROLLER, *(n.name for n in nodes_of(settings))))
+
+
+def build(settings: Settings) -> tuple[Command, ...]:
+    """Return the commands that make namespaces, bridges, links and addresses, in order."""
+    nodes = nodes_of(settings)
+    steps = [step for node in nodes for step in _node(node, settings.eth0_rate)]
+    return (*_controller(), *_host(), *steps)
+
+
+def _controller() -> Iterator[Command]:
+    inside = ("ip", "-n", namespace(CONTROLLER))
+    yield ("ip", "netns", "add", namespace(CONTROLLER))
+    yield (*inside, "link", "set", "lo", "up")
+    for network in ("eth0", "ib0"):
+        yield (*inside, "link", "add", network, "type", "bridge")
+        yield (*inside, "link", "set", network, "up")
+    yield (*inside, "addr", "add", f"{CONTROLLER_ADDRESS}/16", "dev", "eth0")
+
+
+def _host() -> Iterator[Command]:
+    """Connect the machine to eth0, as a login node: sbatch and srun work from it."""
+    inside = ("ip", "-n", namespace(CONTROLLER))
+    yield _link(("ip",), HOST_LINK, "login-eth0", namespace(CONTROLLER))
+    yield (*inside, "link", "set", "login-eth0", "master", "eth0", "up")
+    yield ("ip", "addr", "add", f"{HOST_ADDRESS}/16", "dev", HOST_LINK)
+    yield ("ip", "link", "set", HOST_LINK, "up")
+
+
+def _node(node: Node, rate: str) -> Iterator[Command]:
+    switch = ("ip", "-n", namespace(CONTROLLER))
+    inside = ("ip", "-n", namespace(node.name))
+    yield ("ip", "netns", "add", namespace(node.name))
+    yield (*inside, "link", "set", "lo", "up")
+    for network, address in (("eth0", node.eth0), ("ib0", node.ib0)):
+        port = f"{node.name}-{network}"
+        yield _link(switch, port, network, namespace(node.name))
+        yield (*switch, "link", "set", port, "master", network, "up")
+        yield (*inside, "addr", "add", f"{address}/16", "dev", network)
+        yield (*inside, "link", "set", network, "up")
+    shape = ("tbf", "rate", rate, "burst", "256kb", "latency", "50ms")
+    yield ("tc", "-n", namespace(node.name), "qdisc", "add", "dev", "eth0", "root", *shape)
+
+
+def _link(ip: Command, end: str, other: str, elsewhere: str) -> Command:
+    peer = ("peer", "name", other, "netns", elsewhere)
+    return (*ip, "link", "add", end, "type", "veth", *peer)

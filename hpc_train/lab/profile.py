@@ -1,0 +1,122 @@
+"""The site profile of a lab: its text, and its place where `--site lab` finds it."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from hpc_train.lab.errors import LabError
+from hpc_train.lab.settings import Settings
+from hpc_train.model.value import Value
+
+_MARK = "# Made by `hpctrain lab up`; `hpctrain lab down` removes it."
+
+_PROFILE = """\
+{mark}
+schema: 1
+name: lab
+description: A real Slurm on this one machine ({nodes}), made by hpctrain lab
+scheduler: slurm
+sources:
+  - what: the settings that the lab was made with
+    date: {date}
+    confidence: high
+launchers:
+  default: torchrun
+  allowed: [{launchers}]
+{forbidden}\
+  srun_args: [--kill-on-bad-exit=1, --wait=30]
+{mpi}\
+partitions:
+  - name: gpu
+    default: true
+    max_time: 1h
+{size}\
+  - name: long
+{size}\
+rendezvous:
+  host: first-host
+gpu_request: gpus-per-node
+env:
+  GLOO_SOCKET_IFNAME: ib0
+  OMPI_ALLOW_RUN_AS_ROOT: 1
+  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: 1
+env_why:
+  GLOO_SOCKET_IFNAME: eth0 is shaped to {rate}, ib0 is as fast as the machine
+  OMPI_ALLOW_RUN_AS_ROOT: jobs of the lab run as root, which mpirun refuses otherwise
+  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: mpirun wants to be told twice
+"""
+
+_NO_MPIRUN = "  forbidden: {mpirun: not installed on this machine (apt-get install openmpi-bin)}\n"
+
+
+class Found(Value, frozen=True, kw_only=True):
+    """What of MPI this machine has."""
+
+    pmix: bool
+    mpirun: bool
+
+
+def profile_text(settings: Settings, found: Found, date: str) -> str:
+    """Return the profile of a lab."""
+    launchers = ["torchrun", "srun", *(["mpirun"] if found.mpirun else []), "spawn", "single"]
+    return _PROFILE.format(
+        mark=_MARK,
+        nodes=f"{settings.nodes} nodes" if settings.nodes > 1 else "1 node",
+        date=date,
+        launchers=", ".join(launchers),
+        forbidden="" if found.mpirun else _NO_MPIRUN,
+        mpi="  mpi: pmix\n" if found.pmix else "",
+        size=_size(settings),
+        rate=settings.eth0_rate,
+    )
+
+
+def _size(settings: Settings) -> str:
+    facts: dict[str, object] = {
+        "max_nodes": settings.nodes,
+        "cpus_per_node": settings.cpus,
+        "gpus_per_node": settings.gpus,
+        "mem_per_node": settings.mem,
+    }
+    if settings.gpus:
+        facts["gpu_type"] = f'"{settings.gpu_type}"'
+    return "".join(f"    {key}: {value}\n" for key, value in facts.items())
+
+
+def profile_path() -> Path:
+    """Return where the user's own profiles lie, and with them the lab's."""
+    config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
+    return Path(config) / "hpctrain" / "lab.yaml"
+
+
+def is_ours(path: Path) -> bool:
+    """Whether a profile was written by `install`."""
+    return path.is_file() and path.read_text(encoding="utf-8", errors="replace").startswith(_MARK)
+
+
+def check_place(path: Path) -> None:
+    """Refuse to replace a profile that someone wrote.
+
+    Raises:
+        LabError: there is one.
+    """
+    if path.exists() and not is_ours(path):
+        raise LabError(f"{path} is not a profile of ours", "rename it; the lab's has that name")
+
+
+def install(path: Path, text: str) -> tuple[str, ...]:
+    """Write the profile; return the folders that had to be made, innermost first."""
+    made = [str(parent) for parent in path.parents if not parent.exists()]
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text, encoding="utf-8")
+    return tuple(made)
+
+
+def remove(path: Path, folders: tuple[str, ...]) -> None:
+    """Remove our profile, and the folders made for it unless something else lies in them."""
+    if is_ours(path):
+        path.unlink()
+    for folder in map(Path, folders):
+        if folder.is_dir() and not any(folder.iterdir()):
+            folder.rmdir()

@@ -1,0 +1,85 @@
+"""The record of the machine's lab: one file in /run, which a reboot empties as it ends the lab."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.lab.errors import LabError
+from hpc_train.lab.network import HOST_LINK, PREFIX, namespaces
+from hpc_train.lab.processes import NETNS, Daemon, is_alive
+from hpc_train.lab.settings import Settings
+from hpc_train.model.value import Value, decode_unit, encode_unit
+
+RECORD = Path("/run/hpctrain-lab.json")
+
+
+class Lab(Value, frozen=True, kw_only=True):
+    """A lab that was made, or begun: enough to end and remove it."""
+
+    schema: int = 1
+    settings: Settings
+    profile: str
+    profile_folders: tuple[str, ...] = ()
+    daemons: tuple[Daemon, ...] = ()
+    complete: bool = False
+
+
+def write(lab: Lab) -> None:
+    """Write the record; a reader sees the old one or the new one."""
+    fresh = RECORD.with_suffix(".new")
+    fresh.write_bytes(msgspec.json.encode(lab, enc_hook=encode_unit))
+    fresh.replace(RECORD)
+
+
+def read() -> Lab | None:
+    """Return the record, or None when there is none that can be read."""
+    try:
+        return msgspec.json.decode(RECORD.read_bytes(), type=Lab, dec_hook=decode_unit)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def faults(lab: Lab) -> tuple[str, ...]:
+    """Return what is wrong with a lab, in words; empty when it is whole."""
+    dead = [f"{daemon.name} has ended" for daemon in lab.daemons if not is_alive(daemon)]
+    present = existing_namespaces()
+    lost = [f"namespace {n} is gone" for n in namespaces(lab.settings) if n not in present]
+    link = [] if has_host_link() else [f"interface {HOST_LINK} is gone"]
+    conf = Path(lab.settings.folder, "slurm.conf")
+    folder = [] if conf.is_file() else [f"{conf} is gone"]
+    begun = [] if lab.complete else ["it never came up"]
+    return (*begun, *dead, *lost, *link, *folder)
+
+
+def existing_namespaces() -> tuple[str, ...]:
+    """Return the namespaces that bear the lab's name, whoever remembers them."""
+    return tuple(sorted(path.name for path in NETNS.glob(f"{PREFIX}lab*")))
+
+
+def has_host_link() -> bool:
+    """Whether the machine's interface to the lab exists."""
+    return Path("/sys/class/net", HOST_LINK).exists()
+
+
+@contextmanager
+def only_one() -> Iterator[None]:
+    """Keep two commands from making and removing the lab at once.
+
+    A name in the abstract socket space is a lock that leaves no file and ends with its owner.
+
+    Raises:
+        LabError: another command holds it.
+    """
+    with socket.socket(socket.AF_UNIX) as lock:
+        try:
+            lock.bind("\0hpctrain-lab")
+        except OSError:
+            raise LabError(
+                "another `hpctrain lab` command is at work", "wait for it, then try again"
+            ) from None
+        yield

@@ -1,0 +1,95 @@
+"""Settings: what a lab shall look like, and the names and addresses that follow from it."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.lab.errors import LabError
+from hpc_train.model.units import Memory
+from hpc_train.model.value import Value
+
+DEFAULT_FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use
+CONTROLLER = "labctl"
+CONTROLLER_ADDRESS = "10.77.0.253"
+HOST_ADDRESS = "10.77.0.254"
+MOST_NODES = 200
+
+_RATE = re.compile(r"[1-9]\d*(\.\d+)?[kmgt]?bit")
+_GPU_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
+# slurm.conf knows no quoting; a socket's path, with what slurmd appends, has to fit 107 bytes.
+_FOLDER = re.compile(r"(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)+")
+_FOLDER_LENGTH = 60
+
+
+class Settings(Value, frozen=True, kw_only=True):
+    """What was asked for; two labs with equal settings are the same lab."""
+
+    nodes: int = 4
+    cpus: int = 8
+    mem: Memory = Memory(4000)
+    gpus: int = 4
+    gpu_type: str = "a100"
+    eth0_rate: str = "200mbit"
+    accounting: bool = False
+    folder: str = DEFAULT_FOLDER
+
+
+class Node(Value, frozen=True, kw_only=True):
+    """A node: its host name and its two addresses."""
+
+    name: str
+    eth0: str
+    ib0: str
+
+
+def nodes_of(settings: Settings) -> tuple[Node, ...]:
+    """Return lab1, lab2, …; the last number of an address is that of the node."""
+    numbers = range(1, settings.nodes + 1)
+    return tuple(Node(name=f"lab{n}", eth0=f"10.77.0.{n}", ib0=f"10.78.0.{n}") for n in numbers)
+
+
+def check(settings: Settings) -> None:
+    """Refuse what would break a configuration file or a name later.
+
+    Raises:
+        LabError: one of the values is not allowed.
+    """
+    if not _RATE.fullmatch(settings.eth0_rate):
+        raise LabError(f"--eth0-rate {settings.eth0_rate!r} is not a rate; write 200mbit or 1gbit")
+    if not _GPU_TYPE.fullmatch(settings.gpu_type):
+        raise LabError(f"--gpu-type {settings.gpu_type!r} is not one word of letters and digits")
+    if not _FOLDER.fullmatch(settings.folder) or len(settings.folder) > _FOLDER_LENGTH:
+        raise LabError(
+            f"--dir {settings.folder!r}: the folder has to be absolute, at most {_FOLDER_LENGTH} "
+            "characters long, of letters, digits and . _ + - only"
+        )
+
+
+def memory(text: str) -> Memory:
+    """Read the memory of a node.
+
+    Raises:
+        HpcTrainError: it has no unit, or is no size.
+    """
+    try:
+        return Memory.parse(text)
+    except ValueError as failure:
+        raise HpcTrainError(f"--mem: {failure}") from None
+
+
+def differences(made: Settings, asked: Settings) -> tuple[str, ...]:
+    """Return the options that differ, as `--nodes 2 instead of 4`; empty for the same lab."""
+    names = {name: "dir" if name == "folder" else name for name in Settings.__struct_fields__}
+    pairs = {name: (getattr(made, name), getattr(asked, name)) for name in names}
+    return tuple(
+        _difference(names[name].replace("_", "-"), *pair)
+        for name, pair in pairs.items()
+        if pair[0] != pair[1]
+    )
+
+
+def _difference(option: str, made: object, asked: object) -> str:
+    if isinstance(made, bool):
+        return f"with --{option}" if made else f"without --{option}"
+    return f"--{option} {made} instead of {asked}"

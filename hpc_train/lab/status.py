@@ -1,0 +1,48 @@
+"""What the lab does just now: its nodes and its jobs."""
+
+from __future__ import annotations
+
+from hpc_train.lab import record
+from hpc_train.lab.commands import ask, slurm
+from hpc_train.lab.record import Lab
+from hpc_train.lab.settings import Settings
+from hpc_train.model.value import Value
+
+
+class Job(Value, frozen=True, kw_only=True):
+    """A job in the queue."""
+
+    id: str
+    name: str
+    state: str
+    nodes: str
+
+
+class State(Value, frozen=True, kw_only=True):
+    """How a lab stands; nodes and jobs are unknown when its controller is gone."""
+
+    faults: tuple[str, ...]
+    nodes: dict[str, str]
+    jobs: tuple[Job, ...]
+
+
+def state_of(lab: Lab) -> State:
+    """Ask the lab how it stands."""
+    faults = record.faults(lab)
+    # Without its controller every question would wait for an answer for many seconds.
+    if any(fault.startswith(("slurmctld", "munged", "interface", "namespace")) for fault in faults):
+        return State(faults=faults, nodes={}, jobs=())
+    return State(faults=faults, nodes=node_states(lab.settings), jobs=_jobs(lab.settings))
+
+
+def node_states(settings: Settings) -> dict[str, str]:
+    """Return the state of each node, in sinfo's words; empty when nobody answers."""
+    done = ask(slurm(settings, "sinfo", "-h", "-N", "-o", "%N %T"))
+    words = (line.split() for line in done.stdout.splitlines())
+    return {name: state for name, state, *_ in words}
+
+
+def _jobs(settings: Settings) -> tuple[Job, ...]:
+    done = ask(slurm(settings, "squeue", "-h", "-o", "%i|%T|%N|%j"))
+    rows = (line.split("|", 3) for line in done.stdout.splitlines())
+    return tuple(Job(id=i, state=state, nodes=nodes, name=name) for i, state, nodes, name in rows)

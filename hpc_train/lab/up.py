@@ -1,0 +1,180 @@
+"""Makes a lab: networks, files, daemons, profile."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import secrets
+import shutil
+import socket
+import stat
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.lab import record
+from hpc_train.lab.accounting import start_accounting
+from hpc_train.lab.commands import ask, installed, must, slurm
+from hpc_train.lab.daemons import check_alive, last_words, launch, wait_for
+from hpc_train.lab.down import clear, leftovers
+from hpc_train.lab.errors import LabError
+from hpc_train.lab.network import build
+from hpc_train.lab.processes import Daemon
+from hpc_train.lab.profile import Found, check_place, install, profile_path, profile_text
+from hpc_train.lab.record import Lab
+from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
+from hpc_train.lab.settings import CONTROLLER, Settings, check, differences, nodes_of
+from hpc_train.lab.slurm_conf import environment, gres_conf, hosts, slurm_conf
+from hpc_train.lab.status import node_states
+from hpc_train.model.value import Value
+
+Say = Callable[[str], None]
+
+_IDLE_WITHIN_S = 60.0
+
+
+class Up(Value, frozen=True, kw_only=True):
+    """The lab that is up, and whether it was made just now."""
+
+    lab: Lab
+    made: bool
+
+
+def up(settings: Settings, say: Say) -> Up:
+    """Make the lab unless it is there already; what is left of a broken one is removed first.
+
+    Raises:
+        LabError: a lab with other settings is up, or this one cannot be made; nothing is left.
+    """
+    check_root()
+    check(settings)
+    check_machine(settings)
+    with record.only_one():
+        found = record.read()
+        broken = record.faults(found) if found else leftovers()
+        if found and not broken:
+            return Up(lab=_same(found, settings), made=False)
+        if broken:
+            say(f"removing what is left of a lab: {'; '.join(broken)}")
+            clear()
+        check_free(settings)
+        check_place(profile_path())
+        return Up(lab=_make(settings), made=True)
+
+
+def _same(found: Lab, asked: Settings) -> Lab:
+    different = differences(found.settings, asked)
+    if different:
+        raise LabError(
+            f"a lab is up with other settings: {', '.join(different)}",
+            "hpctrain lab down   (one lab per machine; its jobs end with it)",
+        )
+    return found
+
+
+def _make(settings: Settings) -> Lab:
+    lab = Lab(settings=settings, profile=str(profile_path()))
+    with ExitStack() as undo:
+        undo.callback(clear)
+        record.write(lab)
+        try:
+            _write_files(settings)
+        except OSError as failure:
+            raise LabError(f"{failure.filename}: {failure.strerror}") from None
+        for command in build(settings):
+            must(command)
+        _start(settings)
+        lab = _install_profile(settings)
+        record.write(lab)
+        undo.pop_all()
+    return lab
+
+
+def _write_files(settings: Settings) -> None:
+    folder = Path(settings.folder)
+    if is_lab_folder(folder):
+        shutil.rmtree(folder)
+    elif folder.exists():
+        folder.rmdir()
+    # Made anew, so that it is root's: other users may write to the folder above.
+    folder.mkdir(parents=True)
+    # slurm.conf comes first: it marks the folder as the lab's.
+    (folder / "slurm.conf").write_text(slurm_conf(settings), encoding="utf-8")
+    folder.chmod(0o755)
+    for name in ("state", "log", "spool", "dev", "db", "munge"):
+        (folder / name).mkdir(mode=0o755)
+    for node in nodes_of(settings):
+        (folder / "spool" / node.name).mkdir(mode=0o755)
+    (folder / "gres.conf").write_text(gres_conf(settings), encoding="utf-8")
+    (folder / "hosts").write_text(hosts(settings, socket.gethostname()), encoding="utf-8")
+    (folder / "env").write_text(environment(settings), encoding="utf-8")
+    for index in range(settings.gpus):
+        # The null device by another name: Slurm wants a character device, nothing opens it.
+        os.mknod(folder / f"dev/gpu{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
+    key = folder / "munge" / "key"
+    key.touch(mode=0o600)
+    key.write_bytes(secrets.token_bytes(128))
+
+
+def _start(settings: Settings) -> None:
+    """Start every daemon and wait for the nodes; each is on record as soon as it runs."""
+
+    def remember(daemon: Daemon) -> None:
+        lab = record.read()
+        if lab is not None:
+            record.write(msgspec.structs.replace(lab, daemons=(*lab.daemons, daemon)))
+
+    def run(host: str, *argv: str) -> Daemon:
+        daemon = launch(settings, host, argv)
+        remember(daemon)
+        return daemon
+
+    munged = run(CONTROLLER, *_munged(settings))
+    wait_for(settings, munged, Path(settings.folder, "munge/socket").exists, 10)
+    if settings.accounting:
+        start_accounting(settings, remember)
+    conf = f"{settings.folder}/slurm.conf"
+    daemons = [run(CONTROLLER, "slurmctld", "-D", "-i", "-f", conf)]
+    for node in nodes_of(settings):
+        daemons.append(run(node.name, "slurmd", "-D", "-f", conf, "-N", node.name))
+    _await_idle(settings, daemons)
+
+
+def _munged(settings: Settings) -> tuple[str, ...]:
+    folder = f"{settings.folder}/munge"
+    files = ("key-file", "key"), ("pid-file", "pid"), ("seed-file", "seed"), ("log-file", "log")
+    options = [f"--{option}={folder}/{name}" for option, name in files]
+    return ("munged", "--foreground", f"--socket={folder}/socket", *options)
+
+
+def _await_idle(settings: Settings, daemons: list[Daemon]) -> None:
+    deadline = time.monotonic() + _IDLE_WITHIN_S
+    states: dict[str, str] = {}
+    while set(states.values()) != {"idle"}:
+        time.sleep(0.1)
+        # First, because sinfo waits ten seconds for a controller that is not there.
+        for daemon in daemons:
+            check_alive(settings, daemon)
+        states = node_states(settings)
+        if time.monotonic() > deadline:
+            seen = ", ".join(f"{name} {state}" for name, state in states.items()) or "no node"
+            raise LabError(
+                f"the nodes are not idle after {_IDLE_WITHIN_S:.0f} s ({seen}); slurmctld said:"
+                f"{last_words(settings, daemons[0])}"
+            )
+
+
+def _install_profile(settings: Settings) -> Lab:
+    # `--mpi=list` names the plug-in even where PMIx's library cannot be loaded.
+    pmix = ask(slurm(settings, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
+    found = Found(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
+    text = profile_text(settings, found, datetime.date.today().isoformat())
+    Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
+    lab = record.read()
+    if lab is None:
+        raise LabError(f"{record.RECORD} vanished while the lab was being made")
+    folders = install(Path(lab.profile), text)
+    return msgspec.structs.replace(lab, profile_folders=folders, complete=True)

@@ -1,0 +1,190 @@
+"""A real lab: jobs over several nodes, two networks, crashes, and nothing left in the end."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hpc_train.lab import record
+from hpc_train.lab.processes import start_time
+from hpc_train.lab.record import Lab
+from hpc_train.sites.load import load_site
+from tests.lab.conftest import Hpctrain, Slurm
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+TRANSFER = """\
+import os, socket, sys, time
+size = 8 << 20
+port = 61234
+if os.environ["SLURM_PROCID"] == "1":
+    with socket.create_server(("", port)) as server:
+        server.settimeout(20)
+        peer, _ = server.accept()
+        begin, left = time.monotonic(), size
+        while left:
+            left -= len(peer.recv(1 << 20))
+        print(size / 1e6 / (time.monotonic() - begin))
+else:
+    for _ in range(100):
+        try:
+            with socket.create_connection((sys.argv[1], port)) as peer:
+                peer.sendall(bytes(size))
+            break
+        except OSError:
+            time.sleep(0.1)
+"""
+
+
+def test_comes_up_in_time(
+    no_lab: None, hpctrain: Hpctrain, capsys: pytest.CaptureFixture[str]
+) -> None:
+    begin = time.monotonic()
+    done = hpctrain("up")
+    took = time.monotonic() - begin
+    with capsys.disabled():
+        sys.stdout.write(f"\nlab of 4 nodes up in {took:.1f} s\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert "next: hpctrain submit" in done.stdout
+    assert took < 30
+
+
+def test_a_job_runs_on_two_hosts(lab: Lab, slurm: Slurm, tmp_path: Path) -> None:
+    log = tmp_path / "job.out"
+    slurm("sbatch", "-W", "-N2", "-o", str(log), "--wrap", "srun hostname; hostname")
+    first, second = sorted(set(log.read_text().split()))
+    assert first.startswith("lab")
+    assert second.startswith("lab")
+
+
+def test_gpus_are_handed_out(lab: Lab, slurm: Slurm) -> None:
+    seen = slurm("srun", "--gpus-per-node=a100:2", "printenv", "CUDA_VISIBLE_DEVICES")
+    assert seen.strip() == "0,1"
+    refused = subprocess.run(
+        ["srun", "--gpus-per-node=5", "true"], capture_output=True, text=True, timeout=30
+    )
+    assert refused.returncode != 0
+
+
+def test_ib0_is_much_faster_than_eth0(lab: Lab, slurm: Slurm, tmp_path: Path) -> None:
+    script = tmp_path / "transfer.py"
+    script.write_text(TRANSFER)
+    srun = ("srun", "-w", "lab1,lab2", "--ntasks-per-node=1", sys.executable, str(script))
+    slow, fast = (float(slurm(*srun, host)) for host in ("lab2", "lab2i"))
+    assert slow < 30
+    assert fast > 5 * slow
+
+
+def test_a_second_up_changes_nothing(lab: Lab, hpctrain: Hpctrain) -> None:
+    done = hpctrain("up")
+    assert done.returncode == 0
+    assert "up already" in done.stdout
+    assert record.read() == lab
+
+
+def test_other_settings_are_refused(lab: Lab, hpctrain: Hpctrain) -> None:
+    done = hpctrain("up", "--nodes", "3")
+    assert done.returncode == 2
+    assert "--nodes 4 instead of 3" in done.stderr
+    assert "hpctrain lab down" in done.stderr
+    assert record.read() == lab
+
+
+def test_the_profile_is_found_by_name(
+    lab: Lab, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(Path(lab.profile).parents[1]))
+    site = load_site("lab")
+    assert site.origins["name"].startswith(lab.profile)
+    assert site.value.partitions[0].max_nodes == 4
+
+
+def test_status(lab: Lab, slurm: Slurm, hpctrain: Hpctrain) -> None:
+    job = slurm("sbatch", "--parsable", "-o", "/dev/null", "--wrap", "sleep 60").strip()
+    state = json.loads(hpctrain("status", "--json").stdout)
+    assert state["up"] is True
+    assert [node["name"] for node in state["nodes"]] == ["lab1", "lab2", "lab3", "lab4"]
+    assert [(row["id"], row["name"]) for row in state["jobs"]] == [(job, "wrap")]
+    assert state["slurm_conf"] == os.environ["SLURM_CONF"]
+    assert Path(state["env_file"]).read_text() == f"export SLURM_CONF={state['slurm_conf']}\n"
+    text = hpctrain("status").stdout
+    assert "lab4" in text
+    assert state["env_file"] in text
+    slurm("scancel", job)
+
+
+@pytest.mark.parametrize("victim", ["slurmd of lab2", "slurmctld"])
+def test_a_crashed_lab_is_made_anew(
+    lab: Lab, slurm: Slurm, hpctrain: Hpctrain, victim: str
+) -> None:
+    (pid,) = (daemon.pid for daemon in lab.daemons if daemon.name == victim)
+    os.kill(pid, signal.SIGKILL)
+    deadline = time.monotonic() + 5
+    while start_time(pid) is not None and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert json.loads(hpctrain("status", "--json").stdout)["faults"] == [f"{victim} has ended"]
+    done = hpctrain("up")
+    assert done.returncode == 0, done.stderr
+    assert f"{victim} has ended" in done.stderr
+    assert len(set(slurm("srun", "-N4", "hostname").split())) == 4
+
+
+def traces(lab: Lab) -> list[str]:
+    """Return what of a lab can be seen on this machine."""
+    links = subprocess.run(["ip", "-br", "link"], capture_output=True, text=True).stdout
+    names = [line.split()[0] for line in links.splitlines()]
+    commands = {path: _command(path) for path in Path("/proc").glob("[0-9]*")}
+    return [
+        *(name for name in names if name.startswith(("hpctlab", "lab"))),
+        *record.existing_namespaces(),
+        *(text for text in commands.values() if lab.settings.folder in text or "4242" in text),
+        *(path for path in (lab.settings.folder, lab.profile) if Path(path).exists()),
+        *map(str, record.RECORD.parent.glob("hpctrain-lab*")),
+        *map(str, Path(lab.profile).parents[1].iterdir()),
+    ]
+
+
+def _command(process: Path) -> str:
+    try:
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+    except OSError:
+        return ""
+
+
+def test_down_leaves_nothing(no_lab: None, hpctrain: Hpctrain, slurm: Slurm) -> None:
+    hosts = Path("/etc/hosts").read_bytes()
+    assert hpctrain("up", "--nodes", "2").returncode == 0
+    lab = record.read()
+    assert lab is not None
+    conf = f"SLURM_CONF={lab.settings.folder}/slurm.conf"
+    wrap = "trap '' TERM; srun sleep 4242; sleep 4242"
+    slurm("env", conf, "sbatch", "-N2", "-o", "/dev/null", "--wrap", wrap)
+    deadline = time.monotonic() + 10
+    while str(traces(lab)).count("sleep 4242") < 3 and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert str(traces(lab)).count("sleep 4242") >= 3
+    done = hpctrain("down")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert traces(lab) == []
+    assert Path("/etc/hosts").read_bytes() == hosts
+    again = hpctrain("down")
+    assert (again.returncode, again.stdout) == (0, "there is no lab\n")
+    assert json.loads(hpctrain("status", "--json").stdout) == {"schema": 1, "up": False}
+
+
+def test_a_lab_without_its_record_is_removed(no_lab: None, hpctrain: Hpctrain) -> None:
+    assert hpctrain("up", "--nodes", "1", "--gpus", "0").returncode == 0
+    lab = record.read()
+    assert lab is not None
+    record.RECORD.unlink()
+    assert hpctrain("down").stdout == "the lab is gone\n"
+    assert [trace for trace in traces(lab) if not trace.endswith("/config0/hpctrain")] == []

@@ -1,0 +1,39 @@
+"""Processes are known by their start time, and ended with patience."""
+
+from __future__ import annotations
+
+import subprocess
+import time
+
+from hpc_train.lab.processes import Daemon, end, is_alive, members, start_time
+
+
+def test_a_process_is_more_than_its_id() -> None:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        started = start_time(process.pid)
+        assert started is not None
+        assert is_alive(Daemon(name="sleep", pid=process.pid, started=started))
+        assert not is_alive(Daemon(name="sleep", pid=process.pid, started=started - 1))
+        process.kill()
+        deadline = time.monotonic() + 5
+        while start_time(process.pid) is not None and time.monotonic() < deadline:
+            time.sleep(0.01)
+        # A zombie until somebody waits for it; for us it has ended.
+        assert start_time(process.pid) is None
+
+
+def test_who_does_not_listen_is_killed() -> None:
+    script = "trap '' TERM; echo ready; while :; do sleep 0.1; done"
+    with subprocess.Popen(["sh", "-c", script], stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "ready\n"
+
+        def alive() -> set[int]:
+            return {process.pid} if start_time(process.pid) is not None else set()
+
+        assert end(alive, grace_s=0.2)
+        assert process.wait() == -9
+
+
+def test_no_namespace_has_no_members() -> None:
+    assert members(["there-is-no-such-namespace"]) == set()

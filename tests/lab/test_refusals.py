@@ -1,0 +1,91 @@
+"""What keeps a lab from coming up is said in one line, and nothing is left of the attempt."""
+
+from __future__ import annotations
+
+import socket
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from hpc_train.lab import record
+from hpc_train.lab.down import leftovers
+from tests.lab.conftest import Hpctrain
+
+pytestmark = pytest.mark.slurm
+
+
+def test_not_root(machine: None, hpctrain: Hpctrain) -> None:
+    nobody = ("setpriv", "--reuid=65534", "--clear-groups")
+    for command in ("up", "down"):
+        done = hpctrain(command, prefix=nobody)
+        assert done.returncode == 2
+        assert done.stderr.splitlines()[0].endswith("so it needs root")
+
+
+def test_missing_programs_are_named_together(machine: None, hpctrain: Hpctrain) -> None:
+    done = hpctrain("up", PATH="/nonexistent")
+    assert done.returncode == 2
+    assert "srun, sinfo, squeue" in done.stderr
+    assert "apt-get install slurm-client" in done.stderr
+
+
+@pytest.mark.parametrize("right", ["sys_admin", "net_admin"])
+def test_no_namespaces(machine: None, hpctrain: Hpctrain, right: str) -> None:
+    done = hpctrain("up", prefix=("setpriv", f"--bounding-set=-{right}"))
+    assert done.returncode == 2
+    assert "no namespaces can be made here" in done.stderr
+    assert "--cap-add" in done.stderr
+
+
+def test_a_folder_of_somebody_else(no_lab: None, hpctrain: Hpctrain) -> None:
+    # Not pytest's folder, whose path may be longer than that of a lab may be.
+    with tempfile.TemporaryDirectory() as folder:
+        thesis = Path(folder, "thesis.tex")
+        thesis.touch()
+        done = hpctrain("up", "--dir", folder)
+        assert thesis.exists()
+    assert done.returncode == 2
+    assert "is no lab of root's" in done.stderr
+    assert "--dir" in done.stderr
+
+
+def test_a_profile_of_somebody_else(no_lab: None, hpctrain: Hpctrain, tmp_path: Path) -> None:
+    profile = tmp_path / "hpctrain" / "lab.yaml"
+    profile.parent.mkdir()
+    profile.write_text("name: lab\n")
+    done = hpctrain("up", XDG_CONFIG_HOME=str(tmp_path))
+    assert done.returncode == 2
+    assert str(profile) in done.stderr
+    assert profile.read_text() == "name: lab\n"
+
+
+@pytest.mark.parametrize("daemon", ["slurmctld", "slurmd"])
+def test_a_daemon_that_does_not_come_up(
+    no_lab: None, hpctrain: Hpctrain, tmp_path: Path, daemon: str
+) -> None:
+    broken = tmp_path / daemon
+    broken.write_text("#!/bin/sh\necho 'fatal: the moon is full' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    done = hpctrain("up", PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert done.returncode == 2
+    assert f"hpctrain: {daemon}" in done.stderr
+    assert "fatal: the moon is full" in done.stderr
+    assert leftovers() == ()
+
+
+def test_one_command_at_a_time(no_lab: None, hpctrain: Hpctrain) -> None:
+    with socket.socket(socket.AF_UNIX) as lock:
+        lock.bind("\0hpctrain-lab")
+        done = hpctrain("up")
+    assert done.returncode == 2
+    assert "another `hpctrain lab` command" in done.stderr
+    assert record.read() is None
+
+
+@pytest.mark.parametrize("words", [("--mem", "4000"), ("--eth0-rate", "fast"), ("--nodes", "0")])
+def test_bad_values(machine: None, hpctrain: Hpctrain, words: tuple[str, str]) -> None:
+    done = hpctrain("up", *words)
+    assert done.returncode == 2
+    assert words[0] in done.stderr
+    assert "Traceback" not in done.stderr
