@@ -158,6 +158,7 @@ def test_yaml_examples_decode(block: Block, tmp_path: Path) -> None:
     path = tmp_path / "example.yaml"
     kind = kind_of(document)
     if kind == "site":
+        path = tmp_path / f"{document.data['name']}.yaml"
         path.write_text(block.text, encoding="utf-8")
         load_site(str(path))
     elif kind == "study":
