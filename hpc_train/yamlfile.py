@@ -16,6 +16,9 @@ import yaml
 from hpc_train.errors import HpcTrainError
 
 MAX_NODES = 100_000
+MAX_DEPTH = 50
+# The value of an environment variable is text: `0123` and `1e-3` reach the program as written.
+_VARIABLE = re.compile(r"(?:^|\.)env\.")
 _LIMIT = 4 * 1024 * 1024
 
 
@@ -46,7 +49,7 @@ class Document:
         self._nodes = 0
         self._open: set[int] = set()
 
-    def load(self, text: str) -> None:
+    def load(self, text: str, path: str = "") -> None:
         """Fill `data` and `origins` from YAML text.
 
         Raises:
@@ -57,9 +60,11 @@ class Document:
             root = yaml.compose(text, Loader=_Loader)
         except yaml.YAMLError as failure:
             raise self._syntax_error(failure) from None
+        except RecursionError:
+            raise self.error(f"{self.label}: nested too deeply") from None
         if root is None:
             raise self.error(f"{self.label}: the file is empty")
-        self.data = self._build(root, "")
+        self.data = self._build(root, path)
 
     def _syntax_error(self, failure: yaml.YAMLError) -> HpcTrainError:
         mark = getattr(failure, "problem_mark", None)
@@ -77,8 +82,10 @@ class Document:
         if self._nodes > MAX_NODES or id(node) in self._open:
             raise self._fail(node, f"more than {MAX_NODES} values, or an alias to itself")
         self.origins.setdefault(path, f"{self.label}:{node.start_mark.line + 1}")
+        if len(self._open) > MAX_DEPTH:
+            raise self._fail(node, "nested too deeply")
         if isinstance(node, yaml.ScalarNode):
-            return self._scalar(node)
+            return self._scalar(node, as_text=bool(_VARIABLE.search(path)))
         self._open.add(id(node))
         built = (
             self._mapping(node, path)
@@ -101,9 +108,11 @@ class Document:
             result[key] = self._build(value_node, child)
         return result
 
-    def _scalar(self, node: yaml.ScalarNode) -> Any:
+    def _scalar(self, node: yaml.ScalarNode, *, as_text: bool) -> Any:
         kind = node.tag.rpartition(":")[2]
         text: str = node.value
+        if as_text and kind in ("bool", "int", "float"):
+            kind = "str"
         if "\0" in text:
             raise self._fail(node, "a NUL character cannot be passed to any program")
         match kind:
@@ -147,12 +156,12 @@ def read(path: Path, error: type[HpcTrainError], label: str | None = None) -> Do
     return document
 
 
-def value_of(text: str, label: str, error: type[HpcTrainError]) -> Any:
+def value_of(text: str, label: str, error: type[HpcTrainError], key: str = "") -> Any:
     """Read one value as it is written after `--set KEY=`; empty text is an empty string."""
     if not text:
         return ""
     document = Document(label, error)
-    document.load(text)
+    document.load(text, key)
     return document.data
 
 

@@ -66,6 +66,12 @@ def test_what_is_wrong_is_said_with_its_line(text: str, message: str) -> None:
     assert message in failure.value.message
 
 
+@pytest.mark.parametrize("depth", [60, 5000])
+def test_nesting_has_an_end(depth: int) -> None:
+    with pytest.raises(SpecError, match="nested too deeply"):
+        load("a: " + "[" * depth + "]" * depth)
+
+
 def test_aliases_that_multiply_are_stopped() -> None:
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 9)]

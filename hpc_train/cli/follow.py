@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
@@ -18,14 +18,14 @@ _PAUSE_S = 0.3
 Show = Callable[[Sequence[Run]], None]
 
 
-def follow(home: Path, run_ids: set[str]) -> int:
+def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
     """Wait until all these runs have finished; return the exit code of the command.
 
-    Ctrl-C ends the waiting, not the runs.
+    Only what is not yet `known` is told. Ctrl-C ends the waiting, not the runs.
     """
     from hpc_train.pipeline.query import runs_below
 
-    seen: dict[str, JobState] = {}
+    seen = dict(known)
     try:
         with _progress(len(run_ids)) as show:
             while True:
@@ -54,8 +54,7 @@ def _tell(run: Run, seen: dict[str, JobState]) -> None:
     """Print a run's end, and what a failed rank said last."""
     before = seen.get(run.folder.run_id)
     seen[run.folder.run_id] = run.state
-    news = before is not run.state and run.state is not JobState.PENDING
-    if not news or (before is None and run.state is JobState.COMPLETED):
+    if before is run.state or run.state is JobState.PENDING:
         return
     if not sys.stderr.isatty() or (run.state.finished and run.state is not JobState.COMPLETED):
         problem = f"  {run.problem}" if run.problem else ""

@@ -55,7 +55,8 @@ def _one_run(folder: Path) -> Path:
 def _files(folder: Path, rank: int | None) -> list[Path]:
     """Return the logs in the order of ranks, the launcher's own first."""
     found = sorted((folder / "logs").glob("*.out"), key=lambda path: (len(path.name), path.name))
-    return [path for path in found if rank is None or path.name == f"rank-{rank}.out"]
+    wanted = (path for path in found if rank is None or path.name == f"rank-{rank}.out")
+    return [path for path in wanted if path.exists()]
 
 
 def _start(path: Path, lines: int | None) -> int:

@@ -88,6 +88,10 @@ def main() -> None:
         # The reader (head, less) has left; Python would complain once more at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as failure:
+        # A folder without permission, a full disk behind stdout: the user's world, not a bug.
+        _complain(HpcTrainError(f"{failure.filename or 'output'}: {failure.strerror or failure}"))
+        code = 2
     sys.exit(code if isinstance(code, int) else 0)
 
 

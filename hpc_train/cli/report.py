@@ -46,8 +46,7 @@ def report(
     )
     from hpc_train.runs.store import results_root
 
-    if form is not None:
-        check_format(form)
+    check_format(form, output)
     found = evidence(words, results_root(results), parser)
     built = build_report(found, draw=needs_figure(output))
     if output is None:

@@ -47,8 +47,8 @@ def submit(
     done = submit_prepared(prepared, root, sys.argv, rerun_failed=rerun_failed)
     _announce(done, prepared.study is not None, as_json)
     if wait:
-        ids = {run.run_id for run in done.new} | {run.folder.run_id for run in done.kept}
-        sys.exit(follow(done.home, ids))
+        known = {run.folder.run_id: run.state for run in done.kept}
+        sys.exit(follow(done.home, {run.run_id for run in done.new} | set(known), known))
 
 
 def _announce(done: Any, is_study: bool, as_json: bool) -> None:

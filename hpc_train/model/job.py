@@ -13,7 +13,7 @@ Name = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
-        description="Letters, digits, '.', '_' and '-'; it names the results folder.",
+        description="1 to 100 letters, digits, '.', '_' and '-'; it names the results folder.",
     ),
 ]
 Word = Annotated[str, Meta(pattern=r"^[!-~]+$", description="One word, no blanks.")]

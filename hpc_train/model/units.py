@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+LONGEST_S = 10 * 365 * 86400
+LARGEST_MIB = 1024**3
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d{1,2})(?::(\d{1,2}))?")
 _WORDS = re.compile(r"(?:(\d+)d)?(?:(\d+)h)?(?:(\d+)m(?:in)?)?(?:(\d+)s)?")
 _MEMORY = re.compile(r"(\d+(?:\.\d+)?)\s*([KMGT])i?B?", re.IGNORECASE)
@@ -21,11 +23,11 @@ class Duration(int):
         refused: sbatch would take it for minutes, most people for seconds.
 
         Raises:
-            ValueError: anything else, or zero.
+            ValueError: anything else, zero, or more than ten years.
         """
         text = str(raw).strip() if isinstance(raw, str) else ""
         seconds = _clock_seconds(text) or _word_seconds(text)
-        if not seconds:
+        if not 0 < seconds <= LONGEST_S:
             raise ValueError(f"{raw!r} is not a time; write 1h30m, 90m, 45s, 2d or 01:30:00")
         return cls(seconds)
 
@@ -44,12 +46,12 @@ class Memory(int):
         """Read `480G`, `1.5T`, `4000M`, `64GiB`; powers of 1024, as Slurm counts.
 
         Raises:
-            ValueError: no unit, not a size, or less than 1M. Slurm reads 0 as *all memory of the
-                node*, so a size is never rounded down to it.
+            ValueError: no unit, not a size, less than 1M or more than 1 PiB. Slurm reads 0 as *all
+                memory of the node*, so a size is never rounded down to it.
         """
         match = _MEMORY.fullmatch(raw.strip()) if isinstance(raw, str) else None
         size = int(float(match[1]) * _MEBIBYTES[match[2].upper()]) if match else 0
-        if size < 1:
+        if not 0 < size <= LARGEST_MIB:
             raise ValueError(f"{raw!r} is not a memory size; write 480G, 4000M or 1.5T")
         return cls(size)
 

@@ -124,8 +124,13 @@ def _expected(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStudy:
         scaling=manifest.spec.scaling,
         warmup=manifest.spec.warmup,
         gates=manifest.spec.gates,
-        notes=_other_runs(runs, {run.run_id for run in expected}),
+        notes=(*_damaged(runs), *_other_runs(runs, {run.run_id for run in expected})),
     )
+
+
+def _damaged(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Name what cannot be read of a run, though its logs can."""
+    return tuple(f"{run.folder.run_id}: {run.problem}" for run in runs if run.manifest is None)
 
 
 def _other_runs(runs: Sequence[Run], expected: set[str]) -> tuple[str, ...]:

@@ -63,7 +63,7 @@ def _runs(count: int) -> str:
 
 
 def cancel(path: Path) -> tuple[Run, ...]:
-    """Cancel the unfinished runs at a path, those that wait before those that run.
+    """Cancel the unfinished runs at a path.
 
     Raises:
         StoreError: all of them have finished.
@@ -73,8 +73,8 @@ def cancel(path: Path) -> tuple[Run, ...]:
     if not active:
         states = ", ".join(sorted({run.state.value for run in runs}))
         raise StoreError(f"{path.name}: nothing to cancel; {_runs(len(runs))} {states}")
-    for run in sorted(active, key=lambda run: run.state is JobState.RUNNING):
-        if run.submission is not None:
-            executor = executor_of(run.submission.executor)
-            executor.cancel(run.folder.path.parent, run.folder, run.submission)
+    home = active[0].folder.path.parent
+    for name in {run.submission.executor for run in active if run.submission}:
+        mine = {r.folder: r.submission for r in active if r.submission}
+        executor_of(name).cancel(home, {f: s for f, s in mine.items() if s.executor == name})
     return tuple(active)

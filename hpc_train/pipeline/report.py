@@ -44,13 +44,18 @@ def needs_figure(path: Path | None) -> bool:
     return path is not None and path.suffix in (".md", *IMAGES)
 
 
-def check_format(form: str) -> None:
-    """Refuse an unknown format before any log is read.
+def check_format(form: str | None, path: Path | None) -> None:
+    """Refuse an unknown format or ending before any log is read.
 
     Raises:
         UnknownNameError: no such format.
+        StoreError: an ending without a format.
     """
-    load("formats", form)
+    if form is not None:
+        load("formats", form)
+    elif path is not None and path.suffix not in (*FORMAT_OF, *IMAGES):
+        endings = ", ".join((*FORMAT_OF, *IMAGES))
+        raise StoreError(f"{path}: name a format with -f, or an ending of: {endings}")
 
 
 def render_report(report: Report, form: str) -> str:
@@ -74,10 +79,8 @@ def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ..
     """
     if path.suffix in IMAGES and form is None:
         return _write_figures(report, path, (path.suffix,))
-    form = form or FORMAT_OF.get(path.suffix)
-    if form is None:
-        endings = ", ".join((*FORMAT_OF, *IMAGES))
-        raise StoreError(f"{path}: name a format with -f, or an ending of: {endings}")
+    check_format(form, path)
+    form = form or FORMAT_OF[path.suffix]
     figures: tuple[Path, ...] = ()
     if form == "markdown" and report.figures:
         figures = _write_figures(report, path, IMAGES)

@@ -18,7 +18,7 @@ from hpc_train.pipeline.prepare import Prepared, PreparedPoint
 from hpc_train.pipeline.query import executor_of, latest_attempts, runs_below
 from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
-from hpc_train.runs.store import create_runs, remove_home, remove_runs, write_study
+from hpc_train.runs.store import create_runs, remove_home, remove_root, remove_runs, write_study
 
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.UNKNOWN)
 
@@ -50,6 +50,7 @@ def submit(
     """
     check_start(prepared)
     home = root / prepared.name
+    made_root = not root.exists()
     try:
         with exclusive(home / ".submit.lock"):
             kept, wanted = _split(prepared, home, rerun_failed)
@@ -58,6 +59,8 @@ def submit(
             _hand_over(prepared, home, new)
     except HpcTrainError:
         remove_home(home)
+        if made_root:
+            remove_root(root)
         raise
     return Submitted(home=home, new=new, kept=kept)
 

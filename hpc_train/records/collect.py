@@ -54,7 +54,12 @@ def _records(
         source = _source(path, root)
         yield from _records_of(run, source, open_log(path), parsers, counts)
         if counts[source]:
-            _log.warning("%s: %d lines are cut or written over", source, counts[source])
+            _log.warning(
+                "%s: %s: %d lines are cut, written over or hold no number",
+                run,
+                source,
+                counts[source],
+            )
 
 
 def _records_of(

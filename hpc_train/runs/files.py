@@ -19,11 +19,14 @@ T = TypeVar("T")
 
 
 def write_file(path: Path, content: bytes) -> None:
-    """Write beside the target, then rename.
+    """Write beside the target, then rename; a device or pipe is written to as it is.
 
     Raises:
         StoreError: the disk is full, the folder is gone or cannot be written.
     """
+    path = path.resolve() if path.is_symlink() else path
+    if path.exists() and not path.is_file():
+        return _write_through(path, content)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with fresh.open("wb") as stream:
@@ -33,6 +36,14 @@ def write_file(path: Path, content: bytes) -> None:
         fresh.replace(path)
     except OSError as failure:
         fresh.unlink(missing_ok=True)
+        raise cannot_write(path, failure) from None
+
+
+def _write_through(path: Path, content: bytes) -> None:
+    try:
+        with path.open("wb") as stream:
+            stream.write(content)
+    except OSError as failure:
         raise cannot_write(path, failure) from None
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -68,6 +69,12 @@ def remove_home(home: Path) -> None:
         shutil.rmtree(home, ignore_errors=True)
 
 
+def remove_root(root: Path) -> None:
+    """Take back a results folder that was made for nothing."""
+    with suppress(OSError):
+        root.rmdir()
+
+
 def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | None:
     fresh = RunFolder(path=home / f".new-{manifest.run_id}-{os.getpid()}")
     final = RunFolder(path=home / manifest.run_id)
@@ -79,7 +86,8 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
     except (OSError, StoreError) as failure:
         shutil.rmtree(fresh.path, ignore_errors=True)
         if isinstance(failure, StoreError):
-            raise
+            message = failure.message.replace(str(fresh.path), str(final.path))
+            raise StoreError(message, failure.hint) from None
         if failure.errno in (errno.EEXIST, errno.ENOTEMPTY):
             return None
         raise cannot_write(final.path, failure) from None

@@ -48,6 +48,7 @@ def build_job(
     full = [Override(key=full_key(o.key), value=o.value, origin=o.origin) for o in overrides]
     apply(data, origins, full)
     job = decode(data, JobSpec, origins, SpecError)
+    _check_text(job)
     _check_env(job)
     return _with_workdir(job, path)
 
@@ -59,6 +60,15 @@ def command_job(
     program = ["python", str(script)] if script.suffix == ".py" else [str(script.absolute())]
     data: dict[str, Any] = {"command": [*program, *arguments]}
     return build_job(data, {"": "command line", "command": "command line"}, overrides, script)
+
+
+def _check_text(job: Sourced[JobSpec]) -> None:
+    """A script is UTF-8; the command line may hold other bytes."""
+    words = [("command", word) for word in job.value.command]
+    words += [("workdir", job.value.workdir or "")]
+    for key, word in words:
+        if any("\ud800" <= letter <= "\udfff" for letter in word):
+            raise SpecError(f"{job.near(key)}: {word!r} is not UTF-8 text")
 
 
 def _check_env(job: Sourced[JobSpec]) -> None:

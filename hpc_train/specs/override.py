@@ -30,7 +30,9 @@ def parse_setting(text: str) -> Override:
     if not equals or not key.strip():
         raise SpecError(f"--set {text}: write KEY=VALUE, for example --set resources.nodes=2")
     origin = f"--set {key.strip()}"
-    return Override(key=key.strip(), value=value_of(value, origin, SpecError), origin=origin)
+    return Override(
+        key=key.strip(), value=value_of(value, origin, SpecError, key.strip()), origin=origin
+    )
 
 
 def full_key(key: str) -> str:
@@ -48,6 +50,10 @@ def check_key(key: str, where: str) -> None:
         SpecError: with the nearest key.
     """
     head, _, rest = full_key(key).partition(".")
+    if key == "resources":
+        raise SpecError(
+            f"{where}: name one key: resources.{', resources.'.join(keys_of(Resources))}"
+        )
     known = keys_of(Resources) if head == "resources" else keys_of(JobSpec)
     name = rest if head == "resources" else head
     if name not in known or (rest and head not in ("resources", "env", "command")):

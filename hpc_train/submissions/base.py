@@ -23,5 +23,5 @@ class Executor(Protocol):
     def alive(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, bool | None]:
         """Say for each run whether the executor still has it; one query for all of them."""
 
-    def cancel(self, home: Path, run: RunFolder, submission: Submission) -> None:
-        """End a run, queued or running, and record that it was cancelled."""
+    def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
+        """End runs, queued or running, and record that they were cancelled."""

@@ -16,7 +16,7 @@ from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import encode_unit
 from hpc_train.shell import clean_environment, ended, start
 from hpc_train.submissions.processes import terminate
-from hpc_train.submissions.queue import FOLDER, Queue, is_held, take
+from hpc_train.submissions.queue import FOLDER, Queue, is_held, machine_lock, take
 
 _START_S = 60.0
 
@@ -26,6 +26,7 @@ class LocalExecutor:
 
     def submit(self, home: Path, runs: Sequence[RunFolder]) -> None:
         """Start a supervisor that works through `runs` in order; see `Executor.submit`."""
+        _check_machine_lock()
         now = datetime.now(timezone.utc)
         queue = Queue(home=home, queue_id=f"{now:%Y%m%d-%H%M%S}-{os.getpid()}")
         try:
@@ -69,10 +70,28 @@ class LocalExecutor:
         }
         return {run_id: held[submission.native_id] for run_id, submission in submissions.items()}
 
-    def cancel(self, home: Path, run: RunFolder, submission: Submission) -> None:
-        """Mark first, so that a queued run is not started any more; see `Executor.cancel`."""
-        mark(run, submission, JobState.CANCELLED, "cancelled by the user")
-        terminate(run)
+    def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
+        """Mark all first, so that none of them is started any more; see `Executor.cancel`."""
+        for run, submission in runs.items():
+            mark(run, submission, JobState.CANCELLED, "cancelled by the user")
+        for run in runs:
+            if run.status.exists():
+                terminate(run)
+
+
+def _check_machine_lock() -> None:
+    """Refuse now what the supervisor could only write into its log.
+
+    Raises:
+        SubmitError: the lock cannot be opened; in a shared folder another user may have made it.
+    """
+    try:
+        os.close(os.open(machine_lock(), os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW, 0o644))
+    except OSError as failure:
+        raise SubmitError(
+            f"{machine_lock()}: cannot be opened: {failure.strerror}",
+            "it keeps your runs from overlapping; set TMPDIR to a folder of your own",
+        ) from None
 
 
 def _last_line(queue: Queue) -> str:

@@ -33,7 +33,7 @@ def take(path: Path, *, wait: bool) -> int | None:
     Raises:
         OSError: the file cannot be opened.
     """
-    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o644)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
     except BlockingIOError:
@@ -42,14 +42,23 @@ def take(path: Path, *, wait: bool) -> int | None:
     return descriptor
 
 
-def is_held(path: Path) -> bool:
-    """Whether somebody holds the lock."""
-    if not path.exists():
+def is_held(path: Path) -> bool | None:
+    """Whether somebody holds the lock; None when this user may not look.
+
+    It is asked read-only, so that a colleague can see how your runs stand.
+    """
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
         return False
-    descriptor = take(path, wait=False)
-    if descriptor is None:
+    except PermissionError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
         return True
-    os.close(descriptor)
+    finally:
+        os.close(descriptor)
     return False
 
 

@@ -71,13 +71,15 @@ def _supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) -
     limit = _time_limit(run)
     begin = time.monotonic()
     script = start(["bash", str(run.script.absolute())], run.logs / "job.out", environment, locks)
-    while not ended(script, 0.2):
-        if limit is not None and time.monotonic() - begin > limit:
-            mark(run, submission, JobState.TIMEOUT, f"the time limit of {limit} s was reached")
-            terminate(run)
-        elif _cancelled(run):
-            terminate(run)
-    kill(run)
+    try:
+        while not ended(script, 0.2):
+            if limit is not None and time.monotonic() - begin > limit:
+                mark(run, submission, JobState.TIMEOUT, f"the time limit of {limit} s was reached")
+                terminate(run)
+            elif _cancelled(run):
+                terminate(run)
+    finally:
+        kill(run)
     if not _has_ended(run) and not _cancelled(run):
         code = script.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
@@ -90,6 +92,9 @@ def _time_limit(run: RunFolder) -> int | None:
 
 
 def _cancelled(run: RunFolder) -> bool:
+    """Whether somebody cancelled the run, or removed its folder."""
+    if not run.submission.exists():
+        return True
     return msgspec.json.decode(run.submission.read_bytes(), type=Submission).state is not None
 
 

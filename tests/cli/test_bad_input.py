@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -110,6 +112,9 @@ def test_a_wrong_study_file(hpctrain: Hpctrain, text: str, part: str) -> None:
         (["collect", "train.py", "-o", "x.xls"], "the ending must be"),
         (["collect", "train.py", "--parser", "megatron"], "unknown parser 'megatron'"),
         (["site", "show", "locl"], "did you mean 'local'?"),
+        (["submit", "train.py", "--set", "resources=3"], "--set resources: name one key"),
+        (["submit", "train.py", "--time", "99999999999d"], "is not a time"),
+        (["report", "train.py", "-o", "r.xyz"], "r.xyz: name a format with -f, or an ending of"),
         (["submit", "."], "is a folder, not a program"),
         (["report", ""], "an empty name means no run"),
         (["collect", "empty"], "empty: no log files in this folder"),
@@ -152,6 +157,43 @@ def test_a_run_that_printed_no_measurement_is_a_partial_result(hpctrain: Hpctrai
     hpctrain("submit", "job.yaml", "--wait")
     done = hpctrain("report", "job")
     assert (done.returncode, "UNPARSED" in done.stdout) == (3, True)
+
+
+def test_a_damaged_manifest_is_named_in_the_report(hpctrain: Hpctrain) -> None:
+    ids = hpctrain("submit", "study.yaml", "--wait", "--set", "repetitions=1").stdout.split()
+    manifest = Path("results/s") / ids[0] / "run.json"
+    manifest.write_bytes(manifest.read_bytes()[:100])
+    assert f"{ids[0]}: run.json: damaged" in hpctrain("report", "s", "-f", "markdown").stdout
+
+
+def test_a_lock_that_cannot_be_opened_is_refused_at_once(
+    hpctrain: Hpctrain, tmp_path: Path
+) -> None:
+    (tmp_path / f"hpctrain-{os.getuid()}.lock").symlink_to("elsewhere")
+    done = hpctrain("submit", "job.yaml")
+    refused(done, "cannot be opened", "set TMPDIR to a folder of your own", code=1)
+
+
+def test_absurd_numbers_in_a_log_stop_nothing(hpctrain: Hpctrain) -> None:
+    lines = [f'@hpct {{"step": {10**20}, "step_time": 0.1, "samples": 2}}\n']
+    lines += [f'@hpct {{"step": {i}, "step_time": 0.1, "samples": 2}}\n' for i in range(40)]
+    lines += ['@hpct {"step": 41, "step_time": NaN, "samples": 2}\n']
+    Path("one.log").write_text("".join(lines))
+    done = hpctrain("report", "one.log")
+    assert "Traceback" not in done.stderr
+    assert "20.00" in done.stdout
+    assert "one.log: one.log: 1 lines are cut, written over or hold no number" in done.stderr
+
+
+def test_output_that_cannot_be_written_is_one_line(hpctrain: Hpctrain) -> None:
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "hpc_train", "render", "train.py"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+    assert (done.returncode, done.stderr) == (2, "hpctrain: output: No space left on device\n")
 
 
 def test_a_manifest_cut_in_half_is_shown(hpctrain: Hpctrain) -> None:

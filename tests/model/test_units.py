@@ -28,7 +28,9 @@ def test_duration_is_read_as_it_is_written(text: str, seconds: int) -> None:
     assert Duration.parse(text) == seconds
 
 
-@pytest.mark.parametrize("raw", ["", "90", 90, "1x", "0s", "-1h", "1h30", None, True, "00:00:00"])
+@pytest.mark.parametrize(
+    "raw", ["", "90", 90, "1x", "0s", "-1h", "1h30", None, True, "00:00:00", "99999d"]
+)
 def test_a_duration_without_a_unit_or_a_length_is_refused(raw: object) -> None:
     with pytest.raises(ValueError, match="is not a time; write 1h30m"):
         Duration.parse(raw)
@@ -47,7 +49,7 @@ def test_memory_is_read_as_it_is_written(text: str, mebibytes: int) -> None:
     assert Memory.parse(text) == mebibytes
 
 
-@pytest.mark.parametrize("raw", ["0", "0G", "480", 480, "12P", "", "-1G", "100K"])
+@pytest.mark.parametrize("raw", ["0", "0G", "480", 480, "12P", "", "-1G", "100K", "9999999T"])
 def test_memory_that_would_round_to_zero_is_refused(raw: object) -> None:
     """Slurm reads 0 as all memory of the node."""
     with pytest.raises(ValueError, match="is not a memory size; write 480G"):

@@ -157,7 +157,7 @@ def test_cut_lines_are_counted_and_warned_of(
     records = list(collect("r", [log], root=tmp_path, unreadable=unreadable))
     assert lines(records) == [("a.out", 2)]
     assert unreadable == {"a.out": 2}
-    assert "a.out: 2 lines are cut or written over" in caplog.text
+    assert "a.out: 2 lines are cut, written over or hold no number" in caplog.text
 
 
 def test_nul_bytes_and_invalid_utf8_do_not_shift_lines(tmp_path: Path) -> None:

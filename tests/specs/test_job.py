@@ -63,6 +63,11 @@ def test_a_variable_that_no_shell_takes(tmp_path: Path) -> None:
         load_job(job_file(tmp_path, "command: [a]\nenv: {A-B: x}\n"), [])
 
 
+def test_bytes_that_are_no_text_are_refused() -> None:
+    with pytest.raises(SpecError, match=r"command line: .* is not UTF-8 text"):
+        command_job(Path("train.py"), ["bad\udcff"], [])
+
+
 def test_a_python_script_runs_under_python() -> None:
     job = command_job(Path("train.py"), ["--epochs", "3"], [parse_setting("tasks_per_node=2")])
     assert job.value.command == ("python", "train.py", "--epochs", "3")

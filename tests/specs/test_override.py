@@ -38,17 +38,29 @@ def test_short_keys_are_those_of_resources() -> None:
     assert full_key("env.A") == "env.A"
 
 
-@pytest.mark.parametrize("key", ["nodez", "resources.nodez", "launcher.x", "resources"])
+@pytest.mark.parametrize("key", ["nodez", "resources.nodez", "launcher.x"])
 def test_a_key_that_no_job_has(key: str) -> None:
     with pytest.raises(SpecError, match="no key of a job"):
         check_key(key, "x")
+
+
+def test_a_group_of_keys_is_no_key() -> None:
+    with pytest.raises(SpecError, match=r"--set resources: name one key: resources\.nodes, "):
+        check_key("resources", "--set resources")
+
+
+def test_the_value_of_a_variable_is_text_as_written() -> None:
+    assert parse_setting("env.A=0777").value == "0777"
+    assert parse_setting("env={A: 1e-3, B: true}").value == {"A": "1e-3", "B": "true"}
+    assert parse_setting("axes.env.A=[01, 2]").value == ["01", "2"]
+    assert parse_setting("resources.nodes=2").value == 2
 
 
 def test_an_override_replaces_what_was_below_it() -> None:
     data = {"env": {"A": "1"}, "command": ["a", "b"]}
     origins = {"env": "f:1", "env.A": "f:2", "command": "f:3", "command.0": "f:3"}
     apply(data, origins, [parse_setting("env={B: 2}"), parse_setting("command.1=c")])
-    assert data == {"env": {"B": 2}, "command": ["a", "c"]}
+    assert data == {"env": {"B": "2"}, "command": ["a", "c"]}
     assert origins["env.B"] == "--set env"
     assert "env.A" not in origins
     assert origins["command.1"] == "--set command.1"

@@ -44,7 +44,7 @@ def test_the_job_may_be_a_file_of_its_own(tmp_path: Path) -> None:
 
 def test_an_axis_may_be_any_key_of_the_job(tmp_path: Path) -> None:
     text = STUDY.replace("launcher: [torchrun, spawn]", "env.X: [1, 2, 3]")
-    assert [p.job.value.env["X"] for p in study(tmp_path, text).points] == [1, 2, 3, 1, 2, 3]
+    assert [p.job.value.env["X"] for p in study(tmp_path, text).points] == ["1", "2", "3", "1", "2", "3"]
 
 
 def test_the_smallest_size_is_the_baseline(tmp_path: Path) -> None:
@@ -57,7 +57,7 @@ def test_settings_reach_the_study_or_its_job(tmp_path: Path) -> None:
     found = study(tmp_path, STUDY, "repetitions=7", "axes.launcher=[mpirun]", "env.Y=z")
     assert found.spec.repetitions == 7
     assert len(found.points) == 2
-    assert found.points[1].job.value.env == {"X": 1, "Y": "z"}
+    assert found.points[1].job.value.env == {"X": "1", "Y": "z"}
     assert found.points[1].job.value.launcher == "mpirun"
 
 

@@ -68,9 +68,13 @@ class Events:
                 continue
             stated = _whole(event.get("rank"))
             yield from _hits(event, offset, _rank(stated, data, offset, done, rank))
+            if any(key in _METRICS and _number(raw) is None for key, raw in event.items()):
+                yield Unreadable(offset)
             done = end
 
 
+# Beyond this a step or rank is no number of anything, and tables hold 64 bits.
+_MOST = 10**15
 PARSER = Events()
 
 
@@ -137,4 +141,6 @@ def _number(raw: object) -> float | None:
 
 
 def _whole(raw: object) -> int | None:
-    return raw if isinstance(raw, int) and not isinstance(raw, bool) and raw >= 0 else None
+    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < _MOST:
+        return raw
+    return None

@@ -10,7 +10,7 @@ from hpc_train.records.parsers.base import Hit
 
 _AS_PRINTED = b'{"v":1,"event":"step",'
 
-_Whole = Annotated[int, msgspec.Meta(ge=0)]
+_Whole = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
 
 
 class StepEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
@@ -34,9 +34,10 @@ def step_event(body: bytes) -> StepEvent | None:
     if not body.startswith(_AS_PRINTED):
         return None
     try:
-        return _decode(body)
+        event = _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError):
         return None
+    return None if None in (event.step_time, event.samples, event.loss) else event
 
 
 def step_hits(event: StepEvent, offset: int, rank: int | None) -> list[Hit]:
