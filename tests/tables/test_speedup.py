@@ -145,6 +145,15 @@ def test_accuracy_is_compared_with_its_own_noise() -> None:
     assert "accuracy: -5.00 points, standard error 0.71" in frame["flags"].tolist()[1]
 
 
+def test_repetitions_of_one_seed_do_not_measure_the_noise_of_accuracy() -> None:
+    runs = [expected(f"{n}-{i}", nodes=n) for n in (1, 2) for i in (0, 1, 2)]
+    records = [r for run in runs for r in rate(run.run_id, 10)]
+    records += [record(r.run_id, "accuracy", 0.9361 + 0.0028 * (r.run_id[0] == "2")) for r in runs]
+    frame = points(runs, records)
+    assert frame.at[1, "accuracy_change_pp"] == pytest.approx(0.28)
+    assert not any(flag.startswith("accuracy") for flag in frame["flags"].tolist()[1])
+
+
 def test_whole_seconds_bound_the_speedup() -> None:
     runs = [expected("a"), expected("b", nodes=8)]
     records = [record("a", "epoch_time", 39, parser="book", step=1)]
