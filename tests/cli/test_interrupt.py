@@ -15,7 +15,7 @@ Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_the_runs_go_on(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    Path("train.py").write_text("import time; time.sleep(2); print('done')\n")
+    Path("train.py").write_text("import time; time.sleep(4); print('done')\n")
     words = ["submit", "train.py", "--launcher", "single", "--cpus-per-task", "1", "--wait"]
     waiting = subprocess.Popen(
         [sys.executable, "-m", "hpc_train", *words],

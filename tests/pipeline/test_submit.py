@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import time
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -24,9 +23,7 @@ COUNT = "open('count', 'a').write('x'); print('ran')"
 
 
 def test_a_job_runs_in_the_background_to_its_end(desk: Path, job: Prepare) -> None:
-    begin = time.monotonic()
-    done = submit(job("import time; time.sleep(1); print('here')"), Path("results"), ["x"])
-    assert time.monotonic() - begin < 1, "submit does not wait"
+    done = submit(job("import time; time.sleep(4); print('here')"), Path("results"), ["x"])
     (run,) = runs_below(done.home)
     assert run.state in (JobState.PENDING, JobState.RUNNING)
     (run,) = finished(done.home).values()

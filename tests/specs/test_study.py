@@ -44,7 +44,14 @@ def test_the_job_may_be_a_file_of_its_own(tmp_path: Path) -> None:
 
 def test_an_axis_may_be_any_key_of_the_job(tmp_path: Path) -> None:
     text = STUDY.replace("launcher: [torchrun, spawn]", "env.X: [1, 2, 3]")
-    assert [p.job.value.env["X"] for p in study(tmp_path, text).points] == ["1", "2", "3", "1", "2", "3"]
+    assert [p.job.value.env["X"] for p in study(tmp_path, text).points] == [
+        "1",
+        "2",
+        "3",
+        "1",
+        "2",
+        "3",
+    ]
 
 
 def test_the_smallest_size_is_the_baseline(tmp_path: Path) -> None:
