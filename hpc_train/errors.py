@@ -6,7 +6,6 @@ next command. Bugs are never wrapped in these classes.
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 
@@ -74,5 +73,7 @@ class UnknownNameError(HpcTrainError):
 
 def nearest(name: str, known: Iterable[str]) -> str:
     """Return `; did you mean 'x'?` for the closest known name, or nothing."""
+    import difflib
+
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return f"; did you mean {matches[0]!r}?" if matches else ""
