@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from hpc_train.model.site import Rendezvous
 from hpc_train.model.value import Value
+
+# What an sbatch option can hold: its values know no quotes, and a blank would end them.
+DIRECTIVE_VALUE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
 class Setting(Value, frozen=True, kw_only=True):

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import Launch, Setting, Topology
+from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
 from hpc_train.plans.resolve import Site
-
-DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
 def resolve_directives(
@@ -45,7 +42,7 @@ def _check_words(settings: dict[str, Setting]) -> None:
     """Refuse what sbatch would read as something else: its options know no quotes."""
     for key in ("partition", "account", "qos", "constraint"):
         value = _value(settings, key)
-        if value is not None and not DIRECTIVE.fullmatch(value):
+        if value is not None and not DIRECTIVE_VALUE.fullmatch(value):
             raise PlanError(
                 f"{settings[key].origin}: {key} = {value!r} cannot be written as an #SBATCH value"
             )

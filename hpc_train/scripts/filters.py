@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Sequence
 
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import JobVar, Text, Token
+from hpc_train.model.plan import DIRECTIVE_VALUE, JobVar, Text, Token
 
 WIDTH = 92
-_DIRECTIVE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
 def sh(value: str) -> str:
@@ -36,7 +34,7 @@ def directive(value: str) -> str:
     Raises:
         RenderError: a blank, a quote or a line break, which could become another option.
     """
-    if not _DIRECTIVE.fullmatch(value):
+    if not DIRECTIVE_VALUE.fullmatch(value):
         raise RenderError(f"{value!r} cannot be written as an #SBATCH value")
     return value
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 from collections.abc import Callable
 from itertools import pairwise
@@ -127,6 +128,14 @@ def test_a_program_that_ignores_term_is_killed(desk: Path, job: Prepare) -> None
     assert processes_of(run.folder) == ()
     (run,) = finished(home).values()
     assert run.state is JobState.FAILED
+
+
+def test_a_run_whose_folder_is_removed_is_ended(desk: Path, job: Prepare) -> None:
+    home = submit(job("import time; time.sleep(60)"), Path("results"), []).home
+    wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
+    (run,) = runs_below(home)
+    shutil.rmtree(run.folder.path)
+    wait_for(lambda: processes_of(run.folder) == ())
 
 
 def test_nothing_is_lost_when_the_supervisor_is_killed(desk: Path, study: Prepare) -> None:
