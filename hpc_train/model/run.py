@@ -2,15 +2,43 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.submission import JobState, Submission
+from hpc_train.model.submission import Cluster, JobState, Standing, Submission
 from hpc_train.model.value import Value
 
 MANIFEST_SCHEMA = 1
+_RUN_NAME = re.compile(r"(?P<stem>.+)-r(?P<repetition>\d+)(?:\.(?P<attempt>\d+))?")
+
+
+class RunName(Value, frozen=True, kw_only=True):
+    """The parts of a study's run id: `<stem>-r<repetition>`, from the second attempt on `.2`."""
+
+    stem: str
+    repetition: int
+    attempt: int = 1
+
+    @classmethod
+    def parse(cls, run_id: str) -> RunName | None:
+        """Take a run id apart; None when it is that of a single job."""
+        match = _RUN_NAME.fullmatch(run_id)
+        if match is None:
+            return None
+        repetition, attempt = int(match["repetition"]), int(match["attempt"] or 1)
+        return cls(stem=match["stem"], repetition=repetition, attempt=attempt)
+
+    @property
+    def ending(self) -> str:
+        """What follows the repetition."""
+        return f".{self.attempt}" if self.attempt > 1 else ""
+
+    def __str__(self) -> str:
+        """Write the run id."""
+        return f"{self.stem}-r{self.repetition}{self.ending}"
 
 
 class RunFolder(Value, frozen=True, kw_only=True):
@@ -60,10 +88,11 @@ class Failure(Value, frozen=True, kw_only=True):
     rank: int | None
     host: str
     exit_code: int
+    time: float | None = None
 
 
 class JobStatus(Value, frozen=True, kw_only=True):
-    """status.json, written by the job; times in seconds since the epoch."""
+    """status.json, written by the job; times in seconds since the epoch; `job` is its Slurm id."""
 
     started: float
     ended: float | None = None
@@ -71,11 +100,16 @@ class JobStatus(Value, frozen=True, kw_only=True):
     restart_count: int = 0
     host: str = ""
     pid: int = 0
+    job: str = ""
     failure: Failure | None = None
 
 
 class Manifest(Value, frozen=True, kw_only=True):
-    """run.json: all that is needed to understand the run without asking anyone."""
+    """run.json: all that is needed to understand the run without asking anyone.
+
+    The scheduler carries `key` as the job's comment, so that a job whose submission was not
+    answered is found again. Runs that are handed over together share it.
+    """
 
     schema: int
     run_id: str
@@ -90,6 +124,8 @@ class Manifest(Value, frozen=True, kw_only=True):
     script_digest: str
     template_digest: str
     provenance: dict[str, Any]
+    key: str = ""
+    cluster: Cluster = Cluster()
 
 
 class Run(Value, frozen=True, kw_only=True):
@@ -101,3 +137,4 @@ class Run(Value, frozen=True, kw_only=True):
     status: JobStatus | None
     state: JobState
     problem: str = ""
+    standing: Standing | None = None

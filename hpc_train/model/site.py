@@ -55,6 +55,20 @@ class Rendezvous(Value, frozen=True, kw_only=True):
     ports: Annotated[int, Meta(ge=1, le=60000, description="How many ports may be tried.")] = 4000
 
 
+class Limits(Value, frozen=True, kw_only=True):
+    """What the site allows one user, where it is known; Slurm's own MaxArraySize counts, too."""
+
+    max_array_size: Annotated[
+        int | None, Meta(ge=0, description="Largest number of a job array's element, plus one.")
+    ] = None
+    max_array_running: Annotated[
+        int | None, Meta(ge=1, description="Elements of one array that run at once.")
+    ] = None
+    max_submit_jobs: Annotated[
+        int | None, Meta(ge=1, description="Jobs in the queue at once, each array element one.")
+    ] = None
+
+
 class Source(Value, frozen=True, kw_only=True):
     """Where facts of the profile come from."""
 
@@ -83,6 +97,13 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         Literal["allowed", "forbidden"], Meta(description="Whether --mem may be given.")
     ] = "allowed"
     rendezvous: Rendezvous = Rendezvous()
+    limits: Limits = Limits()
+    poll: Annotated[
+        Duration, Meta(description="Least time between two questions to the scheduler.")
+    ] = Duration(30)
+    slurm_conf: Annotated[
+        str | None, Meta(description="Path of slurm.conf, where the commands do not find it.")
+    ] = None
     env: dict[str, str | int | float] = {}
     env_why: Annotated[dict[str, str], Meta(description="Variable -> why the site sets it.")] = {}
     setup: tuple[str, ...] = ()

@@ -1,4 +1,4 @@
-"""Submission and JobState: what was handed over, to whom, and how it stands."""
+"""Submission, JobState, Standing: what was handed over, to whom, and how it stands."""
 
 from __future__ import annotations
 
@@ -12,29 +12,68 @@ class JobState(str, Enum):
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
+    SUSPENDED = "SUSPENDED"
     COMPLETED = "COMPLETED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
     TIMEOUT = "TIMEOUT"
+    NODE_FAIL = "NODE_FAIL"
+    PREEMPTED = "PREEMPTED"
+    OUT_OF_MEMORY = "OUT_OF_MEMORY"
     LOST = "LOST"
     UNKNOWN = "UNKNOWN"
 
     @property
     def finished(self) -> bool:
         """Whether the run will not change any more by itself."""
-        return self in _FINISHED
+        return self not in _UNFINISHED
+
+    @property
+    def active(self) -> bool:
+        """Whether the run waits, runs or is suspended."""
+        return self in _ACTIVE
 
 
-_FINISHED = frozenset(
-    {JobState.COMPLETED, JobState.FAILED, JobState.CANCELLED, JobState.TIMEOUT, JobState.LOST}
-)
+_ACTIVE = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
+_UNFINISHED = _ACTIVE | {JobState.UNKNOWN}
+
+
+class Cluster(Value, frozen=True, kw_only=True):
+    """How a cluster is reached, for whoever asks after a run later.
+
+    `conf` is the slurm.conf that its commands need, if they do not find it themselves; it is
+    asked at most every `poll_s` seconds.
+    """
+
+    conf: str | None = None
+    poll_s: float = 30.0
 
 
 class Submission(Value, frozen=True, kw_only=True):
-    """What an executor accepted; `state` is set when the executor itself ended the run."""
+    """What an executor accepted; `state` is set when the end is known for good.
+
+    An empty `native_id` means that the scheduler was asked and has not answered yet. With
+    `shared`, several runs have one allocation and take turns in it.
+    """
 
     executor: str
     native_id: str
     submitted: str
+    cluster: Cluster = Cluster()
+    command: tuple[str, ...] = ()
+    shared: bool = False
     state: JobState | None = None
     reason: str = ""
+
+
+class Standing(Value, frozen=True, kw_only=True):
+    """How a run stands by its executor's word.
+
+    `reason` is a sentence; `start`, in seconds since the epoch, is when it started or, while it is
+    pending, is expected to; `nodes` is the scheduler's node list.
+    """
+
+    state: JobState
+    reason: str = ""
+    start: float | None = None
+    nodes: str = ""
