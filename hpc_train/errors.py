@@ -41,9 +41,13 @@ class StoreError(HpcTrainError):
 
 
 class SubmitError(HpcTrainError):
-    """The executor refused or failed; nothing is running."""
+    """The executor refused or failed; `transient` when nobody knows whether it did."""
 
     exit_code = 1
+
+    def __init__(self, message: str, hint: str = "", *, transient: bool = False) -> None:
+        super().__init__(message, hint)
+        self.transient = transient
 
 
 class LogParseError(HpcTrainError):

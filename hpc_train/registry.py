@@ -27,6 +27,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
     },
     "executors": {
         "local": "hpc_train.submissions.local:LocalExecutor",
+        "slurm": "hpc_train.submissions.slurm.executor:SlurmExecutor",
     },
     "formats": {
         "text": "hpc_train.reports.formats.text:render",

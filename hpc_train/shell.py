@@ -36,15 +36,26 @@ class Finished(Value, frozen=True, kw_only=True):
     stderr: str
 
 
-def run(argv: Sequence[str], timeout_s: float, cwd: Path | None = None) -> Finished:
-    """Run a program to its end; never raises for what the program does.
+def run(
+    argv: Sequence[str],
+    timeout_s: float,
+    cwd: Path | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> Finished:
+    """Run a program to its end, in our environment or another; never raises for what it does.
 
     A program that does not exist is reported as 127, one that takes too long as 124, as the
     shell and timeout(1) do.
     """
     try:
         done = subprocess.run(
-            argv, capture_output=True, text=True, errors="replace", timeout=timeout_s, cwd=cwd
+            argv,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=timeout_s,
+            cwd=cwd,
+            env=environment,
         )
     except OSError as failure:
         return Finished(returncode=127, stdout="", stderr=str(failure))

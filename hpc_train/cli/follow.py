@@ -23,13 +23,14 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
 
     Only what is not yet `known` is told. Ctrl-C ends the waiting, not the runs.
     """
-    from hpc_train.pipeline.query import runs_below
+    from hpc_train.pipeline.watch import Watch
 
     seen = dict(known)
+    watch = Watch(home, just_submitted=True)
     try:
         with _progress(len(run_ids)) as show:
             while True:
-                runs = [run for run in runs_below(home) if run.folder.run_id in run_ids]
+                runs = [run for run in watch.runs() if run.folder.run_id in run_ids]
                 show(runs)
                 for run in runs:
                     _tell(run, seen)
@@ -70,8 +71,13 @@ def last_words(run: Run, lines: int = 8) -> list[str]:
     names = ["job.out"] if failure is None else ["node-0.out", "job.out"]
     if failure is not None and failure.rank is not None:
         names.insert(0, f"rank-{failure.rank}.out")
-    for name in names:
-        words = tail(run.folder.logs / name, lines)
+    logs = [(name, run.folder.logs / name) for name in names]
+    if failure is not None:
+        # A program that forks its ranks is known by its node.
+        name = failure.host if failure.rank is None else names[0]
+        logs.insert(0, (name, run.folder.path / "first_failure.log"))
+    for name, log in logs:
+        words = tail(log, lines)
         if words:
             return [f"{name}: {word}" for word in words]
     return []

@@ -21,12 +21,14 @@ _PAUSE_S = 0.3
 @click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last lines of each log.")
 def logs(run: str, results: Path | None, follow: bool, rank: int | None, lines: int | None) -> None:
     """Print a run's logs, rank by rank."""
+    from hpc_train.pipeline.watch import Watch
     from hpc_train.runs.store import find, results_root
 
     folder = _one_run(find(results_root(results), run))
     offsets = {path: _start(path, lines) for path in _files(folder, rank)}
     if not offsets and not follow:
         raise StoreError(f"{run}: no log yet", f"hpctrain status {run}, or logs -f {run}")
+    watch = Watch(folder)
     shown: Path | None = None
     finished = False
     while True:
@@ -34,7 +36,7 @@ def logs(run: str, results: Path | None, follow: bool, rank: int | None, lines: 
             shown = _print_new(path, offsets, shown)
         if finished or not follow:
             return
-        finished = _finished(folder)
+        finished = watch.runs()[0].state.finished
         time.sleep(_PAUSE_S)
 
 
@@ -78,9 +80,3 @@ def _print_new(path: Path, offsets: dict[Path, int], shown: Path | None) -> Path
     click.echo(fresh.decode("utf-8", errors="replace"), nl=not fresh.endswith(b"\n"))
     offsets[path] = offsets.get(path, 0) + len(fresh)
     return path
-
-
-def _finished(folder: Path) -> bool:
-    from hpc_train.pipeline.query import runs_below
-
-    return runs_below(folder)[0].state.finished

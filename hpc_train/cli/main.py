@@ -25,6 +25,10 @@ COMMANDS = {
     ),
     "logs": ("hpc_train.cli.logs:logs", "Print a run's logs, rank by rank."),
     "cancel": ("hpc_train.cli.cancel:cancel", "Cancel the unfinished runs of a job or study."),
+    "retry": (
+        "hpc_train.cli.retry:retry",
+        "Submit once more what failed, was lost or cancelled.",
+    ),
     "collect": (
         "hpc_train.cli.collect:collect",
         "Print the measurements in logs: of runs and studies, or of any log files.",

@@ -5,24 +5,34 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from rich.table import Table
 
 
 def echo_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns: wrapped to a terminal, each row on one line when piped."""
     from rich.console import Console
-    from rich.table import Table
 
     console = Console(width=None if sys.stdout and sys.stdout.isatty() else 10_000, highlight=False)
-    table = Table(box=None, pad_edge=False)
-    for head in heads:
-        table.add_column(head, overflow="fold")
-    for row in rows:
-        table.add_row(*(_plain(cell) for cell in row))
     with console.capture() as capture:
-        console.print(table)
+        console.print(table(heads, rows))
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
+    """Return columns without lines around them."""
+    from rich.table import Table
+
+    made = Table(box=None, pad_edge=False)
+    for head in heads:
+        made.add_column(head, overflow="fold")
+    for row in rows:
+        made.add_row(*(_plain(cell) for cell in row))
+    return made
 
 
 def _plain(text: str) -> str:
@@ -40,3 +50,15 @@ def tail(path: Path, lines: int) -> list[str]:
     except OSError:
         return []
     return text.splitlines()[-lines:]
+
+
+def say(text: str) -> None:
+    """Print a remark on stderr."""
+    click.echo(f"hpctrain: {text}", err=True)
+
+
+def show_warnings() -> None:
+    """Print what the stages log, such as a scheduler that does not answer."""
+    import logging
+
+    logging.basicConfig(format="hpctrain: %(message)s", level=logging.WARNING)

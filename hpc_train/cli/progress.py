@@ -1,13 +1,18 @@
-"""The progress bar of `--wait`."""
+"""What moves on a terminal: the bar of `--wait`, the table of `status --watch`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import IO
 
-from rich.console import Console
+import click
+from rich.console import Console, Group
+from rich.live import Live
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from hpc_train.cli.output import table
+from hpc_train.cli.run_table import HEADS, counts, rows, why
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 
@@ -30,3 +35,30 @@ def progress_bar(total: int) -> Iterator[Callable[[Sequence[Run]], None]]:
             progress.update(task, completed=done, description=", ".join(running) or "waiting")
 
         yield show
+
+
+@contextmanager
+def live_table(stream: IO[str]) -> Iterator[Callable[[Sequence[Run]], None]]:
+    """Show runs as a table that is drawn anew; without a terminal, a line for each change."""
+    if not stream.isatty():
+        yield _changes()
+        return
+    with Live(console=Console(file=stream), auto_refresh=False) as live:
+
+        def show(runs: Sequence[Run]) -> None:
+            live.update(Group(counts(runs), table(HEADS, rows(runs))), refresh=True)
+
+        yield show
+
+
+def _changes() -> Callable[[Sequence[Run]], None]:
+    seen: dict[str, tuple[JobState, str]] = {}
+
+    def show(runs: Sequence[Run]) -> None:
+        for run in runs:
+            said = (run.state, why(run))
+            if seen.get(run.folder.run_id) != said:
+                seen[run.folder.run_id] = said
+                click.echo(f"{run.state.value:9}  {run.folder.run_id}  {said[1]}".rstrip())
+
+    return show

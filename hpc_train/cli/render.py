@@ -49,6 +49,9 @@ def render(
 
 def echo_scripts(prepared: Prepared) -> None:
     """Print each point's script, below its name when there are several."""
+    if prepared.allocation is not None:
+        click.echo("# ==== allocation ====")
+        click.echo(prepared.allocation.text, nl=False)
     for point in prepared.points:
         if prepared.study is not None:
             click.echo(f"# ==== {point.stem} ====")
@@ -65,6 +68,8 @@ def _write_scripts(prepared: Prepared, output: Path) -> None:
         output.mkdir(parents=True, exist_ok=True)
     except OSError as failure:
         raise cannot_write(output, failure) from None
+    if prepared.allocation is not None:
+        write_file(output / "allocation.sbatch", prepared.allocation.text.encode())
     for point in prepared.points:
         write_file(output / f"{point.stem}.sbatch", point.script.text.encode())
 

@@ -2,81 +2,99 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Sequence
+import sys
+import time
 from pathlib import Path
-from typing import Any
 
 import click
 
 from hpc_train.cli.options import results_option
+from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
+
+_PAUSE_S = 1.0
 
 
 @click.command()
 @click.argument("word", metavar="[RUN|STUDY]", required=False)
 @results_option
+@click.option("--watch", is_flag=True, help="Go on until all have finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(word: str | None, results: Path | None, as_json: bool) -> None:
+def status(word: str | None, results: Path | None, watch: bool, as_json: bool) -> None:
     """Print how runs stand: of one run, of a job or study, or of all."""
+    from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.query import runs_below
     from hpc_train.runs.store import find, homes, results_root
 
+    show_warnings()
     root = results_root(results)
     folders = [find(root, word)] if word else list(homes(root))
+    if watch:
+        if word is None:
+            raise StoreError("--watch follows one run, job or study", "hpctrain status lists them")
+        return _watch(folders[0])
     found = {folder: runs_below(folder) for folder in folders}
     if as_json:
-        import msgspec
-
-        rows = [_row(run) for runs in found.values() for run in runs]
-        click.echo(msgspec.json.encode({"schema": 1, "runs": rows}))
+        _print_json(found)
     elif word:
-        _print_runs(found[folders[0]])
+        _print_runs(folders[0], found[folders[0]])
     else:
         _print_folders(found, root)
+    return None
 
 
-def _row(run: Run) -> dict[str, Any]:
-    manifest, times = run.manifest, run.status
-    return {
-        "run": run.folder.run_id,
-        "folder": str(run.folder.path),
-        "state": run.state.value,
-        "problem": run.problem,
-        "axes": manifest.axes if manifest else None,
-        "repetition": manifest.repetition if manifest else None,
-        "started": times.started if times else None,
-        "ended": times.ended if times else None,
-        "exit_code": times.exit_code if times else None,
-    }
+def _print_json(found: dict[Path, tuple[Run, ...]]) -> None:
+    import msgspec
+
+    from hpc_train.cli.run_table import row
+    from hpc_train.pipeline.query import missing_runs
+
+    rows = [row(run) for runs in found.values() for run in runs]
+    missing = [name for folder, runs in found.items() for name in missing_runs(folder, runs)]
+    click.echo(msgspec.json.encode({"schema": 1, "runs": rows, "missing": missing}))
 
 
-def _print_runs(runs: Sequence[Run]) -> None:
+def _print_runs(folder: Path, runs: tuple[Run, ...]) -> None:
     from hpc_train.cli.follow import last_words
     from hpc_train.cli.output import echo_table
+    from hpc_train.cli.run_table import HEADS, counts, rows
+    from hpc_train.pipeline.query import missing_runs
 
-    counts = Counter(run.state.value for run in runs)
-    click.echo(", ".join(f"{count} {state}" for state, count in sorted(counts.items())))
-    rows = [(run.folder.run_id, run.state.value, _seconds(run), run.problem) for run in runs]
-    echo_table(("run", "state", "time", "problem"), rows)
+    missing = missing_runs(folder, runs)
+    click.echo(counts(runs, missing))
+    echo_table(HEADS, rows(runs, missing))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(last_words(runs[0])))
 
 
-def _seconds(run: Run) -> str:
-    times = run.status
-    return f"{times.ended - times.started:.1f} s" if times and times.ended else "--"
+def _watch(folder: Path) -> None:
+    """Draw the table anew on a terminal; elsewhere print a line for each change."""
+    from hpc_train.cli.progress import live_table
+    from hpc_train.pipeline.watch import Watch
+
+    watch = Watch(folder)
+    try:
+        with live_table(sys.stdout) as show:
+            while True:
+                runs = watch.runs()
+                show(runs)
+                if all(run.state.finished for run in runs):
+                    return
+                time.sleep(_PAUSE_S)
+    except KeyboardInterrupt:
+        sys.exit(130)
 
 
 def _print_folders(found: dict[Path, tuple[Run, ...]], root: Path) -> None:
     from hpc_train.cli.output import echo_table
+    from hpc_train.cli.run_table import counts
+    from hpc_train.pipeline.query import missing_runs
 
     if not found:
         click.echo(f"no runs below {root}; start with: hpctrain submit FILE", err=True)
         return
-    rows = []
-    for folder, runs in found.items():
-        counts = Counter(run.state.value for run in runs)
-        text = ", ".join(f"{count} {state}" for state, count in sorted(counts.items()))
-        rows.append((folder.name, str(len(runs)), text))
+    rows = [
+        (folder.name, str(len(runs)), counts(runs, missing_runs(folder, runs)))
+        for folder, runs in found.items()
+    ]
     echo_table(("name", "runs", "states"), rows)

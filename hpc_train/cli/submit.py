@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import click
 
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.handover import Submitted
+    from hpc_train.pipeline.prepare import Prepared
+    from hpc_train.pipeline.submit import Wish
 
 
 @click.command()
@@ -16,6 +22,7 @@ from hpc_train.cli.options import job_options, prepare_and_warn, results_option
 @results_option
 @click.option("--wait", is_flag=True, help="Follow the runs to their end.")
 @click.option("--dry-run", is_flag=True, help="Print the scripts and submit nothing.")
+@click.option("--max-gpu-hours", type=float, help="Refuse what may cost more.")
 @click.option("--rerun-failed", is_flag=True, help="Run the study's failed runs once more, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run ids as JSON.")
 def submit(
@@ -25,6 +32,7 @@ def submit(
     results: Path | None,
     wait: bool,
     dry_run: bool,
+    max_gpu_hours: float | None,
     rerun_failed: bool,
     as_json: bool,
     **given: Any,
@@ -34,24 +42,44 @@ def submit(
     FILE is a job or study in YAML, or a program; its arguments follow after `--`. The runs go on
     when the shell is closed. Of a study, only what is missing is run.
     """
-    from hpc_train.cli.follow import follow
-    from hpc_train.cli.render import echo_scripts
+    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.pipeline.submit import Wish
     from hpc_train.pipeline.submit import submit as submit_prepared
     from hpc_train.runs.store import results_root
 
     prepared = prepare_and_warn(file, arguments, site, given)
+    wish = Wish(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
     if dry_run:
-        echo_scripts(prepared)
+        _rehearse(prepared, wish)
         return
-    root = results_root(results)
-    done = submit_prepared(prepared, root, sys.argv, rerun_failed=rerun_failed)
-    _announce(done, prepared.study is not None, as_json)
+    show_warnings()
+    done = submit_prepared(prepared, results_root(results), sys.argv, wish, say)
+    announce(done, as_json)
     if wait:
-        known = {run.folder.run_id: run.state for run in done.kept}
-        sys.exit(follow(done.home, {run.run_id for run in done.new} | set(known), known))
+        wait_for(done)
 
 
-def _announce(done: Any, is_study: bool, as_json: bool) -> None:
+def _rehearse(prepared: Prepared, wish: Wish) -> None:
+    """Print the scripts, and on stderr what would be said and what sbatch thinks of them."""
+    from hpc_train.cli.output import say
+    from hpc_train.cli.render import echo_scripts
+    from hpc_train.pipeline.rehearse import rehearse
+
+    echo_scripts(prepared)
+    for text in rehearse(prepared, wish):
+        say(text)
+
+
+def wait_for(done: Submitted) -> NoReturn:
+    """Follow what was submitted to its end, and exit."""
+    from hpc_train.cli.follow import follow
+
+    known = {run.folder.run_id: run.state for run in done.kept}
+    sys.exit(follow(done.home, {run.run_id for run in done.new} | set(known), known))
+
+
+def announce(done: Submitted, as_json: bool) -> None:
+    """Print the new run ids, and on stderr what was there and what to do next."""
     if as_json:
         import msgspec
 
@@ -64,10 +92,19 @@ def _announce(done: Any, is_study: bool, as_json: bool) -> None:
         return
     for run in done.new:
         click.echo(run.run_id)
-    failed = sum(run.state.finished and run.state.value != "COMPLETED" for run in done.kept)
-    if is_study:
-        text = f"{done.home}: {len(done.new)} runs submitted, {len(done.kept)} were there"
-        again = f", {failed} of them failed (--rerun-failed runs them again)" if failed else ""
-        click.echo(text + again, err=True)
-    word = done.home.name if is_study else done.new[0].run_id
-    click.echo(f"next: hpctrain status {word}", err=True)
+    if (done.home / "study.json").exists():
+        click.echo(_summary(done), err=True)
+    one = done.new[0].run_id if len(done.new) == 1 and not done.kept else done.home.name
+    click.echo(f"next: hpctrain status {one}", err=True)
+
+
+def _summary(done: Submitted) -> str:
+    states = Counter(run.state for run in done.kept)
+    failed = sum(n for state, n in states.items() if state.finished and state.value != "COMPLETED")
+    unknown = sum(n for state, n in states.items() if state.value == "UNKNOWN")
+    text = f"{done.home}: {len(done.new)} runs submitted, {len(done.kept)} were there"
+    if failed:
+        text += f", {failed} of them failed (--rerun-failed runs them again)"
+    if unknown:
+        text += f", {unknown} of them left alone, because nobody can say how they stand"
+    return text

@@ -37,6 +37,8 @@ partitions:
 rendezvous:
   host: first-host
 gpu_request: gpus-per-node
+poll: 2s
+slurm_conf: {folder}/slurm.conf
 env:
   GLOO_SOCKET_IFNAME: ib0
   OMPI_ALLOW_RUN_AS_ROOT: 1
@@ -69,6 +71,7 @@ def profile_text(settings: Settings, found: Found, date: str) -> str:
         mpi="  mpi: pmix\n" if found.pmix else "",
         size=_size(settings),
         rate=settings.eth0_rate,
+        folder=settings.folder,
     )
 
 

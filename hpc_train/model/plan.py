@@ -50,7 +50,12 @@ class Topology(Value, frozen=True, kw_only=True):
 
 
 class LaunchRequest(Value, frozen=True, kw_only=True):
-    """What a launcher is given; `exported` names the variables that every rank must see."""
+    """What a launcher is given; `exported` names the variables that every rank must see.
+
+    With `nested`, the job's allocation may have more nodes and GPUs than `topology` says: the
+    ranks belong on the first nodes, and must be told how many GPUs are theirs (`gpu_request` is
+    the option that says it).
+    """
 
     topology: Topology
     command: tuple[str, ...]
@@ -58,6 +63,8 @@ class LaunchRequest(Value, frozen=True, kw_only=True):
     srun_args: tuple[str, ...]
     mpi: str | None
     exported: tuple[str, ...]
+    gpu_request: str
+    nested: bool
 
 
 class Launch(Value, frozen=True, kw_only=True):
@@ -76,11 +83,14 @@ class Launch(Value, frozen=True, kw_only=True):
     direct: bool = False
 
 
-class LaunchPlan(Value, frozen=True, kw_only=True):
+class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     """What a script is rendered from; nothing is left to decide.
 
     `directives` are sbatch options in order, with an empty value for a bare flag; `time_s` is the
-    limit in seconds that an executor without a scheduler enforces itself.
+    limit in seconds that an executor without a scheduler enforces itself. With `nested` the script
+    runs on the first nodes of an allocation that is at least as large, and `directives` say what
+    it needs of that. Defaults are not written down: a plan that is not nested keeps the digest
+    that names its runs.
     """
 
     name: str
@@ -97,4 +107,22 @@ class LaunchPlan(Value, frozen=True, kw_only=True):
     setup: tuple[str, ...]
     launch: Launch
     settings: dict[str, Setting]
-    warnings: tuple[str, ...] = ()
+    warnings: tuple[str, ...]
+    nested: bool = False
+
+
+class Turn(Value, frozen=True, kw_only=True):
+    """A run that waits for its turn in an allocation; it may take `time_s` seconds."""
+
+    run_id: str
+    time_s: int | None
+
+
+class Allocation(Value, frozen=True, kw_only=True):
+    """One request for nodes, and the runs that use them one after the other."""
+
+    name: str
+    site: str
+    directives: tuple[tuple[str, str], ...]
+    turns: tuple[Turn, ...]
+    warnings: tuple[str, ...]

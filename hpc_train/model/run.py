@@ -8,7 +8,7 @@ from typing import Any
 
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.submission import Cluster, JobState, Standing, Submission
+from hpc_train.model.submission import JobState, Standing, Submission
 from hpc_train.model.value import Value
 
 MANIFEST_SCHEMA = 1
@@ -92,7 +92,10 @@ class Failure(Value, frozen=True, kw_only=True):
 
 
 class JobStatus(Value, frozen=True, kw_only=True):
-    """status.json, written by the job; times in seconds since the epoch; `job` is its Slurm id."""
+    """status.json, written by the job; times in seconds since the epoch.
+
+    `job` is Slurm's id, `nodes` its node list; both are empty where there is no Slurm.
+    """
 
     started: float
     ended: float | None = None
@@ -101,15 +104,12 @@ class JobStatus(Value, frozen=True, kw_only=True):
     host: str = ""
     pid: int = 0
     job: str = ""
+    nodes: str = ""
     failure: Failure | None = None
 
 
 class Manifest(Value, frozen=True, kw_only=True):
-    """run.json: all that is needed to understand the run without asking anyone.
-
-    The scheduler carries `key` as the job's comment, so that a job whose submission was not
-    answered is found again. Runs that are handed over together share it.
-    """
+    """run.json: all that is needed to understand the run without asking anyone."""
 
     schema: int
     run_id: str
@@ -124,8 +124,6 @@ class Manifest(Value, frozen=True, kw_only=True):
     script_digest: str
     template_digest: str
     provenance: dict[str, Any]
-    key: str = ""
-    cluster: Cluster = Cluster()
 
 
 class Run(Value, frozen=True, kw_only=True):

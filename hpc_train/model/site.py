@@ -59,13 +59,16 @@ class Limits(Value, frozen=True, kw_only=True):
     """What the site allows one user, where it is known; Slurm's own MaxArraySize counts, too."""
 
     max_array_size: Annotated[
-        int | None, Meta(ge=0, description="Largest number of a job array's element, plus one.")
+        Annotated[int, Meta(ge=0)] | None,
+        Meta(description="Largest number of a job array's element, plus one."),
     ] = None
     max_array_running: Annotated[
-        int | None, Meta(ge=1, description="Elements of one array that run at once.")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Elements of one array that run at once."),
     ] = None
     max_submit_jobs: Annotated[
-        int | None, Meta(ge=1, description="Jobs in the queue at once, each array element one.")
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="Jobs in the queue at once, each array element one."),
     ] = None
 
 
@@ -99,8 +102,9 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     rendezvous: Rendezvous = Rendezvous()
     limits: Limits = Limits()
     poll: Annotated[
-        Duration, Meta(description="Least time between two questions to the scheduler.")
-    ] = Duration(30)
+        Duration | None,
+        Meta(description="Least time between two questions to the scheduler; default: 30 s."),
+    ] = None
     slurm_conf: Annotated[
         str | None, Meta(description="Path of slurm.conf, where the commands do not find it.")
     ] = None

@@ -50,30 +50,41 @@ class Cluster(Value, frozen=True, kw_only=True):
 
 
 class Submission(Value, frozen=True, kw_only=True):
-    """What an executor accepted; `state` is set when the end is known for good.
+    """What an executor was given; `state` is set when the end is known for good.
 
-    An empty `native_id` means that the scheduler was asked and has not answered yet. With
-    `shared`, several runs have one allocation and take turns in it.
+    It is written before the scheduler is asked, and again with its answer: a `native_id` without a
+    number, `` or `_3` for an array's third element, means that no answer came. The scheduler has
+    `comment` too, by which such a job is found again. With `shared`, several runs have one
+    allocation and take turns in it.
     """
 
     executor: str
     native_id: str
     submitted: str
     cluster: Cluster = Cluster()
+    comment: str = ""
     command: tuple[str, ...] = ()
     shared: bool = False
     state: JobState | None = None
     reason: str = ""
+
+    @property
+    def answered(self) -> bool:
+        """Whether the scheduler said which job this is."""
+        return not (self.native_id == "" or self.native_id.startswith("_"))
 
 
 class Standing(Value, frozen=True, kw_only=True):
     """How a run stands by its executor's word.
 
     `reason` is a sentence; `start`, in seconds since the epoch, is when it started or, while it is
-    pending, is expected to; `nodes` is the scheduler's node list.
+    pending, is expected to; `nodes` is the scheduler's node list and `job` its id of the job.
+    `asked` is when, where an answer may be older than the run's own files.
     """
 
     state: JobState
     reason: str = ""
     start: float | None = None
     nodes: str = ""
+    job: str = ""
+    asked: float | None = None

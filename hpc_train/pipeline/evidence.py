@@ -124,7 +124,21 @@ def _expected(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStudy:
         scaling=manifest.spec.scaling,
         warmup=manifest.spec.warmup,
         gates=manifest.spec.gates,
-        notes=(*_damaged(runs), *_other_runs(runs, {run.run_id for run in expected})),
+        notes=(
+            *_placement(manifest),
+            *_damaged(runs),
+            *_other_runs(runs, {run.run_id for run in expected}),
+        ),
+    )
+
+
+def _placement(manifest: StudyManifest) -> tuple[str, ...]:
+    """A replicate inside one allocation shows less of the variation than one that has its own."""
+    if manifest.spec.placement != "nested":
+        return ()
+    return (
+        "placement nested: the runs took turns on the same nodes, inside one allocation (or one "
+        "for each submission); the intervals do not show how allocations differ",
     )
 
 

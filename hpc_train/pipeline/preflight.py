@@ -7,30 +7,52 @@ import shutil
 from pathlib import Path
 
 from hpc_train.errors import SpecError, SubmitError, nearest
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint
 
 _PROGRAMS = {"mpirun": "mpirun of Open MPI (on Debian: apt-get install openmpi-bin)"}
 
 
 def check_start(prepared: Prepared) -> None:
-    """Look for each job's program, script, folder and launcher.
+    """Look for each job's program, script, folder and launcher, and for Slurm.
 
     Raises:
         SpecError: a program or script that is not there, or may not be executed.
-        SubmitError: the launcher is not installed.
+        SubmitError: the launcher or Slurm's commands are not installed, or find no slurm.conf.
     """
-    if prepared.site.value.scheduler != "local":
-        raise SpecError(
-            f"{prepared.site.value.name}: jobs are not submitted to Slurm by this version",
-            "hpctrain render FILE --site SITE -o job.sbatch, then: sbatch job.sbatch",
-        )
+    local = prepared.site.value.scheduler == "local"
+    if not local:
+        check_slurm(prepared.site)
     for point in prepared.points:
         _check_folder(point)
-        _check_program(point)
+        _check_program(point, on_path=local)
         missing = _PROGRAMS.get(point.plan.launcher)
-        if missing and not shutil.which(point.plan.launcher):
+        # A cluster's nodes may have, after their modules are loaded, what its login node lacks.
+        if local and missing and not shutil.which(point.plan.launcher):
             origin = point.plan.settings["launcher"].origin
             raise SubmitError(f"{origin}: {missing} is not installed here")
+
+
+def check_slurm(site: Sourced[SiteProfile]) -> None:
+    """Look for sbatch and for the slurm.conf that it will read.
+
+    Raises:
+        SubmitError: one of them is not there.
+    """
+    name = site.value.name
+    if not shutil.which("sbatch"):
+        raise SubmitError(
+            f"{name}: sbatch is not on PATH, so this is no login node of a Slurm cluster",
+            "on Debian: apt-get install slurm-client; without Slurm: --site local",
+        )
+    given = os.environ.get("SLURM_CONF")
+    if given is not None and not Path(given).is_file():
+        raise SubmitError(f"SLURM_CONF={given}: there is no such file", "unset SLURM_CONF")
+    conf = site.value.slurm_conf
+    if given is None and conf is not None and not Path(conf).is_file():
+        hint = "hpctrain lab up" if name == "lab" else "ask the site, or set SLURM_CONF"
+        raise SubmitError(f"{site.origin('slurm_conf')}: {conf} does not exist", hint)
 
 
 def _check_folder(point: PreparedPoint) -> None:
@@ -39,13 +61,13 @@ def _check_folder(point: PreparedPoint) -> None:
         raise SpecError(f"{point.job.origin('workdir')}: the folder {folder} does not exist")
 
 
-def _check_program(point: PreparedPoint) -> None:
+def _check_program(point: PreparedPoint, *, on_path: bool) -> None:
     folder = Path(point.plan.workdir or ".")
     where = point.job.origin("command")
     program, *arguments = point.job.value.command
     if "/" in program:
         _check_executable(folder / program, where)
-    elif not shutil.which(program):
+    elif on_path and not shutil.which(program):
         near = folder / program
         hint = f"for the file in this folder write ./{program}" if near.is_file() else ""
         raise SpecError(f"{where}: the program {program!r} is not on PATH", hint)

@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import hashlib
 import os
+import random
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.plan import Allocation, LaunchPlan
+from hpc_train.model.run import RunName
 from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
 from hpc_train.model.value import Sourced, Value, encode_unit
 from hpc_train.plans.build import make_plan
-from hpc_train.scripts.render import render_script
+from hpc_train.plans.nested import allocate
+from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job, command_job
 from hpc_train.specs.override import Override
 from hpc_train.specs.study import build_study, is_study
 from hpc_train.yamlfile import read
+
+T = TypeVar("T")
 
 
 class Request(Value, frozen=True, kw_only=True):
@@ -47,17 +52,17 @@ class PreparedPoint(Value, frozen=True, kw_only=True):
 
 
 class Prepared(Value, frozen=True, kw_only=True):
-    """A job (one point, no study) or a study, planned and rendered for a site."""
+    """A job (one point, no study) or a study, planned and rendered for a site.
+
+    `allocation` is the script of the one job in which a nested study runs.
+    """
 
     name: str
     site: Sourced[SiteProfile]
     study: Study | None
     points: tuple[PreparedPoint, ...]
-
-    @property
-    def warnings(self) -> tuple[str, ...]:
-        """Each warning once, in order."""
-        return tuple(dict.fromkeys(w for point in self.points for w in point.plan.warnings))
+    allocation: Script | None = None
+    warnings: tuple[str, ...] = ()
 
 
 def prepare(request: Request) -> Prepared:
@@ -68,15 +73,48 @@ def prepare(request: Request) -> Prepared:
     """
     site = load_site(request.site or os.environ.get("HPCTRAIN_SITE") or "local")
     study, points = _points(request)
-    if study is not None and study.spec.placement == "nested":
+    nested = study is not None and study.spec.placement == "nested"
+    if nested and site.value.scheduler == "local":
         raise PlanError(
             f"{request.path}: placement nested needs one allocation of several nodes, "
             f"which {site.value.name} cannot give",
             "leave placement out: independent is the default",
         )
-    prepared = tuple(_prepare_point(point, site) for point in points)
+    prepared = tuple(_prepare_point(point, site, nested=nested) for point in points)
     name = study.spec.name if study else prepared[0].plan.name
-    return Prepared(name=name, site=site, study=study, points=prepared)
+    warnings = [text for point in prepared for text in point.plan.warnings]
+    script = None
+    if study is not None and nested:
+        allocation = _allocation(study, prepared, site)
+        script = render_allocation(allocation)
+        warnings += allocation.warnings
+    return Prepared(
+        name=name,
+        site=site,
+        study=study,
+        points=prepared,
+        allocation=script,
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _allocation(
+    study: Study, points: Sequence[PreparedPoint], site: Sourced[SiteProfile]
+) -> Allocation:
+    """Ask for the one job of a nested study that has no run yet."""
+    runs = [
+        (str(RunName(stem=point.stem, repetition=repetition)), point.plan)
+        for point in points
+        for repetition in range(1, study.spec.repetitions + 1)
+    ]
+    return allocate(site, shuffled(runs, study.spec.seed), study.spec.name)
+
+
+def shuffled(items: Sequence[T], seed: int) -> list[T]:
+    """Return items in a random order that the seed repeats; it hides no drift of the machine."""
+    order = list(items)
+    random.Random(seed).shuffle(order)  # noqa: S311 - an order, no secret
+    return order
 
 
 def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
@@ -96,8 +134,8 @@ def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
     return None, (Point(axes={}, job=job),)
 
 
-def _prepare_point(point: Point, site: Sourced[SiteProfile]) -> PreparedPoint:
-    plan = make_plan(point.job, site)
+def _prepare_point(point: Point, site: Sourced[SiteProfile], *, nested: bool) -> PreparedPoint:
+    plan = make_plan(point.job, site, nested=nested)
     words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
     return PreparedPoint(
         axes=point.axes,

@@ -2,33 +2,45 @@
 
 from __future__ import annotations
 
-import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.model.run import MANIFEST_SCHEMA, Manifest, Run, RunFolder
+from hpc_train.model.run import MANIFEST_SCHEMA, Manifest, Run, RunFolder, RunName
 from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
+from hpc_train.pipeline.cost import check_budget, cost_of
+from hpc_train.pipeline.handover import Entry, Submitted, hand_over, terms_of
+from hpc_train.pipeline.notices import notices
 from hpc_train.pipeline.preflight import check_start
-from hpc_train.pipeline.prepare import Prepared, PreparedPoint
-from hpc_train.pipeline.query import executor_of, latest_attempts, runs_below
+from hpc_train.pipeline.prepare import Prepared, PreparedPoint, shuffled
+from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
-from hpc_train.runs.store import create_runs, remove_home, remove_root, remove_runs, write_study
+from hpc_train.runs.store import remove_home, remove_root, remove_runs
 
-_GONE = (JobState.LOST, JobState.CANCELLED, JobState.UNKNOWN)
+# Runs without a result, which a study still wants.
+_GONE = (JobState.LOST, JobState.CANCELLED)
+_FAILED = (
+    JobState.FAILED,
+    JobState.TIMEOUT,
+    JobState.NODE_FAIL,
+    JobState.PREEMPTED,
+    JobState.OUT_OF_MEMORY,
+)
 
 
-class Submitted(Value, frozen=True, kw_only=True):
-    """What a submission did: the new runs, and those that were there already."""
+class Wish(Value, frozen=True, kw_only=True):
+    """What a user may ask of a submission, beside what is to be run."""
 
-    home: Path
-    new: tuple[RunFolder, ...]
-    kept: tuple[Run, ...]
+    rerun_failed: bool = False
+    max_gpu_hours: float | None = None
+
+
+NO_WISH = Wish()
 
 
 class _Wanted(Value, frozen=True, kw_only=True):
@@ -37,26 +49,35 @@ class _Wanted(Value, frozen=True, kw_only=True):
     attempt: int
 
 
+def unheard(text: str) -> None:
+    """Tell nobody."""
+
+
 def submit(
-    prepared: Prepared, root: Path, argv: Sequence[str], *, rerun_failed: bool = False
+    prepared: Prepared,
+    root: Path,
+    argv: Sequence[str],
+    wish: Wish = NO_WISH,
+    say: Callable[[str], None] = unheard,
 ) -> Submitted:
-    """Submit a job, or the runs of a study that are missing.
+    """Submit a job, or the runs of a study that are missing; `say` hears the cost before.
 
     A run is missing when it was never started, was lost or cancelled. Failed ones have a result
-    and stay, unless `rerun_failed`.
+    and stay, unless the wish is to rerun them.
 
     Raises:
-        HpcTrainError: nothing was submitted, and nothing new is left on the disk.
+        HpcTrainError: what was not submitted is not left on the disk either.
     """
     check_start(prepared)
     home = root / prepared.name
     made_root = not root.exists()
     try:
         with exclusive(home / ".submit.lock"):
-            kept, wanted = _split(prepared, home, rerun_failed)
+            kept, wanted = _split(prepared, home, wish.rerun_failed)
             facts = provenance(Path(), argv)
-            new = create_runs(home, [_manifest(prepared, item, facts) for item in wanted])
-            _hand_over(prepared, home, new)
+            entries = [_manifest(prepared, item, facts) for item in wanted]
+            _announce(prepared, entries, wish, say)
+            new = _submit_new(prepared, home, entries)
     except HpcTrainError:
         remove_home(home)
         if made_root:
@@ -65,15 +86,20 @@ def submit(
     return Submitted(home=home, new=new, kept=kept)
 
 
-def _hand_over(prepared: Prepared, home: Path, new: tuple[RunFolder, ...]) -> None:
-    try:
-        if prepared.study is not None:
-            write_study(home, study_manifest(prepared))
-        if new:
-            executor_of(prepared.site.value.scheduler).submit(home, new)
-    except HpcTrainError:
-        remove_runs(new)
-        raise
+def _announce(
+    prepared: Prepared, entries: Sequence[Entry], wish: Wish, say: Callable[[str], None]
+) -> None:
+    cost = cost_of([manifest.plan for manifest, _ in entries])
+    check_budget(cost, wish.max_gpu_hours)
+    if entries and prepared.site.value.scheduler != "local":
+        for text in (*notices(prepared.site, entries[0][0].plan), f"cost: {cost}"):
+            say(text)
+
+
+def _submit_new(prepared: Prepared, home: Path, entries: Sequence[Entry]) -> tuple[RunFolder, ...]:
+    terms = terms_of(prepared.site, entries)
+    study = study_manifest(prepared) if prepared.study is not None else None
+    return hand_over(home, entries, terms, study)
 
 
 def study_manifest(prepared: Prepared) -> StudyManifest:
@@ -98,18 +124,37 @@ def _split(
     if prepared.study is None:
         return (), [_Wanted(point=prepared.points[0], repetition=1, attempt=1)]
     there = latest_attempts(runs_below(home))
-    again = (*_GONE, JobState.FAILED, JobState.TIMEOUT) if rerun_failed else _GONE
+    again = (*_GONE, *_FAILED) if rerun_failed else _GONE
     kept: list[Run] = []
     wanted: list[_Wanted] = []
     for point in prepared.points:
         for repetition in range(1, prepared.study.spec.repetitions + 1):
             attempt, run = there.get(f"{point.stem}-r{repetition}", (0, None))
-            if run is not None and run.state not in again:
+            if run is not None and not _is_missing(run, again):
                 kept.append(run)
-            else:
-                wanted.append(_Wanted(point=point, repetition=repetition, attempt=attempt + 1))
-    random.Random(prepared.study.spec.seed).shuffle(wanted)  # noqa: S311 - an order, no secret
-    return tuple(kept), wanted
+                continue
+            if run is not None and _is_untouched(run):
+                remove_runs([run.folder])
+                attempt -= 1
+            wanted.append(_Wanted(point=point, repetition=repetition, attempt=attempt + 1))
+    return tuple(kept), shuffled(wanted, prepared.study.spec.seed)
+
+
+def _is_untouched(run: Run) -> bool:
+    """Whether a submission was killed between making the folder and asking the executor."""
+    nothing = run.submission is None and run.status is None
+    return nothing and run.manifest is not None and not any(run.folder.logs.iterdir())
+
+
+def single_run_id(now: datetime, stem: str) -> str:
+    """Return the run id of a job that belongs to no study: its time in UTC, and what it is."""
+    return f"{now:%Y%m%d-%H%M%S-%f}-{stem}"
+
+
+def _is_missing(run: Run, again: Sequence[JobState]) -> bool:
+    """A run that an executor has, though nobody can say how it stands, must not run twice."""
+    unasked = run.state is JobState.UNKNOWN and run.submission is None
+    return run.state in again or unasked
 
 
 def _manifest(
@@ -117,11 +162,8 @@ def _manifest(
 ) -> tuple[Manifest, Script]:
     now = datetime.now(timezone.utc)
     point = wanted.point
-    if prepared.study is None:
-        run_id = f"{now:%Y%m%d-%H%M%S-%f}-{point.stem}"
-    else:
-        suffix = f".{wanted.attempt}" if wanted.attempt > 1 else ""
-        run_id = f"{point.stem}-r{wanted.repetition}{suffix}"
+    name = RunName(stem=point.stem, repetition=wanted.repetition, attempt=wanted.attempt)
+    run_id = str(name) if prepared.study else single_run_id(now, point.stem)
     manifest = Manifest(
         schema=MANIFEST_SCHEMA,
         run_id=run_id,

@@ -5,31 +5,37 @@ from __future__ import annotations
 from typing import cast
 
 from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
+from hpc_train.model.plan import LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.environment import resolve_env
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
-from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of
+from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of, rule
 from hpc_train.plans.topology import resolve_topology
 from hpc_train.registry import load, names
 
 _TEMPLATES = {"local": "local.sh.j2", "slurm": "slurm.sbatch.j2"}
 
 
-def make_plan(job: Job, site: Site) -> LaunchPlan:
+def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     """Resolve a job for a site; the same input gives the same plan.
+
+    With `nested` the job is planned for the first nodes of an allocation that may be larger.
 
     Raises:
         UnknownNameError: the launcher or the partition does not exist.
         PlanError: the site forbids the launcher, or the job does not fit.
     """
+    _check_placement(site, nested=nested)
     topology, settings = resolve_topology(job, site)
     warnings = check_limits(job, site, topology)
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
     env = resolve_env(job, site, topology)
     launcher = settings["launcher"].value
-    launch = _launch(job, site, topology, launcher, tuple(env))
+    request = _request(job, site, topology, tuple(env), nested=nested)
+    launch = cast(Launcher, load("launchers", launcher))(request)
+    if nested:
+        settings["placement"] = _placement(topology)
     settings.update(_rendezvous(site))
     settings.update({f"env.{name}": setting for name, setting in env.items()})
     settings.update(_setup(job, site))
@@ -49,21 +55,23 @@ def make_plan(job: Job, site: Site) -> LaunchPlan:
         launch=launch,
         settings=settings,
         warnings=warnings,
+        nested=nested,
     )
 
 
-def _launch(
-    job: Job, site: Site, topology: Topology, launcher: str, exported: tuple[str, ...]
-) -> Launch:
-    request = LaunchRequest(
+def _request(
+    job: Job, site: Site, topology: Topology, exported: tuple[str, ...], *, nested: bool
+) -> LaunchRequest:
+    return LaunchRequest(
         topology=topology,
         command=job.value.command,
         scheduler=site.value.scheduler,
         srun_args=site.value.launchers.srun_args,
         mpi=site.value.launchers.mpi,
         exported=exported,
+        gpu_request=site.value.gpu_request,
+        nested=nested,
     )
-    return cast(Launcher, load("launchers", launcher))(request)
 
 
 def _identity(job: Job, site: Site) -> dict[str, Setting]:
@@ -112,6 +120,20 @@ def _partition(job: Job, site: Site) -> Setting | None:
     if found is None:
         return None
     return from_site(site, f"partitions.{found[0]}.name", found[1].name, "the site's default")
+
+
+def _check_placement(site: Site, *, nested: bool) -> None:
+    if nested and site.value.scheduler != "slurm":
+        raise PlanError(
+            f"placement nested needs one allocation for all runs, which {site.value.name} "
+            "does not have",
+            "leave placement out: independent is the default",
+        )
+
+
+def _placement(topology: Topology) -> Setting:
+    nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
+    return rule("nested", f"nested: the first {nodes} of the study's allocation")
 
 
 def _rendezvous(site: Site) -> dict[str, Setting]:

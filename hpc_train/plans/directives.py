@@ -2,11 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
+from hpc_train.model.units import Duration, Memory
+from hpc_train.model.value import Value
 from hpc_train.plans.resolve import Site
+
+# Where a job waits: words that the site gave their meaning.
+QUEUE = ("partition", "account", "qos", "constraint")
+
+
+class Size(Value, frozen=True, kw_only=True):
+    """What a job asks for in numbers; a slot is what Slurm calls a task."""
+
+    nodes: int
+    slots_per_node: int
+    cpus_per_slot: int
+    gpus_per_node: int
+    mem: Memory | None
+    time: Duration | None
+    exclusive: bool
 
 
 def resolve_directives(
@@ -17,30 +35,53 @@ def resolve_directives(
     """
     if site.value.scheduler != "slurm":
         return ()
+    _check_words(settings)
     ranks_per_slot = topology.tasks_per_node // launch.slots_per_node
+    size = Size(
+        nodes=topology.nodes,
+        slots_per_node=launch.slots_per_node,
+        cpus_per_slot=topology.cpus_per_task * ranks_per_slot,
+        gpus_per_node=topology.gpus_per_node,
+        mem=_value(settings, "mem"),
+        time=_value(settings, "time"),
+        exclusive=bool(_value(settings, "exclusive")),
+    )
+    queue = {key: _value(settings, key) for key in QUEUE}
+    return sbatch_options(site, settings["name"].value, queue, size)
+
+
+def sbatch_options(
+    site: Site, name: str, queue: Mapping[str, str | None], size: Size
+) -> tuple[tuple[str, str], ...]:
+    """Return options and values in order; an empty value is a bare flag."""
     options: dict[str, Any] = {
-        "job-name": settings["name"].value,
-        "partition": _value(settings, "partition"),
-        "account": _value(settings, "account"),
-        "qos": _value(settings, "qos"),
-        "constraint": _value(settings, "constraint"),
-        "nodes": topology.nodes,
-        "ntasks-per-node": launch.slots_per_node,
-        "cpus-per-task": topology.cpus_per_task * ranks_per_slot,
-        **_gpus(site, topology),
-        "mem": _value(settings, "mem"),
-        "time": _value(settings, "time"),
-        "exclusive": "" if _value(settings, "exclusive") else None,
+        "job-name": name,
+        **{key: queue[key] for key in QUEUE},
+        "nodes": size.nodes,
+        "ntasks-per-node": size.slots_per_node,
+        "cpus-per-task": size.cpus_per_slot,
+        **gpu_options(site.value.gpu_request, size.gpus_per_node),
+        "mem": size.mem,
+        "time": size.time,
+        "exclusive": "" if size.exclusive else None,
         # A requeued job must add to its log, not erase it.
         "open-mode": "append",
     }
-    _check_words(settings)
     return tuple((key, str(value)) for key, value in options.items() if value is not None)
+
+
+def gpu_options(gpu_request: str, gpus_per_node: int) -> dict[str, str]:
+    """Ask per node, so that every rank sees its node's GPUs and peer access works."""
+    if not gpus_per_node:
+        return {}
+    if gpu_request == "gres":
+        return {"gres": f"gpu:{gpus_per_node}"}
+    return {"gpus-per-node": str(gpus_per_node)}
 
 
 def _check_words(settings: dict[str, Setting]) -> None:
     """Refuse what sbatch would read as something else: its options know no quotes."""
-    for key in ("partition", "account", "qos", "constraint"):
+    for key in QUEUE:
         value = _value(settings, key)
         if value is not None and not DIRECTIVE_VALUE.fullmatch(value):
             raise PlanError(
@@ -50,12 +91,3 @@ def _check_words(settings: dict[str, Setting]) -> None:
 
 def _value(settings: dict[str, Setting], key: str) -> Any:
     return settings[key].value if key in settings else None
-
-
-def _gpus(site: Site, topology: Topology) -> dict[str, Any]:
-    """Ask per node, so that every rank sees its node's GPUs and peer access works."""
-    if not topology.gpus_per_node:
-        return {}
-    if site.value.gpu_request == "gres":
-        return {"gres": f"gpu:{topology.gpus_per_node}"}
-    return {"gpus-per-node": topology.gpus_per_node}

@@ -38,7 +38,11 @@ def default(value: Any, why: str) -> Setting:
 
 def partition_of(job: Job, site: Site) -> tuple[int, Partition] | None:
     """Return the profile's entry for the job's partition, or for the site's default one."""
-    wanted = job.value.partition
+    return partition_named(job.value.partition, site)
+
+
+def partition_named(wanted: str | None, site: Site) -> tuple[int, Partition] | None:
+    """Return the profile's entry for a partition, or for the site's default one."""
     for index, partition in enumerate(site.value.partitions):
         if partition.name == wanted or (wanted is None and partition.default):
             return index, partition

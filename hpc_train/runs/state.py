@@ -1,49 +1,117 @@
-"""JobState from what the executor and the job itself say."""
+"""A run's files and its executor's word -> its state, and a sentence about it."""
 
 from __future__ import annotations
 
-from hpc_train.model.run import JobStatus, Run
-from hpc_train.model.submission import JobState, Submission
+from hpc_train.model.run import Failure, JobStatus, Manifest, Run
+from hpc_train.model.submission import JobState, Standing, Submission
 from hpc_train.runs.store import RunFiles
 
+# How far the clocks of a scheduler and of its nodes may be apart.
+_CLOCKS_S = 5.0
+# Words that say less than an exit code does.
+_VAGUE = (JobState.COMPLETED, JobState.LOST, JobState.UNKNOWN)
+_SENTENCES = {
+    JobState.LOST: "it was started or queued, and nothing is left of it",
+    JobState.CANCELLED: "cancelled, not by hpctrain",
+    JobState.TIMEOUT: "the time limit was reached",
+    JobState.FAILED: "it ended before its script wrote anything",
+}
 
-def run_of(files: RunFiles, alive: bool | None) -> Run:
-    """Combine a run's files with whether its executor still has it (None: cannot tell)."""
-    state = _state(files.submission, files.status, alive)
+
+def run_of(files: RunFiles, standing: Standing | None) -> Run:
+    """Combine a run's files with how it stands; None: its executor has nothing to say of it.
+
+    A scheduler that still has the job is believed first, because a job that is queued again has
+    the files of its earlier attempt; then what was settled for good; then the job's own files.
+    """
+    status = None if _stale(files.status, standing) else files.status
+    state = _state(files.submission, status, standing)
+    if state is JobState.FAILED and _out_of_time(files.manifest, status):
+        state = JobState.TIMEOUT
     return Run(
         folder=files.folder,
         manifest=files.manifest,
         submission=files.submission,
         status=files.status,
         state=state,
-        problem=files.problem or _problem(state, files.submission, files.status),
+        problem=files.problem
+        or _not_shared(state, files)
+        or _problem(state, files.submission, status, standing),
+        standing=standing,
     )
 
 
-def _state(submission: Submission | None, status: JobStatus | None, alive: bool | None) -> JobState:
+def _stale(status: JobStatus | None, standing: Standing | None) -> bool:
+    """Whether status.json tells of an attempt before the job was queued again."""
+    if status is None or standing is None or not standing.state.active:
+        return False
+    if standing.state is JobState.PENDING:
+        return standing.asked is None or status.started <= standing.asked
+    return standing.start is not None and status.started < standing.start - _CLOCKS_S
+
+
+def _state(
+    submission: Submission | None, status: JobStatus | None, standing: Standing | None
+) -> JobState:
     ended = status is not None and status.ended is not None
     if ended and status is not None and status.exit_code == 0:
         return JobState.COMPLETED
-    if submission is not None and submission.state is not None:
-        return submission.state
-    if ended:
+    if standing is not None and standing.state.active:
+        # The job's file is newer than the scheduler's answer, or it would be stale.
+        waits = standing.state is JobState.PENDING
+        return JobState.RUNNING if waits and status is not None else standing.state
+    settled = submission.state if submission is not None else None
+    said = settled or (standing.state if standing is not None else JobState.UNKNOWN)
+    if ended and said in _VAGUE:
         return JobState.FAILED
-    if submission is None or alive is None:
-        return JobState.UNKNOWN
-    if alive:
-        return JobState.PENDING if status is None else JobState.RUNNING
-    return JobState.LOST
+    return JobState.UNKNOWN if submission is None else said
 
 
-def _problem(state: JobState, submission: Submission | None, status: JobStatus | None) -> str:
+def _out_of_time(manifest: Manifest | None, status: JobStatus | None) -> bool:
+    """Whether the run was ended at its own time limit, inside an allocation that went on."""
+    limit = manifest.plan.time_s if manifest else None
+    if limit is None or status is None or status.ended is None:
+        return False
+    # The limit counts from a moment before the script notes its start.
+    return status.exit_code != 0 and status.ended - status.started >= limit - 1
+
+
+def _not_shared(state: JobState, files: RunFiles) -> str:
+    """Slurm fails a job whose log it cannot open, and leaves no word of it anywhere."""
+    silent = files.status is None and not files.logged
+    if state is not JobState.FAILED or files.submission is None or not silent:
+        return ""
+    return (
+        f"it ended before its script began: {files.folder.logs} could not be written on its node; "
+        "results must lie on a file system that all nodes share (--results DIR)"
+    )
+
+
+def _problem(
+    state: JobState,
+    submission: Submission | None,
+    status: JobStatus | None,
+    standing: Standing | None,
+) -> str:
+    if state.active or state is JobState.COMPLETED:
+        return ""
     if state is JobState.FAILED and status is not None and status.failure is not None:
-        failure = status.failure
-        rank = "a rank" if failure.rank is None else f"rank {failure.rank}"
-        return f"{rank} on {failure.host}: exit code {failure.exit_code}"
+        return _first_failure(status.failure)
+    if submission is None:
+        return "it was never handed to an executor"
+    if submission.state is state and submission.reason:
+        return submission.reason
+    if standing is not None and standing.reason:
+        return standing.reason
+    return _without_reason(state, status)
+
+
+def _without_reason(state: JobState, status: JobStatus | None) -> str:
     if state is JobState.FAILED and status is not None and status.exit_code is not None:
         return f"exit code {status.exit_code} before any rank failed; see logs/job.out"
-    if state is JobState.LOST:
-        return "it was started or queued, and nothing is left of it"
-    if state is JobState.UNKNOWN and submission is None:
-        return "it was never handed to an executor"
-    return submission.reason if submission is not None and state is submission.state else ""
+    return _SENTENCES.get(state, "")
+
+
+def _first_failure(failure: Failure) -> str:
+    rank = "a rank" if failure.rank is None else f"rank {failure.rank}"
+    return f"{rank} on {failure.host}: exit code {failure.exit_code}"

@@ -23,13 +23,17 @@ STUDY_FILE = "study.json"
 
 
 class RunFiles(Value, frozen=True, kw_only=True):
-    """What the files of one run say; what is missing or damaged is None, and `problem` says so."""
+    """What the files of one run say; what is missing or damaged is None, and `problem` says so.
+
+    `logged` is whether the job script's log exists.
+    """
 
     folder: RunFolder
     manifest: Manifest | None
     submission: Submission | None
     status: JobStatus | None
     problem: str = ""
+    logged: bool = True
 
 
 def results_root(option: Path | None) -> Path:
@@ -106,6 +110,7 @@ def read_run(folder: RunFolder) -> RunFiles:
         submission=submission,
         status=status,
         problem="; ".join(problems),
+        logged=(folder.logs / "job.out").exists(),
     )
 
 

@@ -1,4 +1,4 @@
-"""render_script: a plan and a template -> the bytes that are submitted."""
+"""render_script, render_allocation: a plan and a template -> the bytes that are submitted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ import jinja2
 
 from hpc_train.assets import template_folder
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.plan import Allocation, LaunchPlan
 from hpc_train.model.script import Script
+from hpc_train.model.value import Value
 from hpc_train.scripts import filters
 
 
@@ -22,13 +23,26 @@ def render_script(plan: LaunchPlan) -> Script:
         RenderError: a template has an error or an unknown variable (template:line), or a value
             cannot be written.
     """
+    return _render(plan.template, plan=plan)
+
+
+def render_allocation(allocation: Allocation) -> Script:
+    """Render the script of a shared allocation: `sbatch FILE HOME`, with the runs below HOME.
+
+    Raises:
+        RenderError: as for `render_script`.
+    """
+    return _render("nested.sbatch.j2", allocation=allocation)
+
+
+def _render(template: str, **values: Value) -> Script:
     folder = template_folder()
     try:
-        text = _environment(folder).get_template(plan.template).render(plan=plan)
+        text = _environment(folder).get_template(template).render(values)
     except jinja2.TemplateSyntaxError as failure:
         raise RenderError(f"{failure.name}:{failure.lineno}: {failure.message}") from None
     except jinja2.TemplateError as failure:
-        raise RenderError(f"{plan.template}: {failure}") from None
+        raise RenderError(f"{template}: {failure}") from None
     return Script(
         text=text,
         digest=hashlib.sha256(text.encode()).hexdigest(),

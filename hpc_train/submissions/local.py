@@ -12,11 +12,12 @@ import msgspec
 
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
-from hpc_train.model.submission import JobState, Submission
-from hpc_train.model.value import encode_unit
+from hpc_train.model.submission import JobState, Standing, Submission
 from hpc_train.shell import clean_environment, ended, start
+from hpc_train.submissions.base import Terms
 from hpc_train.submissions.processes import terminate
 from hpc_train.submissions.queue import FOLDER, Queue, is_held, machine_lock, take
+from hpc_train.submissions.record import has_ended, mark, write
 
 _START_S = 60.0
 
@@ -24,7 +25,7 @@ _START_S = 60.0
 class LocalExecutor:
     """Starts one detached supervisor for the runs of a submission."""
 
-    def submit(self, home: Path, runs: Sequence[RunFolder]) -> None:
+    def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
         """Start a supervisor that works through `runs` in order; see `Executor.submit`."""
         _check_machine_lock()
         now = datetime.now(timezone.utc)
@@ -37,7 +38,7 @@ class LocalExecutor:
             raise StoreError(f"{home / FOLDER}: cannot be written: {failure.strerror}") from None
         try:
             for run in runs:
-                _write(
+                write(
                     run,
                     Submission(
                         executor="local",
@@ -62,13 +63,17 @@ class LocalExecutor:
         if not ended(supervisor, _START_S) or supervisor.returncode != 0:
             raise SubmitError(f"{queue.home}: the supervisor did not start", _last_line(queue))
 
-    def alive(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, bool | None]:
-        """A run is alive as long as its queue's lock is held; see `Executor.alive`."""
+    def query(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, Standing]:
+        """A run is alive as long as its queue's lock is held; see `Executor.query`."""
         held = {
             queue_id: is_held(Queue(home=home, queue_id=queue_id).file("lock"))
             for queue_id in {submission.native_id for submission in submissions.values()}
         }
-        return {run_id: held[submission.native_id] for run_id, submission in submissions.items()}
+        return {
+            run_id: _standing(RunFolder(path=home / run_id), held[submission.native_id])
+            for run_id, submission in submissions.items()
+            if not has_ended(RunFolder(path=home / run_id))
+        }
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
         """Mark all first, so that none of them is started any more; see `Executor.cancel`."""
@@ -77,6 +82,14 @@ class LocalExecutor:
         for run in runs:
             if run.status.exists():
                 terminate(run)
+
+
+def _standing(run: RunFolder, held: bool | None) -> Standing:
+    if held is None:
+        return Standing(state=JobState.UNKNOWN, reason="its queue cannot be looked at")
+    if not held:
+        return Standing(state=JobState.LOST)
+    return Standing(state=JobState.RUNNING if run.status.exists() else JobState.PENDING)
 
 
 def _check_machine_lock() -> None:
@@ -97,17 +110,3 @@ def _check_machine_lock() -> None:
 def _last_line(queue: Queue) -> str:
     lines = queue.file("log").read_text(errors="replace").splitlines()
     return lines[-1] if lines else f"see {queue.file('log')}"
-
-
-def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:
-    """Record how the executor itself ended a run."""
-    _write(run, msgspec.structs.replace(submission, state=state, reason=reason))
-
-
-def _write(run: RunFolder, submission: Submission) -> None:
-    fresh = run.path / f".submission.{os.getpid()}"
-    try:
-        fresh.write_bytes(msgspec.json.encode(submission, enc_hook=encode_unit) + b"\n")
-        fresh.replace(run.submission)
-    except OSError as failure:
-        raise StoreError(f"{run.submission}: {failure.strerror or failure}") from None

@@ -16,13 +16,13 @@ import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.run import JobStatus, RunFolder
+from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import decode_unit
 from hpc_train.shell import clean_environment, ended, start
-from hpc_train.submissions.local import mark
 from hpc_train.submissions.processes import kill, terminate
 from hpc_train.submissions.queue import Queue, machine_lock, take
+from hpc_train.submissions.record import has_ended, mark
 
 
 class _Limit(msgspec.Struct):
@@ -80,7 +80,7 @@ def _supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) -
                 terminate(run)
     finally:
         kill(run)
-    if not _has_ended(run) and not _cancelled(run):
+    if not has_ended(run) and not _cancelled(run):
         code = script.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         mark(run, submission, JobState.FAILED, f"the job script ended with {how} and said nothing")
@@ -96,12 +96,6 @@ def _cancelled(run: RunFolder) -> bool:
     if not run.submission.exists():
         return True
     return msgspec.json.decode(run.submission.read_bytes(), type=Submission).state is not None
-
-
-def _has_ended(run: RunFolder) -> bool:
-    if not run.status.exists():
-        return False
-    return msgspec.json.decode(run.status.read_bytes(), type=JobStatus).ended is not None
 
 
 if __name__ == "__main__":

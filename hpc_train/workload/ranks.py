@@ -187,7 +187,7 @@ def _note_failure(rank: str, code: int) -> None:
         return
     try:
         with open(path, "x") as file:  # noqa: PTH123
-            file.write(f"{rank} {socket.gethostname()} {code}\n")
+            file.write(f"{rank} {socket.gethostname()} {code} {time.time():.3f}\n")
     except FileExistsError:
         pass
 

@@ -101,7 +101,6 @@ def test_a_wrong_study_file(hpctrain: Hpctrain, text: str, part: str) -> None:
         (["submit", "job.yaml", "--results", "job.yaml"], "cannot be written"),
         (["submit", "job.yaml", "--results", "/proc/none"], "cannot be written"),
         (["submit", "job.yaml", "--", "--epochs", "3"], "arguments after -- belong to a script"),
-        (["submit", "job.yaml", "--site", "slurm-generic"], "not submitted to Slurm"),
         (["submit"], "Missing argument 'FILE'"),
         (["submti"], "No such command 'submti'"),
         (["status", "digits"], "unknown run or study 'digits'"),

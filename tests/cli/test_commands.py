@@ -137,7 +137,11 @@ def test_bash_completes_commands(hpctrain: Hpctrain) -> None:
         "COMP_WORDS": "hpctrain re",
         "COMP_CWORD": "1",
     }
-    assert hpctrain(**variables).stdout.split() == ["plain,render", "plain,report"]
+    assert hpctrain(**variables).stdout.split() == [
+        "plain,render",
+        "plain,retry",
+        "plain,report",
+    ]
 
 
 @pytest.mark.mpi

@@ -11,6 +11,7 @@ import pytest
 from hpc_train.pipeline.prepare import Prepared, Request, prepare
 from hpc_train.pipeline.query import cancel, runs_below
 from hpc_train.specs.override import parse_setting
+from tests.submissions.slurm.fake_slurm import FakeSlurm, programs
 
 Prepare = Callable[..., Prepared]
 
@@ -55,3 +56,13 @@ def study(desk: Path) -> Prepare:
         return prepare(Request(path=path, overrides=tuple(map(parse_setting, settings))))
 
     return make
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    """An empty folder to submit from, on a cluster whose jobs never run."""
+    desk = tmp_path / "desk"
+    desk.mkdir()
+    monkeypatch.chdir(desk)
+    make = programs(tmp_path / "bin", monkeypatch)
+    return FakeSlurm(tmp_path / "slurm", make, monkeypatch)

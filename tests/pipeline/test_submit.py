@@ -15,7 +15,7 @@ from hpc_train.errors import HpcTrainError, StoreError
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.query import cancel, runs_below
-from hpc_train.pipeline.submit import submit
+from hpc_train.pipeline.submit import Wish, submit
 from hpc_train.submissions.processes import processes_of, terminate
 from tests.pipeline.waiting import finished, wait_for
 
@@ -81,7 +81,7 @@ def test_failed_runs_stay_unless_they_are_asked_for(desk: Path, study: Prepare) 
     home = submit(study("raise SystemExit(1)"), Path("results"), []).home
     finished(home)
     assert submit(study("raise SystemExit(1)"), Path("results"), []).new == ()
-    again = submit(study("raise SystemExit(1)"), Path("results"), [], rerun_failed=True)
+    again = submit(study("raise SystemExit(1)"), Path("results"), [], Wish(rerun_failed=True))
     assert all(run.run_id.endswith(".2") for run in again.new)
     assert len(again.new) == 4
     assert len(finished(home)) == 8, "the first attempts are still there"

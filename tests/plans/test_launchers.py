@@ -19,6 +19,8 @@ def request(
         "srun_args": ("--kill-on-bad-exit=1",),
         "mpi": None,
         "exported": ("OMP_NUM_THREADS",),
+        "gpu_request": "gpus-per-node",
+        "nested": False,
         **keys,
     }
     return LaunchRequest(**values)  # type: ignore[arg-type] # built from parts in tests

@@ -18,7 +18,7 @@ from hpc_train.decode import keys_of
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.job import JobSpec, Resources
 from hpc_train.model.record import UNITS
-from hpc_train.model.site import Launchers, Partition, Rendezvous, SiteProfile, Source
+from hpc_train.model.site import Launchers, Limits, Partition, Rendezvous, SiteProfile, Source
 from hpc_train.model.study import Gates, StudySpec, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
@@ -26,6 +26,7 @@ from hpc_train.pipeline.prepare import Request, prepare
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job
 from hpc_train.specs.study import build_study, is_study
+from hpc_train.submissions.slurm.states import job_state
 from hpc_train.yamlfile import Document
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -45,6 +46,7 @@ TABLES: dict[str, dict[str, type[Value]]] = {
     "Site files": {
         "": SiteProfile,
         "launchers": Launchers,
+        "limits": Limits,
         "partitions[]": Partition,
         "rendezvous": Rendezvous,
         "sources[]": Source,
@@ -104,6 +106,16 @@ def test_files_lists_each_key_once_and_no_other(name: str) -> None:
 def test_runs_explains_each_state() -> None:
     names = listed((DOCS / "runs.md").read_text(encoding="utf-8"))
     assert {state.value for state in JobState} - set(names) == set()
+
+
+def test_slurm_maps_each_state_as_it_is_mapped() -> None:
+    text = (DOCS / "slurm.md").read_text(encoding="utf-8")
+    table = text.partition("| Slurm says | state |")[2].partition("\n\n")[0]
+    rows = re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", table, re.MULTILINE)
+    assert len(rows) > 8
+    for said, state in rows:
+        for word in re.findall(r"`([A-Z_]+)`", said):
+            assert f"`{job_state(word)[0].value}`" in state, word
 
 
 def test_events_lists_each_metric_with_its_unit() -> None:

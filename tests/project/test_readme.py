@@ -16,11 +16,14 @@ BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
 
-def commands(program: str) -> list[str]:
-    """Return the shown command lines of a program, in order, continuation lines joined."""
+def commands(program: str, prompt: str = "$") -> list[str]:
+    """Return the shown command lines of a program, in order, continuation lines joined.
+
+    Those of root have the prompt `#`.
+    """
     text = (ROOT / "README.md").read_text(encoding="utf-8")
     lines = "\n".join(BLOCK.findall(text)).replace("\\\n", " ").splitlines()
-    return [line[2:].strip() for line in lines if line.startswith(f"$ {program}")]
+    return [line[2:].strip() for line in lines if line.startswith(f"{prompt} {program}")]
 
 
 @pytest.fixture(scope="module")
@@ -45,13 +48,41 @@ def test_make_targets_exist() -> None:
     assert named - targets == set()
 
 
+def test_the_packages_are_those_that_make_test_installs() -> None:
+    (line,) = commands("apt-get", "#")
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    missing = [name for name in line.split()[2:] if f":{name}" not in makefile]
+    assert missing == []
+
+
 @pytest.mark.slow
 def test_commands_run_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    for line in commands("hpctrain "):
+    run_all(commands("hpctrain "), tmp_path, environment)
+
+
+@pytest.mark.slow
+@pytest.mark.slurm
+def test_roots_commands_run_in_order(
+    no_lab: None, tmp_path: Path, environment: dict[str, str]
+) -> None:
+    pytest.importorskip("torch")
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    own = {**environment, "XDG_CONFIG_HOME": str(tmp_path / "config")}
+    lines = commands("hpctrain ", "#")
+    assert lines[0] == "hpctrain lab up"
+    assert lines[-1] == "hpctrain lab down"
+    said = run_all(lines, tmp_path, own)
+    assert "9 of 9 runs ok" in said
+
+
+def run_all(lines: list[str], folder: Path, environment: dict[str, str]) -> str:
+    """Run command lines that all have to work; return what they printed."""
+    said = ""
+    for line in lines:
         done = subprocess.run(
             ["bash", "-euo", "pipefail", "-c", line],
-            cwd=tmp_path,
+            cwd=folder,
             env=environment,
             capture_output=True,
             text=True,
@@ -59,3 +90,5 @@ def test_commands_run_in_order(tmp_path: Path, environment: dict[str, str]) -> N
             timeout=600,
         )
         assert done.returncode == 0, f"$ {line}\n{done.stdout}\n{done.stderr}"
+        said += done.stdout
+    return said

@@ -1,8 +1,11 @@
-"""Plans to render, made of a job as people write it."""
+"""Plans to render, made of a job as people write it; a Slurm in small to run their scripts in."""
 
 from __future__ import annotations
 
+import os
+import subprocess
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +15,34 @@ from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.machine import Machine
+
+# As with --kill-on-bad-exit: when a rank fails, all processes of the others get TERM. BEFORE is run
+# before them.
+SRUN = """\
+#!/bin/bash
+set -m
+while [[ $1 == -* ]]; do
+  [[ $1 == --ntasks=* ]] && tasks=${1#*=}
+  shift
+done
+eval "${BEFORE:-}"
+ranks=()
+for ((i = 0; i < tasks; i++)); do
+  SLURM_PROCID=$i SLURM_LOCALID=$i SLURM_NODEID=$i SLURM_NTASKS=$tasks SLURMD_NODENAME=node$i \\
+    "$@" &
+  ranks+=($!)
+done
+code=0
+for ((i = 0; i < tasks; i++)); do
+  wait -n || { code=$?; kill -s TERM -- "${ranks[@]/#/-}" 2>/dev/null; }
+done
+exit "$code"
+"""
+SCONTROL = "#!/bin/bash\necho localhost\n"
+Execute = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture(scope="session")
@@ -24,3 +53,31 @@ def plan() -> Callable[..., LaunchPlan]:
         return make_plan(job, load_site(site, Machine(cpus=8, gpus=0)))
 
     return make
+
+
+@pytest.fixture
+def execute(tmp_path: Path) -> Execute:
+    """Run a plan's script with arguments, where `srun` and `scontrol` know this machine only."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    for name, text in {"srun": SRUN, "scontrol": SCONTROL}.items():
+        (programs / name).write_text(text)
+        (programs / name).chmod(0o755)
+    outer = {k: v for k, v in os.environ.items() if not k.startswith(("SLURM", "HPCTRAIN_"))}
+
+    def run(
+        plan: LaunchPlan, *arguments: str | Path, **environment: str
+    ) -> subprocess.CompletedProcess[str]:
+        script = tmp_path / "job.sbatch"
+        script.write_text(render_script(plan).text)
+        path = f"{programs}:{os.environ['PATH']}"
+        return subprocess.run(
+            ["bash", str(script), *map(str, arguments)],
+            cwd=tmp_path,
+            env={**outer, "SLURM_JOB_NODELIST": "localhost", "PATH": path, **environment},
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+
+    return run

@@ -99,11 +99,10 @@ def test_the_rank_that_failed_first_is_recorded(plan: Plans, tmp_path: Path) -> 
     process = start(job, tmp_path)
     process.communicate(timeout=60)
     assert process.returncode != 0
-    assert status(tmp_path)["failure"] == {
-        "rank": 1,
-        "host": socket.gethostname(),
-        "exit_code": 3,
-    }
+    failure = status(tmp_path)["failure"]
+    assert isinstance(failure, dict)
+    assert failure.pop("time") > time.time() - 60
+    assert failure == {"rank": 1, "host": socket.gethostname(), "exit_code": 3}
 
 
 def test_setup_that_fails_ends_the_job(plan: Plans, tmp_path: Path) -> None:
@@ -144,7 +143,10 @@ def test_a_port_in_use_is_passed_over(plan: Plans, tmp_path: Path) -> None:
     assert second == first + 1
 
 
-def test_term_reaches_the_program_at_once(plan: Plans, tmp_path: Path) -> None:
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
+def test_the_end_reaches_the_program_at_once(
+    plan: Plans, tmp_path: Path, number: signal.Signals
+) -> None:
     code = (
         "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(5));"
         "print('up', flush=True); time.sleep(60)"
@@ -155,8 +157,23 @@ def test_term_reaches_the_program_at_once(plan: Plans, tmp_path: Path) -> None:
     while not (log.exists() and "up" in log.read_text()) and time.monotonic() < deadline:
         time.sleep(0.05)
     begin = time.monotonic()
-    process.send_signal(signal.SIGTERM)
+    process.send_signal(number)
     process.communicate(timeout=60)
     assert time.monotonic() - begin < 20
-    assert process.returncode != 0
-    assert status(tmp_path)["ended"] is not None
+    assert process.returncode == 5
+    found = status(tmp_path)
+    assert (found["exit_code"], found["ended"] is None, found["failure"]) == (5, False, None)
+
+
+def test_term_during_the_setup_is_no_success(plan: Plans, tmp_path: Path) -> None:
+    """Bash that a signal ends runs its EXIT trap with the code of the command before."""
+    job = plan(command=python(""), launcher="single", setup=["touch up", "sleep 1"])
+    process = start(job, tmp_path)
+    deadline = time.monotonic() + 20
+    while not (tmp_path / "up").exists() and time.monotonic() < deadline:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert process.returncode == -signal.SIGTERM
+    found = status(tmp_path)
+    assert (found["exit_code"], found["ended"] is None, found["failure"]) == (143, False, None)

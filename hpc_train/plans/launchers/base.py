@@ -6,6 +6,7 @@ import re
 from typing import Protocol
 
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
+from hpc_train.plans.directives import gpu_options
 
 _PYTHON = re.compile(r"(?:^|/)python[0-9.]*$")
 RANK_WRAPPER = JobVar(name="rank_wrapper")
@@ -54,6 +55,16 @@ def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Toke
         f"--ntasks-per-node={slots_per_node}",
         f"--cpus-per-task={cpus}",
         *mpi,
+        *(_share(request) if request.nested else ()),
         *request.srun_args,
         *extra,
     )
+
+
+def _share(request: LaunchRequest) -> tuple[str, ...]:
+    """Say which part of a larger allocation is the step's.
+
+    `--relative=0` starts at its first node; a step that asks for no GPUs gets all of the job's.
+    """
+    gpus = gpu_options(request.gpu_request, request.topology.gpus_per_node)
+    return ("--relative=0", *(f"--{option}={value}" for option, value in gpus.items()))

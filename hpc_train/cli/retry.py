@@ -1,0 +1,47 @@
+"""`hpctrain retry`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from hpc_train.cli.options import results_option
+
+
+@click.command()
+@click.argument("word", metavar="RUN|STUDY")
+@results_option
+@click.option("--wait", is_flag=True, help="Follow the runs to their end.")
+@click.option("--max-gpu-hours", type=float, help="Refuse what may cost more.")
+@click.option("--exclude-failed-nodes", is_flag=True, help="Not on the nodes that failed before.")
+@click.option("--json", "as_json", is_flag=True, help="Print the run ids as JSON.")
+def retry(
+    word: str,
+    results: Path | None,
+    wait: bool,
+    max_gpu_hours: float | None,
+    exclude_failed_nodes: bool,
+    as_json: bool,
+) -> None:
+    """Submit once more what failed, was lost or cancelled.
+
+    With the same scripts, taken from the run folders; each attempt has a folder of its own.
+    """
+    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.cli.submit import announce, wait_for
+    from hpc_train.pipeline.retry import retry as retry_runs
+    from hpc_train.runs.store import find, results_root
+
+    show_warnings()
+    done = retry_runs(
+        find(results_root(results), word),
+        sys.argv,
+        say,
+        max_gpu_hours=max_gpu_hours,
+        exclude_failed_nodes=exclude_failed_nodes,
+    )
+    announce(done, as_json)
+    if wait:
+        wait_for(done)

@@ -1,0 +1,105 @@
+"""Runs as rows: of a terminal's table and of JSON."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from hpc_train.model.run import Run, RunName
+from hpc_train.model.submission import JobState
+
+HEADS = ("run", "state", "job", "nodes", "time", "problem")
+MISSING = "MISSING"
+
+
+def counts(runs: Sequence[Run], missing: Sequence[str] = ()) -> str:
+    """Return `2 COMPLETED, 1 FAILED`; of a run that was tried again, the last attempt counts."""
+    last = [run.state.value for run in runs if run.folder.run_id not in earlier(runs)]
+    number = Counter(last + [MISSING] * len(missing))
+    return ", ".join(f"{count} {state}" for state, count in sorted(number.items())) or "no runs"
+
+
+def rows(runs: Sequence[Run], missing: Sequence[str] = ()) -> Sequence[tuple[str, ...]]:
+    """Return a row for each run, and for each that has no folder."""
+    old = earlier(runs)
+    there = [
+        (
+            run.folder.run_id,
+            run.state.value,
+            _job(run),
+            _nodes(run),
+            _seconds(run),
+            f"tried again: {why(run)}" if run.folder.run_id in old else why(run),
+        )
+        for run in runs
+    ]
+    return there + [(name, MISSING, "", "", "", "never submitted, or removed") for name in missing]
+
+
+def earlier(runs: Sequence[Run]) -> frozenset[str]:
+    """Return the runs of a study that were tried again."""
+    last: dict[tuple[str, int], int] = {}
+    names = [name for run in runs if (name := RunName.parse(run.folder.run_id))]
+    for name in names:
+        key = (name.stem, name.repetition)
+        last[key] = max(last.get(key, 0), name.attempt)
+    return frozenset(str(name) for name in names if name.attempt < last[name.stem, name.repetition])
+
+
+def row(run: Run) -> dict[str, Any]:
+    """Return a run's row of `status --json`."""
+    manifest, times, standing = run.manifest, run.status, run.standing
+    expected = run.state is JobState.PENDING and standing is not None
+    return {
+        "run": run.folder.run_id,
+        "folder": str(run.folder.path),
+        "state": run.state.value,
+        "problem": run.problem,
+        "reason": standing.reason if standing else "",
+        "expected_start": standing.start if standing and expected else None,
+        "job": _job(run),
+        "nodes": _nodes(run),
+        "axes": manifest.axes if manifest else None,
+        "repetition": manifest.repetition if manifest else None,
+        "attempt": manifest.attempt if manifest else None,
+        "started": times.started if times else None,
+        "ended": times.ended if times else None,
+        "exit_code": times.exit_code if times else None,
+        "restart_count": times.restart_count if times else None,
+    }
+
+
+def why(run: Run) -> str:
+    """Return what went wrong or, for a run that waits, on what and until when."""
+    standing = run.standing
+    if run.problem or standing is None or standing.state is not run.state:
+        return run.problem
+    if run.state is JobState.PENDING and standing.start is not None:
+        start = datetime.fromtimestamp(standing.start).strftime("%Y-%m-%d %H:%M")
+        return "; ".join(filter(None, (standing.reason, f"expected to start at {start}")))
+    return standing.reason
+
+
+def _job(run: Run) -> str:
+    submission = run.submission
+    if submission is None or submission.executor == "local" or not submission.answered:
+        return ""
+    return submission.native_id
+
+
+def _nodes(run: Run) -> str:
+    if run.standing is not None and run.standing.nodes:
+        return run.standing.nodes
+    return (run.status.nodes or run.status.host) if run.status else ""
+
+
+def _seconds(run: Run) -> str:
+    times = run.status
+    if times is None or run.state is JobState.PENDING:
+        return "--"
+    if times.ended is not None:
+        return f"{times.ended - times.started:.1f} s"
+    return f"{time.time() - times.started:.0f} s …" if run.state is JobState.RUNNING else "--"

@@ -1,0 +1,65 @@
+"""Plans -> what they may cost at most, before anything is submitted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpc_train.errors import PlanError
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.value import Value
+from hpc_train.plans.nested import TURN_S
+
+
+class Cost(Value, frozen=True, kw_only=True):
+    """An upper bound: every run until its time limit; None where a run has no limit.
+
+    GPU-hours count what is allocated, core-hours nodes x ranks x cores of each rank.
+    """
+
+    runs: int
+    gpu_hours: float | None
+    core_hours: float | None
+
+    def __str__(self) -> str:
+        """Say it in one line."""
+        runs = f"{self.runs} run{'s' if self.runs != 1 else ''}"
+        if self.gpu_hours is None or self.core_hours is None:
+            return f"{runs} without a time limit: the cost has no bound (--time sets one)"
+        gpus = f"{self.gpu_hours:.4g} GPU-hours" if self.gpu_hours else "no GPUs"
+        return f"{runs}: at most {gpus}, {self.core_hours:.4g} core-hours"
+
+
+def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
+    """Return what runs cost at most; runs that share an allocation hold its largest size."""
+    if any(plan.time_s is None for plan in plans):
+        return Cost(runs=len(plans), gpu_hours=None, core_hours=None)
+    gpus = [plan.topology.nodes * plan.topology.gpus_per_node for plan in plans]
+    cores = [plan.topology.world_size * plan.topology.cpus_per_task for plan in plans]
+    if any(plan.nested for plan in plans):
+        gpus, cores = [max(gpus)] * len(plans), [max(cores)] * len(plans)
+    hours = [((plan.time_s or 0) + (TURN_S if plan.nested else 0)) / 3600 for plan in plans]
+    return Cost(
+        runs=len(plans),
+        gpu_hours=sum(g * h for g, h in zip(gpus, hours, strict=True)),
+        core_hours=sum(c * h for c, h in zip(cores, hours, strict=True)),
+    )
+
+
+def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:
+    """Refuse what may cost more than the user allows.
+
+    Raises:
+        PlanError: it may, or its cost has no bound.
+    """
+    if max_gpu_hours is None:
+        return
+    if cost.gpu_hours is None:
+        raise PlanError(
+            f"--max-gpu-hours {max_gpu_hours:g} cannot be kept: {cost}",
+            "add `time:` to the job's resources, or --time 1h",
+        )
+    if cost.gpu_hours > max_gpu_hours:
+        raise PlanError(
+            f"--max-gpu-hours {max_gpu_hours:g}: {cost}",
+            "fewer repetitions or points, a shorter --time, or a larger limit",
+        )

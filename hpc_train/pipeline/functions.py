@@ -1,0 +1,93 @@
+"""submitit's plug-in `hpctrain`: `AutoExecutor(folder, cluster="hpctrain")`.
+
+Code that submits Python functions gets our templates, launchers and site profiles by that word.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from hpc_train.errors import SpecError
+from hpc_train.model.job import JobSpec, Resources
+from hpc_train.pipeline.handover import cluster_of
+from hpc_train.pipeline.preflight import check_slurm
+from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+from hpc_train.specs.job import build_job
+from hpc_train.specs.override import Override
+from hpc_train.submissions.slurm.functions import (
+    FunctionEnvironment,
+    FunctionExecutor,
+    Rendered,
+)
+
+_ORIGIN = "update_parameters"
+_KEYS = {*JobSpec.__struct_fields__, *Resources.__struct_fields__} - {"command", "resources"}
+
+
+class HpctrainExecutor(FunctionExecutor):
+    """Renders a function's job for a site: `hpctrain_site`, or $HPCTRAIN_SITE.
+
+    Its parameters are the keys of a job file, as `hpctrain_launcher`, `hpctrain_account` …, beside
+    submitit's shared ones.
+    """
+
+    @classmethod
+    def _valid_parameters(cls) -> set[str]:
+        return {*_KEYS, "site"}
+
+    @classmethod
+    def _equivalence_dict(cls) -> Any:
+        """submitit's shared words are ours, but for those that carry another unit."""
+        return {key: key for key in ("name", "timeout_min", "mem_gb", *Resources.__struct_fields__)}
+
+    def _convert_parameters(self, params: dict[str, Any]) -> dict[str, Any]:
+        # Ranks have one log each, in which both streams are.
+        return {key: value for key, value in params.items() if key != "stderr_to_stdout"}
+
+    def _internal_update_parameters(self, **kwargs: Any) -> None:
+        """Take parameters, and refuse those that no job has.
+
+        Raises:
+            SpecError: an unknown key or a wrong value.
+        """
+        self._job({**self.parameters, **kwargs}, ["true"])
+        self.parameters.update(kwargs)
+
+    def _job(self, parameters: dict[str, Any], command: Sequence[str]) -> Any:
+        wanted = {key: value for key, value in parameters.items() if key != "site"}
+        minutes, gigabytes = wanted.pop("timeout_min", None), wanted.pop("mem_gb", None)
+        if minutes is not None:
+            wanted["time"] = f"{minutes}m"
+        if gigabytes is not None:
+            wanted["mem"] = f"{gigabytes}G"
+        overrides = [Override(key=k, value=v, origin=_ORIGIN) for k, v in wanted.items()]
+        data = {"name": "function", "command": list(command)}
+        return build_job(data, {"": _ORIGIN}, overrides, Path("function"))
+
+    def _render(self, command: Sequence[str]) -> Rendered:
+        name = self.parameters.get("site") or os.environ.get("HPCTRAIN_SITE")
+        if name is None:
+            raise SpecError(
+                "no site is named",
+                'executor.update_parameters(hpctrain_site="…"), or set HPCTRAIN_SITE',
+            )
+        site = load_site(name)
+        check_slurm(site)
+        environment = {**self.parameters.get("env", {}), "SUBMITIT_EXECUTOR": self.name()}
+        job = self._job({**self.parameters, "env": environment}, command)
+        plan = make_plan(job, site)
+        return Rendered(
+            script=render_script(plan),
+            world_size=plan.topology.world_size,
+            cluster=cluster_of(site.value),
+            options=tuple(option for option, _ in plan.directives),
+        )
+
+
+class HpctrainJobEnvironment(FunctionEnvironment):
+    """How a function finds itself inside a job; its name is that of the executor."""

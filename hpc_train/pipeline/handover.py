@@ -1,0 +1,74 @@
+"""Manifests and scripts -> run folders -> an executor."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.run import Manifest, Run, RunFolder
+from hpc_train.model.script import Script
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.study import StudyManifest
+from hpc_train.model.submission import Cluster
+from hpc_train.model.value import Sourced, Value
+from hpc_train.pipeline.query import executor_of
+from hpc_train.plans.nested import allocate
+from hpc_train.runs.store import create_runs, remove_runs, write_study
+from hpc_train.scripts.render import render_allocation
+from hpc_train.submissions.base import Terms
+
+Entry = tuple[Manifest, Script]
+
+
+class Submitted(Value, frozen=True, kw_only=True):
+    """What a submission did: the new runs, and those that were there already."""
+
+    home: Path
+    new: tuple[RunFolder, ...]
+    kept: tuple[Run, ...] = ()
+
+
+def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
+    """Return how a site wants runs handed over; nested ones get the script of their allocation.
+
+    Raises:
+        PlanError: the runs do not fit into one allocation.
+    """
+    profile = site.value
+    terms = Terms(cluster=cluster_of(profile), limits=profile.limits)
+    if not any(manifest.plan.nested for manifest, _ in entries):
+        return terms
+    runs = [(manifest.run_id, manifest.plan) for manifest, _ in entries]
+    shared = allocate(site, runs, entries[0][0].name)
+    return msgspec.structs.replace(terms, allocation=render_allocation(shared))
+
+
+def cluster_of(profile: SiteProfile) -> Cluster:
+    """Return how a site's scheduler is reached, and how often it may be."""
+    if profile.poll is None:
+        return Cluster(conf=profile.slurm_conf)
+    return Cluster(conf=profile.slurm_conf, poll_s=float(profile.poll))
+
+
+def hand_over(
+    home: Path, entries: Sequence[Entry], terms: Terms, study: StudyManifest | None = None
+) -> tuple[RunFolder, ...]:
+    """Create the runs' folders, write what the study asks for, and submit them, in order.
+
+    Raises:
+        HpcTrainError: what was not handed over is not left on the disk either.
+    """
+    new = create_runs(home, entries)
+    try:
+        if study is not None:
+            write_study(home, study)
+        if not new:
+            return ()
+        executor_of(entries[0][0].plan.scheduler).submit(home, new, terms)
+    except HpcTrainError:
+        remove_runs([run for run in new if not run.submission.exists()])
+        raise
+    return new

@@ -1,0 +1,57 @@
+"""A submission without submitting: what would be said, and what sbatch thinks of the scripts."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from hpc_train.model.script import Script
+from hpc_train.model.submission import Cluster
+from hpc_train.pipeline.cost import check_budget, cost_of
+from hpc_train.pipeline.handover import cluster_of
+from hpc_train.pipeline.notices import notices
+from hpc_train.pipeline.preflight import check_start
+from hpc_train.pipeline.prepare import Prepared
+from hpc_train.pipeline.submit import Wish
+from hpc_train.submissions.slurm.rehearsal import test_only
+
+
+def rehearse(prepared: Prepared, wish: Wish) -> Iterator[str]:
+    """Yield what `submit` would tell, then the verdict of `sbatch --test-only` on each script.
+
+    Raises:
+        HpcTrainError: the submission would be refused before any sbatch.
+    """
+    repetitions = prepared.study.spec.repetitions if prepared.study else 1
+    plans = [point.plan for point in prepared.points for _ in range(repetitions)]
+    cost = cost_of(plans)
+    check_budget(cost, wish.max_gpu_hours)
+    if prepared.site.value.scheduler == "local":
+        check_start(prepared)
+        return
+    yield from notices(prepared.site, plans[0])
+    yield f"cost: {cost}"
+    if not shutil.which("sbatch"):
+        yield "no sbatch here, so nobody has said whether the cluster accepts this"
+        return
+    check_start(prepared)
+    cluster = cluster_of(prepared.site.value)
+    for name, script in _scripts(prepared):
+        yield f"sbatch --test-only{name}: {_verdict(cluster, script)}"
+
+
+def _scripts(prepared: Prepared) -> Iterator[tuple[str, Script]]:
+    if prepared.allocation is not None:
+        yield " of the allocation", prepared.allocation
+        return
+    for point in prepared.points:
+        yield (f" {point.stem}" if prepared.study else ""), point.script
+
+
+def _verdict(cluster: Cluster, script: Script) -> str:
+    with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
+        path = Path(folder, "job.sbatch")
+        path.write_text(script.text, encoding="utf-8")
+        return test_only(cluster, path)

@@ -1,0 +1,66 @@
+"""Runs, looked at again and again: their files often, their scheduler rarely."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.model.run import Run
+from hpc_train.model.submission import JobState, Standing
+from hpc_train.pipeline.query import ask, judge, read_runs
+from hpc_train.runs.store import RunFiles
+
+_FIRST_S = 2.0
+
+
+class Watch:
+    """Returns how runs stand each time it is called, and spaces its questions.
+
+    A scheduler is asked at once or, when the runs were `just_submitted`, after 2 s; then after
+    twice as long each time, up to the interval of its site profile. In between, the answer before
+    counts, and what the runs write themselves.
+    """
+
+    def __init__(
+        self, path: Path, *, just_submitted: bool = False, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._answers: Mapping[str, Standing] | None = None
+        self._asked = clock()
+        self._pause_s = _FIRST_S if just_submitted else 0.0
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return the runs below the path as they stand now."""
+        files = read_runs(self._path)
+        longest_s = _poll_s(files)
+        if not longest_s:
+            return judge(files, ask(files))
+        now = self._clock()
+        if now - self._asked >= min(self._pause_s, longest_s):
+            self._answers = ask(files)
+            self._asked = now
+            self._pause_s = max(_FIRST_S, 2 * self._pause_s)
+        return judge(files, self._standings(files))
+
+    def _standings(self, files: Sequence[RunFiles]) -> dict[str, Standing]:
+        if self._answers is None:
+            waiting = Standing(state=JobState.PENDING, asked=self._asked)
+            return {item.folder.run_id: waiting for item in files if item.submission is not None}
+        return {
+            run_id: msgspec.structs.replace(answer, asked=self._asked)
+            for run_id, answer in self._answers.items()
+        }
+
+
+def _poll_s(files: Sequence[RunFiles]) -> float:
+    """Return the interval of the most patient site; 0 where only this machine is asked."""
+    polls = [
+        item.submission.cluster.poll_s
+        for item in files
+        if item.submission is not None and item.submission.executor != "local"
+    ]
+    return max(polls, default=0.0)

@@ -1,0 +1,49 @@
+"""submission.json, written by whoever hands a run over or learns its end; status.json, read."""
+
+from __future__ import annotations
+
+import os
+
+import msgspec
+
+from hpc_train.errors import StoreError
+from hpc_train.model.run import JobStatus, RunFolder
+from hpc_train.model.submission import JobState, Submission
+from hpc_train.model.value import encode_unit
+
+
+def write(run: RunFolder, submission: Submission) -> None:
+    """Write a run's submission.json; a reader sees the old one or the new one.
+
+    Raises:
+        StoreError: the folder is gone or cannot be written.
+    """
+    fresh = run.path / f".submission.{os.getpid()}"
+    try:
+        fresh.write_bytes(msgspec.json.encode(submission, enc_hook=encode_unit) + b"\n")
+        fresh.replace(run.submission)
+    except OSError as failure:
+        raise StoreError(f"{run.submission}: {failure.strerror or failure}") from None
+
+
+def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:
+    """Record how a run ended, for good.
+
+    Raises:
+        StoreError: as for `write`.
+    """
+    write(run, msgspec.structs.replace(submission, state=state, reason=reason))
+
+
+def status_of(run: RunFolder) -> JobStatus | None:
+    """Return what the job says itself; None when it says nothing, or nothing readable."""
+    try:
+        return msgspec.json.decode(run.status.read_bytes(), type=JobStatus)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def has_ended(run: RunFolder) -> bool:
+    """Whether the job script wrote its end."""
+    status = status_of(run)
+    return status is not None and status.ended is not None

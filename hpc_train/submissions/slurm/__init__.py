@@ -1,0 +1,1 @@
+"""Executor `slurm`: scripts -> sbatch; squeue, sacct and scancel after."""

@@ -1,0 +1,83 @@
+"""Runs -> batches: what one call of sbatch hands over, a single run or a job array."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+
+from hpc_train.model.run import RunFolder, RunName
+from hpc_train.model.value import Value
+
+
+class Batch(Value, frozen=True, kw_only=True):
+    """One submission: options of sbatch, the script, and its arguments.
+
+    `elements` are the numbers of an array's tasks, which are those of the repetitions; a job that
+    is no array has none. `native_ids` says which part of the job each run is.
+    """
+
+    runs: tuple[RunFolder, ...]
+    script: Path
+    output: str
+    arguments: tuple[str, ...]
+    elements: tuple[int, ...] = ()
+    shared: bool = False
+
+    def native_id(self, run: RunFolder, job: str) -> str:
+        """Return the id of a run's part of the job; `job` may be empty while it is not known."""
+        name = RunName.parse(run.run_id)
+        return f"{job}_{name.repetition}" if self.elements and name else job
+
+
+def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[Batch, ...]:
+    """Make one array of the repetitions of a point, as far as the numbers of its tasks allow.
+
+    `array_size` is Slurm's MaxArraySize: the largest number plus one; 0 where there are no arrays.
+    Runs share an array only when their scripts are the same to the byte.
+    """
+    groups: dict[tuple[str, str, bytes], list[RunFolder]] = defaultdict(list)
+    for run in runs:
+        name = RunName.parse(run.run_id)
+        fits = name is not None and name.repetition < array_size
+        key = (name.stem, name.ending) if name and fits else (run.run_id, "")
+        groups[key[0], key[1], run.script.read_bytes()].append(run)
+    return tuple(_batch(group) for group in groups.values())
+
+
+def allocation(home: Path, runs: Sequence[RunFolder], script: Path) -> Batch:
+    """Return the one job that runs them all, in turn."""
+    return Batch(
+        runs=tuple(runs),
+        script=script,
+        output=_plain(str(script.with_suffix(".out").absolute())),
+        arguments=(str(home.absolute()),),
+        shared=True,
+    )
+
+
+def _batch(runs: Sequence[RunFolder]) -> Batch:
+    first = runs[0]
+    folder = str(first.path.absolute())
+    name = RunName.parse(first.run_id)
+    if len(runs) == 1 or name is None:
+        return Batch(
+            runs=tuple(runs),
+            script=first.script.absolute(),
+            output=_plain(f"{folder}/logs/job.out"),
+            arguments=(folder,),
+        )
+    before = folder.removesuffix(f"{name.repetition}{name.ending}")
+    elements = sorted(found.repetition for run in runs if (found := RunName.parse(run.run_id)))
+    return Batch(
+        runs=tuple(runs),
+        script=first.script.absolute(),
+        output=f"{_plain(before)}%a{_plain(name.ending)}/logs/job.out",
+        arguments=(before, name.ending),
+        elements=tuple(elements),
+    )
+
+
+def _plain(text: str) -> str:
+    """Keep sbatch from reading a path as a pattern (man sbatch, filename pattern)."""
+    return text.replace("%", "%%")

@@ -1,0 +1,87 @@
+"""Questions to Slurm's commands: how they are asked, and which of their errors pass."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from hpc_train.model.submission import Cluster
+from hpc_train.shell import Finished, clean_environment, run
+
+# Variables that stand for options of the commands: SQUEUE_STATES would hide jobs from us.
+_OPTIONS = ("SQUEUE_", "SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_")
+
+# Slurm's words (strings of libslurm and sbatch 22.05, most of them provoked on a real one), libc's
+# for a broken connection, and our own for a command that was stopped.
+_PASSING = (
+    "unable to contact slurm controller",
+    "socket timed out on send/recv operation",
+    "zero bytes were transmitted or received",
+    "in standby mode",
+    "communication connection failure",
+    "communication shutdown failure",
+    "message send failure",
+    "message receive failure",
+    "failed to send entire message",
+    "unable to connect to database",
+    "temporarily unable to accept job",
+    "job queue full",
+    "job creation temporarily disabled",
+    "currently unable to load job state information",
+    "job is in transitional state",
+    "try again",
+    "connection refused",
+    "connection reset by peer",
+    "connection timed out",
+    "transport endpoint is not connected",
+    "broken pipe",
+    "no route to host",
+    "network is unreachable",
+    "resource temporarily unavailable",
+    "operation now in progress",
+    "interrupted system call",
+    "no answer within",
+)
+_PREFIX = re.compile(r"\w+: (error|fatal): |\[Errno \d+\] ")
+
+
+def ask(cluster: Cluster, *argv: str, timeout_s: float = 30.0) -> Finished:
+    """Run a command of Slurm that has a cluster's configuration and nobody's options."""
+    environment = _environment(cluster)
+    conf = environment.get("SLURM_CONF")
+    if conf and not os.access(conf, os.R_OK):
+        # Slurm's commands would look for it once a second for a minute.
+        return Finished(returncode=1, stdout="", stderr=f"SLURM_CONF={conf} cannot be read")
+    return run(argv, timeout_s, environment=environment)
+
+
+def _environment(cluster: Cluster) -> dict[str, str]:
+    environment = {
+        name: value
+        for name, value in clean_environment(os.environ).items()
+        if not name.startswith(_OPTIONS)
+    }
+    if cluster.conf and not environment.get("SLURM_CONF"):
+        environment["SLURM_CONF"] = cluster.conf
+    # Otherwise the elements of an array are cut after 64 characters.
+    return environment | {"LC_ALL": "C", "SLURM_BITSTR_LEN": "0"}
+
+
+def transient(stderr: str) -> bool:
+    """Whether an error of Slurm's commands passes: the controller is down, slow or restarting.
+
+    The last line counts; those before it may tell of attempts after which Slurm did answer.
+    """
+    lines = stderr.strip().lower().splitlines()
+    return bool(lines) and any(words in lines[-1] for words in _PASSING)
+
+
+def unanswered(done: Finished) -> str:
+    """Say on one line why a command has no answer; nothing if it has one.
+
+    squeue and sacct may end with 0 after an error.
+    """
+    if done.returncode == 0 and (done.stdout or "error:" not in done.stderr):
+        return ""
+    lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    return _PREFIX.sub("", lines[-1], count=1).strip()

@@ -1,0 +1,158 @@
+"""Executor `slurm`: run folders -> sbatch, through submitit; squeue, sacct and scancel after."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import uuid
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.errors import StoreError, SubmitError
+from hpc_train.model.run import RunFolder
+from hpc_train.model.submission import Cluster, JobState, Standing, Submission
+from hpc_train.submissions.base import Terms
+from hpc_train.submissions.record import mark, write
+from hpc_train.submissions.slurm.batch import Batch, allocation, batches
+from hpc_train.submissions.slurm.commands import ask
+from hpc_train.submissions.slurm.handover import Sbatch, hand_over
+from hpc_train.submissions.slurm.query import standings
+from hpc_train.submissions.slurm.search import search
+from hpc_train.submissions.slurm.turns import turn
+
+ALLOCATIONS = ".allocations"
+# Slurm's default of MaxArraySize (man slurm.conf), where it cannot be asked.
+_ARRAY_SIZE = 1001
+
+
+class SlurmExecutor:
+    """Hands scripts to sbatch; keeps no state, nothing of it runs on."""
+
+    def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
+        """Submit a job or array for each point, or one allocation; see `Executor.submit`."""
+        todo = _batches(home, runs, terms)
+        jobs = 1 if terms.allocation else len(runs)
+        most = terms.limits.max_submit_jobs
+        if most is not None and jobs > most:
+            raise SubmitError(
+                f"{jobs} jobs, but the site allows {most} in the queue at once",
+                "fewer repetitions or points, or placement: nested, which is one job",
+            )
+        handed = 0
+        for batch in todo:
+            try:
+                _submit(batch, terms)
+            except SubmitError as failure:
+                if not handed:
+                    raise
+                said = f"{handed} of {len(runs)} runs were submitted, then: {failure.message}"
+                raise SubmitError(said, failure.hint or "submit again for the rest") from None
+            handed += len(batch.runs)
+
+    def query(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, Standing]:
+        """Ask each cluster once; see `Executor.query`."""
+        by_cluster: dict[Cluster, dict[str, Submission]] = defaultdict(dict)
+        for run_id, submission in submissions.items():
+            by_cluster[submission.cluster][run_id] = submission
+        found: dict[str, Standing] = {}
+        for cluster, mine in by_cluster.items():
+            found.update(_ask(home, cluster, mine))
+        return found
+
+    def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
+        """Cancel all with one scancel for each cluster; see `Executor.cancel`."""
+        by_cluster: dict[Cluster, set[str]] = defaultdict(set)
+        for run, submission in runs.items():
+            if not submission.answered:
+                raise SubmitError(
+                    f"{run.run_id}: Slurm has not said which job it is", "ask again in a minute"
+                )
+            by_cluster[submission.cluster].add(submission.native_id)
+        for cluster, jobs in by_cluster.items():
+            _scancel(cluster, sorted(jobs))
+        for run, submission in runs.items():
+            mark(run, submission, JobState.CANCELLED, "cancelled by the user")
+
+
+def _batches(home: Path, runs: Sequence[RunFolder], terms: Terms) -> tuple[Batch, ...]:
+    if terms.allocation is None:
+        return batches(runs, _array_size(terms) if len(runs) > 1 else 0)
+    now = datetime.datetime.now(datetime.timezone.utc)
+    script = home / ALLOCATIONS / f"{now:%Y%m%d-%H%M%S}-{os.getpid()}.sbatch"
+    try:
+        script.parent.mkdir(exist_ok=True)
+        script.write_text(terms.allocation.text, encoding="utf-8")
+    except OSError as failure:
+        raise StoreError(f"{script}: {failure.strerror}") from None
+    return (allocation(home, runs, script),)
+
+
+def _array_size(terms: Terms) -> int:
+    """Return the smaller of what Slurm and the profile allow."""
+    config = ask(terms.cluster, "scontrol", "show", "config")
+    match = re.search(r"^MaxArraySize\s*=\s*(\d+)", config.stdout, re.MULTILINE)
+    size = int(match[1]) if match else _ARRAY_SIZE
+    most = terms.limits.max_array_size
+    return size if most is None else min(size, most)
+
+
+def _submit(batch: Batch, terms: Terms) -> None:
+    """Write down what is asked for, ask, and write down the answer.
+
+    Whoever is killed in between leaves a comment by which the job is found again.
+    """
+    comment = f"hpctrain:{uuid.uuid4().hex[:16]}"
+    sbatch = Sbatch(batch=batch, terms=terms, comment=comment)
+    asked = Submission(
+        executor="slurm",
+        native_id="",
+        submitted=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        cluster=terms.cluster,
+        comment=comment,
+        command=sbatch.command,
+        shared=batch.shared,
+    )
+    _record(batch, asked, "")
+    try:
+        job = hand_over(sbatch)
+    except SubmitError as failure:
+        if not failure.transient:
+            for run in batch.runs:
+                run.submission.unlink(missing_ok=True)
+        raise
+    _record(batch, asked, job)
+
+
+def _record(batch: Batch, asked: Submission, job: str) -> None:
+    for run in batch.runs:
+        write(run, msgspec.structs.replace(asked, native_id=batch.native_id(run, job)))
+
+
+def _ask(
+    home: Path, cluster: Cluster, submissions: Mapping[str, Submission]
+) -> dict[str, Standing]:
+    found = search(home, cluster, {i: s for i, s in submissions.items() if not s.answered})
+    known = {i: s.native_id for i, s in submissions.items() if s.answered}
+    if known:
+        since = min(submission.submitted for submission in submissions.values())[:10]
+        jobs = standings(cluster, set(known.values()), since)
+        found.update({run_id: jobs[job] for run_id, job in known.items()})
+    turns = {run_id for run_id, submission in submissions.items() if submission.shared}
+    for run_id in turns & found.keys():
+        standing = turn(RunFolder(path=home / run_id), found[run_id])
+        if standing is None:
+            del found[run_id]
+        else:
+            found[run_id] = standing
+    return found
+
+
+def _scancel(cluster: Cluster, jobs: Sequence[str]) -> None:
+    done = ask(cluster, "scancel", *jobs)
+    # A job that ended a moment ago is no reason to stop.
+    if done.returncode != 0 and "Invalid job id" not in done.stderr:
+        raise SubmitError(f"scancel: {done.stderr.strip() or done.returncode}", "try again")

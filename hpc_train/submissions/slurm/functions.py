@@ -1,0 +1,123 @@
+"""Python functions through submitit's own interface, in scripts of ours.
+
+A subclass renders; what is here makes submitit, its pickles and its results work with the run
+folders that our scripts expect: `<folder>/<uid>`, with a link `<folder>/<job id>` to it.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, ClassVar
+
+from submitit.core import core, utils
+from submitit.slurm import slurm
+
+from hpc_train.model.run import RunFolder
+from hpc_train.model.script import Script
+from hpc_train.model.submission import Cluster
+from hpc_train.model.value import Value
+from hpc_train.submissions.slurm.environment import as_arguments, scrubbed
+from hpc_train.submissions.slurm.submitting import QueueWatcher, job_id_of
+
+
+class Rendered(Value, frozen=True, kw_only=True):
+    """The script of a function, its ranks, and what sbatch is told beside it."""
+
+    script: Script
+    world_size: int
+    cluster: Cluster
+    options: tuple[str, ...]
+
+
+class FunctionPaths(utils.JobPaths):
+    """Pickles where submitit has them; logs in the run folder, one for each rank."""
+
+    @property
+    def stdout(self) -> Path:
+        """The log of a rank."""
+        return self.folder / str(self.job_id) / "logs" / f"rank-{self.task_id}.out"
+
+    @property
+    def stderr(self) -> Path:
+        """The log of the job script, where the launcher complains."""
+        return self.folder / str(self.job_id) / "logs" / "job.out"
+
+
+class FunctionJob(slurm.SlurmJob[Any]):
+    """A submitted function; its results are what each rank returned."""
+
+    watcher = QueueWatcher(Cluster())
+
+    def __init__(self, folder: Path | str, job_id: str, tasks: Sequence[int] = (0,)) -> None:
+        super().__init__(folder, job_id, tasks)
+        self._paths = FunctionPaths(folder, job_id=job_id, task_id=self.task_id)
+
+
+class FunctionExecutor(slurm.SlurmExecutor):
+    """Submits pickled functions; `_render` says in which script."""
+
+    job_class = FunctionJob
+
+    def __init__(self, folder: Path | str, max_num_timeout: int = 3, python: str | None = None):
+        super().__init__(folder, max_num_timeout=max_num_timeout, python=python)
+        # submitit waits 0.2 s between two jobs; sbatch needs no such mercy.
+        self._throttling = 0.0
+        self._world_size = 1
+
+    @classmethod
+    def affinity(cls) -> int:
+        """Be there when asked for; submitit's own executor stays the default."""
+        return min(1, super().affinity())
+
+    def _render(self, command: Sequence[str]) -> Rendered:
+        raise NotImplementedError
+
+    def _make_submission_file_text(self, command: str, uid: str) -> str:
+        """Make the run folder, too: sbatch opens its log there."""
+        argv = [*shlex.split(self.python), "-u", "-m", "submitit.core._submit", str(self.folder)]
+        self._rendered = self._render(argv)
+        self._world_size = self._rendered.world_size
+        type(self).job_class.watcher.cluster = self._rendered.cluster
+        run = RunFolder(path=self.folder / uid)
+        run.logs.mkdir(parents=True)
+        run.script.write_text(self._rendered.script.text, encoding="utf-8")
+        return self._rendered.script.text
+
+    def _make_submission_command(self, submission_file_path: Path) -> list[str]:
+        run = RunFolder(path=self.folder / _uid_of(submission_file_path))
+        output = str(run.logs / "job.out").replace("%", "%%")
+        changes = scrubbed(os.environ, self._rendered.cluster, self._rendered.options)
+        sbatch = ["sbatch", "--parsable", f"--output={output}", "--comment=hpctrain"]
+        return [*as_arguments(changes), *sbatch, str(run.script), str(run.path)]
+
+    @staticmethod
+    def _get_job_id_from_submission_command(string: bytes | str) -> str:
+        return job_id_of(string)
+
+    def _write_job_id(self, job_id: str, uid: str) -> None:
+        (self.folder / job_id).symlink_to(uid)
+
+    def _num_tasks(self) -> int:
+        return self._world_size
+
+    def _internal_process_submissions(self, delayed_submissions: list[Any]) -> list[core.Job[Any]]:
+        """Submit one job for each function: submitit's array would bypass our script."""
+        return core.PicklingExecutor._internal_process_submissions(self, delayed_submissions)
+
+
+class FunctionEnvironment(slurm.SlurmJobEnvironment):
+    """Inside the job: ranks in torch's words, which each of our launchers sets."""
+
+    _env: ClassVar[dict[str, str]] = {
+        **slurm.SlurmJobEnvironment._env,
+        "global_rank": "RANK",
+        "local_rank": "LOCAL_RANK",
+        "num_tasks": "WORLD_SIZE",
+    }
+
+
+def _uid_of(path: Path) -> str:
+    return path.stem.removeprefix(".submission_file_")

@@ -1,0 +1,12 @@
+"""Nodes that Slurm itself calls broken."""
+
+from __future__ import annotations
+
+from hpc_train.model.submission import Cluster
+from hpc_train.submissions.slurm.commands import ask
+
+
+def broken_nodes(cluster: Cluster) -> tuple[str, ...]:
+    """Return the nodes that are down, draining, drained or failing; none if Slurm is silent."""
+    said = ask(cluster, "sinfo", "--Node", "--noheader", "--states=down,drain,fail", "--format=%N")
+    return tuple(sorted(set(said.stdout.split())))

@@ -1,0 +1,95 @@
+"""Jobs that Slurm has forgotten: one sacct for all of them -> how each ended."""
+
+from __future__ import annotations
+
+import datetime
+import logging
+from collections.abc import Collection
+
+from hpc_train.model.submission import Cluster, JobState, Standing
+from hpc_train.submissions.slurm.commands import ask, unanswered
+from hpc_train.submissions.slurm.reasons import sentence
+from hpc_train.submissions.slurm.squeue import (
+    FIELD,
+    Entry,
+    QueueAnswer,
+    base_ids,
+    epoch,
+    job_ids,
+    selection,
+    wanted,
+)
+from hpc_train.submissions.slurm.states import job_state
+
+_FIELDS = "JobID,State,Start,NodeList,ExitCode,Reason,JobName"
+# No signal, but what a real Slurm gave for a log that could not be opened.
+_NOT_STARTED = "53"
+
+
+def sacct(cluster: Cluster, jobs: Collection[str], since: str) -> QueueAnswer:
+    """Ask the accounting for jobs submitted since a date; there may be no accounting.
+
+    The date is taken one day earlier: it may be of another time zone than Slurm's, whose commands
+    refuse one that has not come.
+    """
+    if not base_ids(jobs):
+        return QueueAnswer()
+    day = datetime.date.fromisoformat(since) - datetime.timedelta(days=1)
+    done = ask(
+        cluster,
+        "sacct",
+        "--allocations",
+        "--noheader",
+        "--parsable2",
+        f"--delimiter={FIELD}",
+        f"--format={_FIELDS}",
+        f"--starttime={day.isoformat()}",
+        *selection(jobs),
+    )
+    failure = unanswered(done)
+    if failure:
+        return QueueAnswer(failure=failure)
+    return QueueAnswer(entries=wanted(parse(done.stdout), jobs))
+
+
+def parse(text: str) -> tuple[Entry, ...]:
+    """Read what sacct prints; a line of another shape is left out, with a warning."""
+    entries: dict[str, Entry] = {}
+    for line in text.split("\n"):
+        fields = line.split(FIELD, 6)
+        try:
+            word, state, start, nodes, code, reason, name = fields
+            jobs = job_ids(word)
+        except ValueError:
+            if line.strip():
+                logging.getLogger(__name__).warning("sacct said, of no known shape: %r", line)
+            continue
+        standing = _standing(state, reason, code, nodes, epoch(start))
+        for job in jobs:
+            # The record of an array's rest, `9_[7,9]`, may list elements that have their own.
+            if "[" not in word or job not in entries:
+                entries[job] = Entry(job=job, standing=standing, comment="", name=name)
+    return tuple(entries.values())
+
+
+def _standing(word: str, reason: str, code: str, nodes: str, start: float | None) -> Standing:
+    state, said = job_state(word)
+    if state is JobState.PENDING:
+        said = sentence(reason) or said
+    elif state is JobState.FAILED:
+        # The reason is that for which it once waited.
+        said = _exit(code)
+    if nodes == "None assigned":
+        nodes = ""
+        start = None if state.finished else start
+    return Standing(state=state, reason=said, start=start, nodes=nodes)
+
+
+def _exit(code: str) -> str:
+    """Say what `7:0` or `0:9`, exit code and signal, mean."""
+    status, _, signal = code.partition(":")
+    if signal == _NOT_STARTED:
+        return "it could not be started, most often because its log cannot be written"
+    if signal not in ("", "0"):
+        return f"signal {signal}"
+    return f"exit code {status}" if status not in ("", "0") else ""

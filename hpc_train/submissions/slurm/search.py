@@ -1,0 +1,78 @@
+"""Runs whose submission was not answered -> their jobs, found again by their comment."""
+
+from __future__ import annotations
+
+import datetime
+import pwd
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.model.run import RunFolder
+from hpc_train.model.submission import Cluster, JobState, Standing, Submission
+from hpc_train.submissions.record import status_of
+from hpc_train.submissions.slurm.query import silence, standings
+from hpc_train.submissions.slurm.squeue import Entry, squeue
+
+# sbatch may still be on its way: it tries again for a while when the controller is slow.
+_ON_ITS_WAY_S = 120.0
+
+
+def find(cluster: Cluster, comment: str, user: str | None) -> tuple[str | None, str]:
+    """Return the job that carries a comment, or None, and why Slurm could not be asked."""
+    answer = squeue(cluster, (), user)
+    jobs = {entry.job.partition("_")[0] for entry in answer.entries if entry.comment == comment}
+    return (min(jobs) if jobs else None), answer.failure
+
+
+def search(
+    home: Path, cluster: Cluster, submissions: Mapping[str, Submission]
+) -> dict[str, Standing]:
+    """Say how the runs stand whose job's id nobody wrote down; `job` then names it."""
+    if not submissions:
+        return {}
+    answer = squeue(cluster, (), owner(home))
+    found: dict[str, Standing] = {}
+    for run_id, submission in submissions.items():
+        run = RunFolder(path=home / run_id)
+        entry = next((e for e in answer.entries if _is_job_of(e, submission)), None)
+        if entry is not None:
+            found[run_id] = msgspec.structs.replace(entry.standing, job=entry.job)
+        else:
+            found[run_id] = _without_entry(run, cluster, submission, answer.failure)
+    return found
+
+
+def owner(home: Path) -> str:
+    """Return the user whose jobs a folder is about."""
+    uid = home.stat().st_uid
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def _is_job_of(entry: Entry, submission: Submission) -> bool:
+    if entry.comment != submission.comment:
+        return False
+    return entry.job.endswith(submission.native_id)
+
+
+def _without_entry(
+    run: RunFolder, cluster: Cluster, submission: Submission, failure: str
+) -> Standing:
+    """The job may have told its id itself; else it may be on its way, or was never accepted."""
+    status = status_of(run)
+    if status is not None and status.job:
+        job = status.job
+        standing = standings(cluster, {job}, submission.submitted[:10])[job]
+        return msgspec.structs.replace(standing, job=job)
+    if failure:
+        return silence(failure)
+    asked = datetime.datetime.fromisoformat(submission.submitted)
+    age_s = (datetime.datetime.now(datetime.timezone.utc) - asked).total_seconds()
+    if age_s < _ON_ITS_WAY_S:
+        said = f"sbatch was called {age_s:.0f} s ago and has not said which job it is"
+        return Standing(state=JobState.UNKNOWN, reason=said)
+    return Standing(state=JobState.LOST, reason="Slurm never had it: sbatch was not answered")

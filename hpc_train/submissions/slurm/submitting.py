@@ -1,0 +1,202 @@
+"""submitit's executor, job and watcher, with the rendered script in the place of a pickle.
+
+What is overridden are names with an underscore, so submitit's version is pinned in pyproject.toml
+and each of them has a test.
+"""
+
+from __future__ import annotations
+
+import datetime
+import io
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stderr
+from pathlib import Path
+from typing import Any
+
+# Importing submitit would otherwise put handlers on stdout and stderr, which print twice.
+os.environ.setdefault("SUBMITIT_LOG_LEVEL", "NOCONFIG")
+
+from submitit.core import core, utils
+from submitit.slurm import slurm
+
+from hpc_train.errors import SubmitError
+from hpc_train.model.run import RunFolder
+from hpc_train.model.submission import Cluster
+from hpc_train.submissions.record import status_of
+from hpc_train.submissions.slurm.environment import as_arguments
+from hpc_train.submissions.slurm.query import standings
+
+
+class QueueWatcher(slurm.SlurmInfoWatcher):
+    """Asks as `hpctrain status` does: squeue, then sacct where there is one."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        super().__init__(delay_s=int(cluster.poll_s))
+        self.cluster = cluster
+        self._since = datetime.date.today().isoformat()
+
+    def update(self) -> None:
+        """Ask once for all jobs that have not finished."""
+        waiting = self._registered - self._finished
+        if not waiting:
+            return
+        self._num_calls += 1
+        for job, standing in standings(self.cluster, waiting, self._since).items():
+            self._info_dict[job] = {
+                "JobID": job,
+                "State": standing.state.value,
+                "NodeList": standing.nodes,
+                "Reason": standing.reason,
+            }
+            if standing.state.finished:
+                self._finished.add(job)
+        self._last_status_check = time.time()
+
+    def is_done(self, job_id: str, mode: str = "standard") -> bool:
+        """Whether a job has finished; unknown is not finished."""
+        self.get_state(job_id, mode=mode)
+        return job_id in self._finished
+
+
+class ScriptPaths(utils.JobPaths):
+    """The files of a run folder under submitit's names."""
+
+    @property
+    def folder(self) -> Path:
+        """The run folder; a `%j` in its name is a `%j`."""
+        return self._folder
+
+    @property
+    def submission_file(self) -> Path:
+        """The script that was submitted."""
+        return RunFolder(path=self.folder).script
+
+    @property
+    def stdout(self) -> Path:
+        """The log of the job script; the ranks have their own beside it."""
+        return self.folder / "logs" / "job.out"
+
+    @property
+    def stderr(self) -> Path:
+        """The same file."""
+        return self.stdout
+
+    def move_temporary_file(
+        self, tmp_path: Path | str, name: str, keep_as_symlink: bool = False
+    ) -> None:
+        """Drop submitit's copy of the script: sbatch was given the run's own."""
+        Path(tmp_path).unlink()
+
+
+class ScriptJob(slurm.SlurmJob[int]):
+    """A submitted script; its result is its exit code."""
+
+    watcher = QueueWatcher(Cluster())
+
+    def __init__(self, folder: Path | str, job_id: str, tasks: Sequence[int] = (0,)) -> None:
+        super().__init__(folder, job_id, tasks)
+        self._paths = ScriptPaths(folder, job_id=job_id, task_id=self.task_id)
+
+    def done(self, force_check: bool = False) -> bool:
+        """Whether the script ended well, or Slurm says that it ended."""
+        status = status_of(RunFolder(path=self.paths.folder))
+        if status is not None and status.exit_code == 0:
+            return True
+        return self.watcher.is_done(self.job_id, mode="force" if force_check else "standard")
+
+    def results(self) -> list[int]:
+        """Wait for the end and return the exit code.
+
+        Raises:
+            submitit.core.utils.UncompletedJobError: it ended without one: lost, cancelled, …
+        """
+        self.wait()
+        status = status_of(RunFolder(path=self.paths.folder))
+        if status is None or status.exit_code is None:
+            raise utils.UncompletedJobError(
+                f"job {self.job_id} ended without an exit code: {self.state}"
+            )
+        return [status.exit_code]
+
+    def exception(self) -> utils.UncompletedJobError | utils.FailedJobError | None:
+        """Wait for the end and return what went wrong, if anything did."""
+        try:
+            code = self.result()
+        except utils.UncompletedJobError as failure:
+            return failure
+        return utils.FailedJobError(f"job {self.job_id}: exit code {code}") if code else None
+
+
+class ScriptExecutor(slurm.SlurmExecutor):
+    """Submits the script of a run folder, byte for byte."""
+
+    job_class = ScriptJob
+
+    def __init__(
+        self,
+        folder: Path | str,
+        script: Path,
+        options: Sequence[str] = (),
+        arguments: Sequence[str] = (),
+        environment: Mapping[str, str | None] | None = None,
+    ) -> None:
+        super().__init__(folder)
+        self.script = script
+        self.options, self.arguments = tuple(options), tuple(arguments)
+        self.environment = environment or {}
+
+    def submit_script(self) -> ScriptJob:
+        """Hand the script to sbatch.
+
+        Raises:
+            SubmitError: sbatch refused, or was not answered; the message is what it said.
+        """
+        said = io.StringIO()
+        try:
+            # submitit prints what sbatch says before it raises it.
+            with redirect_stderr(said):
+                job: Any = self._submit_command("")
+        except (utils.FailedJobError, utils.FailedSubmissionError) as failure:
+            self._remove_copies()
+            raise SubmitError(str(failure) or said.getvalue()) from None
+        if not isinstance(job, ScriptJob):
+            raise AssertionError(type(job))
+        return job
+
+    def _remove_copies(self) -> None:
+        for path in self.folder.glob(".submission_file_*.sh"):
+            path.unlink(missing_ok=True)
+
+    def _make_submission_file_text(self, command: str, uid: str) -> str:
+        return self.script.read_text(encoding="utf-8")
+
+    def _make_submission_command(self, submission_file_path: Path) -> list[str]:
+        """Take the run's own file, so that `scontrol show job` names it; the bytes are the same."""
+        sbatch = ["sbatch", "--parsable", *self.options]
+        return [*as_arguments(self.environment), *sbatch, str(self.script), *self.arguments]
+
+    @staticmethod
+    def _get_job_id_from_submission_command(string: bytes | str) -> str:
+        return job_id_of(string)
+
+    def _num_tasks(self) -> int:
+        # Otherwise submitit would wait for a pickle of each rank.
+        return 1
+
+    def _internal_process_submissions(self, delayed_submissions: list[Any]) -> list[core.Job[Any]]:
+        raise NotImplementedError("a ScriptExecutor submits its script; see submit_script")
+
+
+def job_id_of(string: bytes | str) -> str:
+    """Read `id` or `id;cluster` from the last line: wrappers of a site print before it.
+
+    Raises:
+        submitit.core.utils.FailedSubmissionError: something else.
+    """
+    text = string if isinstance(string, str) else string.decode(errors="replace")
+    word = text.strip().rpartition("\n")[2].partition(";")[0]
+    if not word.isdecimal():
+        raise utils.FailedSubmissionError(f"sbatch printed no job id: {text.strip()!r}")
+    return word

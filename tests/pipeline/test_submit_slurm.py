@@ -1,0 +1,167 @@
+"""Submitting to Slurm: what sbatch is asked, and what is left when it refuses."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import HpcTrainError, PlanError, SubmitError
+from hpc_train.model.run import RunFolder
+from hpc_train.model.submission import JobState
+from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.submit import Wish, submit
+from tests.pipeline.on_slurm import RESULTS, folders, ids, job, profile, study, submission
+from tests.submissions.slurm.fake_slurm import FakeSlurm, option
+
+
+def test_a_point_is_an_array_of_its_repetitions(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, ["x"])
+    first, second = slurm.calls("sbatch")
+    stems = [run.run_id.rpartition("-r")[0] for run in done.new]
+    for argv, stem in ((first, stems[0]), (second, next(s for s in stems if s != stems[0]))):
+        folder = f"{done.home.absolute()}/{stem}"
+        assert option(argv, "output") == f"{folder}-r%a/logs/job.out"
+        assert option(argv, "array") == "1,2"
+        assert option(argv, "exclude") is None
+        assert argv[-2:] == [f"{folder}-r", ""]
+        assert Path(argv[-3]).parent.name.startswith(stem)
+    assert sorted(ids(done.new)) == ["1001_1", "1001_2", "1002_1", "1002_2"]
+    assert slurm.ids() == ["1001_1", "1001_2", "1002_1", "1002_2"]
+
+
+def test_what_was_asked_is_written_down(slurm: FakeSlurm) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    (argv,) = slurm.calls("sbatch")
+    found = submission(run)
+    assert found.command == ("sbatch", *argv)
+    assert (found.executor, found.native_id, found.answered) == ("slurm", "1001", True)
+    assert found.comment == option(argv, "comment")
+    assert found.comment.startswith("hpctrain:")
+    assert argv[-2:] == [str(run.script.absolute()), str(run.path.absolute())]
+    assert option(argv, "array") is None
+
+
+def test_each_submission_has_a_comment_of_its_own(slurm: FakeSlurm) -> None:
+    submit(study(), RESULTS, [])
+    assert len({option(argv, "comment") for argv in slurm.calls("sbatch")}) == 2
+
+
+def test_the_script_that_sbatch_gets_is_the_one_that_was_rendered(slurm: FakeSlurm) -> None:
+    prepared = job()
+    (run,) = submit(prepared, RESULTS, []).new
+    assert run.script.read_text() == prepared.points[0].script.text
+    assert folders(run.path) == ["job.sbatch", "logs", "run.json", "submission.json"]
+
+
+def test_the_sites_limits(slurm: FakeSlurm) -> None:
+    site = profile("limits: {max_array_running: 1, max_array_size: 2}")
+    submit(study("repetitions=3", site=site), RESULTS, [])
+    arrays = [option(argv, "array") for argv in slurm.calls("sbatch")]
+    # Elements 1 alone are no array; 2 and 3 do not fit below the site's size.
+    assert arrays == [None] * 6
+    site = profile("limits: {max_array_running: 1, max_array_size: 3}")
+    submit(study("repetitions=3", "name=t", site=site), RESULTS, [])
+    arrays = [option(argv, "array") for argv in slurm.calls("sbatch")[6:]]
+    assert sorted(map(str, arrays)) == ["1,2%1", "1,2%1", "None", "None"]
+
+
+def test_slurms_own_array_size(slurm: FakeSlurm) -> None:
+    slurm.on("scontrol", "echo 'MaxArraySize            = 0'; exit")
+    submit(study(), RESULTS, [])
+    assert [option(argv, "array") for argv in slurm.calls("sbatch")] == [None] * 4
+
+
+def test_too_many_jobs_for_the_queue(slurm: FakeSlurm) -> None:
+    site = profile("limits: {max_submit_jobs: 3}")
+    with pytest.raises(SubmitError, match="4 jobs, but the site allows 3 in the queue at once"):
+        submit(study(site=site), RESULTS, [])
+    assert slurm.calls("sbatch") == []
+    assert not RESULTS.exists()
+    assert len(submit(study("repetitions=1", site=site), RESULTS, []).new) == 2
+
+
+def test_when_the_first_is_refused_nothing_is_left(slurm: FakeSlurm) -> None:
+    slurm.on("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
+    for prepared in (job(), study(), study("placement=nested", "time=1m")):
+        with pytest.raises(SubmitError) as failure:
+            submit(prepared, RESULTS, [])
+        assert failure.value.message == "sbatch: invalid partition specified: x"
+        assert failure.value.hint == "sinfo -s lists the partitions; name one with --partition"
+        assert not RESULTS.exists()
+
+
+def test_a_refusal_in_the_middle_leaves_what_was_submitted(slurm: FakeSlurm) -> None:
+    refuse = "[ $n != 3 ] || { echo 'sbatch: error: QOSMaxSubmitJobPerUserLimit' >&2; exit 1; }"
+    slurm.on("sbatch", refuse)
+    with pytest.raises(SubmitError) as failure:
+        submit(study("axes.env.X=[1,2,3,4]"), RESULTS, [])
+    said = "4 of 8 runs were submitted, then: sbatch: QOSMaxSubmitJobPerUserLimit"
+    assert failure.value.message == said
+    assert failure.value.hint == "submit again for the rest"
+    names = folders(RESULTS / "s")
+    assert len(names) == 5, "the study, and the runs that were submitted"
+    assert sorted(ids(RunFolder(path=RESULTS / "s" / name) for name in names[:4])) == slurm.ids()
+    again = submit(study("axes.env.X=[1,2,3,4]"), RESULTS, [])
+    assert (len(again.new), len(again.kept)) == (4, 4)
+    assert all(run.run_id.endswith(("-r1", "-r2")) for run in again.new), "no attempt was used up"
+
+
+def test_a_refused_study_leaves_an_older_one_as_it_was(slurm: FakeSlurm) -> None:
+    home = submit(study(), RESULTS, []).home
+    before = {path: path.read_bytes() for path in home.rglob("*.json")}
+    slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
+    with pytest.raises(SubmitError):
+        submit(study("repetitions=4"), RESULTS, [])
+    slurm.on("sbatch", "")
+    assert {path for path in home.rglob("*.json")} == set(before)
+    assert len(runs_below(home)) == 4
+
+
+def test_submitting_twice_submits_once(slurm: FakeSlurm) -> None:
+    submit(study(), RESULTS, [])
+    again = submit(study(), RESULTS, [])
+    assert (len(again.new), len(again.kept)) == (0, 4)
+    assert len(slurm.calls("sbatch")) == 2
+    more = submit(study("repetitions=3"), RESULTS, [])
+    assert sorted(run.run_id[-3:] for run in more.new) == ["-r3", "-r3"]
+    assert [option(argv, "array") for argv in slurm.calls("sbatch")[2:]] == [None, None]
+
+
+def test_a_nested_study_is_one_job_for_all(slurm: FakeSlurm) -> None:
+    done = submit(study("placement=nested", "time=1m"), RESULTS, [])
+    (argv,) = slurm.calls("sbatch")
+    script = Path(argv[-2])
+    assert script.parent == (done.home / ".allocations").absolute()
+    assert argv[-1] == str(done.home.absolute())
+    assert option(argv, "output") == str(script.with_suffix(".out"))
+    assert ids(done.new) == ["1001"] * 4
+    assert all(submission(run).shared for run in done.new)
+    text = script.read_text()
+    assert all(run.run_id in text for run in done.new)
+    assert {run.state for run in runs_below(done.home)} == {JobState.PENDING}
+
+
+def test_the_cost_is_told_and_may_be_too_much(slurm: FakeSlurm) -> None:
+    said: list[str] = []
+    settings = ("gpus_per_node=2", "time=30m")
+    with pytest.raises(PlanError, match="--max-gpu-hours 3.9: 4 runs: at most 4 GPU-hours"):
+        submit(study(*settings), RESULTS, [], Wish(max_gpu_hours=3.9), said.append)
+    assert (said, slurm.calls("sbatch"), RESULTS.exists()) == ([], [], False)
+    submit(study(*settings), RESULTS, [], Wish(max_gpu_hours=4), said.append)
+    assert said == ["cost: 4 runs: at most 4 GPU-hours, 2 core-hours"]
+
+
+@pytest.mark.parametrize(
+    ("conf", "part"), [("/nowhere/slurm.conf", "SLURM_CONF=/nowhere/slurm.conf: there is no such")]
+)
+def test_a_configuration_that_is_not_there(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch, conf: str, part: str
+) -> None:
+    monkeypatch.setenv("SLURM_CONF", conf)
+    with pytest.raises(HpcTrainError, match=part):
+        submit(job(), RESULTS, [])
+    monkeypatch.delenv("SLURM_CONF")
+    with pytest.raises(HpcTrainError, match="big.yaml:6: /nowhere/slurm.conf does not exist"):
+        submit(job(site=profile("slurm_conf: /nowhere/slurm.conf")), RESULTS, [])
+    assert not RESULTS.exists()

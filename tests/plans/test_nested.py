@@ -1,0 +1,186 @@
+"""Runs that share one allocation: what their steps say, and what is asked for once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+
+from hpc_train.errors import PlanError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import Allocation, JobVar, LaunchPlan, Turn
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced, encode_unit
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.nested import TURN_S, allocate
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Site = Sourced[SiteProfile]
+Sites = Callable[..., Site]
+PARTITION = {"name": "gpu", "default": True, "max_time": "1h", "cpus_per_node": 64}
+
+
+def words(plan: LaunchPlan) -> list[str]:
+    return [f"${t.name}" if isinstance(t, JobVar) else t.text for t in plan.launch.argv]
+
+
+def shared(site: Site, *jobs: Sourced[JobSpec]) -> Allocation:
+    plans = [(f"run-{i}", make_plan(job, site, nested=True)) for i, job in enumerate(jobs)]
+    return allocate(site, plans, "study")
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun", "spawn"])
+def test_a_step_takes_the_first_nodes_and_its_own_gpus(
+    job: Jobs, slurm: Sites, launcher: str
+) -> None:
+    given = job({"nodes": 2, "gpus_per_node": 4}, launcher=launcher)
+    nested, alone = (make_plan(given, slurm(), nested=value) for value in (True, False))
+    assert {"--relative=0", "--gpus-per-node=4"} <= set(words(nested)) - set(words(alone))
+    assert words(nested).index("--relative=0") < words(nested).index("bash")
+    gres = make_plan(given, slurm(gpu_request="gres"), nested=True)
+    assert "--gres=gpu:4" in words(gres)
+    assert "--gpus-per-node=4" not in words(gres)
+
+
+def test_a_step_without_gpus_asks_for_none(job: Jobs, slurm: Sites) -> None:
+    said = words(make_plan(job(), slurm(), nested=True))
+    assert "--relative=0" in said
+    assert not [word for word in said if "gpu" in word]
+
+
+def test_mpirun_fills_the_first_nodes_anyway(job: Jobs, slurm: Sites) -> None:
+    given = job({"nodes": 2, "tasks_per_node": 3}, launcher="mpirun")
+    nested, alone = (make_plan(given, slurm(), nested=value) for value in (True, False))
+    assert words(nested) == words(alone)
+    assert words(nested)[:5] == ["mpirun", "-np", "6", "--map-by", "ppr:3:node"]
+
+
+def test_explain_says_where_the_run_will_be(job: Jobs, slurm: Sites) -> None:
+    setting = make_plan(job({"nodes": 2}), slurm(), nested=True).settings["placement"]
+    assert (setting.value, setting.origin) == ("nested", "rule")
+    assert setting.why == "nested: the first 2 nodes of the study's allocation"
+    assert "placement" not in make_plan(job(), slurm()).settings
+
+
+def test_a_plan_that_is_not_nested_is_written_as_it_always_was(job: Jobs, slurm: Sites) -> None:
+    """Its bytes name its runs; a new key would make every study's runs new ones."""
+    alone, nested = (
+        msgspec.json.encode(make_plan(job(), slurm(), nested=value), enc_hook=encode_unit)
+        for value in (False, True)
+    )
+    assert b'"nested"' not in alone
+    assert b'"nested":true' in nested
+    assert alone.endswith(b'"warnings":[]}')
+
+
+def test_this_machine_has_no_allocation(job: Jobs, local: Site) -> None:
+    with pytest.raises(PlanError, match="which local does not have") as failure:
+        make_plan(job(), local, nested=True)
+    assert "independent" in failure.value.hint
+
+
+def test_the_largest_of_everything_is_asked_for_once(job: Jobs, slurm: Sites) -> None:
+    small = {"nodes": 1, "gpus_per_node": 1, "cpus_per_task": 8, "time": "10m", "mem": "8G"}
+    wide = {"nodes": 4, "gpus_per_node": 4, "cpus_per_task": 8, "time": "5m", "exclusive": True}
+    found = shared(slurm(), job(small, account="a"), job(wide, account="a"))
+    assert dict(found.directives) == {
+        "job-name": "study",
+        "account": "a",
+        "nodes": "4",
+        "ntasks-per-node": "4",
+        "cpus-per-task": "8",
+        "gpus-per-node": "4",
+        "mem": "8G",
+        "time": "00:16:00",
+        "exclusive": "",
+        "open-mode": "append",
+    }
+    assert found.turns == (
+        Turn(run_id="run-0", time_s=600),
+        Turn(run_id="run-1", time_s=300),
+    )
+    assert (found.name, found.site, found.warnings) == ("study", "big", ())
+
+
+def test_nothing_is_asked_for_that_no_run_asks_for(job: Jobs, slurm: Sites) -> None:
+    found = shared(slurm(gpu_request="gres"), job({"time": "1m"}), job({"time": "1m"}))
+    assert set(dict(found.directives)) == {
+        "job-name",
+        "nodes",
+        "ntasks-per-node",
+        "cpus-per-task",
+        "time",
+        "open-mode",
+    }
+
+
+@pytest.mark.parametrize(
+    ("runs", "slots"),
+    [
+        # Launcher, tasks per node, cores of each; torchrun and spawn want one slot per node.
+        ([("srun", 4, 8), ("torchrun", 4, 8)], ("4", "8")),
+        ([("torchrun", 4, 8), ("spawn", 2, 8)], ("1", "32")),
+        # Three slots of three cores would be one core more than the larger run wants.
+        ([("torchrun", 1, 8), ("mpirun", 3, 1)], ("4", "2")),
+        ([("torchrun", 1, 7), ("mpirun", 2, 1)], ("7", "1")),
+        ([("mpirun", 6, 1), ("mpirun", 3, 2)], ("6", "1")),
+    ],
+)
+def test_slots_hold_every_run_and_no_core_too_many(
+    job: Jobs, slurm: Sites, runs: list[tuple[str, int, int]], slots: tuple[str, str]
+) -> None:
+    jobs = [
+        job({"tasks_per_node": tasks, "cpus_per_task": cores}, launcher=launcher)
+        for launcher, tasks, cores in runs
+    ]
+    options = dict(shared(slurm(), *jobs).directives)
+    assert (options["ntasks-per-node"], options["cpus-per-task"]) == slots
+
+
+@pytest.mark.parametrize("key", ["partition", "account", "qos", "constraint"])
+def test_one_allocation_has_one_queue(job: Jobs, slurm: Sites, key: str) -> None:
+    with pytest.raises(PlanError) as failure:
+        shared(slurm(), job(**{key: "a"}), job(**{key: "b"}), job(**{key: "a"}))
+    assert failure.value.message.startswith(f"job.yaml:1: {key} is a, b; ")
+    assert "`placement: independent`" in failure.value.hint
+
+
+def test_a_queue_that_only_some_runs_name(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(PlanError, match=r"job\.yaml:1: qos is none, high; "):
+        shared(slurm(), job(), job(qos="high"))
+
+
+def test_the_sum_of_the_limits_must_fit_the_partition(job: Jobs, slurm: Sites) -> None:
+    site = slurm(partitions=[PARTITION])
+    limit = 3600 // 3 - TURN_S
+    fits = shared(site, *[job({"time": f"{limit}s"})] * 3)
+    assert dict(fits.directives)["time"] == "01:00:00"
+    with pytest.raises(PlanError) as failure:
+        shared(site, *[job({"time": f"{limit}s"})] * 4)
+    assert "4 runs in one allocation need 01:20:00" in failure.value.message
+    assert "big gpu gives a job at most 01:00:00" in failure.value.message
+    assert "fewer repetitions" in failure.value.hint
+
+
+def test_a_run_without_a_limit_leaves_the_allocation_without_one(job: Jobs, slurm: Sites) -> None:
+    found = shared(slurm(partitions=[PARTITION]), job({"time": "1m"}), job())
+    assert "time" not in dict(found.directives)
+    assert [turn.time_s for turn in found.turns] == [60, None]
+    (warning,) = found.warnings
+    assert "default time" in warning
+
+
+def test_ranks_that_see_more_gpus_than_theirs_are_warned_of(job: Jobs, slurm: Sites) -> None:
+    def run(launcher: str, gpus: int) -> Sourced[JobSpec]:
+        resources: dict[str, Any] = {"gpus_per_node": gpus, "time": "1m"}
+        return job(resources, launcher=launcher)
+
+    assert shared(slurm(), run("srun", 2), run("torchrun", 1), run("mpirun", 4)).warnings == ()
+    found = shared(slurm(), run("srun", 4), run("mpirun", 2), run("torchrun", 0), run("mpirun", 2))
+    assert [warning.partition(":")[0] for warning in found.warnings] == [
+        "mpirun with 2 GPUs per node",
+        "torchrun with 0 GPUs per node",
+    ]
+    assert all("see all 4 of the allocation" in warning for warning in found.warnings)

@@ -1,0 +1,164 @@
+"""Who failed first, when, and what it said last."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpc_train.cli.follow import last_words
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.run import JobStatus, Run, RunFolder
+from hpc_train.model.submission import JobState
+from hpc_train.runs.store import read_run
+
+Plans = Callable[..., LaunchPlan]
+Execute = Callable[..., subprocess.CompletedProcess[str]]
+# Rank 1 fails; the others, told to end, say much and fail as well.
+FAIL = """\
+trap 'for i in {1..50}; do echo "rank $RANK was told"; done; exit 9' TERM
+for i in {1..30}; do echo "rank $RANK line $i"; done
+if [ "$RANK" = 1 ]; then sleep 0.3; exit 3; fi
+for i in {1..200}; do sleep 0.1; done
+"""
+
+
+def slurm(plan: Plans, code: str, tasks: int = 3, launcher: str = "srun") -> LaunchPlan:
+    resources = {"tasks_per_node": tasks, "cpus_per_task": 1, "time": "5m"}
+    return plan(
+        "slurm-generic", launcher=launcher, command=["bash", "-c", code], resources=resources
+    )
+
+
+def status(folder: Path) -> JobStatus:
+    found = read_run(RunFolder(path=folder)).status
+    assert found is not None
+    return found
+
+
+def run_in(folder: Path) -> Run:
+    return Run(
+        folder=RunFolder(path=folder),
+        manifest=None,
+        submission=None,
+        status=status(folder),
+        state=JobState.FAILED,
+    )
+
+
+def test_the_first_rank_that_failed_with_its_time_and_last_lines(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    before = time.time()
+    done = execute(slurm(plan, FAIL), tmp_path)
+    assert done.returncode != 0
+    failure = status(tmp_path).failure
+    assert failure is not None
+    assert (failure.rank, failure.host, failure.exit_code) == (1, "node1", 3)
+    assert failure.time is not None
+    assert before - 1 <= failure.time <= time.time() + 1
+    kept = (tmp_path / "first_failure.log").read_text().splitlines()
+    assert kept == [f"rank 1 line {i}" for i in range(11, 31)]
+    words = [f"rank-1.out: rank 1 line {i}" for i in range(23, 31)]
+    assert last_words(run_in(tmp_path)) == words
+
+
+def test_several_that_fail_at_once(plan: Plans, execute: Execute, tmp_path: Path) -> None:
+    """The launcher ends the first one, too, as soon as another has left."""
+    execute(slurm(plan, "echo from rank $RANK; exit 4", tasks=8), tmp_path)
+    failure = status(tmp_path).failure
+    assert failure is not None
+    assert (tmp_path / "first_failure.log").read_text() == f"from rank {failure.rank}\n"
+
+
+@pytest.mark.mpi
+def test_mpirun_tells_the_others_to_end(plan: Plans, execute: Execute, tmp_path: Path) -> None:
+    resources = {"tasks_per_node": 3, "cpus_per_task": 1}
+    job = plan(launcher="mpirun", command=["bash", "-c", FAIL], resources=resources)
+    execute(job, tmp_path)
+    failure = status(tmp_path).failure
+    assert failure is not None
+    assert (failure.rank, failure.exit_code) == (1, 3)
+    kept = (tmp_path / "first_failure.log").read_text().splitlines()
+    assert kept == [f"rank 1 line {i}" for i in range(11, 31)]
+
+
+def test_an_earlier_attempt_leaves_nothing(plan: Plans, execute: Execute, tmp_path: Path) -> None:
+    execute(slurm(plan, "echo oh; exit 4"), tmp_path)
+    assert (tmp_path / "first_failure.log").exists()
+    execute(slurm(plan, "exit 0"), tmp_path, SLURM_RESTART_COUNT="1")
+    assert not (tmp_path / "first_failure.log").exists()
+    assert status(tmp_path).failure is None
+
+
+def test_a_node_whose_program_forks_its_ranks_is_known_by_its_host(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    execute(slurm(plan, "echo oh; exit 4", launcher="spawn"), tmp_path)
+    failure = status(tmp_path).failure
+    assert failure is not None
+    assert (failure.rank, failure.host) == (None, "node0")
+    assert last_words(run_in(tmp_path)) == ["node0: oh"]
+
+
+def test_a_program_that_names_its_own_failed_rank_may_leave_the_time_out(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    code = 'echo "5 other 2" >"$HPCTRAIN_FAILURE_FILE"; exit 2'
+    execute(slurm(plan, code, launcher="spawn"), tmp_path)
+    failure = status(tmp_path).failure
+    assert failure is not None
+    assert (failure.rank, failure.host, failure.exit_code, failure.time) == (5, "other", 2, None)
+    assert not (tmp_path / "first_failure.log").exists()
+
+
+def test_without_the_kept_lines_the_log_itself_is_read(tmp_path: Path) -> None:
+    failure = {"rank": 2, "host": "h", "exit_code": 1}
+    (tmp_path / "status.json").write_text(json.dumps({"started": 1.0, "failure": failure}))
+    (tmp_path / "logs").mkdir()
+    (tmp_path / "logs" / "rank-2.out").write_text("a\nb\n")
+    assert last_words(run_in(tmp_path)) == ["rank-2.out: a", "rank-2.out: b"]
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize("launcher", ["srun", "spawn"])
+def test_who_was_told_to_end_is_not_guilty(
+    plan: Plans, execute: Execute, tmp_path: Path, number: signal.Signals, launcher: str
+) -> None:
+    """As with scancel: the signal goes to every process of the steps."""
+    code = f"echo up; kill -s {number.name[3:]} $PPID $$; sleep 20"
+    done = execute(slurm(plan, code, tasks=1, launcher=launcher), tmp_path)
+    assert done.returncode == 128 + number
+    assert (status(tmp_path).exit_code, status(tmp_path).failure) == (128 + number, None)
+
+
+def test_the_program_may_be_told_a_moment_earlier(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    code = "wrapper=$PPID; (sleep 0.02; kill -s TERM $wrapper) & kill -s TERM $$"
+    done = execute(slurm(plan, code, tasks=1), tmp_path)
+    assert (done.returncode, status(tmp_path).failure) == (143, None)
+
+
+def test_a_rank_that_a_signal_of_its_own_ended_is_guilty(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    execute(slurm(plan, "kill -s KILL $$", tasks=1), tmp_path)
+    failure = status(tmp_path).failure
+    assert failure is not None
+    assert failure.exit_code == 137
+
+
+def test_a_warning_signal_does_not_end_the_wrapper(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    """With --signal=USR1@60 Slurm warns every process; the program writes its checkpoint."""
+    code = "trap 'echo saved; exit 0' USR1; kill -s USR1 $PPID $$; sleep 20"
+    done = execute(slurm(plan, code, tasks=1), tmp_path)
+    assert done.returncode == 0
+    assert (tmp_path / "logs" / "rank-0.out").read_text() == "saved\n"

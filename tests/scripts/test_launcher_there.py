@@ -1,0 +1,132 @@
+"""A launcher that is not there is named before anything starts."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import socket
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.plan import LaunchPlan
+
+Plans = Callable[..., LaunchPlan]
+Execute = Callable[..., subprocess.CompletedProcess[str]]
+# What a script itself needs of PATH, beside a launcher.
+NEEDED = ("bash", "cat", "date", "head", "id", "mkdir", "mv", "rm", "sleep", "tail", "touch")
+HOST = socket.gethostname()
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """Return a folder for PATH that has no launcher."""
+    folder = tmp_path / "few programs"
+    folder.mkdir()
+    for name in NEEDED:
+        (folder / name).symlink_to(str(shutil.which(name)))
+    (folder / "scontrol").write_text("#!/bin/bash\necho localhost\n")
+    (folder / "scontrol").chmod(0o755)
+    return folder
+
+
+def resources(launcher: str) -> dict[str, object]:
+    return {"tasks_per_node": 1 if launcher == "single" else 2, "cpus_per_task": 1, "time": "5m"}
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("slurm-generic", "srun", "srun"),
+        ("slurm-generic", "mpirun", "mpirun"),
+        ("slurm-generic", "spawn", "srun"),
+        ("slurm-generic", "torchrun", "srun"),
+        ("local", "mpirun", "mpirun"),
+        ("local", "torchrun", "python"),
+    ],
+)
+def test_a_launcher_that_is_missing(
+    plan: Plans, execute: Execute, tmp_path: Path, programs: Path, case: tuple[str, str, str]
+) -> None:
+    site, launcher, program = case
+    job = plan(site, launcher=launcher, command=["python", "x.py"], resources=resources(launcher))
+    done = execute(job, tmp_path, PATH=str(programs))
+    assert (done.returncode, done.stdout) == (127, "")
+    assert done.stderr == (
+        f"hpctrain: {program} is not on PATH on {HOST}; setup: [module load …] in the job or the "
+        "site profile\n"
+    )
+    found = json.loads((tmp_path / "status.json").read_text())
+    assert (found["exit_code"], found["failure"]) == (127, None)
+
+
+def test_setup_may_bring_the_launcher(
+    plan: Plans, execute: Execute, tmp_path: Path, programs: Path
+) -> None:
+    """`module load` adds to PATH."""
+    job = plan(
+        "slurm-generic",
+        launcher="srun",
+        command=["touch", "ran"],
+        resources=resources("srun"),
+        setup=['PATH="$MODULE:$PATH"'],
+    )
+    done = execute(job, tmp_path, PATH=str(programs), MODULE=str(tmp_path / "bin"))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "ran").exists()
+
+
+def test_behind_srun_torchrun_needs_its_python(
+    plan: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    python = tmp_path / "no such $(touch pwned) 'folder'" / "python3"
+    job = plan(
+        "slurm-generic",
+        launcher="torchrun",
+        command=[str(python), "x.py"],
+        resources=resources("torchrun"),
+    )
+    done = execute(job, tmp_path)
+    assert done.returncode == 127
+    assert done.stderr.startswith(f"hpctrain: {python} is not there on {HOST}; setup: ")
+    assert not (tmp_path / "pwned").exists()
+
+
+@pytest.mark.parametrize("site", ["local", "slurm-generic"])
+def test_a_python_without_torch(
+    plan: Plans, execute: Execute, tmp_path: Path, programs: Path, site: str
+) -> None:
+    for name in ("srun", "scontrol"):
+        shutil.copy(tmp_path / "bin" / name, programs / name)
+    python = programs / "python"
+    # -S leaves out site-packages, so that this python has no torch.
+    python.write_text(f'#!/bin/bash\nexec "{sys.executable}" -S "$@"\n')
+    python.chmod(0o755)
+    job = plan(
+        site, launcher="torchrun", command=["python", "x.py"], resources=resources("torchrun")
+    )
+    done = execute(job, tmp_path, PATH=str(programs))
+    assert (done.returncode, done.stdout) == (127, "")
+    assert done.stderr == f"hpctrain: python ({python}) on {HOST} has no torch\n"
+
+
+@pytest.mark.parametrize("launcher", ["single", "spawn"])
+def test_a_program_without_a_launcher_needs_none(
+    plan: Plans, execute: Execute, tmp_path: Path, programs: Path, launcher: str
+) -> None:
+    job = plan(launcher=launcher, command=["touch", "ran"], resources=resources(launcher))
+    done = execute(job, tmp_path, PATH=str(programs))
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "ran").exists()
+
+
+def test_for_a_program_that_is_no_python_torchrun_is_looked_for(
+    plan: Plans, execute: Execute, tmp_path: Path, programs: Path
+) -> None:
+    job = plan(launcher="torchrun", command=["bash", "x.sh"], resources=resources("torchrun"))
+    done = execute(job, tmp_path, PATH=str(programs))
+    assert done.returncode == 127
+    assert done.stderr.startswith(f"hpctrain: torchrun is not on PATH on {HOST}; ")

@@ -1,0 +1,59 @@
+"""What a submission leaves behind of the shell it is made in."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.model.submission import Cluster
+from hpc_train.submissions.slurm.environment import notices, option_of, scrubbed
+
+INSIDE = {
+    "SLURM_JOB_ID": "7",
+    "SLURM_CPU_BIND": "mask",
+    "PMIX_RANK": "0",
+    "OMPI_COMM_WORLD_RANK": "0",
+    "SLURM_CONF": "/etc/slurm.conf",
+    "HOME": "/root",
+}
+
+
+def test_the_outer_job_is_removed_and_named() -> None:
+    changes = scrubbed(INSIDE, Cluster(), ())
+    assert changes == dict.fromkeys(
+        ("SLURM_JOB_ID", "SLURM_CPU_BIND", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
+    )
+    (said,) = notices(INSIDE, ())
+    assert said.startswith("this shell is inside Slurm job 7; 4 of its variables (SLURM_JOB_ID,")
+
+
+@pytest.mark.parametrize(
+    ("variable", "option"),
+    [
+        ("SBATCH_PARTITION", "partition"),
+        ("SBATCH_TIMELIMIT", "time"),
+        ("SBATCH_MEM_PER_NODE", "mem"),
+        ("SBATCH_GPUS_PER_NODE", "gpus-per-node"),
+    ],
+)
+def test_a_variable_names_its_option(variable: str, option: str) -> None:
+    assert option_of(variable) == option
+
+
+def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
+    found = {"SBATCH_PARTITION": "long", "SBATCH_ACCOUNT": "a", "SBATCH_WAIT": "1"}
+    assert set(scrubbed(found, Cluster(), ["partition"])) == {"SBATCH_PARTITION", "SBATCH_WAIT"}
+    assert notices(found, ["partition"]) == (
+        "SBATCH_ACCOUNT=a is in force: sbatch takes it as --account",
+        "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
+        "SBATCH_WAIT=1 is ignored: the submission sets --wait itself",
+    )
+
+
+def test_a_clusters_conf_is_given_unless_there_is_one() -> None:
+    cluster = Cluster(conf="/lab/slurm.conf")
+    assert scrubbed({}, cluster, ())["SLURM_CONF"] == "/lab/slurm.conf"
+    assert "SLURM_CONF" not in scrubbed({"SLURM_CONF": "/mine"}, cluster, ())
+
+
+def test_an_ordinary_shell_needs_no_word() -> None:
+    assert notices({"HOME": "/root", "SLURM_CONF": "/x"}, ["partition"]) == ()
