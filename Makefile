@@ -48,11 +48,11 @@ lint: $(VENV)/.dev-installed ## check style, types and contracts only
 	mypy --strict
 	lint-imports
 
-bench: $(VENV)/.dev-installed ## measure start-up, planning and log parsing
+bench: $(VENV)/.dev-installed ## measure start-up, planning, log parsing and, as root, Slurm
 	@export PATH="$(CURDIR)/$(BIN):$$PATH"
 	for script in tests/bench/bench_*.py; do
 	    printf '\n== %s\n' "$$script"
-	    python "$$script"
+	    python -m "tests.bench.$$(basename "$$script" .py)"
 	done
 
 clean: ## remove what the other targets made, except results

@@ -1,11 +1,23 @@
-"""Markers for tests that need programs of the system: skip with a reason, or fail when required."""
+"""Tests on programs of the system: skipped with a reason or failing; and a lab that they share."""
 
 from __future__ import annotations
 
 import os
 import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
+
+if TYPE_CHECKING:
+    from hpc_train.lab.record import Lab
+
+ROOT = Path(__file__).resolve().parents[1]
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+Slurm = Callable[..., str]
 
 # Daemons live where the PATH of an ordinary user does not look.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
@@ -40,7 +52,79 @@ def missing(marker: str) -> str:
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in NEEDS:
         reason = missing(marker) if item.get_closest_marker(marker) else ""
-        if reason and os.environ.get("HPCTRAIN_REQUIRE_SLURM") == "1":
-            pytest.fail(f"{reason} (HPCTRAIN_REQUIRE_SLURM=1)", pytrace=False)
         if reason:
-            pytest.skip(reason)
+            refuse(reason)
+
+
+def refuse(reason: str) -> None:
+    """Skip, or fail where nothing may be skipped."""
+    if os.environ.get("HPCTRAIN_REQUIRE_SLURM") == "1":
+        pytest.fail(f"{reason} (HPCTRAIN_REQUIRE_SLURM=1)", pytrace=False)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def hpctrain(tmp_path_factory: pytest.TempPathFactory) -> Hpctrain:
+    """Run `hpctrain lab …`, with a configuration folder of the tests' own."""
+    config = tmp_path_factory.mktemp("config")
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HPCTRAIN_", "SLURM_"))}
+    environment = {**kept, "PYTHONPATH": str(ROOT), "XDG_CONFIG_HOME": str(config)}
+
+    def run(
+        *words: str, prefix: tuple[str, ...] = (), **extra: str
+    ) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [*prefix, sys.executable, "-m", "hpc_train", "lab", *words],
+            capture_output=True,
+            text=True,
+            env={**environment, **extra},
+            timeout=120,
+        )
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def machine(hpctrain: Hpctrain) -> Iterator[None]:
+    """Make sure that a lab may be made here, and that none of the tests' is left."""
+    from hpc_train.lab import record
+
+    if os.geteuid() != 0:
+        refuse("a lab needs root")
+    if record.read() is not None:
+        refuse("a lab is up on this machine, perhaps somebody's; end it with: hpctrain lab down")
+    yield
+    done = hpctrain("down")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def lab(machine: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch) -> Lab:
+    """Return a whole lab, and point Slurm's commands at it."""
+    from hpc_train.lab import record
+
+    done = hpctrain("up")
+    assert done.returncode == 0, done.stderr
+    found = record.read()
+    assert found is not None
+    monkeypatch.setenv("SLURM_CONF", f"{found.settings.folder}/slurm.conf")
+    return found
+
+
+@pytest.fixture
+def no_lab(machine: None, hpctrain: Hpctrain) -> None:
+    """Return when there is no lab."""
+    done = hpctrain("down")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture
+def slurm() -> Slurm:
+    """Run a program of Slurm that has to work; return its output."""
+
+    def run(*argv: str) -> str:
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, f"{argv}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    return run

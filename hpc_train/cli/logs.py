@@ -9,6 +9,7 @@ import click
 
 from hpc_train.cli.options import results_option
 from hpc_train.errors import StoreError
+from hpc_train.model.run import Run
 
 _PAUSE_S = 0.3
 
@@ -26,18 +27,29 @@ def logs(run: str, results: Path | None, follow: bool, rank: int | None, lines: 
 
     folder = _one_run(find(results_root(results), run))
     offsets = {path: _start(path, lines) for path in _files(folder, rank)}
-    if not offsets and not follow:
-        raise StoreError(f"{run}: no log yet", f"hpctrain status {run}, or logs -f {run}")
     watch = Watch(folder)
+    if not offsets and not follow:
+        raise _nothing(run, watch.runs()[0])
     shown: Path | None = None
-    finished = False
+    last: Run | None = None
     while True:
         for path in _files(folder, rank):
             shown = _print_new(path, offsets, shown)
-        if finished or not follow:
-            return
-        finished = watch.runs()[0].state.finished
+        if not follow or (last is not None and last.state.finished):
+            break
+        last = watch.runs()[0]
         time.sleep(_PAUSE_S)
+    if last is not None and not offsets:
+        raise _nothing(run, last)
+
+
+def _nothing(word: str, run: Run) -> StoreError:
+    """Say why there is no log: the run has not begun, or could not."""
+    if run.state.finished:
+        return StoreError(f"{word}: no log; {run.problem or run.state.value}")
+    return StoreError(
+        f"{word}: no log yet; it is {run.state.value}", f"hpctrain status {word}, or logs -f {word}"
+    )
 
 
 def _one_run(folder: Path) -> Path:

@@ -17,7 +17,8 @@ MISSING = "MISSING"
 
 def counts(runs: Sequence[Run], missing: Sequence[str] = ()) -> str:
     """Return `2 COMPLETED, 1 FAILED`; of a run that was tried again, the last attempt counts."""
-    last = [run.state.value for run in runs if run.folder.run_id not in earlier(runs)]
+    old = earlier(runs)
+    last = [run.state.value for run in runs if run.folder.run_id not in old]
     number = Counter(last + [MISSING] * len(missing))
     return ", ".join(f"{count} {state}" for state, count in sorted(number.items())) or "no runs"
 
@@ -99,6 +100,9 @@ def _nodes(run: Run) -> str:
 def _seconds(run: Run) -> str:
     times = run.status
     if times is None or run.state is JobState.PENDING:
+        return "--"
+    if run.state.active and times.ended is not None:
+        # It was queued again, and these are the times of its earlier attempt.
         return "--"
     if times.ended is not None:
         return f"{times.ended - times.started:.1f} s"

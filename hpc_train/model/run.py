@@ -72,6 +72,11 @@ class RunFolder(Value, frozen=True, kw_only=True):
         return self.path / "status.json"
 
     @property
+    def cut_off(self) -> Path:
+        """Is there when the run ended because the allocation that it shares was told to end."""
+        return self.path / "cut_off"
+
+    @property
     def logs(self) -> Path:
         """job.out and rank-<r>.out."""
         return self.path / "logs"

@@ -33,15 +33,17 @@ def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
     """Return what runs cost at most; runs that share an allocation hold its largest size."""
     if any(plan.time_s is None for plan in plans):
         return Cost(runs=len(plans), gpu_hours=None, core_hours=None)
-    gpus = [plan.topology.nodes * plan.topology.gpus_per_node for plan in plans]
-    cores = [plan.topology.world_size * plan.topology.cpus_per_task for plan in plans]
+    sizes = [plan.topology for plan in plans]
+    nodes = [size.nodes for size in sizes]
+    gpus = [size.gpus_per_node for size in sizes]
+    cores = [size.tasks_per_node * size.cpus_per_task for size in sizes]
     if any(plan.nested for plan in plans):
-        gpus, cores = [max(gpus)] * len(plans), [max(cores)] * len(plans)
+        nodes, gpus, cores = ([max(each)] * len(plans) for each in (nodes, gpus, cores))
     hours = [((plan.time_s or 0) + (TURN_S if plan.nested else 0)) / 3600 for plan in plans]
     return Cost(
         runs=len(plans),
-        gpu_hours=sum(g * h for g, h in zip(gpus, hours, strict=True)),
-        core_hours=sum(c * h for c, h in zip(cores, hours, strict=True)),
+        gpu_hours=sum(n * g * h for n, g, h in zip(nodes, gpus, hours, strict=True)),
+        core_hours=sum(n * c * h for n, c, h in zip(nodes, cores, hours, strict=True)),
     )
 
 

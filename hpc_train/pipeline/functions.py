@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from hpc_train.errors import SpecError
+from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec, Resources
 from hpc_train.pipeline.handover import cluster_of
 from hpc_train.pipeline.preflight import check_slurm
@@ -50,12 +51,19 @@ class HpctrainExecutor(FunctionExecutor):
         return {key: value for key, value in params.items() if key != "stderr_to_stdout"}
 
     def _internal_update_parameters(self, **kwargs: Any) -> None:
-        """Take parameters, and refuse those that no job has.
+        """Take parameters, and refuse those that no job has or, once the site is known, no site.
+
+        Whether the job fits the site is told at its submission: a further call may make it fit.
 
         Raises:
             SpecError: an unknown key or a wrong value.
+            UnknownNameError: the site, launcher or partition does not exist.
         """
-        self._job({**self.parameters, **kwargs}, ["true"])
+        parameters = {**self.parameters, **kwargs}
+        job, site = self._job(parameters, ["true"]), _site_of(parameters)
+        if site is not None:
+            with suppress(PlanError):
+                make_plan(job, load_site(site))
         self.parameters.update(kwargs)
 
     def _job(self, parameters: dict[str, Any], command: Sequence[str]) -> Any:
@@ -70,7 +78,7 @@ class HpctrainExecutor(FunctionExecutor):
         return build_job(data, {"": _ORIGIN}, overrides, Path("function"))
 
     def _render(self, command: Sequence[str]) -> Rendered:
-        name = self.parameters.get("site") or os.environ.get("HPCTRAIN_SITE")
+        name = _site_of(self.parameters)
         if name is None:
             raise SpecError(
                 "no site is named",
@@ -87,6 +95,10 @@ class HpctrainExecutor(FunctionExecutor):
             cluster=cluster_of(site.value),
             options=tuple(option for option, _ in plan.directives),
         )
+
+
+def _site_of(parameters: dict[str, Any]) -> str | None:
+    return parameters.get("site") or os.environ.get("HPCTRAIN_SITE")
 
 
 class HpctrainJobEnvironment(FunctionEnvironment):

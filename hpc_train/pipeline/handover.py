@@ -16,7 +16,8 @@ from hpc_train.model.submission import Cluster
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.query import executor_of
 from hpc_train.plans.nested import allocate
-from hpc_train.runs.store import create_runs, remove_runs, write_study
+from hpc_train.runs.files import write_file
+from hpc_train.runs.store import STUDY_FILE, create_runs, remove_runs, write_study
 from hpc_train.scripts.render import render_allocation
 from hpc_train.submissions.base import Terms
 
@@ -62,6 +63,8 @@ def hand_over(
         HpcTrainError: what was not handed over is not left on the disk either.
     """
     new = create_runs(home, entries)
+    file = home / STUDY_FILE
+    before = file.read_bytes() if file.exists() else None
     try:
         if study is not None:
             write_study(home, study)
@@ -69,6 +72,16 @@ def hand_over(
             return ()
         executor_of(entries[0][0].plan.scheduler).submit(home, new, terms)
     except HpcTrainError:
-        remove_runs([run for run in new if not run.submission.exists()])
+        left = [run for run in new if not run.submission.exists()]
+        remove_runs(left)
+        if len(left) == len(new):
+            _restore(file, before)
         raise
     return new
+
+
+def _restore(file: Path, content: bytes | None) -> None:
+    if content is None:
+        file.unlink(missing_ok=True)
+    elif content != file.read_bytes():
+        write_file(file, content)

@@ -12,7 +12,7 @@ import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run, RunFolder, RunName
-from hpc_train.model.submission import Standing, Submission
+from hpc_train.model.submission import JobState, Standing, Submission
 from hpc_train.registry import load
 from hpc_train.runs.state import run_of
 from hpc_train.runs.store import RunFiles, read_run, read_study, run_folders
@@ -31,17 +31,22 @@ def runs_below(path: Path) -> tuple[Run, ...]:
     return judge(files, ask(files))
 
 
-def read_runs(path: Path) -> list[RunFiles]:
-    """Read the files of the runs below a folder, or of the one run that it is."""
+def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> list[RunFiles]:
+    """Read the files of the runs below a folder, or of the one run that it is.
+
+    What is `known` already is not read again.
+    """
     single = (path / "run.json").exists()
-    return [read_run(run) for run in ((RunFolder(path=path),) if single else run_folders(path))]
+    folders = (RunFolder(path=path),) if single else run_folders(path)
+    there = known or {}
+    return [there[run] if run in there else read_run(run) for run in folders]
 
 
 def ask(files: Sequence[RunFiles]) -> Mapping[str, Standing]:
     """Ask each executor once, for all of its runs whose end is not known."""
     by_executor: dict[str, dict[str, Submission]] = defaultdict(dict)
     for item in files:
-        if item.submission is not None and not _is_settled(item):
+        if item.submission is not None and not is_settled(item):
             by_executor[item.submission.executor][item.folder.run_id] = item.submission
     answers: dict[str, Standing] = {}
     for name, submissions in by_executor.items():
@@ -50,7 +55,8 @@ def ask(files: Sequence[RunFiles]) -> Mapping[str, Standing]:
     return answers
 
 
-def _is_settled(item: RunFiles) -> bool:
+def is_settled(item: RunFiles) -> bool:
+    """Whether the files themselves say how the run ended, for good."""
     status, submission = item.status, item.submission
     well = status is not None and status.ended is not None and status.exit_code == 0
     return well or (submission is not None and submission.state is not None)
@@ -62,18 +68,17 @@ def judge(files: Sequence[RunFiles], standings: Mapping[str, Standing]) -> tuple
 
 
 def _judge(item: RunFiles, standing: Standing | None) -> Run:
-    if standing is None and item.submission is not None and not _is_settled(item):
+    if standing is None and item.submission is not None and not is_settled(item):
         # It ended between reading and asking.
         item = read_run(item.folder)
-    run = run_of(item, standing)
-    if standing is None or item.submission is None:
-        return run
-    learned = _learned(item.submission, standing)
-    if learned != item.submission:
-        # A colleague may look on, but not write.
-        with suppress(StoreError):
-            write_submission(item.folder, learned)
-    return run
+    if standing is not None and item.submission is not None:
+        learned = _learned(item.submission, standing)
+        if learned != item.submission:
+            # A colleague may look on, but not write.
+            with suppress(StoreError):
+                write_submission(item.folder, learned)
+        item = msgspec.structs.replace(item, submission=learned)
+    return run_of(item, standing)
 
 
 def _learned(submission: Submission, standing: Standing) -> Submission:
@@ -122,15 +127,22 @@ def cancel(path: Path) -> tuple[Run, ...]:
     """Cancel the unfinished runs at a path.
 
     Raises:
-        StoreError: all of them have finished.
+        StoreError: all of them have finished, or one shares its allocation with others.
     """
     runs = runs_below(path)
     active = [run for run in runs if run.state.active]
     if not active:
         states = ", ".join(sorted({run.state.value for run in runs}))
-        raise StoreError(f"{path.name}: nothing to cancel; {_runs(len(runs))} {states}")
+        unknown = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
+        raise StoreError(f"{path.name}: nothing to cancel; {_runs(len(runs))} {states}", unknown)
     home = active[0].folder.path.parent
-    for name in {run.submission.executor for run in active if run.submission}:
-        mine = {r.folder: r.submission for r in active if r.submission}
-        executor_of(name).cancel(home, {f: s for f, s in mine.items() if s.executor == name})
+    submissions = {run.folder: run.submission for run in active if run.submission}
+    if path != home and any(submission.shared for submission in submissions.values()):
+        raise StoreError(
+            f"{path.name}: it shares its allocation with the other runs of the study",
+            f"hpctrain cancel {home.name} ends them all",
+        )
+    for name in {submission.executor for submission in submissions.values()}:
+        mine = {run: s for run, s in submissions.items() if s.executor == name}
+        executor_of(name).cancel(home, mine)
     return tuple(active)

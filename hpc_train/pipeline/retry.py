@@ -11,8 +11,9 @@ import msgspec
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Manifest, Run, RunName
 from hpc_train.model.script import Script
+from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import JobState
-from hpc_train.model.value import Value
+from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.cost import check_budget, cost_of
 from hpc_train.pipeline.handover import Entry, Submitted, hand_over, terms_of
 from hpc_train.pipeline.notices import notices
@@ -24,6 +25,9 @@ from hpc_train.runs.provenance import provenance
 from hpc_train.runs.store import read_study
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.slurm.nodes import broken_nodes
+
+# In a new run's provenance: the run that it repeats.
+_RETRY_OF = "retry_of"
 
 
 class Again(Value, frozen=True, kw_only=True):
@@ -62,21 +66,36 @@ def retry(
         site = load_site(entries[0][0].plan.site)
         if site.value.scheduler != "local":
             check_slurm(site)
-        failed = [again.model for again in wanted]
-        terms = msgspec.structs.replace(
-            terms_of(site, entries),
-            exclude=_failed_nodes(failed, say) if exclude_failed_nodes else (),
-        )
-        cost = cost_of([manifest.plan for manifest, _ in entries])
-        check_budget(cost, max_gpu_hours)
-        for text in (*notices(site, entries[0][0].plan), f"cost: {cost}"):
+        failed = [again.model for again in wanted] if exclude_failed_nodes else None
+        exclude = () if failed is None else _failed_nodes(failed, say)
+        terms = msgspec.structs.replace(terms_of(site, entries), exclude=exclude)
+        for text in _before(site, entries, max_gpu_hours):
             say(text)
-        return Submitted(home=home, new=hand_over(home, entries, terms))
+        new = hand_over(home, entries, terms)
+        if not new:
+            raise StoreError(
+                f"{path.name}: it was tried again already", f"hpctrain retry {home.name}"
+            )
+        return Submitted(home=home, new=new)
+
+
+def _before(
+    site: Sourced[SiteProfile], entries: Sequence[Entry], max_gpu_hours: float | None
+) -> tuple[str, ...]:
+    """Return what to tell before a scheduler is asked."""
+    cost = cost_of([manifest.plan for manifest, _ in entries])
+    check_budget(cost, max_gpu_hours)
+    if site.value.scheduler == "local":
+        return ()
+    return (*notices(site, entries[0][0].plan), f"cost: {cost}")
 
 
 def _wanted(path: Path, home: Path, runs: Sequence[Run]) -> list[Again]:
     if path != home or read_study(home) is None:
-        return [_single(run) for run in runs if _has_no_result(run)]
+        old = {run.manifest.provenance.get(_RETRY_OF) for run in runs if run.manifest}
+        return [
+            _single(run) for run in runs if _has_no_result(run) and run.folder.run_id not in old
+        ]
     study = read_study(home)
     latest = latest_attempts(runs)
     wanted = []
@@ -133,7 +152,7 @@ def _entry(again: Again, facts: dict[str, object]) -> Entry:
         repetition=again.repetition,
         attempt=again.attempt,
         created=now.isoformat(timespec="seconds"),
-        provenance=facts,
+        provenance={**facts, _RETRY_OF: old.run_id},
     )
     return manifest, _script(again.model, old)
 

@@ -22,15 +22,9 @@ from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.store import remove_home, remove_root, remove_runs
 
-# Runs without a result, which a study still wants.
-_GONE = (JobState.LOST, JobState.CANCELLED)
-_FAILED = (
-    JobState.FAILED,
-    JobState.TIMEOUT,
-    JobState.NODE_FAIL,
-    JobState.PREEMPTED,
-    JobState.OUT_OF_MEMORY,
-)
+# Runs that lack a result through no fault of the job, which a study still wants.
+_GONE = (JobState.LOST, JobState.CANCELLED, JobState.NODE_FAIL, JobState.PREEMPTED)
+_FAILED = (JobState.FAILED, JobState.TIMEOUT, JobState.OUT_OF_MEMORY)
 
 
 class Wish(Value, frozen=True, kw_only=True):
@@ -62,8 +56,8 @@ def submit(
 ) -> Submitted:
     """Submit a job, or the runs of a study that are missing; `say` hears the cost before.
 
-    A run is missing when it was never started, was lost or cancelled. Failed ones have a result
-    and stay, unless the wish is to rerun them.
+    A run is missing when it was never started, was lost, cancelled or taken away by the scheduler.
+    Failed ones have a result and stay, unless the wish is to rerun them.
 
     Raises:
         HpcTrainError: what was not submitted is not left on the disk either.

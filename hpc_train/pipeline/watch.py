@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.model.run import Run
+from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState, Standing
-from hpc_train.pipeline.query import ask, judge, read_runs
+from hpc_train.pipeline.query import ask, is_settled, judge, read_runs
 from hpc_train.runs.store import RunFiles
 
 _FIRST_S = 2.0
@@ -30,12 +30,14 @@ class Watch:
         self._path = path
         self._clock = clock
         self._answers: Mapping[str, Standing] | None = None
+        self._settled: Mapping[RunFolder, RunFiles] = {}
         self._asked = clock()
         self._pause_s = _FIRST_S if just_submitted else 0.0
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs below the path as they stand now."""
-        files = read_runs(self._path)
+        files = read_runs(self._path, self._settled)
+        self._settled = {item.folder: item for item in files if is_settled(item)}
         longest_s = _poll_s(files)
         if not longest_s:
             return judge(files, ask(files))
@@ -48,12 +50,20 @@ class Watch:
 
     def _standings(self, files: Sequence[RunFiles]) -> dict[str, Standing]:
         if self._answers is None:
-            waiting = Standing(state=JobState.PENDING, asked=self._asked)
-            return {item.folder.run_id: waiting for item in files if item.submission is not None}
+            return {item.folder.run_id: _guess(item) for item in files if _goes_on(item)}
         return {
             run_id: msgspec.structs.replace(answer, asked=self._asked)
             for run_id, answer in self._answers.items()
         }
+
+
+def _goes_on(item: RunFiles) -> bool:
+    ended = item.status is not None and item.status.ended is not None
+    return item.submission is not None and item.submission.state is None and not ended
+
+
+def _guess(item: RunFiles) -> Standing:
+    return Standing(state=JobState.PENDING if item.status is None else JobState.RUNNING)
 
 
 def _poll_s(files: Sequence[RunFiles]) -> float:

@@ -82,8 +82,8 @@ def _not_shared(state: JobState, files: RunFiles) -> str:
     if state is not JobState.FAILED or files.submission is None or not silent:
         return ""
     return (
-        f"it ended before its script began: {files.folder.logs} could not be written on its node; "
-        "results must lie on a file system that all nodes share (--results DIR)"
+        f"nothing that it wrote is in {files.folder.logs}; results must lie on a file system that "
+        "all nodes share (--results DIR)"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 
 import msgspec
 
@@ -23,6 +24,8 @@ def write(run: RunFolder, submission: Submission) -> None:
         fresh.write_bytes(msgspec.json.encode(submission, enc_hook=encode_unit) + b"\n")
         fresh.replace(run.submission)
     except OSError as failure:
+        with suppress(OSError):
+            fresh.unlink()
         raise StoreError(f"{run.submission}: {failure.strerror or failure}") from None
 
 

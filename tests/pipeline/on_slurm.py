@@ -18,12 +18,13 @@ RESULTS = Path("results")
 LONG_AGO = "2026-01-02T03:04:05+00:00"
 
 
-def study(*settings: str, site: str = "slurm-generic") -> Prepared:
-    """Prepare a study of two points and two repetitions."""
+def study(*settings: str, site: str = "slurm-generic", points: int = 2) -> Prepared:
+    """Prepare a study of several points and two repetitions."""
+    values = list(range(1, points + 1))
     Path("study.yaml").write_text(
         f"name: s\njob:\n  command: [{sys.executable}, -c, pass]\n  launcher: single\n"
         "  resources: {cpus_per_task: 1}\n"
-        "axes: {env.X: [1, 2]}\nrepetitions: 2\nscaling: strong\n"
+        f"axes: {{env.X: {values}}}\nrepetitions: 2\nscaling: strong\n"
     )
     overrides = tuple(map(parse_setting, settings))
     return prepare(Request(path=Path("study.yaml"), site=site, overrides=overrides))

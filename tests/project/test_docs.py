@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
@@ -220,43 +217,3 @@ def test_mistakes_are_answered_as_shown(
     said = f"hpctrain: {caught.value.message} {caught.value.hint}"
     # Long answers are wrapped on the page.
     assert answer.text.split() == said.split()
-
-
-def test_loop_of_events_is_collected(tmp_path: Path) -> None:
-    (snippet,) = blocks("python")
-    log = tmp_path / "loop.log"
-    shown = run(tmp_path, "-c", snippet.text)
-    log.write_text(shown, encoding="utf-8")
-    lines = run(tmp_path, "-m", "hpc_train", "collect", str(log), "--json").splitlines()
-    records = [json.loads(line) for line in lines]
-    steps = list(range(1, 31))
-    assert values(records, "samples", "per_rank") == [(step, 32) for step in steps]
-    assert values(records, "loss", "per_rank") == [(step, 1 / step) for step in steps]
-    times = values(records, "step_time", "per_rank")
-    assert [step for step, _ in times] == steps
-    assert all(time > 0 for _, time in times)
-    assert values(records, "global_batch_size", "global") == [(None, 32)]
-
-
-def run(folder: Path, *words: str) -> str:
-    done = subprocess.run(
-        [sys.executable, *words],
-        cwd=folder,
-        env={"PYTHONPATH": str(ROOT), "PATH": "/usr/bin:/bin"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=60,
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
-
-
-def values(
-    records: list[dict[str, object]], metric: str, scope: str
-) -> list[tuple[int | None, float]]:
-    found = [r for r in records if r["metric"] == metric and r["scope"] == scope]
-    return [
-        (int(str(r["step"])) if r["step"] is not None else None, float(str(r["value"])))
-        for r in found
-    ]

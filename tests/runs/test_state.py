@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
-from hpc_train.model.run import Failure, JobStatus, RunFolder
+from hpc_train.model.run import Failure, JobStatus, Manifest, Run, RunFolder
+from hpc_train.model.script import Script
 from hpc_train.model.submission import JobState, Standing, Submission
 from hpc_train.runs.state import run_of
 from hpc_train.runs.store import RunFiles
@@ -42,6 +45,14 @@ GONE = Standing(state=JobState.LOST)
         (SUBMITTED, None, Standing(state=JobState.UNKNOWN), JobState.UNKNOWN),
         (SUBMITTED, BAD, Standing(state=JobState.COMPLETED), JobState.FAILED),
         (SUBMITTED, BAD, Standing(state=JobState.NODE_FAIL), JobState.NODE_FAIL),
+        (SUBMITTED, BAD, Standing(state=JobState.UNKNOWN), JobState.FAILED),
+        (SUBMITTED, OK, Standing(state=JobState.TIMEOUT), JobState.COMPLETED),
+        (SUBMITTED, RUNS, Standing(state=JobState.COMPLETED), JobState.COMPLETED),
+        (SUBMITTED, None, Standing(state=JobState.SUSPENDED), JobState.SUSPENDED),
+        (SUBMITTED, RUNS, None, JobState.UNKNOWN),
+        (None, RUNS, None, JobState.UNKNOWN),
+        (None, BAD, None, JobState.FAILED),
+        (None, OK, None, JobState.COMPLETED),
         (SUBMITTED, None, None, JobState.UNKNOWN),
         (None, None, None, JobState.UNKNOWN),
         (CANCELLED, None, None, JobState.CANCELLED),
@@ -69,8 +80,14 @@ def test_the_state(
         (Standing(state=JobState.PENDING, asked=50.0), JobState.PENDING),
         (Standing(state=JobState.RUNNING, start=100.0), JobState.RUNNING),
         (Standing(state=JobState.SUSPENDED, start=1.0), JobState.COMPLETED),
+        # The clocks of a node and of the scheduler are never quite the same.
+        (Standing(state=JobState.RUNNING, start=5.9), JobState.COMPLETED),
+        (Standing(state=JobState.RUNNING, start=6.1), JobState.RUNNING),
+        (Standing(state=JobState.RUNNING), JobState.COMPLETED),
         # The job ended after the scheduler was asked.
         (Standing(state=JobState.PENDING, asked=0.5), JobState.COMPLETED),
+        # What has ended is not queued again.
+        (Standing(state=JobState.LOST, start=100.0), JobState.COMPLETED),
     ],
 )
 def test_files_of_an_earlier_attempt_count_for_nothing(standing: Standing, state: JobState) -> None:
@@ -78,6 +95,122 @@ def test_files_of_an_earlier_attempt_count_for_nothing(standing: Standing, state
         folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=OK
     )
     assert run_of(files, standing).state is state
+
+
+def test_a_job_that_started_after_the_scheduler_was_asked_runs() -> None:
+    waits = Standing(state=JobState.PENDING, asked=0.5)
+    assert judged(SUBMITTED, RUNS, waits).state is JobState.RUNNING
+    assert judged(SUBMITTED, BAD, waits).state is JobState.RUNNING, "the scheduler has it still"
+    before = Standing(state=JobState.PENDING, asked=1.0)
+    assert judged(SUBMITTED, RUNS, before).state is JobState.PENDING
+
+
+def judged(
+    submission: Submission | None,
+    status: JobStatus | None,
+    standing: Standing | None,
+    manifest: Manifest | None = None,
+) -> Run:
+    folder = RunFolder(path=Path("r"))
+    files = RunFiles(folder=folder, manifest=manifest, submission=submission, status=status)
+    return run_of(files, standing)
+
+
+LIMIT_S = 3600
+
+
+@pytest.mark.parametrize(
+    ("seconds", "code", "standing", "state"),
+    [
+        (LIMIT_S, 143, None, JobState.TIMEOUT),
+        (LIMIT_S - 0.9, 143, GONE, JobState.TIMEOUT),
+        (LIMIT_S - 1.1, 143, GONE, JobState.FAILED),
+        (LIMIT_S, 0, None, JobState.COMPLETED),
+        (LIMIT_S, 143, Standing(state=JobState.NODE_FAIL), JobState.NODE_FAIL),
+        (LIMIT_S, 143, Standing(state=JobState.COMPLETED), JobState.TIMEOUT),
+        (LIMIT_S, 143, Standing(state=JobState.FAILED), JobState.TIMEOUT),
+        # The allocation goes on with another run.
+        (LIMIT_S, 143, GOES_ON, JobState.RUNNING),
+    ],
+)
+def test_a_run_that_used_up_its_own_time(
+    entry: Callable[[str], tuple[Manifest, Script]],
+    seconds: float,
+    code: int,
+    standing: Standing | None,
+    state: JobState,
+) -> None:
+    manifest, _ = entry("r1")
+    assert manifest.plan.time_s == LIMIT_S
+    status = JobStatus(started=10.0, ended=10.0 + seconds, exit_code=code)
+    assert judged(SUBMITTED, status, standing, manifest).state is state
+
+
+def test_without_a_limit_nothing_is_a_timeout(
+    entry: Callable[[str], tuple[Manifest, Script]],
+) -> None:
+    manifest, _ = entry("r1")
+    endless = msgspec.structs.replace(
+        manifest, plan=msgspec.structs.replace(manifest.plan, time_s=None)
+    )
+    status = JobStatus(started=10.0, ended=1e6, exit_code=143)
+    assert judged(SUBMITTED, status, None, endless).state is JobState.FAILED
+    assert judged(SUBMITTED, status, None, None).state is JobState.FAILED
+
+
+CODE = JobStatus(started=1.0, ended=2.0, exit_code=3)
+SLURM_SAYS = Standing(state=JobState.NODE_FAIL, reason="one of its nodes failed")
+
+
+@pytest.mark.parametrize(
+    ("submission", "status", "standing", "problem"),
+    [
+        (SUBMITTED, None, WAITS, ""),
+        (SUBMITTED, RUNS, Standing(state=JobState.RUNNING, reason="it is ending"), ""),
+        (SUBMITTED, OK, None, ""),
+        (SUBMITTED, OK, SLURM_SAYS, ""),
+        (None, None, None, "it was never handed to an executor"),
+        (CANCELLED, None, None, "by you"),
+        (CANCELLED, None, SLURM_SAYS, "by you"),
+        (SUBMITTED, None, SLURM_SAYS, "one of its nodes failed"),
+        (SUBMITTED, BAD, SLURM_SAYS, "one of its nodes failed"),
+        (SUBMITTED, BAD, Standing(state=JobState.FAILED, reason="exit code 3"),
+         "rank 1 on h: exit code 3"),
+        (SUBMITTED, CODE, GONE, "exit code 3 before any rank failed; see logs/job.out"),
+        (SUBMITTED, None, Standing(state=JobState.FAILED),
+         "it ended before its script wrote anything"),
+        (SUBMITTED, None, GONE, "it was started or queued, and nothing is left of it"),
+        (SUBMITTED, None, Standing(state=JobState.CANCELLED), "cancelled, not by hpctrain"),
+        (SUBMITTED, RUNS, Standing(state=JobState.TIMEOUT), "the time limit was reached"),
+        (SUBMITTED, None, Standing(state=JobState.UNKNOWN, reason="no answer"), "no answer"),
+        (SUBMITTED, None, None, ""),
+    ],
+)  # fmt: skip
+def test_the_problem(
+    submission: Submission | None,
+    status: JobStatus | None,
+    standing: Standing | None,
+    problem: str,
+) -> None:
+    assert judged(submission, status, standing).problem == problem
+
+
+def test_a_rank_without_a_number_is_a_rank() -> None:
+    failure = Failure(rank=None, host="h", exit_code=9)
+    assert judged(SUBMITTED, msgspec.structs.replace(BAD, failure=failure), None).problem == (
+        "a rank on h: exit code 9"
+    )
+
+
+def test_a_damaged_file_is_the_problem() -> None:
+    files = RunFiles(
+        folder=RunFolder(path=Path("r")),
+        manifest=None,
+        submission=SUBMITTED,
+        status=None,
+        problem="run.json: damaged",
+    )
+    assert run_of(files, WAITS).problem == "run.json: damaged"
 
 
 def test_a_failure_names_rank_host_and_code() -> None:

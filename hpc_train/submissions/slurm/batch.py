@@ -49,7 +49,7 @@ def allocation(home: Path, runs: Sequence[RunFolder], script: Path) -> Batch:
     """Return the one job that runs them all, in turn."""
     return Batch(
         runs=tuple(runs),
-        script=script,
+        script=script.absolute(),
         output=_plain(str(script.with_suffix(".out").absolute())),
         arguments=(str(home.absolute()),),
         shared=True,

@@ -50,7 +50,8 @@ class SlurmExecutor:
                 if not handed:
                     raise
                 said = f"{handed} of {len(runs)} runs were submitted, then: {failure.message}"
-                raise SubmitError(said, failure.hint or "submit again for the rest") from None
+                hint = failure.hint or "submit again for the rest"
+                raise SubmitError(said, hint, transient=failure.transient) from None
             handed += len(batch.runs)
 
     def query(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, Standing]:
@@ -123,6 +124,8 @@ def _submit(batch: Batch, terms: Terms) -> None:
         if not failure.transient:
             for run in batch.runs:
                 run.submission.unlink(missing_ok=True)
+            if batch.shared:
+                batch.script.unlink(missing_ok=True)
         raise
     _record(batch, asked, job)
 

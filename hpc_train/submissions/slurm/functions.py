@@ -77,10 +77,6 @@ class FunctionExecutor(slurm.SlurmExecutor):
 
     def _make_submission_file_text(self, command: str, uid: str) -> str:
         """Make the run folder, too: sbatch opens its log there."""
-        argv = [*shlex.split(self.python), "-u", "-m", "submitit.core._submit", str(self.folder)]
-        self._rendered = self._render(argv)
-        self._world_size = self._rendered.world_size
-        type(self).job_class.watcher.cluster = self._rendered.cluster
         run = RunFolder(path=self.folder / uid)
         run.logs.mkdir(parents=True)
         run.script.write_text(self._rendered.script.text, encoding="utf-8")
@@ -104,7 +100,14 @@ class FunctionExecutor(slurm.SlurmExecutor):
         return self._world_size
 
     def _internal_process_submissions(self, delayed_submissions: list[Any]) -> list[core.Job[Any]]:
-        """Submit one job for each function: submitit's array would bypass our script."""
+        """Submit one job for each function: submitit's array would bypass our script.
+
+        The script comes first, so that a job that does not fit its site leaves no pickle.
+        """
+        argv = [*shlex.split(self.python), "-u", "-m", "submitit.core._submit", str(self.folder)]
+        self._rendered = self._render(argv)
+        self._world_size = self._rendered.world_size
+        type(self).job_class.watcher.cluster = self._rendered.cluster
         return core.PicklingExecutor._internal_process_submissions(self, delayed_submissions)
 
 

@@ -19,7 +19,7 @@ from hpc_train.submissions.slurm.squeue import Entry, squeue
 _ON_ITS_WAY_S = 120.0
 
 
-def find(cluster: Cluster, comment: str, user: str | None) -> tuple[str | None, str]:
+def find(cluster: Cluster, comment: str, user: str) -> tuple[str | None, str]:
     """Return the job that carries a comment, or None, and why Slurm could not be asked."""
     answer = squeue(cluster, (), user)
     jobs = {entry.job.partition("_")[0] for entry in answer.entries if entry.comment == comment}

@@ -19,13 +19,14 @@ S='{folder}' P=${{0##*/}} n=0
 echo $((++n)) >"$S/$P.n"
 printf '%s\\0' "$@" >"$S/$P.$n.argv"
 """
-_HOOK = '[ -e "$S/$P.hook" ] && . "$S/$P.hook"\n'
+_HOOK = 'if [ -e "$S/$P.hook" ]; then . "$S/$P.hook"; fi\n'
 # Its queue is a file in the format that squeue is asked for.
 _SBATCH = """\
 env -0 >"$S/sbatch.$n.env"
 job=$((1000 + n))
 queued() {
-    printf '%s\\x1fPENDING\\x1fN/A\\x1f\\x1fPriority\\x1fj\\x1f%s\\x1e\\n' "$1" "$comment" >>"$S/queue"
+    local format='%s\\x1fPENDING\\x1fN/A\\x1f\\x1fPriority\\x1fj\\x1f%s\\x1e\\n'
+    printf "$format" "$1" "$comment" >>"$S/queue"
 }
 accept() {
     local comment= elements= word

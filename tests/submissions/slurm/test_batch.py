@@ -4,18 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc_train.model.run import RunFolder
 from hpc_train.submissions.slurm.batch import allocation, batches
-
-
-def runs(home: Path, *names: str, text: str = "#!/bin/bash\n") -> list[RunFolder]:
-    made = []
-    for name in names:
-        run = RunFolder(path=home / name)
-        run.logs.mkdir(parents=True)
-        run.script.write_text(text)
-        made.append(run)
-    return made
+from tests.submissions.slurm.made import runs
 
 
 def test_repetitions_of_a_point_are_one_array(tmp_path: Path) -> None:

@@ -1,0 +1,184 @@
+"""The commands on a cluster: what users type, and what they can get wrong."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, programs
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+JOB = "command: [python, -c, pass]\nlauncher: single\nresources: {cpus_per_task: 1, time: 1h}\n"
+STUDY = (
+    "name: digits\njob: {command: [python, -c, pass], launcher: single}\n"
+    "axes: {env.X: [1, 2]}\nrepetitions: 2\nscaling: strong\n"
+)
+SITE = ("--site", "slurm-generic")
+
+
+@pytest.fixture
+def slurm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FakeSlurm:
+    make = programs(tmp_path / "bin", monkeypatch)
+    return FakeSlurm(tmp_path / "slurm", make, monkeypatch)
+
+
+@pytest.fixture
+def hpctrain(slurm: FakeSlurm, hpctrain: Hpctrain, tmp_path: Path) -> Hpctrain:
+    """Run `hpctrain` with the fake Slurm on PATH."""
+    (tmp_path / "job.yaml").write_text(JOB)
+    (tmp_path / "study.yaml").write_text(STUDY)
+    return hpctrain
+
+
+@pytest.fixture
+def run_id(hpctrain: Hpctrain) -> str:
+    """Submit a job, which waits."""
+    done = hpctrain("submit", "job.yaml", *SITE)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+def refused(done: subprocess.CompletedProcess[str], *parts: str, code: int = 2) -> None:
+    assert done.returncode == code, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    for part in parts:
+        assert part in done.stderr
+
+
+def test_a_study_from_submit_to_cancel(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
+    done = hpctrain("submit", "study.yaml", *SITE)
+    assert len(done.stdout.split()) == 4
+    assert "results/digits: 4 runs submitted, 0 were there" in done.stderr
+    assert "hpctrain: cost: 4 runs without a time limit" in done.stderr
+    slurm.becomes("1001_2", "FAILED", nodes="n1", reason="NonZeroExitCode")
+    slurm.becomes("1002_1", "PENDING", start="2030-01-02T03:04:00", reason="Resources")
+    table = hpctrain("status", "digits").stdout
+    assert table.startswith("1 FAILED, 3 PENDING\n")
+    assert "expected to start at 2030-01-02 03:04" in table
+    found = json.loads(hpctrain("status", "digits", "--json").stdout)
+    assert {run["job"] for run in found["runs"]} == {"1001_1", "1001_2", "1002_1", "1002_2"}
+    again = hpctrain("retry", "digits", "--json")
+    assert [run_id.endswith("-r2.2") for run_id in json.loads(again.stdout)["new"]] == [True]
+    cancelled = hpctrain("cancel", "digits")
+    assert cancelled.stdout.count("CANCELLED") == 4
+    assert slurm.calls("scancel") == [["1001_1", "1002_1", "1002_2", "1003"]]
+    assert hpctrain("status", "digits").stdout.startswith("4 CANCELLED\n")
+
+
+def test_without_sbatch(hpctrain: Hpctrain) -> None:
+    path = str(Path(sys.executable).parent)
+    done = hpctrain("submit", "job.yaml", *SITE, PATH=path)
+    refused(done, "slurm-generic: sbatch is not on PATH", "apt-get install slurm-client", code=1)
+    assert not Path("results").exists()
+    done = hpctrain("submit", "job.yaml", *SITE, "--dry-run", PATH=path)
+    assert done.returncode == 0
+    assert "#SBATCH --nodes=1" in done.stdout
+    assert "no sbatch here" in done.stderr
+
+
+def test_retry_without_sbatch(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
+    slurm.becomes("1001", "TIMEOUT", nodes="n1")
+    hpctrain("status")
+    done = hpctrain("retry", run_id, PATH=str(Path(sys.executable).parent))
+    refused(done, "slurm-generic: sbatch is not on PATH", code=1)
+    assert len(list(Path("results/job").glob("2*"))) == 1
+
+
+def test_a_configuration_that_is_not_there(hpctrain: Hpctrain) -> None:
+    done = hpctrain("submit", "job.yaml", *SITE, SLURM_CONF="/nowhere/slurm.conf")
+    said = "SLURM_CONF=/nowhere/slurm.conf: there is no such file"
+    refused(done, said, "unset SLURM_CONF", code=1)
+    assert not Path("results").exists()
+
+
+def test_a_refusal_says_what_to_do(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
+    slurm.on("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
+    done = hpctrain("submit", "job.yaml", *SITE)
+    refused(done, "sbatch: invalid partition specified: x", "sinfo -s lists", code=1)
+    assert not Path("results").exists()
+
+
+def test_a_job_that_costs_too_much(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
+    words = ("--launcher", "srun", "--gpus-per-node", "4", "--max-gpu-hours", "3")
+    done = hpctrain("submit", "job.yaml", *SITE, *words)
+    refused(done, "--max-gpu-hours 3: 1 run: at most 4 GPU-hours")
+    assert slurm.calls("sbatch") == []
+
+
+def test_retry_of_what_is_not_there_names_the_nearest(hpctrain: Hpctrain) -> None:
+    hpctrain("submit", "study.yaml", *SITE)
+    done = hpctrain("retry", "digts")
+    refused(done, "unknown run or study 'digts'; did you mean 'digits'?")
+    refused(hpctrain("retry", "digits"), "digits: nothing to retry; 4 runs PENDING")
+
+
+def test_logs_of_a_run_that_waits(hpctrain: Hpctrain, run_id: str) -> None:
+    refused(hpctrain("logs", run_id), f"{run_id}: no log yet", f"hpctrain status {run_id}")
+
+
+def test_cancel_of_what_has_finished(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
+    slurm.becomes("1001", "TIMEOUT", nodes="n1")
+    refused(hpctrain("cancel", run_id), f"{run_id}: nothing to cancel; 1 run is TIMEOUT")
+    assert slurm.calls("scancel") == []
+
+
+def test_cancel_while_slurm_is_silent(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
+    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
+    refused(hpctrain("cancel", run_id), "nothing to cancel; 1 run is UNKNOWN")
+    slurm.on("squeue", "")
+
+
+def test_watch_needs_a_name(hpctrain: Hpctrain) -> None:
+    done = hpctrain("status", "--watch")
+    refused(done, "--watch follows one run, job or study", "hpctrain status lists them")
+
+
+def test_watch_follows_to_the_end(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
+    # The first answer is that it waits, the second that it ended.
+    end = "sed -i s/PENDING/NODE_FAIL/ $S/queue"
+    slurm.on("squeue", f"[ $n = 1 ] || {end}")
+    done = hpctrain("status", run_id, "--watch")
+    assert done.returncode == 0, done.stderr
+    first, last = done.stdout.splitlines()
+    assert first.startswith(f"PENDING    {run_id}  ")
+    assert last == f"NODE_FAIL  {run_id}  one of its nodes failed"
+
+
+def test_wait_tells_the_end(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
+    slurm.on("squeue", "sed -i s/PENDING/OUT_OF_MEMORY/ $S/queue")
+    done = hpctrain("submit", "job.yaml", *SITE, "--wait")
+    assert done.returncode == 1, done.stderr
+    assert "it needed more memory than it had asked for" in done.stderr
+
+
+def test_wait_does_not_tell_again_what_failed_before(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
+    hpctrain("submit", "study.yaml", *SITE)
+    for job in slurm.ids():
+        slurm.becomes(job, "TIMEOUT", nodes="n1")
+    hpctrain("status", "digits")
+    slurm.on("squeue", "sed -i s/PENDING/NODE_FAIL/ $S/queue")
+    done = hpctrain("submit", "study.yaml", *SITE, "--set", "repetitions=3", "--wait")
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.count("NODE_FAIL") == 2
+    assert "TIMEOUT" not in done.stderr
+
+
+def test_inside_a_job_the_outer_one_is_named(
+    hpctrain: Hpctrain, slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.touch()
+    outer = {"SLURM_JOB_ID": "7", "PMI_RANK": "0", "SBATCH_WAIT": "1", "SLURM_CONF": str(conf)}
+    done = hpctrain("submit", "job.yaml", *SITE, **outer)
+    assert "this shell is inside Slurm job 7; 2 of its variables" in done.stderr
+    assert "SBATCH_WAIT=1 is ignored" in done.stderr
+    found = slurm.environment()
+    assert not {"SLURM_JOB_ID", "PMI_RANK", "SBATCH_WAIT"} & found.keys()
+    assert found["SLURM_CONF"] == str(conf)
+    assert found["PATH"].split(os.pathsep)[1] == str(tmp_path / "bin")

@@ -1,0 +1,144 @@
+"""Runs as rows: what waits says on what, and the last attempt counts."""
+
+from __future__ import annotations
+
+import time
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.cli.run_table import HEADS, counts, earlier, row, rows, why
+from hpc_train.model.run import JobStatus, Run, RunFolder
+from hpc_train.model.submission import JobState, Standing, Submission
+
+SLURM = Submission(executor="slurm", native_id="7_1", submitted="now")
+
+
+def a_run(run_id: str, state: JobState, **more: Any) -> Run:
+    given = {"manifest": None, "submission": SLURM, "status": None, **more}
+    return Run(folder=RunFolder(path=Path(f"results/s/{run_id}")), state=state, **given)
+
+
+def cell(run: Run, head: str) -> str:
+    (cells,) = rows([run])
+    return cells[HEADS.index(head)]
+
+
+def test_of_a_run_that_was_tried_again_the_last_attempt_counts() -> None:
+    runs = [
+        a_run("p-r1", JobState.FAILED, problem="rank 0 on n1: exit code 3"),
+        a_run("p-r1.2", JobState.NODE_FAIL),
+        a_run("p-r1.10", JobState.COMPLETED),
+        a_run("p-r2", JobState.COMPLETED),
+        a_run("p-r11", JobState.FAILED),
+    ]
+    assert counts(runs) == "2 COMPLETED, 1 FAILED"
+    assert earlier(runs) == {"p-r1", "p-r1.2"}
+    problems = {cells[0]: cells[-1] for cells in rows(runs)}
+    assert problems["p-r1"] == "tried again: rank 0 on n1: exit code 3"
+    assert problems["p-r1.10"] == problems["p-r2"] == ""
+
+
+def test_single_jobs_are_never_attempts_of_one_another() -> None:
+    ids = ("20261121-043123-758208-09be612d", "20261121-043124-758208-09be612d")
+    runs = [a_run(run_id, JobState.FAILED) for run_id in ids]
+    assert counts(runs) == "2 FAILED"
+    assert earlier(runs) == frozenset()
+
+
+def test_runs_without_a_folder_are_rows() -> None:
+    runs = [a_run("p-r1", JobState.COMPLETED)]
+    assert counts(runs, ["p-r2", "p-r3"]) == "1 COMPLETED, 2 MISSING"
+    assert rows(runs, ["p-r2"])[1] == (
+        "p-r2",
+        "MISSING",
+        "",
+        "",
+        "",
+        "never submitted, or removed",
+    )
+    assert counts([]) == "no runs"
+
+
+def test_ten_thousand_runs_are_counted_in_no_time() -> None:
+    runs = [a_run(f"p-r{number}", JobState.PENDING) for number in range(10_000)]
+    begun = time.monotonic()
+    assert counts(runs) == "10000 PENDING"
+    # Minutes, if each of them were compared with each other.
+    assert time.monotonic() - begun < 10
+
+
+def test_what_waits_says_on_what_and_until_when() -> None:
+    start = datetime(2026, 11, 21, 6, 52).timestamp()
+    waits = Standing(state=JobState.PENDING, reason="jobs of higher priority go first", start=start)
+    run = a_run("p-r1", JobState.PENDING, standing=waits)
+    assert why(run) == "jobs of higher priority go first; expected to start at 2026-11-21 06:52"
+    soon = a_run("p-r1", JobState.PENDING, standing=Standing(state=JobState.PENDING, start=start))
+    assert why(soon) == "expected to start at 2026-11-21 06:52"
+    silent = a_run("p-r1", JobState.PENDING, standing=Standing(state=JobState.PENDING))
+    assert why(silent) == ""
+
+
+def test_what_runs_says_what_slurm_says() -> None:
+    ending = Standing(state=JobState.RUNNING, reason="it is ending", start=1.0)
+    assert why(a_run("p-r1", JobState.RUNNING, standing=ending)) == "it is ending"
+
+
+def test_the_reason_of_another_state_is_none() -> None:
+    waits = Standing(state=JobState.PENDING, reason="its nodes are being prepared")
+    assert why(a_run("p-r1", JobState.RUNNING, standing=waits)) == ""
+    assert why(a_run("p-r1", JobState.FAILED, problem="a", standing=waits)) == "a"
+
+
+@pytest.mark.parametrize(
+    ("submission", "job"),
+    [
+        (SLURM, "7_1"),
+        (Submission(executor="slurm", native_id="_1", submitted="now"), ""),
+        (Submission(executor="slurm", native_id="", submitted="now"), ""),
+        (Submission(executor="local", native_id="20261121-1", submitted="now"), ""),
+        (None, ""),
+    ],
+)
+def test_the_job(submission: Submission | None, job: str) -> None:
+    assert cell(a_run("p-r1", JobState.PENDING, submission=submission), "job") == job
+
+
+def test_the_nodes_are_slurms_or_else_the_jobs_own() -> None:
+    status = JobStatus(started=1.0, host="n1")
+    runs = Standing(state=JobState.RUNNING, nodes="n[1-4]")
+    assert cell(a_run("r", JobState.RUNNING, status=status, standing=runs), "nodes") == "n[1-4]"
+    assert cell(a_run("r", JobState.RUNNING, status=status), "nodes") == "n1"
+    assert cell(a_run("r", JobState.PENDING), "nodes") == ""
+
+
+def test_the_time() -> None:
+    ended = JobStatus(started=10.0, ended=12.34, exit_code=0)
+    begun = JobStatus(started=time.time() - 100)
+    assert cell(a_run("r", JobState.COMPLETED, status=ended), "time") == "2.3 s"
+    assert cell(a_run("r", JobState.RUNNING, status=begun), "time") in ("100 s …", "101 s …")
+    for state in (JobState.LOST, JobState.UNKNOWN, JobState.PENDING):
+        assert cell(a_run("r", state, status=begun), "time") == "--"
+    assert cell(a_run("r", JobState.PENDING), "time") == "--"
+
+
+@pytest.mark.parametrize("state", [JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED])
+def test_times_from_before_a_requeue_are_not_shown(state: JobState) -> None:
+    ended = JobStatus(started=10.0, ended=12.34, exit_code=1)
+    assert cell(a_run("r", state, status=ended), "time") == "--"
+
+
+def test_a_row_of_json() -> None:
+    waits = Standing(state=JobState.PENDING, reason="it is held by its user", start=5.0)
+    status = JobStatus(started=1.0, ended=2.0, exit_code=3, restart_count=1, host="n1")
+    found = row(a_run("p-r1", JobState.PENDING, standing=waits, status=status))
+    assert found["folder"] == "results/s/p-r1"
+    assert (found["state"], found["job"]) == ("PENDING", "7_1")
+    assert (found["reason"], found["expected_start"]) == ("it is held by its user", 5.0)
+    assert (found["started"], found["exit_code"], found["restart_count"]) == (1.0, 3, 1)
+    assert found["axes"] is found["attempt"] is None
+    # Of a job that runs, the start is not expected any more.
+    runs = Standing(state=JobState.RUNNING, start=5.0)
+    assert row(a_run("p-r1", JobState.RUNNING, standing=runs))["expected_start"] is None

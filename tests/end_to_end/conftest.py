@@ -1,0 +1,29 @@
+"""A user on a lab that has no jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from importlib.util import find_spec
+from pathlib import Path
+
+import pytest
+
+from hpc_train.lab.record import Lab
+from tests.conftest import Slurm, refuse
+from tests.end_to_end.user import User, user_of
+from tests.pipeline.waiting import wait_for
+
+
+@pytest.fixture
+def user(lab: Lab, slurm: Slurm, tmp_path: Path) -> Iterator[User]:
+    """Return somebody with an empty folder; end whatever is left in the queue."""
+    yield user_of(lab, tmp_path)
+    slurm("scancel", "--user=root")
+    wait_for(lambda: slurm("squeue", "--noheader") == "", within_s=40)
+
+
+@pytest.fixture
+def torch() -> None:
+    """Need torch, without importing it here."""
+    if find_spec("torch") is None:
+        refuse("torch is not installed; install hpctrain[torch]")

@@ -1,0 +1,66 @@
+"""Kill daemons of the lab and start them again; its record stays right, so that it can end."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+from hpc_train.lab import record
+from hpc_train.lab.network import namespace
+from hpc_train.lab.processes import is_alive, members
+from hpc_train.lab.record import Lab
+from hpc_train.lab.settings import CONTROLLER
+from tests.pipeline.waiting import wait_for
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTROLLER_DAEMON = "slurmctld"
+_LAUNCH = """\
+import sys
+import msgspec
+from hpc_train.lab import record
+from hpc_train.lab.daemons import launch
+name, host, *argv = sys.argv[1:]
+lab = record.read()
+fresh = launch(lab.settings, host, (*argv, "-f", f"{lab.settings.folder}/slurm.conf"))
+fresh = msgspec.structs.replace(fresh, name=name)
+others = [daemon for daemon in lab.daemons if daemon.name != name]
+record.write(msgspec.structs.replace(lab, daemons=(*others, fresh)))
+"""
+
+
+def kill_controller() -> None:
+    """Kill slurmctld as a crash would."""
+    (daemon,) = [one for one in _lab().daemons if one.name == CONTROLLER_DAEMON]
+    os.kill(daemon.pid, signal.SIGKILL)
+    wait_for(lambda: not is_alive(daemon))
+
+
+def start_controller() -> None:
+    """Start slurmctld again, with the state that it saved."""
+    _start(CONTROLLER_DAEMON, CONTROLLER, CONTROLLER_DAEMON, "-D", "-i")
+
+
+def kill_node(node: str) -> None:
+    """Kill everything on a node, jobs included, as a power cut would."""
+    for pid in members([namespace(node)]):
+        os.kill(pid, signal.SIGKILL)
+    wait_for(lambda: not members([namespace(node)]))
+
+
+def start_node(node: str) -> None:
+    """Start a node's slurmd again."""
+    _start(f"slurmd of {node}", node, "slurmd", "-D", "-N", node)
+
+
+def _start(name: str, host: str, *argv: str) -> None:
+    """Start it from a process that ends at once, as `lab up` does, so that it is nobody's child."""
+    subprocess.run([sys.executable, "-c", _LAUNCH, name, host, *argv], check=True, cwd=ROOT)
+
+
+def _lab() -> Lab:
+    lab = record.read()
+    assert lab is not None
+    return lab

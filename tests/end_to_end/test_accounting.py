@@ -1,0 +1,88 @@
+"""With accounting: what squeue has forgotten, sacct knows; accounts, QOS and preemption."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.lab import record
+from tests.conftest import Hpctrain, Slurm
+from tests.end_to_end.user import User, user_of
+from tests.pipeline.waiting import wait_for
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+
+@pytest.fixture
+def researcher(
+    no_lab: None,
+    hpctrain: Hpctrain,
+    slurm: Slurm,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Iterator[User]:
+    """Return a user of a lab of two nodes that has accounting."""
+    done = hpctrain("up", "--accounting", "--nodes", "2")
+    assert done.returncode == 0, done.stderr
+    lab = record.read()
+    assert lab is not None
+    monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
+    yield user_of(lab, tmp_path)
+    hpctrain("down")
+
+
+def job(name: str, script: str, **keys: Any) -> dict[str, Any]:
+    resources = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "5m"}
+    command = ["bash", "-c", script]
+    return {"name": name, "command": command, "launcher": "srun", "resources": resources, **keys}
+
+
+def test_accounting(researcher: User, slurm: Slurm) -> None:
+    user = researcher
+    refused = user.submit(user.write("a.yaml", job("a", "true", account="nobodys")))
+    assert refused.returncode == 1
+    assert "Invalid account" in refused.stderr
+    assert "sacctmgr show associations" in refused.stderr
+    assert "results" not in {path.name for path in user.folder.iterdir()}
+
+    user.submit(user.write("well.yaml", job("well", "true", account="research")))
+    user.submit(user.write("badly.yaml", job("badly", "exit 7")))
+    user.submit(user.write("ended.yaml", job("ended", "sleep 60")))
+    wait_for(lambda: user.run("ended")["started"] is not None, within_s=30)
+    slurm("scancel", user.run("ended")["job"])
+    wait_for(lambda: slurm("squeue", "--noheader") == "", within_s=30)
+    later = forgetful(user)
+    # sacct lags behind.
+    wait_for(lambda: later.run("ended")["state"] == "CANCELLED", within_s=30)
+    assert later.run("ended")["problem"] != ""
+    assert later.run("well")["state"] == "COMPLETED"
+    row = later.run("badly")
+    assert (row["state"], row["problem"]) == ("FAILED", "rank 0 on lab1: exit code 7")
+
+    whole = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 8, "time": "5m"}
+    first = job("first", "[ -e second ] || sleep 60", qos="normal", resources=whole)
+    user.submit(user.write("first.yaml", first))
+    wait_for(lambda: user.run("first")["started"] is not None, within_s=30)
+    (user.folder / "second").touch()
+    user.submit(user.write("urgent.yaml", job("urgent", "true", qos="high", resources=whole)))
+    wait_for(lambda: user.run("urgent")["state"] == "COMPLETED", within_s=60)
+    row = user.run("first")
+    assert row["state"] == "PENDING"
+    assert row["reason"] != ""
+    slurm("scontrol", "update", f"jobid={row['job']}", "starttime=now")
+    wait_for(lambda: user.run("first")["state"] == "COMPLETED", within_s=60)
+    assert user.run("first")["restart_count"] == 1
+
+
+def forgetful(user: User) -> User:
+    """Return the user with a squeue that knows no job, as after MinJobAge."""
+    programs = user.folder / "forgetful"
+    programs.mkdir()
+    (programs / "squeue").write_text("#!/bin/sh\nexit 0\n")
+    (programs / "squeue").chmod(0o755)
+    path = f"{programs}:{user.environment['PATH']}"
+    return replace(user, environment={**user.environment, "PATH": path})

@@ -1,0 +1,132 @@
+"""Controllers that are gone for a while, nodes that die, people who are killed or in each other's
+way: nothing is lost, and nothing runs twice.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Slurm
+from tests.end_to_end import daemons
+from tests.end_to_end.studies import study
+from tests.end_to_end.user import User
+from tests.pipeline.waiting import wait_for
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+
+def job(script: str, **resources: Any) -> dict[str, Any]:
+    given = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "2m", **resources}
+    return {"name": "j", "command": ["bash", "-c", script], "launcher": "srun", "resources": given}
+
+
+def ended(user: User, word: str) -> bool:
+    waiting = {"PENDING", "RUNNING", "UNKNOWN"}
+    return waiting.isdisjoint(row["state"] for row in user.runs(word).values())
+
+
+@pytest.fixture
+def controller() -> Iterator[None]:
+    """Whatever happens, leave a lab with a controller."""
+    yield
+    daemons.start_controller()
+
+
+def test_the_controller_is_gone_for_a_while(
+    user: User, slurm: Slurm, controller: None, tmp_path: Path
+) -> None:
+    user.submit(user.write("job.yaml", job("touch begun; sleep 3; touch first")))
+    # Before that, srun needs the controller to make its step.
+    wait_for((tmp_path / "begun").exists)
+    daemons.kill_controller()
+    user.write("second.yaml", {**job("touch second"), "name": "second"})
+    with user.running("submit", "second.yaml", "--site", "lab") as (process, said):
+        # Slurm's commands themselves try for seconds before they give up.
+        wait_for(lambda: "Slurm does not answer" in said.read_text(), within_s=60)
+        wait_for((tmp_path / "first").exists)
+        row = user.run("j")
+        # The job's own file says more than a controller that is not there.
+        assert (row["state"], row["job"] != "") == ("COMPLETED", True)
+        daemons.start_controller()
+        assert process.wait(timeout=120) == 0, said.read_text()
+    wait_for(lambda: user.run("second")["state"] == "COMPLETED", within_s=60)
+    names = slurm("squeue", "--noheader", "--states=all", "--format=%j").split()
+    assert names.count("second") == 1
+
+
+def test_a_node_dies_and_the_job_is_queued_again(user: User, slurm: Slurm, tmp_path: Path) -> None:
+    user.submit(user.write("job.yaml", job("[ -e second ] || sleep 60; echo ended")))
+    wait_for(lambda: user.run("j")["started"] is not None)
+    node = user.run("j")["nodes"]
+    try:
+        daemons.kill_node(node)
+        slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=power")
+        wait_for(lambda: user.run("j")["state"] == "PENDING")
+        (tmp_path / "second").touch()
+        row = user.run("j")
+        # The file is that of the first attempt, which never ended.
+        assert row["started"] is not None
+        slurm("scontrol", "update", f"jobid={row['job']}", "starttime=now")
+        wait_for(lambda: user.run("j")["state"] == "COMPLETED", within_s=60)
+        row = user.run("j")
+        assert (row["restart_count"], row["nodes"] != node) == (1, True)
+        assert "hpctrain: restart 1" in user.logs("j")["job.out"]
+    finally:
+        daemons.start_node(node)
+        slurm("scontrol", "update", f"nodename={node}", "state=resume")
+        answers = ("sinfo", "--noheader", f"--nodes={node}", "--format=%T")
+        wait_for(lambda: set(slurm(*answers).split()) == {"idle"}, within_s=60)
+
+
+def test_two_people_submit_the_same_study(user: User, slurm: Slurm) -> None:
+    user.write("study.yaml", study("shared"))
+    argv = [sys.executable, "-m", "hpc_train", "submit", "study.yaml", "--site", "lab"]
+    both = [
+        subprocess.Popen(
+            argv, cwd=user.folder, env=user.environment, stdout=subprocess.PIPE, text=True
+        )
+        for _ in range(2)
+    ]
+    said = [process.communicate(timeout=60)[0].split() for process in both]
+    assert [process.returncode for process in both] == [0, 0]
+    assert sorted(len(run_ids) for run_ids in said) == [0, 6]
+    elements = slurm("squeue", "--noheader", "--states=all", "--array", "--format=%i %j").split()
+    assert elements.count("shared") == 6
+    wait_for(lambda: ended(user, "shared"), within_s=60)
+    assert {row["state"] for row in user.runs("shared").values()} == {"COMPLETED"}
+
+
+def test_killed_between_sbatch_and_its_answer(user: User, slurm: Slurm, tmp_path: Path) -> None:
+    """Whoever submits is killed when sbatch has done its work and before anybody reads the id."""
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    sbatch = programs / "sbatch"
+    sbatch.write_text(
+        '#!/bin/sh\n/usr/bin/env -i PATH="$REAL" SLURM_CONF="$SLURM_CONF" \\\n'
+        '  sbatch "$@" >/dev/null\nkill -9 $PPID\nsleep 1\n'
+    )
+    sbatch.chmod(0o755)
+    path = user.environment["PATH"]
+    user.write("study.yaml", study("cut", before="sleep 2\n"))
+    killed = user.hpctrain(
+        "submit", "study.yaml", "--site", "lab", PATH=f"{programs}:{path}", REAL=path
+    )
+    assert killed.returncode == -9
+    found = [row for row in user.runs("cut").values() if row["job"]]
+    # The repetitions of the first point were handed over, and their job is known all the same.
+    assert len(found) == 2
+    assert {row["state"] for row in found} <= {"PENDING", "RUNNING"}
+    rest = user.submit("study.yaml", "--wait")
+    assert rest.returncode == 0, rest.stderr
+    assert len(rest.stdout.split()) == 4
+    rows = user.runs("cut")
+    assert len(rows) == 6
+    assert {(row["state"], row["attempt"]) for row in rows.values()} == {("COMPLETED", 1)}
+    elements = slurm("squeue", "--noheader", "--states=all", "--array", "--format=%j").split()
+    assert elements.count("cut") == 6

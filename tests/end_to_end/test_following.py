@@ -1,0 +1,147 @@
+"""What a user sees of a run while it waits, runs, is queued again and ends."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Slurm
+from tests.end_to_end.user import User
+from tests.pipeline.waiting import wait_for
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+WAIT = "echo attempt ${SLURM_RESTART_COUNT:-0}; until [ -e go ]; do sleep 0.1; done; echo over"
+
+
+def job(name: str, script: str, **resources: int) -> dict[str, Any]:
+    size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "3m", **resources}
+    return {
+        "name": name,
+        "command": ["bash", "-c", script],
+        "launcher": "srun",
+        "resources": size,
+    }
+
+
+def test_a_run_that_is_queued_again(user: User, slurm: Slurm) -> None:
+    assert user.submit(user.write("job.yaml", job("again", WAIT))).returncode == 0
+    with (
+        user.running("logs", "-f", "again") as (logs, shown),
+        user.running("status", "--watch", "again") as (status, seen),
+    ):
+        wait_for(lambda: "attempt 0\n" in shown.read_text())
+        wait_for(lambda: "RUNNING" in seen.read_text())
+        row = user.run("again")
+        assert (row["state"], row["nodes"], row["restart_count"]) == ("RUNNING", "lab1", 0)
+        slurm("scontrol", "requeue", row["job"])
+        wait_for(lambda: "PENDING" in seen.read_text().partition("RUNNING")[2])
+        # Its credential has to run out first; 120 s are too long for a test.
+        release = f"JobId={row['job']}"
+        wait_for(lambda: slurm("squeue", "-ho%T", f"-j{row['job']}") == "PENDING\n")
+        slurm("scontrol", "update", release, "StartTime=now")
+        wait_for(lambda: "attempt 1\n" in shown.read_text())
+        assert (logs.poll(), status.poll()) == (None, None)
+        (user.folder / "go").touch()
+        assert (logs.wait(timeout=30), status.wait(timeout=30)) == (0, 0)
+    lines = shown.read_text().splitlines()
+    printed = ["attempt 0", "attempt 1", "over"]
+    assert [line for line in lines if line in printed] == printed
+    assert "hpctrain: restart 1" in lines
+    states = [line.split()[0] for line in seen.read_text().splitlines()]
+    assert states[-1] == "COMPLETED"
+    assert "PENDING" in states[states.index("RUNNING") : -1]
+    row = user.run("again")
+    assert (row["state"], row["restart_count"], row["exit_code"]) == ("COMPLETED", 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("codes", "answer", "states"),
+    [
+        (["0", "00"], 0, {"COMPLETED"}),
+        (["3", "4"], 1, {"FAILED"}),
+        (["0", "5"], 3, {"COMPLETED", "FAILED"}),
+    ],
+)
+def test_wait(user: User, codes: list[str], answer: int, states: set[str]) -> None:
+    study = {
+        "name": "ends",
+        "job": job("end", 'exit "$CODE"'),
+        "axes": {"env.CODE": codes},
+        "repetitions": 1,
+        "scaling": "strong",
+    }
+    done = user.submit(user.write("study.yaml", study), "--wait")
+    assert done.returncode == answer, done.stderr
+    rows = user.runs("ends").values()
+    assert {row["state"] for row in rows} == states
+    assert sorted(row["exit_code"] for row in rows) == sorted(map(int, codes))
+
+
+def test_a_run_that_waits(user: User, slurm: Slurm) -> None:
+    reason = "it is next, and waits for nodes to become free"
+    blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 99")
+    wait_for(lambda: slurm("squeue", "-h", "-o%T") == "RUNNING\n")
+    assert user.submit(user.write("job.yaml", job("late", "echo here"))).returncode == 0
+    wait_for(lambda: user.run("late")["reason"] == reason)
+    row = user.run("late")
+    assert (row["state"], row["started"], row["exit_code"]) == ("PENDING", None, None)
+    assert reason in user.hpctrain("status", "late").stdout
+    logs = user.hpctrain("logs", "late")
+    assert (logs.returncode, logs.stdout) == (2, "")
+    assert logs.stderr.startswith("hpctrain: late: no log yet")
+    slurm("scancel", blocker.strip())
+    followed = user.hpctrain("logs", "-f", "late")
+    assert followed.returncode == 0
+    assert "here" in followed.stdout.splitlines()
+    assert user.run("late")["state"] == "COMPLETED"
+
+
+INNER = "env -0 | grep -z -e ^SLURM_ -e ^RANK= | tr '\\0' '\\n' | sort"
+# What this shell of a job has set, and what a user may have set before.
+OUTER = """\
+export SLURM_CPU_BIND=quiet,mask_cpu:0x1 SLURM_OF_OLD=1 RANK=9 SBATCH_PARTITION=long
+python -m hpc_train submit inner.yaml --site lab
+"""
+
+
+def test_from_inside_a_job(user: User) -> None:
+    user.write("inner.yaml", job("inner", INNER, tasks_per_node=2))
+    user.write("outer.yaml", job("outer", OUTER, cpus_per_task=3))
+    done = user.submit("outer.yaml", "--wait")
+    assert done.returncode == 0, done.stderr
+    outer = user.run("outer")["job"]
+    said = user.logs("outer")["rank-0.out"]
+    assert f"this shell is inside Slurm job {outer}; " in said
+    assert "SLURM_" in said.partition(f"job {outer}; ")[2].partition("\n")[0]
+    assert "SBATCH_PARTITION=long is ignored: the script sets --partition itself" in said
+
+    followed = user.hpctrain("logs", "-f", "inner")
+    assert followed.returncode == 0
+    row = user.run("inner")
+    assert row["state"] == "COMPLETED"
+    logs = user.logs("inner")
+    for rank in (0, 1):
+        there = dict(line.split("=", 1) for line in logs[f"rank-{rank}.out"].splitlines())
+        assert there["SLURM_JOB_ID"] == row["job"] != outer
+        assert there["SLURM_NTASKS"] == "2"
+        assert there["SLURM_CPUS_PER_TASK"] == "1"
+        assert there["SLURM_JOB_PARTITION"] == "gpu"
+        assert there["SLURM_JOB_NAME"] == "inner"
+        assert there["RANK"] == str(rank)
+        assert "SLURM_OF_OLD" not in there
+        assert "mask_cpu:0x1" not in there.get("SLURM_CPU_BIND", "")
+
+
+def test_options_in_the_environment(user: User) -> None:
+    user.write("job.yaml", job("told", "echo $SLURM_JOB_PARTITION"))
+    given = {"SBATCH_PARTITION": "long", "SBATCH_WAIT": "1", "SBATCH_COMMENT": "mine"}
+    done = user.hpctrain("submit", "job.yaml", "--site", "lab", "--json", "--wait", **given)
+    assert done.returncode == 0, done.stderr
+    for name, value in given.items():
+        assert f"{name}={value} is ignored: " in done.stderr
+    assert user.logs("told")["rank-0.out"] == "gpu\n"
+    (run,) = json.loads(done.stdout)["new"]
+    assert Path(user.run("told")["folder"]).name == run

@@ -1,0 +1,89 @@
+"""submitit's `AutoExecutor(folder, cluster="hpctrain")`: functions in our scripts."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.end_to_end.user import User
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+# As a user has it, so that functions are pickled by value.
+HEAD = """\
+import json, os, socket, sys
+import submitit
+
+def where(word):
+    me = submitit.JobEnvironment()
+    rank = me.global_rank, me.num_tasks, me.local_rank, int(os.environ["RANK"])
+    return word, *rank, socket.gethostname(), os.environ["MASTER_ADDR"]
+
+def fail():
+    raise ValueError("the moon is full")
+
+def executor(**parameters):
+    made = submitit.AutoExecutor("out", cluster="hpctrain")
+    made.update_parameters(timeout_min=3, cpus_per_task=1, hpctrain_site="lab", **parameters)
+    return made
+"""
+LAUNCHERS = """
+jobs = {}
+for launcher in ("srun", "torchrun", "mpirun"):
+    made = executor(nodes=2, tasks_per_node=2, hpctrain_launcher=launcher)
+    jobs[launcher] = made.submit(where, launcher)
+print(json.dumps({launcher: job.results() for launcher, job in jobs.items()}))
+"""
+FAILURE = """
+job = executor(nodes=1, tasks_per_node=1, hpctrain_launcher="srun").submit(fail)
+print(json.dumps([type(job.exception()).__name__, str(job.exception())]))
+"""
+ARRAY = """
+jobs = executor(nodes=1, tasks_per_node=2, hpctrain_launcher="srun").map_array(where, "abc")
+words = [[word for word, *_ in job.results()] for job in jobs]
+print(json.dumps([words, [job.job_id for job in jobs]]))
+"""
+
+
+def answer(user: User, script: str) -> Any:
+    """Run a script that uses submitit; return what it prints."""
+    (user.folder / "functions.py").write_text(HEAD + script)
+    done = subprocess.run(
+        [sys.executable, "functions.py"],
+        cwd=user.folder,
+        env=user.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+@pytest.mark.mpi
+@pytest.mark.usefixtures("torch")
+def test_results_of_every_rank(user: User) -> None:
+    results = answer(user, LAUNCHERS)
+    assert list(results) == ["srun", "torchrun", "mpirun"]
+    for launcher, ranks in results.items():
+        first, second = ranks[0][-2], ranks[2][-2]
+        assert first != second
+        assert ranks == [
+            [launcher, rank, 4, rank % 2, rank, first if rank < 2 else second, first]
+            for rank in range(4)
+        ]
+
+
+def test_an_exception_comes_back(user: User) -> None:
+    kind, text = answer(user, FAILURE)
+    assert kind == "FailedJobError"
+    assert "ValueError: the moon is full" in text
+
+
+def test_a_map_has_a_job_for_each_value(user: User) -> None:
+    words, jobs = answer(user, ARRAY)
+    assert words == [["a", "a"], ["b", "b"], ["c", "c"]]
+    assert len(set(jobs)) == 3

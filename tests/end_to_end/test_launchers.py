@@ -1,0 +1,96 @@
+"""One job file, three launchers, two names of the first node: the same training."""
+
+from __future__ import annotations
+
+import re
+import sys
+
+import pytest
+
+from tests.end_to_end.user import User
+
+pytestmark = [
+    pytest.mark.slurm,
+    pytest.mark.slow,
+    pytest.mark.mpi,
+    pytest.mark.usefixtures("torch"),
+]
+LAUNCHERS = ["srun", "torchrun", "mpirun"]
+STEPS = 5
+# The reference workload, which first says where it is.
+TRAIN = """\
+import os, socket
+from hpc_train.workload.ranks import exit_code_of, leave
+from hpc_train.workload.train import main
+
+print("rank", os.environ["RANK"], "on", socket.gethostname(), "of", os.environ["MASTER_ADDR"])
+leave(exit_code_of(main))
+"""
+
+
+def job(user: User, nodes: int, tasks_per_node: int) -> dict[str, object]:
+    (user.folder / "train.py").write_text(TRAIN)
+    # Not the digits: they come with scikit-learn, which takes as long to import as torch.
+    model = ("--data", "synthetic", "--width", "4", "--no-accuracy")
+    options = ("--global-batch-size", "32", "--steps", str(STEPS), *model)
+    return {
+        "name": "train",
+        "command": [sys.executable, "train.py", *options],
+        "resources": {
+            "nodes": nodes,
+            "tasks_per_node": tasks_per_node,
+            "cpus_per_task": 1,
+            "time": "3m",
+        },
+    }
+
+
+def places(user: User, run: str) -> tuple[list[str], set[str]]:
+    """Return the host of each rank, and the address that all of them meet at."""
+    text = "".join(user.logs(run).values())
+    found = sorted(re.findall(r"^rank (\d+) on (\S+) of (\S+)$", text, re.MULTILINE))
+    assert [rank for rank, _, _ in found] == [str(rank) for rank in range(len(found))]
+    return [host for _, host, _ in found], {address for _, _, address in found}
+
+
+def test_the_launcher_makes_no_difference(user: User) -> None:
+    study = {
+        "name": "three",
+        "job": job(user, nodes=2, tasks_per_node=2),
+        "axes": {"launcher": LAUNCHERS},
+        "repetitions": 1,
+        "scaling": "strong",
+    }
+    done = user.submit(user.write("study.yaml", study), "--wait")
+    assert done.returncode == 0, done.stderr
+    launchers = {run: row["axes"]["launcher"] for run, row in user.runs("three").items()}
+    assert sorted(launchers.values()) == sorted(LAUNCHERS)
+    losses: dict[str, dict[tuple[int, int], float]] = {word: {} for word in LAUNCHERS}
+    for record in user.records("three", "loss"):
+        if record["rank"] is not None and record["step"] is not None:
+            key = record["rank"], record["step"]
+            losses[launchers[record["run"]]][key] = record["value"]
+    assert {rank for rank, _ in losses["srun"]} >= {0, 1, 2, 3}
+    steps = {losses["srun"][3, step] for step in range(1, STEPS + 1)}
+    assert len(steps) == STEPS, "it learns nothing"
+    assert losses["torchrun"] == losses["srun"]
+    assert losses["mpirun"] == losses["srun"]
+    for run in launchers:
+        hosts, addresses = places(user, run)
+        first, second = hosts[0], hosts[2]
+        assert hosts == [first, first, second, second]
+        assert first < second
+        assert addresses == {first}
+
+
+def test_an_address_on_the_fast_network(user: User) -> None:
+    """Torchrun has to know that it is the first node although its name is another."""
+    site = user.site("fast", "  host: first-host\n", "  host: first-host\n  suffix: i\n")
+    user.write("job.yaml", job(user, nodes=2, tasks_per_node=1))
+    done = user.submit("job.yaml", "--launcher", "torchrun", "--wait", site=site)
+    assert done.returncode == 0, done.stderr
+    hosts, addresses = places(user, "train")
+    assert len(set(hosts)) == 2
+    assert addresses == {f"{hosts[0]}i"}
+    steps = {record["step"] for record in user.records("train", "step_time")}
+    assert steps == set(range(1, STEPS + 1))

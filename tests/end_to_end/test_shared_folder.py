@@ -1,0 +1,61 @@
+"""Results in a folder that each node has for itself, as /dev/shm: the job fails and says so."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Slurm
+from tests.end_to_end.user import User
+from tests.pipeline.waiting import wait_for
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+ADVICE = "results must lie on a file system that all nodes share (--results DIR)"
+JOB = {
+    "name": "here",
+    "command": ["echo", "hello"],
+    "launcher": "srun",
+    "resources": {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1, "time": "1m"},
+}
+
+
+@pytest.fixture
+def mine(tmp_path: Path) -> Iterator[Path]:
+    """Return a name in memory, which on a node of the lab is another folder."""
+    folder = Path("/dev/shm", f"hpctrain-{tmp_path.name}")  # noqa: S108 - its point is to be there
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def test_no_node_has_it(user: User, mine: Path) -> None:
+    user.write("job.yaml", JOB)
+    done = user.submit("job.yaml", "--results", mine, "--wait")
+    assert done.returncode == 1
+    assert ADVICE in done.stderr
+    row = user.run("here", "--results", mine)
+    assert row["state"] == "FAILED"
+    assert row["problem"].endswith(ADVICE)
+    assert ADVICE in user.hpctrain("status", "here", "--results", mine).stdout
+
+
+def test_the_first_node_has_it(user: User, slurm: Slurm, mine: Path) -> None:
+    """The script runs, so that only its logs can say what is wrong: here and on its node."""
+    blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 99")
+    wait_for(lambda: slurm("squeue", "-h", "-o%T") == "RUNNING\n")
+    user.write("job.yaml", JOB)
+    assert user.submit("job.yaml", "--results", mine).returncode == 0
+    folder = user.run("here", "--results", mine)["folder"]
+    step = ("srun", "--overlap", f"--jobid={blocker.strip()}", "-N1", "-n1", "-wlab1")
+    slurm(*step, "mkdir", "-p", f"{folder}/logs")
+    slurm("scancel", blocker.strip())
+    done = user.hpctrain("status", "here", "--watch", "--results", mine)
+    assert done.returncode == 0
+    assert "FAILED" in done.stdout.splitlines()[-1]
+    row = user.run("here", "--results", mine)
+    assert row["state"] == "FAILED"
+    assert row["problem"].endswith(ADVICE)
+    there = slurm("srun", "-N1", "-n1", "-wlab1", "cat", f"{folder}/logs/job.out")
+    assert f"hpctrain: {folder} is not there on lab2; {ADVICE}" in there

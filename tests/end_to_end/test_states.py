@@ -1,0 +1,102 @@
+"""What Slurm does to a job, and the state and sentence that a user reads."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Slurm
+from tests.end_to_end.user import User
+from tests.pipeline.waiting import wait_for
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+
+def sleeper(name: str, **resources: Any) -> dict[str, Any]:
+    given = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "1m", **resources}
+    return {"name": name, "command": ["sleep", "300"], "launcher": "srun", "resources": given}
+
+
+def test_drained_cancelled_suspended_and_out_of_time(user: User, slurm: Slurm) -> None:
+    """One scenario, because a time limit cannot be shorter than a minute."""
+    assert user.submit(user.write("late.yaml", sleeper("late"))).returncode == 0
+    assert user.submit(user.write("gone.yaml", sleeper("gone"))).returncode == 0
+    wait_for(lambda: user.run("gone")["started"] is not None)
+
+    slurm("scancel", user.run("gone")["job"])
+    wait_for(lambda: user.run("gone")["state"] == "CANCELLED", within_s=30)
+    assert user.run("gone")["problem"] == "cancelled, not by hpctrain"
+    twice = user.hpctrain("cancel", "gone")
+    assert twice.returncode == 2
+    assert "nothing to cancel; 1 run is CANCELLED" in twice.stderr
+
+    job = user.run("late")["job"]
+    slurm("scontrol", "suspend", job)
+    wait_for(lambda: user.run("late")["state"] == "SUSPENDED")
+    slurm("scontrol", "resume", job)
+    wait_for(lambda: user.run("late")["state"] == "RUNNING")
+
+    slurm("scontrol", "update", "nodename=lab[1-4]", "state=drain", "reason=test")
+    try:
+        assert user.submit(user.write("waits.yaml", sleeper("waits", nodes=2))).returncode == 0
+        wait_for(lambda: "lab" in user.run("waits")["reason"], within_s=30)
+        row = user.run("waits")
+        assert row["state"] == "PENDING"
+        assert "drained" in row["reason"] or "not available" in row["reason"], row["reason"]
+    finally:
+        slurm("scontrol", "update", "nodename=lab[1-4]", "state=resume")
+    wait_for(lambda: user.run("waits")["state"] == "RUNNING", within_s=60)
+    ended = user.hpctrain("cancel", "waits")
+    assert ended.returncode == 0, ended.stderr
+    assert user.run("waits")["problem"] == "cancelled by the user"
+
+    wait_for(lambda: user.run("late")["state"] == "TIMEOUT", within_s=120)
+    row = user.run("late")
+    assert "time limit" in row["problem"]
+    # The ranks were told to end; none of them is to blame.
+    assert row["exit_code"] == 143
+
+
+REFUSED = [
+    (("--partition", "gpux"), "unknown partition of lab 'gpux'; did you mean 'gpu'?"),
+    (("--nodes", "5"), "nodes = 5, but lab gpu has at most 4"),
+    (("--time", "2h"), "time = 02:00:00, but lab gpu has at most 01:00:00"),
+]
+REFUSED_BY_SLURM = [
+    (("--partition", "gpux"), "invalid partition specified", "sinfo -s"),
+    (("--nodes", "5"), "Node count specification invalid", "sinfo"),
+    (("--time", "2h"), "Requested time limit is invalid", "sinfo"),
+    (("--constraint", "h100"), "Invalid feature specification", "--constraint"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), REFUSED)
+def test_the_profile_refuses_first(user: User, options: tuple[str, ...], said: str) -> None:
+    done = user.submit(user.write("job.yaml", sleeper("j")), *options)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert not (user.folder / "results").exists()
+
+
+def test_slurm_refuses_what_the_profile_does_not_know(user: User) -> None:
+    """A profile without partitions knows no limits: Slurm's own words are passed on."""
+    text = user.profile.read_text()
+    before, _, after = text.partition("partitions:\n")
+    rest = after[after.index("rendezvous:") :]
+    bare = (before + rest).replace("name: lab\n", "name: bare\n")
+    (user.folder / "bare.yaml").write_text(bare)
+    user.write("job.yaml", sleeper("j"))
+    for options, said, hint in REFUSED_BY_SLURM:
+        done = user.submit("job.yaml", *options, site="bare")
+        assert done.returncode == 1, (options, done.stdout)
+        line, _, advice = done.stderr.partition("hpctrain: sbatch: ")[2].partition("\n")
+        assert said in line
+        assert hint in advice
+        assert not (user.folder / "results").exists(), options
+        rehearsed = user.submit("job.yaml", *options, "--dry-run", site="bare")
+        assert rehearsed.returncode == 0
+        assert "refused: " in rehearsed.stderr
+    accepted = user.submit("job.yaml", "--dry-run", site="bare")
+    assert "to start at" in accepted.stderr
+    assert accepted.stdout.startswith("#!/bin/bash\n#SBATCH --job-name=j\n")

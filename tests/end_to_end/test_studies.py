@@ -1,0 +1,176 @@
+"""Scaling studies, from the file to the table, in jobs of their own or in one."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from collections import defaultdict
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Slurm
+from tests.end_to_end.studies import study
+from tests.end_to_end.user import User
+from tests.pipeline.waiting import wait_for
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+
+
+@pytest.fixture
+def odd(user: User) -> User:
+    """Move to a folder whose name a shell, or sbatch in the name of a log, would read otherwise."""
+    folder = user.folder / "our 50 %j %a's $HOME"
+    folder.mkdir()
+    return replace(user, folder=folder)
+
+
+def table(user: User, name: str) -> list[tuple[int, int, int, float]]:
+    """Return nodes, runs with a result, runs asked for, and speedup of each row of the report."""
+    done = user.hpctrain("report", name, "-f", "json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)["rows"]
+    return [
+        (row["nodes"], row["n_ok"], row["n_submitted"], round(row["speedup"]["value"], 6))
+        for row in rows
+    ]
+
+
+def jobs(user: User, name: str) -> dict[int, set[str]]:
+    """Return number of nodes -> the jobs of its runs."""
+    found: dict[int, set[str]] = defaultdict(set)
+    for row in user.runs(name).values():
+        found[row["axes"]["nodes"]].add(row["job"])
+    return found
+
+
+PERFECT = [(1, 2, 2, 1.0), (2, 2, 2, 2.0), (4, 2, 2, 4.0)]
+
+
+def test_independent_runs(odd: User) -> None:
+    done = odd.submit(odd.write("study.yaml", study("apart")), "--wait")
+    assert done.returncode == 0, done.stderr
+    assert table(odd, "apart") == PERFECT
+    arrays = set()
+    for elements in jobs(odd, "apart").values():
+        (array,) = {job.partition("_")[0] for job in elements}
+        assert elements == {f"{array}_1", f"{array}_2"}
+        arrays.add(array)
+    assert len(arrays) == 3
+    text = odd.hpctrain("report", "apart").stdout
+    assert "6 of 6 runs ok" in text
+
+
+def test_nested_runs(odd: User) -> None:
+    done = odd.submit(odd.write("study.yaml", study("inside", placement="nested")), "--wait")
+    assert done.returncode == 0, done.stderr
+    assert table(odd, "inside") == PERFECT
+    (job,) = set().union(*jobs(odd, "inside").values())
+    assert job.isdecimal()
+    rows = odd.runs("inside")
+    for run, row in rows.items():
+        hosts = re.findall(r"^on (\S+)$", "".join(odd.logs(run).values()), re.MULTILINE)
+        assert sorted(hosts) == ["lab1", "lab2", "lab3", "lab4"][: row["axes"]["nodes"]]
+    turns = sorted((row["started"], row["ended"]) for row in rows.values())
+    assert all(end <= start for (_, end), (start, _) in pairwise(turns)), "two runs at once"
+
+
+def test_a_cancelled_allocation(user: User) -> None:
+    """The first run ends, the second hangs until there is a file, two have not begun."""
+    before = (
+        "if [ -e first ]; then echo hangs; until [ -e go ]; do sleep 0.1; done; fi\ntouch first\n"
+    )
+    axes = {"env.X": [1, 2, 3, 4]}
+    wanted = study("halted", before, placement="nested", axes=axes, repetitions=1)
+    wanted["job"]["resources"]["nodes"] = 1
+    assert user.submit(user.write("study.yaml", wanted)).returncode == 0
+    home = user.folder / "results" / "halted"
+    wait_for(lambda: any("hangs" in log.read_text() for log in home.glob("*/logs/rank-0.out")))
+    rows = user.runs("halted").values()
+    states = sorted(row["state"] for row in rows)
+    assert states == ["COMPLETED", "PENDING", "PENDING", "RUNNING"]
+    assert {row["reason"] for row in rows if row["state"] == "PENDING"} == {
+        f"it waits for its turn in the allocation, job {next(iter(rows))['job']}"
+    }
+
+    cancelled = user.hpctrain("cancel", "halted").stdout.splitlines()
+    assert len(cancelled) == 3
+    rows = user.runs("halted").values()
+    assert sorted(row["state"] for row in rows) == ["CANCELLED"] * 3 + ["COMPLETED"]
+    began = [row for row in rows if row["started"] is not None]
+    assert sorted(row["state"] for row in began) == ["CANCELLED", "COMPLETED"]
+
+    (user.folder / "go").touch()
+    again = user.submit("study.yaml", "--wait")
+    assert again.returncode == 0, again.stderr
+    assert len(again.stdout.split()) == 3
+    last = {row["axes"]["env.X"]: row for row in sorted(user.runs("halted").values(), key=_attempt)}
+    assert [row["state"] for row in last.values()] == ["COMPLETED"] * 4
+    assert sorted(row["attempt"] for row in last.values()) == [1, 2, 2, 2]
+
+
+def _attempt(row: dict[str, int]) -> int:
+    return row["attempt"]
+
+
+def test_more_than_the_user_allows(user: User, slurm: Slurm) -> None:
+    wanted = study("dear")
+    wanted["job"]["resources"]["gpus_per_node"] = 4
+    user.write("study.yaml", wanted)
+    # 2 runs of 1 min on (1 + 2 + 4) nodes of 4 GPUs.
+    refused = user.submit("study.yaml", "--max-gpu-hours", "0.93")
+    assert refused.returncode == 2
+    assert "--max-gpu-hours 0.93: 6 runs: at most 0.9333 GPU-hours" in refused.stderr
+    assert refused.stdout == ""
+    assert [path.name for path in user.folder.iterdir()] == ["study.yaml"]
+    assert slurm("squeue", "--noheader") == ""
+    assert user.submit("study.yaml", "--max-gpu-hours", "0.94", "--wait").returncode == 0
+
+
+def test_an_array_of_a_hundred(user: User, tmp_path: Path) -> None:
+    asked = count_squeue(user, tmp_path)
+    job = {
+        "command": ["sleep", "1"],
+        "launcher": "single",
+        "resources": {"nodes": 1, "cpus_per_task": 1, "time": "1m"},
+    }
+    axes = {"env.X": [1]}
+    wanted = {"job": job, "axes": axes, "repetitions": 100, "scaling": "strong", "name": "many"}
+    user.write("study.yaml", wanted)
+    path = {"PATH": f"{asked.parent}:{user.environment['PATH']}"}
+    done = user.hpctrain("submit", "study.yaml", "--site", "lab", "--wait", **path)
+    assert done.returncode == 0, done.stderr
+    rows = user.runs("many")
+    assert {row["state"] for row in rows.values()} == {"COMPLETED"}
+    (array,) = {row["job"].partition("_")[0] for row in rows.values()}
+    assert {row["job"] for row in rows.values()} == {f"{array}_{n}" for n in range(1, 101)}
+    assert len({Path(row["folder"]) for row in rows.values()}) == 100
+
+    # One question for all of them, at the pace that the profile allows.
+    times = [float(line) for line in asked.read_text().split()]
+    pauses = [after - before for before, after in pairwise(times)]
+    assert times
+    assert all(pause > 1.9 for pause in pauses), pauses
+
+    same = user.submit("study.yaml")
+    assert (same.returncode, same.stdout) == (0, "")
+    (gone,) = [run for run in rows if run.endswith("-r42")]
+    shutil.rmtree(user.folder / rows[gone]["folder"])
+    one = user.submit("study.yaml", "--wait")
+    assert (one.returncode, one.stdout.split()) == (0, [gone])
+    # The others are known to be done, and not told again.
+    assert "-r41" not in one.stderr
+    assert user.runs("many")[gone]["job"] not in {row["job"] for row in rows.values()}
+
+
+def count_squeue(user: User, folder: Path) -> Path:
+    """Put a program before squeue that writes down when it is called, and then calls it."""
+    calls = folder / "bin" / "calls"
+    calls.parent.mkdir()
+    shim = calls.with_name("squeue")
+    shim.write_text(f'#!/bin/sh\ndate +%s.%N >>{calls}\nexec /usr/bin/squeue "$@"\n')
+    shim.chmod(0o755)
+    return calls

@@ -1,0 +1,109 @@
+"""Someone on the login node of the lab: a folder, an environment, and commands that are typed."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from hpc_train.lab.record import Lab
+
+ROOT = Path(__file__).resolve().parents[2]
+Done = subprocess.CompletedProcess[str]
+_FOREIGN = ("HPCTRAIN_", "SLURM_", "SBATCH_")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class User:
+    """Runs `hpctrain` as a user does: a process in a folder, an exit code, two outputs."""
+
+    folder: Path
+    environment: Mapping[str, str]
+    profile: Path
+
+    def hpctrain(self, *words: str | Path, **extra: str) -> Done:
+        """Run a command to its end."""
+        return subprocess.run(
+            [sys.executable, "-m", "hpc_train", *map(str, words)],
+            cwd=self.folder,
+            env={**self.environment, **extra},
+            capture_output=True,
+            text=True,
+            timeout=120,
+        )
+
+    def submit(self, file: str, *words: str | Path, site: str = "lab") -> Done:
+        """Submit a file of this folder."""
+        return self.hpctrain("submit", file, "--site", site, *words)
+
+    @contextmanager
+    def running(self, *words: str) -> Iterator[tuple[subprocess.Popen[bytes], Path]]:
+        """Run a command beside the test; yield it and the file with what it says."""
+        said = self.folder / f"{words[0]}.said"
+        argv = [sys.executable, "-m", "hpc_train", *words]
+        with (
+            said.open("wb") as out,
+            subprocess.Popen(
+                argv, cwd=self.folder, env=self.environment, stdout=out, stderr=subprocess.STDOUT
+            ) as process,
+        ):
+            try:
+                yield process, said
+            finally:
+                process.kill()
+
+    def write(self, file: str, content: Mapping[str, Any]) -> str:
+        """Write a job or study; JSON is YAML."""
+        (self.folder / file).write_text(json.dumps(content))
+        return file
+
+    def site(self, name: str, old: str, new: str) -> str:
+        """Copy the profile of the lab under another name, with one change."""
+        text = self.profile.read_text()
+        assert text.count(old) == 1, text
+        text = text.replace(old, new).replace("name: lab\n", f"name: {name}\n")
+        (self.folder / f"{name}.yaml").write_text(text)
+        return name
+
+    def runs(self, word: str, *words: str | Path) -> dict[str, dict[str, Any]]:
+        """Return the rows of `status --json` by run."""
+        done = self.hpctrain("status", word, "--json", *words)
+        assert done.returncode == 0, done.stderr
+        return {row["run"]: row for row in json.loads(done.stdout)["runs"]}
+
+    def run(self, word: str, *words: str | Path) -> dict[str, Any]:
+        """Return the row of the only run of a job."""
+        (row,) = self.runs(word, *words).values()
+        return row
+
+    def records(self, word: str, metric: str) -> list[dict[str, Any]]:
+        """Return what `collect` finds of a metric."""
+        done = self.hpctrain("collect", word, "--json")
+        assert done.returncode == 0, done.stderr
+        records = [json.loads(line) for line in done.stdout.splitlines()]
+        return [record for record in records if record["metric"] == metric]
+
+    def logs(self, word: str) -> dict[str, str]:
+        """Return the logs of a run or of the only run of a job, by file name."""
+        path = Path(self.folder, self.run(word)["folder"], "logs")
+        return {log.name: log.read_text() for log in path.iterdir()}
+
+
+def user_of(lab: Lab, folder: Path) -> User:
+    """Return a user of a lab, with nothing of an outer job or site in the environment."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(_FOREIGN)}
+    environment = {
+        **kept,
+        # The jobs inherit it: torchrun and Python are those of the tests.
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{kept.get('PATH', os.defpath)}",
+        "PYTHONPATH": str(ROOT),
+        "XDG_CONFIG_HOME": str(Path(lab.profile).parents[1]),
+        "COLUMNS": "100",
+    }
+    return User(folder=folder, environment=environment, profile=Path(lab.profile))

@@ -1,0 +1,49 @@
+"""What of the shell's environment a submission leaves behind is said before it."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.pipeline.notices import notices
+from hpc_train.pipeline.submit import submit
+from tests.pipeline.on_slurm import RESULTS, job
+from tests.submissions.slurm.fake_slurm import FakeSlurm
+
+
+def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SBATCH_PARTITION", "long")
+    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
+    prepared = job("partition=short")
+    assert notices(prepared.site, prepared.points[0].plan) == (
+        "SBATCH_ACCOUNT=mine is in force: sbatch takes it as --account",
+        "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
+    )
+
+
+def test_they_are_said_before_the_cost(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    said: list[str] = []
+    submit(job("time=1h"), RESULTS, [], say=said.append)
+    first, second = said
+    assert first.startswith("this shell is inside Slurm job 7; 1 of its variables (SLURM_JOB_ID")
+    assert second == "cost: 1 run: at most no GPUs, 1 core-hours"
+
+
+def test_a_shell_of_mpirun_is_no_job(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PMIX_RANK", "0")
+    prepared = job()
+    assert notices(prepared.site, prepared.points[0].plan) == ()
+
+
+def test_an_ordinary_shell_needs_none(slurm: FakeSlurm) -> None:
+    prepared = job()
+    assert notices(prepared.site, prepared.points[0].plan) == ()
+
+
+def test_a_machine_without_a_scheduler_needs_none(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
+    monkeypatch.setenv("SLURM_JOB_ID", "7")
+    prepared = job(site="local")
+    assert notices(prepared.site, prepared.points[0].plan) == ()

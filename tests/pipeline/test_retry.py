@@ -1,0 +1,248 @@
+"""Once more what has no result, from the run folders alone."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import PlanError, StoreError, SubmitError
+from hpc_train.model.run import Manifest, RunFolder
+from hpc_train.model.submission import JobState
+from hpc_train.pipeline.handover import Submitted
+from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.retry import retry
+from hpc_train.pipeline.submit import submit, unheard
+from hpc_train.runs.files import read_json
+from tests.pipeline.on_slurm import RESULTS, folders, job, profile, says, study, submission
+from tests.pipeline.waiting import finished
+from tests.submissions.slurm.fake_slurm import FakeSlurm, option
+
+
+def named(done: Submitted, job_id: str) -> RunFolder:
+    """Return the new run that is a certain job."""
+    (run,) = [run for run in done.new if submission(run).native_id == job_id]
+    return run
+
+
+def fails(slurm: FakeSlurm, job_id: str, state: str = "FAILED") -> None:
+    slurm.becomes(job_id, state, nodes="n1", reason="NonZeroExitCode")
+
+
+def test_only_what_failed_is_tried_again(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, [])
+    fails(slurm, "1001_2")
+    says(named(done, "1001_1"), ended=1001.0, exit_code=0)
+    old = named(done, "1001_2")
+    said: list[str] = []
+    (new,) = retry(done.home, ["hpctrain", "retry"], said.append).new
+    assert new.run_id == f"{old.run_id}.2"
+    assert new.script.read_bytes() == old.script.read_bytes()
+    assert submission(new).native_id == "1003"
+    assert said == ["cost: 1 run without a time limit: the cost has no bound (--time sets one)"]
+    before, after = (read_json(run.manifest, Manifest) for run in (old, new))
+    assert (after.attempt, after.repetition, after.run_id) == (2, before.repetition, new.run_id)
+    assert (after.plan, after.script_digest) == (before.plan, before.script_digest)
+    assert after.provenance["argv"] == ["hpctrain", "retry"]
+    with pytest.raises(StoreError, match="s: nothing to retry; 5 runs COMPLETED, FAILED, PENDING"):
+        retry(done.home, [], unheard)
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"])
+def test_every_way_to_fail_counts(slurm: FakeSlurm, state: str) -> None:
+    done = submit(study(), RESULTS, [])
+    fails(slurm, "1002_1", state)
+    assert len(retry(done.home, [], unheard).new) == 1
+
+
+def test_attempts_are_counted_and_share_an_array(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, [])
+    for job_id in ("1001_1", "1001_2"):
+        fails(slurm, job_id)
+    second = retry(done.home, [], unheard)
+    assert option(slurm.calls("sbatch")[2], "array") == "1,2"
+    fails(slurm, "1003_2")
+    (third,) = retry(done.home, [], unheard).new
+    assert third.run_id == named(second, "1003_2").run_id.replace(".2", ".3")
+
+
+def test_one_run_of_a_study(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, [])
+    for job_id in ("1001_1", "1001_2"):
+        fails(slurm, job_id)
+    old = named(done, "1001_1")
+    assert [run.run_id for run in retry(old.path, [], unheard).new] == [f"{old.run_id}.2"]
+    with pytest.raises(StoreError, match=f"{old.run_id}: it was tried again already"):
+        retry(old.path, [], unheard)
+    with pytest.raises(StoreError, match="nothing to retry; 1 run PENDING"):
+        retry(named(done, "1002_1").path, [], unheard)
+
+
+def test_a_single_job(slurm: FakeSlurm) -> None:
+    done = submit(job(), RESULTS, [])
+    (old,) = done.new
+    fails(slurm, "1001")
+    (new,) = retry(old.path, [], unheard).new
+    assert new.run_id.rpartition("-")[2] == old.run_id.rpartition("-")[2]
+    assert new.run_id > old.run_id
+    manifest = read_json(new.manifest, Manifest)
+    assert (manifest.attempt, manifest.repetition, manifest.study) == (2, 1, None)
+    assert len(folders(done.home)) == 2
+
+
+def test_a_folder_that_was_removed_is_made_again_from_a_sibling(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, [])
+    gone, sibling = named(done, "1001_1"), named(done, "1001_2")
+    shutil.rmtree(gone.path)
+    (new,) = retry(done.home, [], unheard).new
+    assert new.run_id == gone.run_id
+    assert new.script.read_bytes() == sibling.script.read_bytes()
+    manifest = read_json(new.manifest, Manifest)
+    assert (manifest.run_id, manifest.repetition, manifest.attempt) == (gone.run_id, 1, 1)
+    assert manifest.axes == read_json(sibling.manifest, Manifest).axes
+
+
+def test_a_point_of_which_nothing_is_left(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, [])
+    stem = named(done, "1001_1").run_id.removesuffix("-r1")
+    for run in [named(done, job_id) for job_id in ("1001_1", "1001_2")]:
+        shutil.rmtree(run.path)
+    with pytest.raises(StoreError, match=f"no run of the point {stem} is left") as failure:
+        retry(done.home, [], unheard)
+    assert failure.value.hint == "hpctrain submit STUDY.yaml submits what is missing"
+    assert len(slurm.calls("sbatch")) == 2
+
+
+def test_damaged_files_are_named(slurm: FakeSlurm) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    fails(slurm, "1001")
+    runs_below(run.path)
+    text = run.script.read_text()
+    run.script.unlink()
+    with pytest.raises(StoreError, match=r"job\.sbatch: No such file"):
+        retry(run.path, [], unheard)
+    run.script.write_text(text)
+    run.manifest.write_text("{")
+    with pytest.raises(StoreError, match=r"run\.json: damaged") as failure:
+        retry(run.path, [], unheard)
+    assert "remove the folder" in failure.value.hint
+
+
+def test_a_refusal_leaves_nothing_new(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, [])
+    fails(slurm, "1001_2")
+    runs_below(done.home)
+    before = folders(done.home)
+    slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
+    with pytest.raises(SubmitError, match="sbatch: no"):
+        retry(done.home, [], unheard)
+    assert folders(done.home) == before
+    assert (done.home / "study.json").exists()
+
+
+def test_a_budget_counts(slurm: FakeSlurm) -> None:
+    done = submit(study("launcher=srun", "gpus_per_node=2", "time=1h"), RESULTS, [])
+    fails(slurm, "1001_2")
+    with pytest.raises(PlanError, match=r"--max-gpu-hours 1\.5: 1 run: at most 2 GPU-hours"):
+        retry(done.home, [], unheard, max_gpu_hours=1.5)
+    assert len(retry(done.home, [], unheard, max_gpu_hours=2).new) == 1
+
+
+def test_without_the_nodes_that_failed(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, [])
+    for job_id, host in (("1001_1", "n7.cluster"), ("1001_2", "n3")):
+        failure = {"rank": 0, "host": host, "exit_code": 1}
+        says(named(done, job_id), ended=1001.0, exit_code=1, failure=failure)
+        fails(slurm, job_id)
+    # A run that goes on blames nobody.
+    says(named(done, "1002_1"), failure={"rank": 0, "host": "n9", "exit_code": 1})
+    said: list[str] = []
+    retry(done.home, [], said.append, exclude_failed_nodes=True)
+    assert option(slurm.calls("sbatch")[2], "exclude") == "n3,n7"
+    assert said[0] == "without the nodes n3, n7"
+    assert slurm.calls("sinfo") == [], "no run was lost"
+
+
+def test_without_the_nodes_that_are_broken(slurm: FakeSlurm) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    slurm.on("sinfo", "printf 'n2\\nn1\\n'")
+    fails(slurm, "1001", "NODE_FAIL")
+    retry(run.path, [], unheard, exclude_failed_nodes=True)
+    assert option(slurm.calls("sbatch")[1], "exclude") == "n1,n2"
+
+
+def test_when_no_node_is_to_blame(slurm: FakeSlurm) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    fails(slurm, "1001", "TIMEOUT")
+    said: list[str] = []
+    retry(run.path, [], said.append, exclude_failed_nodes=True)
+    assert said[0] == "no node is known to have failed"
+    assert option(slurm.calls("sbatch")[1], "exclude") is None
+
+
+def test_retried_runs_of_a_nested_study_share_an_allocation(slurm: FakeSlurm) -> None:
+    done = submit(study("placement=nested", "time=1m"), RESULTS, [])
+    fails(slurm, "1001", "NODE_FAIL")
+    first, *rest = done.new
+    says(first, ended=1001.0, exit_code=0)
+    again = retry(done.home, [], unheard)
+    assert {run.run_id for run in again.new} == {f"{run.run_id}.2" for run in rest}
+    assert {submission(run).native_id for run in again.new} == {"1002"}
+    text = Path(slurm.calls("sbatch")[1][-2]).read_text()
+    assert f"{rest[0].run_id}.2" in text
+    assert f"{first.run_id} " not in text
+
+
+def test_the_site_s_profile_still_counts(slurm: FakeSlurm) -> None:
+    site = profile("limits: {max_array_running: 1}")
+    done = submit(study(site=site), RESULTS, [])
+    for job_id in ("1001_1", "1001_2"):
+        fails(slurm, job_id)
+    retry(done.home, [], unheard)
+    assert option(slurm.calls("sbatch")[2], "array") == "1,2%1"
+
+
+def test_on_this_machine_nothing_is_said_of_the_cost(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))
+    home = submit(job('command=["sh", "-c", "exit 3"]', site="local"), RESULTS, []).home
+    finished(home)
+    said: list[str] = []
+    retry(home, [], said.append)
+    assert [run.state for run in finished(home).values()] == [JobState.FAILED] * 2
+    assert said == []
+    assert slurm.calls("sbatch") == []
+
+
+def test_what_was_never_handed_over_is_retried(slurm: FakeSlurm) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    run.submission.unlink()
+    assert [found.state for found in runs_below(run.path)] == [JobState.UNKNOWN]
+    says(run, ended=1001.0, exit_code=0)
+    with pytest.raises(StoreError, match="nothing to retry; 1 run COMPLETED"):
+        retry(run.path, [], unheard)
+    run.status.unlink()
+    assert len(retry(run.path, [], unheard).new) == 1
+
+
+def test_a_run_whose_state_nobody_knows_is_left_alone(slurm: FakeSlurm) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    slurm.on("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
+    with pytest.raises(StoreError, match="nothing to retry; 1 run UNKNOWN"):
+        retry(run.path, [], unheard)
+    assert json.loads(run.submission.read_bytes())["native_id"] == "1001"
+
+
+def test_a_job_that_is_tried_again_is_not_tried_a_third_time(slurm: FakeSlurm) -> None:
+    done = submit(job(), RESULTS, [])
+    fails(slurm, "1001")
+    (second,) = retry(done.home, [], unheard).new
+    assert read_json(second.manifest, Manifest).provenance["retry_of"] == done.new[0].run_id
+    with pytest.raises(StoreError, match="j: nothing to retry; 2 runs FAILED, PENDING"):
+        retry(done.home, [], unheard)
+    fails(slurm, "1002")
+    (third,) = retry(done.home, [], unheard).new
+    assert read_json(third.manifest, Manifest).attempt == 3

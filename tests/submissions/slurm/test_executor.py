@@ -1,0 +1,183 @@
+"""The executor on its own: batches in, standings out, one scancel."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.errors import StoreError, SubmitError
+from hpc_train.model.run import RunFolder
+from hpc_train.model.script import Script
+from hpc_train.model.submission import Cluster, JobState
+from hpc_train.submissions.base import Terms
+from hpc_train.submissions.record import write
+from hpc_train.submissions.slurm.executor import ALLOCATIONS, SlurmExecutor
+from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
+from tests.submissions.slurm.made import runs, says, submission, submitted
+
+SLURM = SlurmExecutor()
+SCRIPT = Script(text="#!/bin/bash\n# all of them\n", digest="d", template_digest="t")
+
+
+def states(home: Path, *made: RunFolder) -> dict[str, str]:
+    found = SLURM.query(home, {run.run_id: submission(run) for run in made})
+    return {run_id: standing.state.value for run_id, standing in found.items()}
+
+
+def test_excluded_nodes_and_the_sites_configuration(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    cluster = Cluster(conf="/site/slurm.conf", poll_s=7.0)
+    SLURM.submit(tmp_path, [run], Terms(cluster=cluster, exclude=("n1", "n2")))
+    assert option(slurm.calls("sbatch")[0], "exclude") == "n1,n2"
+    assert submission(run).cluster == cluster
+
+
+def test_what_is_asked_is_written_before_it_is_asked(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2")
+    slurm.on("sbatch", f"for r in 1 2; do cp {tmp_path}/p-r$r/submission.json $S/$r; done")
+    SLURM.submit(tmp_path, made, Terms())
+    for number, run in enumerate(made, 1):
+        before = msgspec.json.decode((slurm.folder / str(number)).read_bytes())
+        after = submission(run)
+        assert before["native_id"] == f"_{number}"
+        assert before["comment"] == after.comment == option(slurm.calls("sbatch")[0], "comment")
+        assert after.native_id == f"1001_{number}"
+
+
+def test_a_single_run_needs_no_word_about_arrays(slurm: FakeSlurm, tmp_path: Path) -> None:
+    SLURM.submit(tmp_path, runs(tmp_path, "p-r1"), Terms())
+    assert slurm.calls("scontrol") == []
+
+
+def test_a_silent_slurm_has_the_usual_array_size(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.on("scontrol", f"echo '{BUSY}' >&2; exit 1")
+    made = runs(tmp_path, "p-r999", "p-r1000", "p-r1001")
+    SLURM.submit(tmp_path, made, Terms())
+    assert [option(argv, "array") for argv in slurm.calls("sbatch")] == ["999,1000", None]
+
+
+def test_an_allocation_is_a_file_of_its_own(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "q-r1")
+    SLURM.submit(tmp_path, made, Terms(allocation=SCRIPT))
+    (path,) = (tmp_path / ALLOCATIONS).iterdir()
+    assert path.read_text() == SCRIPT.text
+    assert slurm.calls("sbatch")[0][-2:] == [str(path), str(tmp_path)]
+    assert slurm.calls("scontrol") == []
+
+
+def test_the_script_of_a_refused_allocation_is_taken_away(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
+    made = runs(tmp_path, "p-r1", "q-r1")
+    with pytest.raises(SubmitError):
+        SLURM.submit(tmp_path, made, Terms(allocation=SCRIPT))
+    assert list((tmp_path / ALLOCATIONS).iterdir()) == []
+    assert not any(run.submission.exists() for run in made)
+
+
+def test_an_allocation_that_cannot_be_written(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (tmp_path / ALLOCATIONS).write_text("")
+    with pytest.raises(StoreError, match=r"\.sbatch: File exists"):
+        SLURM.submit(tmp_path, runs(tmp_path, "p-r1"), Terms(allocation=SCRIPT))
+    assert slurm.calls("sbatch") == []
+
+
+def test_after_a_silence_in_the_middle_the_rest_is_not_tried(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hpc_train.submissions.slurm.handover._PAUSES_S", ())
+    slurm.on("sbatch", f"[ $n = 1 ] || {{ echo '{BUSY}' >&2; exit 1; }}")
+    made = runs(tmp_path, "p-r1", "q-r1", "s-r1")
+    with pytest.raises(SubmitError, match="1 of 3 runs were submitted, then: sbatch was not") as e:
+        SLURM.submit(tmp_path, made, Terms())
+    assert e.value.transient
+    assert [run.submission.exists() for run in made] == [True, True, False]
+    assert [submission(run).answered for run in made[:2]] == [True, False]
+
+
+def test_the_advice_for_a_later_refusal_is_kept(slurm: FakeSlurm, tmp_path: Path) -> None:
+    refuse = "echo 'sbatch: error: Invalid qos specification' >&2; exit 1"
+    slurm.on("sbatch", f"[ $n = 1 ] || {{ {refuse}; }}")
+    with pytest.raises(SubmitError) as failure:
+        SLURM.submit(tmp_path, runs(tmp_path, "p-r1", "q-r1"), Terms())
+    assert "--qos" in failure.value.hint
+    assert not failure.value.transient
+
+
+def test_each_cluster_is_asked_once(slurm: FakeSlurm, tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.touch()
+    made = runs(tmp_path, "p-r1", "p-r2", "q-r1")
+    SLURM.submit(tmp_path, made[:2], Terms())
+    SLURM.submit(tmp_path, made[2:], Terms(cluster=Cluster(conf=str(conf))))
+    assert set(states(tmp_path, *made).values()) == {"PENDING"}
+    assert len(slurm.calls("squeue")) == 2
+
+
+def test_elements_of_an_array_stand_each_for_themselves(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2", "p-r3")
+    SLURM.submit(tmp_path, made, Terms())
+    slurm.becomes("1001_2", "RUNNING", nodes="n1")
+    slurm.becomes("1001_3", "FAILED", nodes="n1", reason="NonZeroExitCode")
+    assert states(tmp_path, *made) == {"p-r1": "PENDING", "p-r2": "RUNNING", "p-r3": "FAILED"}
+
+
+def test_runs_of_an_allocation_take_turns(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2", "p-r3")
+    SLURM.submit(tmp_path, made, Terms(allocation=SCRIPT))
+    assert set(states(tmp_path, *made).values()) == {"PENDING"}
+    slurm.becomes("1001", "RUNNING", start="1970-01-02T00:00:00", nodes="n[1-2]")
+    says(made[0], started=2e5, ended=2e5 + 1, exit_code=3)
+    says(made[1], started=2e5)
+    assert states(tmp_path, *made) == {"p-r2": "RUNNING", "p-r3": "PENDING"}
+    slurm.becomes("1001", "TIMEOUT", start="1970-01-02T00:00:00", nodes="n[1-2]")
+    assert states(tmp_path, *made) == {"p-r2": "TIMEOUT", "p-r3": "LOST"}
+
+
+def test_an_allocation_without_an_answer_is_found_for_all(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2")
+    SLURM.submit(tmp_path, made, Terms(allocation=SCRIPT))
+    for run in made:
+        write(run, msgspec.structs.replace(submission(run), native_id=""))
+    slurm.becomes("1001", "RUNNING", start="1970-01-02T00:00:00", nodes="n1")
+    says(made[0], started=2e5, ended=2e5 + 1, exit_code=3)
+    found = SLURM.query(tmp_path, {run.run_id: submission(run) for run in made})
+    assert {run_id: (s.state, s.job) for run_id, s in found.items()} == {
+        "p-r2": (JobState.PENDING, "1001")
+    }
+
+
+def test_cancelling_is_one_scancel_for_all(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2", "q-r1")
+    SLURM.submit(tmp_path, made, Terms())
+    SLURM.cancel(tmp_path, {run: submission(run) for run in made})
+    assert slurm.calls("scancel") == [["1001_1", "1001_2", "1002"]]
+    assert {submission(run).state for run in made} == {JobState.CANCELLED}
+    assert submission(made[0]).reason == "cancelled by the user"
+
+
+def test_cancelling_what_ended_a_moment_ago(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    found = submitted(run, "7")
+    said = "scancel: error: Kill job error on job id 7: Invalid job id specified"
+    slurm.on("scancel", f"echo '{said}' >&2; exit 1")
+    SLURM.cancel(tmp_path, {run: found})
+    assert submission(run).state is JobState.CANCELLED
+
+
+def test_a_scancel_that_fails_cancels_nothing(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    found = submitted(run, "7")
+    slurm.on("scancel", "echo 'scancel: error: Access/permission denied' >&2; exit 1")
+    with pytest.raises(SubmitError, match=r"scancel: .*Access/permission denied"):
+        SLURM.cancel(tmp_path, {run: found})
+    assert submission(run).state is None
+
+
+def test_a_job_without_an_id_cannot_be_cancelled_yet(slurm: FakeSlurm, tmp_path: Path) -> None:
+    one, other = runs(tmp_path, "p-r1", "p-r2")
+    known, unknown = submitted(one, "7"), submitted(other, "_2")
+    with pytest.raises(SubmitError, match="p-r2: Slurm has not said which job it is"):
+        SLURM.cancel(tmp_path, {one: known, other: unknown})
+    assert slurm.calls("scancel") == []

@@ -1,0 +1,37 @@
+"""sbatch --test-only: its verdict, on one line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.submission import Cluster
+from hpc_train.submissions.slurm.rehearsal import test_only as verdict
+from tests.submissions.slurm.fake_slurm import FakeSlurm
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("echo 'sbatch: Job 9 to start at 2026-11-21T06:52:00 using 2 processors on nodes n1' >&2; "
+         "exit 0",
+         "Job 9 to start at 2026-11-21T06:52:00 using 2 processors on nodes n1"),
+        ("echo 'sbatch: error: invalid partition specified: x' >&2\n"
+         "echo 'allocation failure: Invalid partition name specified' >&2; exit 1",
+         "refused: invalid partition specified: x; allocation failure: Invalid partition name "
+         "specified (sinfo -s lists the partitions; name one with --partition)"),
+        ("echo 'allocation failure: Kittens' >&2; exit 1", "refused: allocation failure: Kittens"),
+    ],
+)  # fmt: skip
+def test_a_verdict(slurm: FakeSlurm, tmp_path: Path, body: str, said: str) -> None:
+    slurm.on("sbatch", body)
+    assert verdict(Cluster(), tmp_path / "j") == said
+    assert slurm.calls("sbatch") == [["--test-only", str(tmp_path / "j")]]
+
+
+def test_the_site_s_configuration_is_used(slurm: FakeSlurm, tmp_path: Path) -> None:
+    conf = tmp_path / "slurm.conf"
+    conf.touch()
+    verdict(Cluster(conf=str(conf)), tmp_path / "j")
+    assert slurm.environment()["SLURM_CONF"] == str(conf)

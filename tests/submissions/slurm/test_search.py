@@ -1,0 +1,128 @@
+"""Jobs whose id nobody wrote down are found again, or known not to exist, or left alone."""
+
+from __future__ import annotations
+
+import os
+import pwd
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.run import RunFolder
+from hpc_train.model.submission import Cluster, JobState, Standing
+from hpc_train.submissions.slurm.search import find, owner, search
+from hpc_train.submissions.slurm.squeue import FIELD, RECORD
+from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
+from tests.submissions.slurm.made import runs, says, submission, submitted
+
+CLUSTER = Cluster()
+
+
+def queue(slurm: FakeSlurm, *entries: tuple[str, str, str]) -> None:
+    """Put jobs (id, state, comment) into the queue."""
+    lines = [
+        FIELD.join((job, state, "N/A", "", "None", "j", comment)) for job, state, comment in entries
+    ]
+    (slurm.folder / "queue").write_text("".join(f"{line}{RECORD}\n" for line in lines))
+
+
+def one(home: Path, *made: RunFolder) -> dict[str, Standing]:
+    return search(home, CLUSTER, {run.run_id: submission(run) for run in made})
+
+
+def test_a_job_is_found_by_its_comment(slurm: FakeSlurm) -> None:
+    queue(slurm, ("7", "PENDING", "(null)"), ("8", "RUNNING", "hpctrain:a"))
+    assert find(CLUSTER, "hpctrain:a", "me") == ("8", "")
+    assert find(CLUSTER, "hpctrain:b", "me") == (None, "")
+    assert option(slurm.calls("squeue")[0], "user") == "me"
+
+
+def test_an_array_is_found_as_a_whole(slurm: FakeSlurm) -> None:
+    queue(slurm, ("12_[1-3]", "PENDING", "hpctrain:a"), ("12_0", "RUNNING", "hpctrain:a"))
+    assert find(CLUSTER, "hpctrain:a", "me") == ("12", "")
+
+
+def test_silence_is_told(slurm: FakeSlurm) -> None:
+    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
+    job, failure = find(CLUSTER, "hpctrain:a", "me")
+    assert job is None
+    assert "Socket timed out" in failure
+
+
+def test_elements_of_an_array_are_told_apart(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1", "p-r2", "p-r11")
+    for run, native_id in zip(made, ("_1", "_2", "_11"), strict=True):
+        submitted(run, native_id, comment="hpctrain:a")
+    queue(slurm, ("9_11", "RUNNING", "hpctrain:a"), ("9_[1-2]", "PENDING", "hpctrain:a"))
+    found = one(tmp_path, *made)
+    assert {run_id: (s.job, s.state) for run_id, s in found.items()} == {
+        "p-r1": ("9_1", JobState.PENDING),
+        "p-r2": ("9_2", JobState.PENDING),
+        "p-r11": ("9_11", JobState.RUNNING),
+    }
+    assert len(slurm.calls("squeue")) == 1
+
+
+def test_nothing_to_search_asks_nobody(slurm: FakeSlurm, tmp_path: Path) -> None:
+    assert search(tmp_path, CLUSTER, {}) == {}
+    assert slurm.calls("squeue") == []
+
+
+@pytest.mark.parametrize(
+    ("age_s", "state", "reason"),
+    [
+        (60, JobState.UNKNOWN, "sbatch was called 6"),
+        (180, JobState.LOST, "Slurm never had it: sbatch was not answered"),
+    ],
+)
+def test_without_a_job_its_age_decides(
+    slurm: FakeSlurm, tmp_path: Path, age_s: float, state: JobState, reason: str
+) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=age_s)
+    queue(slurm, ("7", "PENDING", "hpctrain:other"))
+    standing = one(tmp_path, run)["p-r1"]
+    assert (standing.state, standing.job) == (state, "")
+    assert standing.reason.startswith(reason)
+
+
+def test_nobody_is_lost_while_slurm_is_silent(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=1e6)
+    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
+    standing = one(tmp_path, run)["p-r1"]
+    assert standing.state is JobState.UNKNOWN
+    assert standing.reason == "Slurm does not answer: " + BUSY
+
+
+def test_a_job_that_said_its_id_itself_is_asked_for(slurm: FakeSlurm, tmp_path: Path) -> None:
+    """The queue forgot it minutes ago, the accounting did not."""
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=1e4)
+    says(run, job="4711")
+    line = FIELD.join(("4711", "NODE_FAIL", "2026-11-21T01:00:00", "n1", "0:0", "None", "j"))
+    slurm.on("sacct", f"echo '{line}'; exit")
+    standing = one(tmp_path, run)["p-r1"]
+    assert (standing.state, standing.job) == (JobState.NODE_FAIL, "4711")
+    says(run, job="4711", ended=1001.0, exit_code=3)
+    slurm.on("sacct", "")
+    standing = one(tmp_path, run)["p-r1"]
+    assert (standing.state, standing.job) == (JobState.LOST, "4711")
+
+
+def test_a_status_without_an_id_says_nothing_of_the_job(slurm: FakeSlurm, tmp_path: Path) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=1e4)
+    says(run)
+    assert one(tmp_path, run)["p-r1"].reason == "Slurm never had it: sbatch was not answered"
+    assert slurm.calls("sacct") == []
+
+
+def test_the_user_is_the_owner_of_the_folder(tmp_path: Path) -> None:
+    assert owner(tmp_path) == pwd.getpwuid(os.getuid()).pw_name
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="giving a folder away needs root")
+def test_an_owner_without_a_name_is_a_number(tmp_path: Path) -> None:
+    os.chown(tmp_path, 54321, -1)
+    assert owner(tmp_path) == "54321"
