@@ -29,23 +29,14 @@ def write_file(path: Path, content: bytes) -> None:
         return _write_through(path, content)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        write_new(fresh, content)
+        with fresh.open("wb") as stream:
+            stream.write(content)
+            stream.flush()
+            os.fsync(stream.fileno())
         fresh.replace(path)
     except OSError as failure:
         fresh.unlink(missing_ok=True)
         raise cannot_write(path, failure) from None
-
-
-def write_new(path: Path, content: bytes) -> None:
-    """Write a file that nobody knows of yet; after a crash, too, it is whole where it is.
-
-    Raises:
-        OSError: as for `open` and `write`.
-    """
-    with path.open("wb") as stream:
-        stream.write(content)
-        stream.flush()
-        os.fsync(stream.fileno())
 
 
 def _write_through(path: Path, content: bytes) -> None:

@@ -16,11 +16,10 @@ from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
-from hpc_train.runs.files import cannot_write, read_json, to_json, write_file, write_new
+from hpc_train.runs.files import cannot_write, read_json, to_json, write_file
 
 T = TypeVar("T")
 STUDY_FILE = "study.json"
-_FOLDERS_AT_ONCE = 4
 
 
 class RunFiles(Value, frozen=True, kw_only=True):
@@ -50,17 +49,15 @@ def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[Ru
     Raises:
         StoreError: a folder cannot be written.
     """
-    # Costs 3 ms, which a query need not pay.
-    from concurrent.futures import ThreadPoolExecutor
-
-    # Most of the time is spent waiting for the disk, which serves several at once.
-    with ThreadPoolExecutor(_FOLDERS_AT_ONCE) as pool:
-        asked = [pool.submit(_create_run, home, manifest, script) for manifest, script in runs]
-    failures = [failure for done in asked if (failure := done.exception())]
-    created = [folder for done in asked if not done.exception() and (folder := done.result())]
-    if failures:
+    created: list[RunFolder] = []
+    try:
+        for manifest, script in runs:
+            folder = _create_run(home, manifest, script)
+            if folder is not None:
+                created.append(folder)
+    except StoreError:
         remove_runs(created)
-        raise failures[0]
+        raise
     return tuple(created)
 
 
@@ -87,8 +84,10 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
     final = RunFolder(path=home / manifest.run_id)
     try:
         fresh.logs.mkdir(parents=True)
-        write_new(fresh.manifest, to_json(manifest))
-        write_new(fresh.script, script.text.encode())
+        # The rename makes them visible, together. Not flushed to the disk, file by file: it would
+        # take longer than sbatch does.
+        fresh.manifest.write_bytes(to_json(manifest))
+        fresh.script.write_bytes(script.text.encode())
         fresh.path.rename(final.path)
     except OSError as failure:
         shutil.rmtree(fresh.path, ignore_errors=True)

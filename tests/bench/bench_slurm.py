@@ -209,7 +209,8 @@ def machine(at: Place) -> str:
     return (
         f"{datetime.date.today()}, hpctrain {facts['hpctrain']} "
         f"({git['commit'][:10]}{' and changes' if git['dirty'] else ''})\n"
-        f"{facts['cpu']}, {cores} cores, Linux {facts['kernel']}, Python {facts['python']}\n"
+        f"{facts['cpu']}, {cores} cores, Linux {facts['kernel']}, Python {facts['python']}; "
+        f"the runs' folders on {at.run(['stat', '-f', '-c', '%T', '.']).strip()}\n"
         f"{at.run(['sbatch', '--version']).strip()} made by `hpctrain lab` on this machine, "
         f"submitit {version('submitit')}"
     )

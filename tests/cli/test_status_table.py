@@ -89,7 +89,8 @@ def test_what_runs_says_what_slurm_says() -> None:
 def test_the_reason_of_another_state_is_none() -> None:
     waits = Standing(state=JobState.PENDING, reason="its nodes are being prepared")
     assert why(a_run("p-r1", JobState.RUNNING, standing=waits)) == ""
-    assert why(a_run("p-r1", JobState.FAILED, problem="a", standing=waits)) == "a"
+    failed = Standing(state=JobState.FAILED, reason="exit code 3")
+    assert why(a_run("p-r1", JobState.FAILED, problem="a", standing=failed)) == "a"
 
 
 @pytest.mark.parametrize(
@@ -111,6 +112,8 @@ def test_the_nodes_are_slurms_or_else_the_jobs_own() -> None:
     runs = Standing(state=JobState.RUNNING, nodes="n[1-4]")
     assert cell(a_run("r", JobState.RUNNING, status=status, standing=runs), "nodes") == "n[1-4]"
     assert cell(a_run("r", JobState.RUNNING, status=status), "nodes") == "n1"
+    several = JobStatus(started=1.0, host="n1", nodes="n[1-2]")
+    assert cell(a_run("r", JobState.LOST, status=several), "nodes") == "n[1-2]"
     assert cell(a_run("r", JobState.PENDING), "nodes") == ""
 
 

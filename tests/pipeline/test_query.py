@@ -164,6 +164,12 @@ def test_cancel_ends_what_waits_and_leaves_what_ended(slurm: FakeSlurm) -> None:
         cancel(home)
 
 
+def test_one_element_of_an_array_is_cancelled_alone(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, [])
+    assert len(cancel(done.new[0].path)) == 1
+    assert slurm.calls("scancel") == [[submission(done.new[0]).native_id]]
+
+
 def test_one_run_of_a_shared_allocation_is_not_cancelled_alone(slurm: FakeSlurm) -> None:
     done = submit(study("placement=nested", "time=1m"), RESULTS, [])
     with pytest.raises(StoreError, match="it shares its allocation with the other runs") as failure:

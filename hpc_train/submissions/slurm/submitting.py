@@ -25,7 +25,6 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Cluster
 from hpc_train.submissions.record import status_of
-from hpc_train.submissions.slurm.environment import as_arguments
 from hpc_train.submissions.slurm.query import standings
 
 
@@ -82,12 +81,6 @@ class ScriptPaths(utils.JobPaths):
     def stderr(self) -> Path:
         """The same file."""
         return self.stdout
-
-    def move_temporary_file(
-        self, tmp_path: Path | str, name: str, keep_as_symlink: bool = False
-    ) -> None:
-        """Drop submitit's copy of the script: sbatch was given the run's own."""
-        Path(tmp_path).unlink()
 
 
 class ScriptJob(slurm.SlurmJob[int]):
@@ -159,31 +152,32 @@ class ScriptExecutor(slurm.SlurmExecutor):
             with redirect_stderr(said):
                 job: Any = self._submit_command("")
         except (utils.FailedJobError, utils.FailedSubmissionError) as failure:
-            self._remove_copies()
             raise SubmitError(str(failure) or said.getvalue()) from None
         if not isinstance(job, ScriptJob):
             raise AssertionError(type(job))
         return job
 
-    def _remove_copies(self) -> None:
-        for path in self.folder.glob(".submission_file_*.sh"):
-            path.unlink(missing_ok=True)
+    def _submit_command(self, command: str) -> core.Job[Any]:
+        """Submit the run's own file; submitit would write a copy and submit that."""
+        argv = self._make_submission_command(self.script)
+        sbatch = utils.CommandFunction(argv, verbose=False, env=self._environment())
+        job_id = self._get_job_id_from_submission_command(sbatch())
+        return self.job_class(folder=self.folder, job_id=job_id, tasks=(0,))
+
+    def _environment(self) -> dict[str, str]:
+        changed: dict[str, str | None] = {**os.environ, **self.environment}
+        return {name: value for name, value in changed.items() if value is not None}
 
     def _make_submission_file_text(self, command: str, uid: str) -> str:
         return self.script.read_text(encoding="utf-8")
 
     def _make_submission_command(self, submission_file_path: Path) -> list[str]:
-        """Take the run's own file, so that `scontrol show job` names it; the bytes are the same."""
-        sbatch = ["sbatch", "--parsable", *self.options]
-        return [*as_arguments(self.environment), *sbatch, str(self.script), *self.arguments]
+        script = str(submission_file_path)
+        return ["sbatch", "--parsable", *self.options, script, *self.arguments]
 
     @staticmethod
     def _get_job_id_from_submission_command(string: bytes | str) -> str:
         return job_id_of(string)
-
-    def _num_tasks(self) -> int:
-        # Otherwise submitit would wait for a pickle of each rank.
-        return 1
 
     def _internal_process_submissions(self, delayed_submissions: list[Any]) -> list[core.Job[Any]]:
         raise NotImplementedError("a ScriptExecutor submits its script; see submit_script")

@@ -39,8 +39,8 @@ def test_nothing_else_is_left_in_the_run_folder(fake: Fake, run: RunFolder) -> N
     assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
 
 
-def test_the_file_that_submitit_writes_is_the_script(fake: Fake, run: RunFolder) -> None:
-    # Were the copy submitted one day, it would be the same bytes.
+def test_submitits_own_text_is_the_script(fake: Fake, run: RunFolder) -> None:
+    # Were its copy submitted one day, it would be the same bytes.
     text = executor(run)._make_submission_file_text("", "uid")
     assert text.encode() == run.script.read_bytes()
 

@@ -1,0 +1,103 @@
+"""Problems: one sentence about a run, from whoever knows most."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.model.run import Failure, JobStatus, RunFolder
+from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.runs.state import run_of
+from hpc_train.runs.store import RunFiles
+from tests.runs.test_state import BAD, CANCELLED, GONE, OK, RUNS, SUBMITTED, WAITS, judged
+
+CODE = JobStatus(started=1.0, ended=2.0, exit_code=3)
+SLURM_SAYS = Standing(state=JobState.NODE_FAIL, reason="one of its nodes failed")
+
+
+@pytest.mark.parametrize(
+    ("submission", "status", "standing", "problem"),
+    [
+        (SUBMITTED, None, WAITS, ""),
+        (SUBMITTED, RUNS, Standing(state=JobState.RUNNING, reason="it is ending"), ""),
+        (SUBMITTED, OK, None, ""),
+        (SUBMITTED, OK, SLURM_SAYS, ""),
+        (None, None, None, "it was never handed to an executor"),
+        (CANCELLED, None, None, "by you"),
+        (CANCELLED, None, SLURM_SAYS, "by you"),
+        (msgspec.structs.replace(CANCELLED, reason=""), None, None, "cancelled, not by hpctrain"),
+        (msgspec.structs.replace(CANCELLED, state=JobState.COMPLETED), CODE, None,
+         "exit code 3 before any rank failed; see logs/job.out"),
+        (SUBMITTED, None, SLURM_SAYS, "one of its nodes failed"),
+        (SUBMITTED, BAD, SLURM_SAYS, "one of its nodes failed"),
+        (SUBMITTED, BAD, Standing(state=JobState.FAILED, reason="exit code 3"),
+         "rank 1 on h: exit code 3"),
+        (SUBMITTED, CODE, GONE, "exit code 3 before any rank failed; see logs/job.out"),
+        (SUBMITTED, None, Standing(state=JobState.FAILED),
+         "it ended before its script wrote anything"),
+        (SUBMITTED, None, GONE, "it was started or queued, and nothing is left of it"),
+        (SUBMITTED, None, Standing(state=JobState.CANCELLED), "cancelled, not by hpctrain"),
+        (SUBMITTED, RUNS, Standing(state=JobState.TIMEOUT), "the time limit was reached"),
+        (SUBMITTED, None, Standing(state=JobState.UNKNOWN, reason="no answer"), "no answer"),
+        (SUBMITTED, None, None, ""),
+    ],
+)  # fmt: skip
+def test_the_problem(
+    submission: Submission | None,
+    status: JobStatus | None,
+    standing: Standing | None,
+    problem: str,
+) -> None:
+    assert judged(submission, status, standing).problem == problem
+
+
+def test_a_rank_without_a_number_is_a_rank() -> None:
+    failure = Failure(rank=None, host="h", exit_code=9)
+    assert judged(SUBMITTED, msgspec.structs.replace(BAD, failure=failure), None).problem == (
+        "a rank on h: exit code 9"
+    )
+
+
+@pytest.mark.parametrize(
+    ("submission", "status", "state", "logged", "said"),
+    [
+        (SUBMITTED, None, JobState.FAILED, False, True),
+        (SUBMITTED, None, JobState.FAILED, True, False),
+        (SUBMITTED, RUNS, JobState.FAILED, False, False),
+        (SUBMITTED, None, JobState.TIMEOUT, False, False),
+        (None, None, JobState.FAILED, False, False),
+    ],
+)
+def test_a_failed_job_that_wrote_nothing_had_no_folder(
+    submission: Submission | None,
+    status: JobStatus | None,
+    state: JobState,
+    logged: bool,
+    said: bool,
+) -> None:
+    folder = RunFolder(path=Path("r"))
+    files = RunFiles(
+        folder=folder, manifest=None, submission=submission, status=status, logged=logged
+    )
+    problem = run_of(files, Standing(state=state, reason="x")).problem
+    assert problem.startswith("nothing that it wrote is in r/logs; results must lie on") is said
+
+
+def test_a_damaged_file_is_the_problem() -> None:
+    files = RunFiles(
+        folder=RunFolder(path=Path("r")),
+        manifest=None,
+        submission=SUBMITTED,
+        status=None,
+        problem="run.json: damaged",
+    )
+    assert run_of(files, WAITS).problem == "run.json: damaged"
+
+
+def test_a_failure_names_rank_host_and_code() -> None:
+    files = RunFiles(
+        folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=BAD
+    )
+    assert run_of(files, None).problem == "rank 1 on h: exit code 3"
