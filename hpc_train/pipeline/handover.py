@@ -22,6 +22,8 @@ from hpc_train.scripts.render import render_allocation
 from hpc_train.submissions.base import Terms
 
 Entry = tuple[Manifest, Script]
+# In a run's provenance: the file of the site profile that it was planned with.
+PROFILE = "profile"
 
 
 class Submitted(Value, frozen=True, kw_only=True):

@@ -23,7 +23,7 @@ from hpc_train.model.value import Sourced, Value, encode_unit
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.nested import allocate
 from hpc_train.scripts.render import render_allocation, render_script
-from hpc_train.sites.load import load_site
+from hpc_train.sites.load import find_profile, load_site
 from hpc_train.specs.job import build_job, command_job
 from hpc_train.specs.override import Override
 from hpc_train.specs.study import build_study, is_study
@@ -54,10 +54,12 @@ class PreparedPoint(Value, frozen=True, kw_only=True):
 class Prepared(Value, frozen=True, kw_only=True):
     """A job (one point, no study) or a study, planned and rendered for a site.
 
-    `allocation` is the script of the one job in which a nested study runs.
+    `profile` is the file of the site, `allocation` the script of the one job in which a nested
+    study runs.
     """
 
     name: str
+    profile: Path
     site: Sourced[SiteProfile]
     study: Study | None
     points: tuple[PreparedPoint, ...]
@@ -71,7 +73,8 @@ def prepare(request: Request) -> Prepared:
     Raises:
         HpcTrainError: anything wrong in the file, the site, or between them.
     """
-    site = load_site(request.site or os.environ.get("HPCTRAIN_SITE") or "local")
+    profile = find_profile(request.site or os.environ.get("HPCTRAIN_SITE") or "local")
+    site = load_site(str(profile))
     study, points = _points(request)
     nested = study is not None and study.spec.placement == "nested"
     if nested and site.value.scheduler == "local":
@@ -90,6 +93,7 @@ def prepare(request: Request) -> Prepared:
         warnings += allocation.warnings
     return Prepared(
         name=name,
+        profile=profile.absolute(),
         site=site,
         study=study,
         points=prepared,

@@ -15,7 +15,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.cost import check_budget, cost_of
-from hpc_train.pipeline.handover import Entry, Submitted, hand_over, terms_of
+from hpc_train.pipeline.handover import PROFILE, Entry, Submitted, hand_over, terms_of
 from hpc_train.pipeline.notices import notices
 from hpc_train.pipeline.preflight import check_slurm
 from hpc_train.pipeline.query import latest_attempts, runs_below
@@ -63,7 +63,7 @@ def retry(
             raise StoreError(f"{path.name}: nothing to retry; {_states(runs)}")
         facts = provenance(Path(), argv)
         entries = [_entry(again, facts) for again in wanted]
-        site = load_site(entries[0][0].plan.site)
+        site = _site_of(entries[0][0])
         if site.value.scheduler != "local":
             check_slurm(site)
         failed = [again.model for again in wanted] if exclude_failed_nodes else None
@@ -77,6 +77,12 @@ def retry(
                 f"{path.name}: it was tried again already", f"hpctrain retry {home.name}"
             )
         return Submitted(home=home, new=new)
+
+
+def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
+    """Load the profile that the run was planned with; by its name where the file has gone."""
+    file = str(manifest.provenance.get(PROFILE, ""))
+    return load_site(file if file and Path(file).is_file() else manifest.plan.site)
 
 
 def _before(
@@ -152,7 +158,7 @@ def _entry(again: Again, facts: dict[str, object]) -> Entry:
         repetition=again.repetition,
         attempt=again.attempt,
         created=now.isoformat(timespec="seconds"),
-        provenance={**facts, _RETRY_OF: old.run_id},
+        provenance={**old.provenance, **facts, _RETRY_OF: old.run_id},
     )
     return manifest, _script(again.model, old)
 

@@ -13,7 +13,7 @@ from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.cost import check_budget, cost_of
-from hpc_train.pipeline.handover import Entry, Submitted, hand_over, terms_of
+from hpc_train.pipeline.handover import PROFILE, Entry, Submitted, hand_over, terms_of
 from hpc_train.pipeline.notices import notices
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint, shuffled
@@ -68,7 +68,7 @@ def submit(
     try:
         with exclusive(home / ".submit.lock"):
             kept, wanted = _split(prepared, home, wish.rerun_failed)
-            facts = provenance(Path(), argv)
+            facts = {**provenance(Path(), argv), PROFILE: str(prepared.profile)}
             entries = [_manifest(prepared, item, facts) for item in wanted]
             _announce(prepared, entries, wish, say)
             new = _submit_new(prepared, home, entries)

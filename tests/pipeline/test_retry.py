@@ -195,11 +195,14 @@ def test_retried_runs_of_a_nested_study_share_an_allocation(slurm: FakeSlurm) ->
     assert f"{first.run_id} " not in text
 
 
-def test_the_site_s_profile_still_counts(slurm: FakeSlurm) -> None:
+def test_the_profile_still_counts_in_another_folder(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     site = profile("limits: {max_array_running: 1}")
-    done = submit(study(site=site), RESULTS, [])
+    done = submit(study(site=site), RESULTS.absolute(), [])
     for job_id in ("1001_1", "1001_2"):
         fails(slurm, job_id)
+    monkeypatch.chdir("/")
     retry(done.home, [], unheard)
     assert option(slurm.calls("sbatch")[2], "array") == "1,2%1"
 
