@@ -21,6 +21,7 @@ _LEAKS = (
     "MASTER_",
     "LOCAL_",
     "HPCTRAIN_RUN",
+    "HPCTRAIN_TURN",
     "HPCTRAIN_LOG_DIR",
     "HPCTRAIN_FAILURE_FILE",
 )

@@ -36,7 +36,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
                     _tell(run, seen)
                 if all(run.state.finished for run in runs):
                     return _exit_code(runs)
-                time.sleep(_PAUSE_S)
+                time.sleep(watch.pause_s(_PAUSE_S))
     except KeyboardInterrupt:
         click.echo(
             f"\nthe runs go on; hpctrain status {home.name}, or cancel {home.name}", err=True

@@ -42,6 +42,6 @@ def retry(
         max_gpu_hours=max_gpu_hours,
         exclude_failed_nodes=exclude_failed_nodes,
     )
-    announce(done, as_json)
+    announce(done, as_json=as_json)
     if wait:
         wait_for(done)

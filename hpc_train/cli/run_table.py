@@ -92,9 +92,14 @@ def _job(run: Run) -> str:
 
 
 def _nodes(run: Run) -> str:
+    """Return the nodes that the run noted: those of a nested run are fewer than Slurm's."""
+    if run.state is JobState.PENDING:
+        return ""
+    if run.status is not None and (run.status.nodes or run.status.ended is not None):
+        return run.status.nodes or run.status.host
     if run.standing is not None and run.standing.nodes:
         return run.standing.nodes
-    return (run.status.nodes or run.status.host) if run.status else ""
+    return run.status.host if run.status else ""
 
 
 def _seconds(run: Run) -> str:

@@ -80,7 +80,7 @@ def _watch(folder: Path) -> None:
                 show(runs)
                 if all(run.state.finished for run in runs):
                     return
-                time.sleep(_PAUSE_S)
+                time.sleep(watch.pause_s(_PAUSE_S))
     except KeyboardInterrupt:
         sys.exit(130)
 

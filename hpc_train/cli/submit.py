@@ -54,7 +54,7 @@ def submit(
         return
     show_warnings()
     done = submit_prepared(prepared, results_root(results), sys.argv, wish, say)
-    announce(done, as_json)
+    announce(done, as_json=as_json)
     if wait:
         wait_for(done)
 
@@ -78,7 +78,7 @@ def wait_for(done: Submitted) -> NoReturn:
     sys.exit(follow(done.home, {run.run_id for run in done.new} | set(known), known))
 
 
-def announce(done: Submitted, as_json: bool) -> None:
+def announce(done: Submitted, *, as_json: bool) -> None:
     """Print the new run ids, and on stderr what was there and what to do next."""
     if as_json:
         import msgspec

@@ -13,12 +13,14 @@ from hpc_train.plans.nested import TURN_S
 class Cost(Value, frozen=True, kw_only=True):
     """An upper bound: every run until its time limit; None where a run has no limit.
 
-    GPU-hours count what is allocated, core-hours nodes x ranks x cores of each rank.
+    GPU-hours count what is asked for, core-hours nodes x ranks x cores of each rank. An allocation
+    of `exclusive` nodes holds all that is on them; how much that is, a plan does not know.
     """
 
     runs: int
     gpu_hours: float | None
     core_hours: float | None
+    exclusive: bool = False
 
     def __str__(self) -> str:
         """Say it in one line."""
@@ -26,7 +28,8 @@ class Cost(Value, frozen=True, kw_only=True):
         if self.gpu_hours is None or self.core_hours is None:
             return f"{runs} without a time limit: the cost has no bound (--time sets one)"
         gpus = f"{self.gpu_hours:.4g} GPU-hours" if self.gpu_hours else "no GPUs"
-        return f"{runs}: at most {gpus}, {self.core_hours:.4g} core-hours"
+        whole = ", but exclusive nodes may count whole" if self.exclusive else ""
+        return f"{runs}: at most {gpus}, {self.core_hours:.4g} core-hours{whole}"
 
 
 def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
@@ -44,11 +47,12 @@ def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
         runs=len(plans),
         gpu_hours=sum(n * g * h for n, g, h in zip(nodes, gpus, hours, strict=True)),
         core_hours=sum(n * c * h for n, c, h in zip(nodes, cores, hours, strict=True)),
+        exclusive=any("exclusive" in dict(plan.directives) for plan in plans),
     )
 
 
 def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:
-    """Refuse what may cost more than the user allows.
+    """Refuse what may cost more than the user allows, as far as the cost is known.
 
     Raises:
         PlanError: it may, or its cost has no bound.

@@ -89,6 +89,12 @@ class HpctrainExecutor(FunctionExecutor):
         environment = {**self.parameters.get("env", {}), "SUBMITIT_EXECUTOR": self.name()}
         job = self._job({**self.parameters, "env": environment}, command)
         plan = make_plan(job, site)
+        if plan.launch.forks_ranks:
+            raise SpecError(
+                f"launcher {plan.launcher} starts one process per node, which has no RANK; a "
+                "function needs one for each rank",
+                'executor.update_parameters(hpctrain_launcher="srun"), or torchrun',
+            )
         return Rendered(
             script=render_script(plan),
             world_size=plan.topology.world_size,

@@ -6,7 +6,7 @@ import os
 import shutil
 from pathlib import Path
 
-from hpc_train.errors import SpecError, SubmitError, nearest
+from hpc_train.errors import SiteProfileError, SpecError, SubmitError, nearest
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint
@@ -19,7 +19,8 @@ def check_start(prepared: Prepared) -> None:
 
     Raises:
         SpecError: a program or script that is not there, or may not be executed.
-        SubmitError: the launcher or Slurm's commands are not installed, or find no slurm.conf.
+        SiteProfileError: Slurm's commands are not here, or find no slurm.conf.
+        SubmitError: the launcher is not installed.
     """
     local = prepared.site.value.scheduler == "local"
     if not local:
@@ -38,21 +39,21 @@ def check_slurm(site: Sourced[SiteProfile]) -> None:
     """Look for sbatch and for the slurm.conf that it will read.
 
     Raises:
-        SubmitError: one of them is not there.
+        SiteProfileError: one of them is not there.
     """
     name = site.value.name
     if not shutil.which("sbatch"):
-        raise SubmitError(
+        raise SiteProfileError(
             f"{name}: sbatch is not on PATH, so this is no login node of a Slurm cluster",
             "on Debian: apt-get install slurm-client; without Slurm: --site local",
         )
     given = os.environ.get("SLURM_CONF")
     if given is not None and not Path(given).is_file():
-        raise SubmitError(f"SLURM_CONF={given}: there is no such file", "unset SLURM_CONF")
+        raise SiteProfileError(f"SLURM_CONF={given}: there is no such file", "unset SLURM_CONF")
     conf = site.value.slurm_conf
     if given is None and conf is not None and not Path(conf).is_file():
         hint = "hpctrain lab up" if name == "lab" else "ask the site, or set SLURM_CONF"
-        raise SubmitError(f"{site.origin('slurm_conf')}: {conf} does not exist", hint)
+        raise SiteProfileError(f"{site.origin('slurm_conf')}: {conf} does not exist", hint)
 
 
 def _check_folder(point: PreparedPoint) -> None:

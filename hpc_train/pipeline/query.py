@@ -11,10 +11,11 @@ from typing import cast
 import msgspec
 
 from hpc_train.errors import StoreError
-from hpc_train.model.run import Run, RunFolder, RunName
+from hpc_train.model.run import JobStatus, Run, RunFolder, RunName
 from hpc_train.model.submission import JobState, Standing, Submission
 from hpc_train.registry import load
-from hpc_train.runs.state import run_of
+from hpc_train.runs.files import read_json
+from hpc_train.runs.state import run_of, was_never_handed_over
 from hpc_train.runs.store import RunFiles, read_run, read_study, run_folders
 from hpc_train.submissions.base import Executor
 from hpc_train.submissions.record import write as write_submission
@@ -34,12 +35,30 @@ def runs_below(path: Path) -> tuple[Run, ...]:
 def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> list[RunFiles]:
     """Read the files of the runs below a folder, or of the one run that it is.
 
-    What is `known` already is not read again.
+    What is `known` and settled is not read again, and no manifest that is known: it never changes.
     """
     single = (path / "run.json").exists()
     folders = (RunFolder(path=path),) if single else run_folders(path)
     there = known or {}
-    return [there[run] if run in there else read_run(run) for run in folders]
+    return [_read(run, there.get(run)) for run in folders]
+
+
+def _read(run: RunFolder, known: RunFiles | None) -> RunFiles:
+    if known is None or known.problem:
+        return read_run(run)
+    return known if is_settled(known) else _read_again(known)
+
+
+def _read_again(item: RunFiles) -> RunFiles:
+    """Read only what changes; where that is damaged, all of it, to say so."""
+    run = item.folder
+    try:
+        submission = read_json(run.submission, Submission) if run.submission.exists() else None
+        status = read_json(run.status, JobStatus) if run.status.exists() else None
+    except StoreError:
+        return read_run(run)
+    logged = item.logged or (run.logs / "job.out").exists()
+    return msgspec.structs.replace(item, submission=submission, status=status, logged=logged)
 
 
 def ask(files: Sequence[RunFiles]) -> Mapping[str, Standing]:
@@ -68,9 +87,8 @@ def judge(files: Sequence[RunFiles], standings: Mapping[str, Standing]) -> tuple
 
 
 def _judge(item: RunFiles, standing: Standing | None) -> Run:
-    if standing is None and item.submission is not None and not is_settled(item):
-        # It ended between reading and asking.
-        item = read_run(item.folder)
+    if _ended_meanwhile(item, standing):
+        item = _read(item.folder, item)
     if standing is not None and item.submission is not None:
         learned = _learned(item.submission, standing)
         if learned != item.submission:
@@ -79,6 +97,14 @@ def _judge(item: RunFiles, standing: Standing | None) -> Run:
                 write_submission(item.folder, learned)
         item = msgspec.structs.replace(item, submission=learned)
     return run_of(item, standing)
+
+
+def _ended_meanwhile(item: RunFiles, standing: Standing | None) -> bool:
+    """Whether a run may have written its end between the reading and the asking."""
+    if item.submission is None or is_settled(item):
+        return False
+    open_end = item.status is None or item.status.ended is None
+    return standing is None or (standing.state.finished and open_end)
 
 
 def _learned(submission: Submission, standing: Standing) -> Submission:
@@ -124,7 +150,9 @@ def _runs(count: int) -> str:
 
 
 def cancel(path: Path) -> tuple[Run, ...]:
-    """Cancel the unfinished runs at a path.
+    """Cancel the unfinished runs at a path, and return them as they stood.
+
+    Those that are UNKNOWN are returned too, and left alone: nobody can say what to cancel.
 
     Raises:
         StoreError: all of them have finished, or one shares its allocation with others.
@@ -145,4 +173,9 @@ def cancel(path: Path) -> tuple[Run, ...]:
     for name in {submission.executor for submission in submissions.values()}:
         mine = {run: s for run, s in submissions.items() if s.executor == name}
         executor_of(name).cancel(home, mine)
-    return tuple(active)
+    return (*active, *(run for run in runs if _may_go_on(run)))
+
+
+def _may_go_on(run: Run) -> bool:
+    """Whether nobody can say how a run stands that was, or may have been, handed over."""
+    return run.state is JobState.UNKNOWN and not was_never_handed_over(run)

@@ -32,7 +32,8 @@ def rehearse(prepared: Prepared, wish: Wish) -> Iterator[str]:
         check_start(prepared)
         return
     yield from notices(prepared.site, plans[0])
-    yield f"cost: {cost}"
+    # Runs that are there already would be kept; whether any are depends on the results folder.
+    yield f"cost{' for the whole study' if prepared.study else ''}: {cost}"
     if not shutil.which("sbatch"):
         yield "no sbatch here, so nobody has said whether the cluster accepts this"
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
@@ -11,20 +12,16 @@ import msgspec
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Manifest, Run, RunName
 from hpc_train.model.script import Script
-from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import JobState
-from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.cost import check_budget, cost_of
-from hpc_train.pipeline.handover import PROFILE, Entry, Submitted, hand_over, terms_of
-from hpc_train.pipeline.notices import notices
-from hpc_train.pipeline.preflight import check_slurm
-from hpc_train.pipeline.query import latest_attempts, runs_below
+from hpc_train.model.value import Value
+from hpc_train.pipeline.handover import PROFILE, Entry, Submitted
+from hpc_train.pipeline.lots import before, hand_over_lots, lot_of, spare
+from hpc_train.pipeline.query import latest_attempts, read_runs, runs_below
 from hpc_train.pipeline.submit import single_run_id
 from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
+from hpc_train.runs.state import was_never_handed_over
 from hpc_train.runs.store import read_study
-from hpc_train.sites.load import load_site
-from hpc_train.submissions.slurm.nodes import broken_nodes
 
 # In a new run's provenance: the run that it repeats.
 _RETRY_OF = "retry_of"
@@ -60,45 +57,45 @@ def retry(
         runs = runs_below(path)
         wanted = _wanted(path, home, runs)
         if not wanted:
-            raise StoreError(f"{path.name}: nothing to retry; {_states(runs)}")
+            raise _nothing_to_retry(path, home, runs)
         facts = provenance(Path(), argv)
-        entries = [_entry(again, facts) for again in wanted]
-        site = _site_of(entries[0][0])
-        if site.value.scheduler != "local":
-            check_slurm(site)
-        failed = [again.model for again in wanted] if exclude_failed_nodes else None
-        exclude = () if failed is None else _failed_nodes(failed, say)
-        terms = msgspec.structs.replace(terms_of(site, entries), exclude=exclude)
-        for text in _before(site, entries, max_gpu_hours):
+        parts = _by_site(wanted)
+        lots = [lot_of([_entry(again, facts) for again in part]) for part in parts]
+        if exclude_failed_nodes:
+            runs_of = [[again.model for again in part] for part in parts]
+            lots = [spare(lot, old, say) for lot, old in zip(lots, runs_of, strict=True)]
+        for text in before(lots, max_gpu_hours):
             say(text)
-        new = hand_over(home, entries, terms)
+        new = hand_over_lots(home, lots, say)
         if not new:
-            raise StoreError(
-                f"{path.name}: it was tried again already", f"hpctrain retry {home.name}"
-            )
+            raise _tried_again(path, home)
         return Submitted(home=home, new=new)
 
 
-def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
-    """Load the profile that the run was planned with; by its name where the file has gone."""
-    file = str(manifest.provenance.get(PROFILE, ""))
-    return load_site(file if file and Path(file).is_file() else manifest.plan.site)
+def _nothing_to_retry(path: Path, home: Path, runs: Sequence[Run]) -> StoreError:
+    if path != home and any(map(_has_no_result, runs)):
+        return _tried_again(path, home)
+    return StoreError(f"{path.name}: nothing to retry; {_states(runs)}")
 
 
-def _before(
-    site: Sourced[SiteProfile], entries: Sequence[Entry], max_gpu_hours: float | None
-) -> tuple[str, ...]:
-    """Return what to tell before a scheduler is asked."""
-    cost = cost_of([manifest.plan for manifest, _ in entries])
-    check_budget(cost, max_gpu_hours)
-    if site.value.scheduler == "local":
-        return ()
-    return (*notices(site, entries[0][0].plan), f"cost: {cost}")
+def _tried_again(path: Path, home: Path) -> StoreError:
+    return StoreError(f"{path.name}: it was tried again already", f"hpctrain retry {home.name}")
+
+
+def _by_site(wanted: Sequence[Again]) -> list[list[Again]]:
+    """Part what was planned for different sites: single jobs share a folder by their name only."""
+    parts: dict[tuple[str, str], list[Again]] = defaultdict(list)
+    for again in wanted:
+        manifest = _manifest(again.model)
+        parts[str(manifest.provenance.get(PROFILE, "")), manifest.plan.site].append(again)
+    return list(parts.values())
 
 
 def _wanted(path: Path, home: Path, runs: Sequence[Run]) -> list[Again]:
     if path != home or read_study(home) is None:
-        old = {run.manifest.provenance.get(_RETRY_OF) for run in runs if run.manifest}
+        # All that lie next to it: the attempt that repeats a single job has a name of its own.
+        files = read_runs(home)
+        old = {item.manifest.provenance.get(_RETRY_OF) for item in files if item.manifest}
         return [
             _single(run) for run in runs if _has_no_result(run) and run.folder.run_id not in old
         ]
@@ -134,17 +131,21 @@ def _sibling(stem: str, runs: Sequence[Run], home: Path) -> Run:
 
 
 def _has_no_result(run: Run) -> bool:
-    never = run.state is JobState.UNKNOWN and run.submission is None
-    return never or (run.state.finished and run.state is not JobState.COMPLETED)
+    return was_never_handed_over(run) or (
+        run.state.finished and run.state is not JobState.COMPLETED
+    )
+
+
+def _manifest(run: Run) -> Manifest:
+    if run.manifest is None:
+        raise StoreError(
+            f"{run.folder.path}: {run.problem}", "remove the folder, then submit the study again"
+        )
+    return run.manifest
 
 
 def _entry(again: Again, facts: dict[str, object]) -> Entry:
-    old = again.model.manifest
-    if old is None:
-        raise StoreError(
-            f"{again.model.folder.path}: {again.model.problem}",
-            "remove the folder, then submit the study again",
-        )
+    old = _manifest(again.model)
     now = datetime.now(timezone.utc)
     name = RunName.parse(old.run_id)
     run_id = (
@@ -171,21 +172,6 @@ def _script(run: Run, manifest: Manifest) -> Script:
     return Script(
         text=text, digest=manifest.script_digest, template_digest=manifest.template_digest
     )
-
-
-def _failed_nodes(runs: Sequence[Run], say: Callable[[str], None]) -> tuple[str, ...]:
-    """Return the nodes on which a rank failed first, and the broken ones of lost runs."""
-    blamed = {
-        run.status.failure.host.partition(".")[0]
-        for run in runs
-        if run.status is not None and run.status.failure is not None
-    }
-    for run in runs:
-        if run.submission is not None and run.state in (JobState.NODE_FAIL, JobState.LOST):
-            blamed.update(broken_nodes(run.submission.cluster))
-    nodes = tuple(sorted(blamed))
-    say(f"without the nodes {', '.join(nodes)}" if nodes else "no node is known to have failed")
-    return nodes
 
 
 def _states(runs: Sequence[Run]) -> str:

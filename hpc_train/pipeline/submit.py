@@ -20,6 +20,7 @@ from hpc_train.pipeline.prepare import Prepared, PreparedPoint, shuffled
 from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
+from hpc_train.runs.state import was_never_handed_over
 from hpc_train.runs.store import remove_home, remove_root, remove_runs
 
 # Runs that lack a result through no fault of the job, which a study still wants.
@@ -147,8 +148,7 @@ def single_run_id(now: datetime, stem: str) -> str:
 
 def _is_missing(run: Run, again: Sequence[JobState]) -> bool:
     """A run that an executor has, though nobody can say how it stands, must not run twice."""
-    unasked = run.state is JobState.UNKNOWN and run.submission is None
-    return run.state in again or unasked
+    return run.state in again or was_never_handed_over(run)
 
 
 def _manifest(

@@ -10,10 +10,12 @@ import msgspec
 
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState, Standing
-from hpc_train.pipeline.query import ask, is_settled, judge, read_runs
+from hpc_train.pipeline.query import ask, judge, read_runs
 from hpc_train.runs.store import RunFiles
 
 _FIRST_S = 2.0
+# The pause after a look is at least so many times as long as the look took.
+_REST = 4
 
 
 class Watch:
@@ -30,14 +32,26 @@ class Watch:
         self._path = path
         self._clock = clock
         self._answers: Mapping[str, Standing] | None = None
-        self._settled: Mapping[RunFolder, RunFiles] = {}
+        self._known: Mapping[RunFolder, RunFiles] = {}
+        self._took_s = 0.0
         self._asked = clock()
         self._pause_s = _FIRST_S if just_submitted else 0.0
 
     def runs(self) -> tuple[Run, ...]:
         """Return the runs below the path as they stand now."""
-        files = read_runs(self._path, self._settled)
-        self._settled = {item.folder: item for item in files if is_settled(item)}
+        begun = time.monotonic()
+        try:
+            return self._look()
+        finally:
+            self._took_s = time.monotonic() - begun
+
+    def pause_s(self, shortest_s: float) -> float:
+        """Return how long to wait before the next look: a slow file system is left in peace."""
+        return max(shortest_s, _REST * self._took_s)
+
+    def _look(self) -> tuple[Run, ...]:
+        files = read_runs(self._path, self._known)
+        self._known = {item.folder: item for item in files}
         longest_s = _poll_s(files)
         if not longest_s:
             return judge(files, ask(files))

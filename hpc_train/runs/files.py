@@ -84,11 +84,22 @@ def exclusive(path: Path) -> Iterator[None]:
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o644)
+        # In a folder of a group, the umask lets a colleague in.
+        descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
     except OSError as failure:
         raise cannot_write(path, failure) from None
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        _lock(descriptor, path)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    except OSError as failure:
+        raise StoreError(
+            f"{path}: cannot be locked: {failure.strerror or failure}",
+            "this file system is mounted without locks (Lustre: -o flock); --results elsewhere",
+        ) from None

@@ -9,7 +9,7 @@ from hpc_train.runs.store import RunFiles
 # How far the clocks of a scheduler and of its nodes may be apart.
 _CLOCKS_S = 5.0
 # Words that say less than an exit code does.
-_VAGUE = (JobState.COMPLETED, JobState.LOST, JobState.UNKNOWN)
+_VAGUE = (JobState.COMPLETED, JobState.LOST)
 _SENTENCES = {
     JobState.LOST: "it was started or queued, and nothing is left of it",
     JobState.CANCELLED: "cancelled, not by hpctrain",
@@ -61,15 +61,16 @@ def _state(
         waits = standing.state is JobState.PENDING
         return JobState.RUNNING if waits and status is not None else standing.state
     settled = submission.state if submission is not None else None
-    said = settled or (standing.state if standing is not None else JobState.UNKNOWN)
-    if ended and said in _VAGUE:
+    said = settled or (standing.state if standing is not None else None)
+    # A scheduler that cannot be asked may still have the job: that is no end.
+    if ended and (said is None or said in _VAGUE):
         return JobState.FAILED
-    return JobState.UNKNOWN if submission is None else said
+    return JobState.UNKNOWN if submission is None or said is None else said
 
 
 def _out_of_time(manifest: Manifest | None, status: JobStatus | None) -> bool:
     """Whether the run was ended at its own time limit, inside an allocation that went on."""
-    limit = manifest.plan.time_s if manifest else None
+    limit = manifest.plan.time_s if manifest and manifest.plan.nested else None
     if limit is None or status is None or status.ended is None:
         return False
     # The limit counts from a moment before the script notes its start.
@@ -98,12 +99,28 @@ def _problem(
     if state is JobState.FAILED and status is not None and status.failure is not None:
         return _first_failure(status.failure)
     if submission is None:
-        return "it was never handed to an executor"
+        return _without_submission(status)
     if submission.state is state and submission.reason:
         return submission.reason
     if standing is not None and standing.reason:
         return standing.reason
     return _without_reason(state, status)
+
+
+def _without_submission(status: JobStatus | None) -> str:
+    if status is None:
+        return "it was never handed to an executor"
+    job = f"job {status.job}" if status.job else f"process {status.pid}"
+    return f"submission.json is gone; by its own file it is {job} on {status.host}"
+
+
+def was_never_handed_over(run: Run) -> bool:
+    """Whether a submission was killed before it asked an executor: nothing can be running.
+
+    A run that has begun, or whose submission.json is damaged, may be.
+    """
+    unknown = run.state is JobState.UNKNOWN and run.status is None
+    return unknown and not run.folder.submission.exists()
 
 
 def _without_reason(state: JobState, status: JobStatus | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import os
 import shutil
 from collections.abc import Iterator, Sequence
@@ -181,5 +182,10 @@ def find(root: Path, word: str) -> Path:
 def homes(root: Path) -> Iterator[Path]:
     """Yield the folders of all jobs and studies that have a run or expect one."""
     for path in sorted(root.iterdir()) if root.is_dir() else ():
-        if path.is_dir() and (run_folders(path) or (path / STUDY_FILE).exists()):
+        try:
+            wanted = path.is_dir() and (run_folders(path) or (path / STUDY_FILE).exists())
+        except PermissionError:
+            logging.getLogger(__name__).warning("%s cannot be read", path)
+            continue
+        if wanted:
             yield path

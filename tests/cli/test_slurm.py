@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, programs
+from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option, programs
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 JOB = "command: [python, -c, pass]\nlauncher: single\nresources: {cpus_per_task: 1, time: 1h}\n"
@@ -74,7 +74,7 @@ def test_a_study_from_submit_to_cancel(hpctrain: Hpctrain, slurm: FakeSlurm) -> 
 def test_without_sbatch(hpctrain: Hpctrain) -> None:
     path = str(Path(sys.executable).parent)
     done = hpctrain("submit", "job.yaml", *SITE, PATH=path)
-    refused(done, "slurm-generic: sbatch is not on PATH", "apt-get install slurm-client", code=1)
+    refused(done, "slurm-generic: sbatch is not on PATH", "apt-get install slurm-client")
     assert not Path("results").exists()
     done = hpctrain("submit", "job.yaml", *SITE, "--dry-run", PATH=path)
     assert done.returncode == 0
@@ -86,14 +86,14 @@ def test_retry_without_sbatch(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str)
     slurm.becomes("1001", "TIMEOUT", nodes="n1")
     hpctrain("status")
     done = hpctrain("retry", run_id, PATH=str(Path(sys.executable).parent))
-    refused(done, "slurm-generic: sbatch is not on PATH", code=1)
+    refused(done, "slurm-generic: sbatch is not on PATH")
     assert len(list(Path("results/job").glob("2*"))) == 1
 
 
 def test_a_configuration_that_is_not_there(hpctrain: Hpctrain) -> None:
     done = hpctrain("submit", "job.yaml", *SITE, SLURM_CONF="/nowhere/slurm.conf")
     said = "SLURM_CONF=/nowhere/slurm.conf: there is no such file"
-    refused(done, said, "unset SLURM_CONF", code=1)
+    refused(done, said, "unset SLURM_CONF")
     assert not Path("results").exists()
 
 
@@ -132,6 +132,31 @@ def test_cancel_while_slurm_is_silent(hpctrain: Hpctrain, slurm: FakeSlurm, run_
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     refused(hpctrain("cancel", run_id), "nothing to cancel; 1 run is UNKNOWN")
     slurm.on("squeue", "")
+
+
+def test_cancel_names_what_it_leaves_behind(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
+    left, *rest = sorted(hpctrain("submit", "study.yaml", *SITE).stdout.split())
+    file = Path(f"results/digits/{left}/submission.json")
+    # As it is while sbatch has not answered.
+    answered = file.read_bytes()
+    asked = {**json.loads(answered), "native_id": "", "comment": "hpctrain:other"}
+    file.write_text(json.dumps(asked))
+    done = hpctrain("cancel", "digits")
+    refused(done, f"UNKNOWN    {left}  not cancelled: sbatch was called", code=3)
+    assert done.stdout.split() == [word for run in rest for word in ("CANCELLED", run)]
+    file.write_bytes(answered)
+
+
+def test_status_of_all_asks_nothing_for_what_has_ended(
+    hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str
+) -> None:
+    slurm.becomes("1001", "TIMEOUT", nodes="n1")
+    assert "1 TIMEOUT" in hpctrain("status").stdout
+    hpctrain("submit", "study.yaml", *SITE)
+    asked = len(slurm.calls("squeue"))
+    assert "1 TIMEOUT" in hpctrain("status").stdout
+    jobs = [option(call, "jobs") for call in slurm.calls("squeue")[asked:]]
+    assert jobs == ["1002,1003"]
 
 
 def test_watch_needs_a_name(hpctrain: Hpctrain) -> None:

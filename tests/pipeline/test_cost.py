@@ -92,3 +92,14 @@ def test_a_budget_needs_a_bound(plan: LaunchPlan) -> None:
         check_budget(cost, 1e9)
     assert failure.value.message.startswith("--max-gpu-hours 1e+09 cannot be kept: 1 run without")
     assert "--time 1h" in failure.value.hint
+
+
+def test_exclusive_nodes_may_count_whole(slurm: FakeSlurm) -> None:
+    shared, alone = job().points[0].plan, job("exclusive=true").points[0].plan
+    cost = cost_of([sized(shared, 1, 1, 1, HOUR), sized(alone, 1, 1, 1, HOUR)])
+    assert str(cost) == (
+        "2 runs: at most 2 GPU-hours, 16 core-hours, but exclusive nodes may count whole"
+    )
+    check_budget(cost, 2)
+    with pytest.raises(PlanError, match="exclusive nodes may count whole"):
+        check_budget(cost, 1.9)

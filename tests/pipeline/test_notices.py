@@ -29,10 +29,12 @@ def test_they_are_said_before_the_cost(slurm: FakeSlurm, monkeypatch: pytest.Mon
     assert second == "cost: 1 run: at most no GPUs, 1 core-hours"
 
 
-def test_a_shell_of_mpirun_is_no_job(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_shell_of_mpirun_is_named(slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PMIX_RANK", "0")
     prepared = job()
-    assert notices(prepared.site, prepared.points[0].plan) == ()
+    assert notices(prepared.site, prepared.points[0].plan) == (
+        "PMIX_RANK of this shell is not passed on",
+    )
 
 
 def test_an_ordinary_shell_needs_none(slurm: FakeSlurm) -> None:

@@ -190,6 +190,26 @@ def test_a_run_that_ends_while_slurm_is_asked(slurm: FakeSlurm) -> None:
     assert found.problem == "exit code 3 before any rank failed; see logs/job.out"
 
 
+def test_what_failed_while_slurm_was_asked_says_which_rank(slurm: FakeSlurm) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    says(run)
+    slurm.becomes("1001", "FAILED", nodes="n2", reason="NonZeroExitCode")
+    failure = '{"rank": 3, "host": "n2", "exit_code": 9}'
+    end = f'{{"started": 1000.0, "ended": 1001.0, "exit_code": 9, "failure": {failure}}}'
+    slurm.on("squeue", f"echo '{end}' >{run.status.absolute()}")
+    (found,) = runs_below(run.path)
+    assert (found.state, found.problem) == (JobState.FAILED, "rank 3 on n2: exit code 9")
+
+
+def test_what_nobody_can_say_is_returned_and_not_cancelled(slurm: FakeSlurm) -> None:
+    first, *rest = submit(study(), RESULTS, []).new
+    first.submission.write_text("{")
+    found = cancel(first.path.parent)
+    assert [run.folder for run in found if run.state is JobState.UNKNOWN] == [first]
+    assert len(found) == 4
+    assert slurm.calls("scancel") == [sorted(submission(run).native_id for run in rest)]
+
+
 def test_missing_runs_are_named(slurm: FakeSlurm) -> None:
     done = submit(study(), RESULTS, [])
     gone = done.new[0]

@@ -128,9 +128,10 @@ def test_a_folder_that_holds_anything_of_a_run_is_kept(slurm: FakeSlurm) -> None
     says(third, ended=1001.0, exit_code=0)
     again = submit(study(), RESULTS, [])
     names = {run.run_id for run in again.new}
-    assert {f"{first.run_id}.2", f"{second.run_id}.2"} < names
-    assert len(names) == 3
-    assert [run.folder for run in again.kept] == [third]
+    assert f"{first.run_id}.2" in names
+    assert len(names) == 2
+    # One that has begun may still be running, whoever handed it over.
+    assert {run.folder for run in again.kept} == {second, third}
     assert (first.logs / "job.out").read_text() == "precious"
 
 

@@ -41,7 +41,7 @@ def test_each_point_of_a_study_is_asked_about(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", VERDICT)
     prepared = study("time=30m", "repetitions=3")
     cost, *verdicts = said(prepared)
-    assert cost == "cost: 6 runs: at most no GPUs, 3 core-hours"
+    assert cost == "cost for the whole study: 6 runs: at most no GPUs, 3 core-hours"
     assert verdicts == [
         f"sbatch --test-only {point.stem}: Job 9 to start" for point in prepared.points
     ]

@@ -16,8 +16,7 @@ from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.submit import submit, unheard
 from hpc_train.runs.files import read_json
-from tests.pipeline.on_slurm import RESULTS, folders, job, profile, says, study, submission
-from tests.pipeline.waiting import finished
+from tests.pipeline.on_slurm import RESULTS, folders, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 
 
@@ -89,6 +88,9 @@ def test_a_single_job(slurm: FakeSlurm) -> None:
     assert new.run_id > old.run_id
     manifest = read_json(new.manifest, Manifest)
     assert (manifest.attempt, manifest.repetition, manifest.study) == (2, 1, None)
+    assert len(folders(done.home)) == 2
+    with pytest.raises(StoreError, match=f"{old.run_id}: it was tried again already"):
+        retry(old.path, [], unheard)
     assert len(folders(done.home)) == 2
 
 
@@ -193,31 +195,6 @@ def test_retried_runs_of_a_nested_study_share_an_allocation(slurm: FakeSlurm) ->
     text = Path(slurm.calls("sbatch")[1][-2]).read_text()
     assert f"{rest[0].run_id}.2" in text
     assert f"{first.run_id} " not in text
-
-
-def test_the_profile_still_counts_in_another_folder(
-    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    site = profile("limits: {max_array_running: 1}")
-    done = submit(study(site=site), RESULTS.absolute(), [])
-    for job_id in ("1001_1", "1001_2"):
-        fails(slurm, job_id)
-    monkeypatch.chdir("/")
-    retry(done.home, [], unheard)
-    assert option(slurm.calls("sbatch")[2], "array") == "1,2%1"
-
-
-def test_on_this_machine_nothing_is_said_of_the_cost(
-    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
-    home = submit(job('command=["sh", "-c", "exit 3"]', site="local"), RESULTS, []).home
-    finished(home)
-    said: list[str] = []
-    retry(home, [], said.append)
-    assert [run.state for run in finished(home).values()] == [JobState.FAILED] * 2
-    assert said == []
-    assert slurm.calls("sbatch") == []
 
 
 def test_what_was_never_handed_over_is_retried(slurm: FakeSlurm) -> None:

@@ -175,3 +175,26 @@ def test_silence_is_unknown_and_watching_goes_on(slurm: FakeSlurm, clock: Clock)
     slurm.on("squeue", "")
     clock.now += 2
     assert only(watch).state is JobState.PENDING
+
+
+def test_a_manifest_is_read_once_and_damage_is_still_told(slurm: FakeSlurm, clock: Clock) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    watch = Watch(run.path, clock=clock)
+    before = only(watch)
+    run.manifest.write_text("{")
+    says(run, started=NOW + 1)
+    found = only(watch)
+    assert (found.state, found.problem) == (JobState.RUNNING, "")
+    assert found.manifest is before.manifest
+    run.status.write_text("{")
+    assert "status.json: damaged" in only(watch).problem
+
+
+def test_after_a_slow_look_the_pause_is_longer(slurm: FakeSlurm, clock: Clock) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    slurm.on("squeue", "sleep 0.3")
+    watch = Watch(run.path, clock=clock)
+    assert watch.pause_s(0.01) == 0.01
+    watch.runs()
+    assert 1.2 <= watch.pause_s(0.01) < 100
+    assert watch.pause_s(100) == 100

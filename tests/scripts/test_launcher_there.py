@@ -130,3 +130,34 @@ def test_for_a_program_that_is_no_python_torchrun_is_looked_for(
     done = execute(job, tmp_path, PATH=str(programs))
     assert done.returncode == 127
     assert done.stderr.startswith(f"hpctrain: torchrun is not on PATH on {HOST}; ")
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("--container-image=x.sqsh", False),
+        ("--environment=torch", False),
+        ("--kill-on-bad-exit=1", True),
+    ],
+)
+def test_in_a_container_only_srun_is_looked_for(
+    plan: Plans, execute: Execute, tmp_path: Path, programs: Path, case: tuple[str, bool]
+) -> None:
+    """The program's own words do not count; the python is not on this host."""
+    word, checked = case
+    site = tmp_path / "boxed.yaml"
+    site.write_text(
+        "schema: 1\nname: boxed\ndescription: d\nscheduler: slurm\nlaunchers: {default: torchrun, "
+        f"allowed: [torchrun], srun_args: ['{word}']}}\n"
+    )
+    job = plan(
+        str(site),
+        command=["/in/the/box/python", "x.py", "--container=no"],
+        resources=resources("torchrun"),
+    )
+    done = execute(job, tmp_path)
+    assert done.returncode == 127
+    assert ("hpctrain: /in/the/box/python is not there" in done.stderr) == checked
+    assert ("No such file" in done.stderr) != checked
+    done = execute(job, tmp_path, PATH=str(programs))
+    assert done.stderr.startswith(f"hpctrain: srun is not on PATH on {HOST}; ")

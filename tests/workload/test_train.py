@@ -117,7 +117,7 @@ def test_failing_rank_decides_the_exit_code(tmp_path: Path) -> None:
     extra = {"LOCAL_WORLD_SIZE": 2, "HPCTRAIN_FAILURE_FILE": failure}
     code, out, err = finish(start(command, **meeting_point(), **extra))
     assert code == 3
-    assert failure.read_text() == f"1 {socket.gethostname()} 3\n"
+    assert failure.read_text().split()[:3] == ["1", socket.gethostname(), "3"]
     assert "rank 1: exits as --fail-rank asks" in err
     assert {step["step"] for step in events(out, "step") if step["rank"] == 1} == {1}
 

@@ -61,7 +61,8 @@ def _environment(cluster: Cluster) -> dict[str, str]:
         for name, value in clean_environment(os.environ).items()
         if not name.startswith(_OPTIONS)
     }
-    if cluster.conf and not environment.get("SLURM_CONF"):
+    # What was noted at the submission wins over a shell that may be another one by now.
+    if cluster.conf:
         environment["SLURM_CONF"] = cluster.conf
     # Otherwise the elements of an array are cut after 64 characters.
     return environment | {"LC_ALL": "C", "SLURM_BITSTR_LEN": "0"}

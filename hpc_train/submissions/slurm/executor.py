@@ -5,9 +5,10 @@ from __future__ import annotations
 import datetime
 import os
 import re
+import time
 import uuid
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -20,13 +21,16 @@ from hpc_train.submissions.record import mark, write
 from hpc_train.submissions.slurm.batch import Batch, allocation, batches
 from hpc_train.submissions.slurm.commands import ask
 from hpc_train.submissions.slurm.handover import Sbatch, hand_over
-from hpc_train.submissions.slurm.query import standings
+from hpc_train.submissions.slurm.query import MARK, standings
 from hpc_train.submissions.slurm.search import search
+from hpc_train.submissions.slurm.states import ENDING
 from hpc_train.submissions.slurm.turns import turn
 
 ALLOCATIONS = ".allocations"
 # Slurm's default of MaxArraySize (man slurm.conf), where it cannot be asked.
 _ARRAY_SIZE = 1001
+# How often, each half a second, the queue is looked at after scancel.
+_LOOKS = 12
 
 
 class SlurmExecutor:
@@ -34,6 +38,9 @@ class SlurmExecutor:
 
     def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
         """Submit a job or array for each point, or one allocation; see `Executor.submit`."""
+        conf = os.environ.get("SLURM_CONF") or terms.cluster.conf
+        cluster = msgspec.structs.replace(terms.cluster, conf=conf)
+        terms = msgspec.structs.replace(terms, cluster=cluster)
         todo = _batches(home, runs, terms)
         jobs = 1 if terms.allocation else len(runs)
         most = terms.limits.max_submit_jobs
@@ -75,6 +82,7 @@ class SlurmExecutor:
             by_cluster[submission.cluster].add(submission.native_id)
         for cluster, jobs in by_cluster.items():
             _scancel(cluster, sorted(jobs))
+            _await_end(cluster, jobs)
         for run, submission in runs.items():
             mark(run, submission, JobState.CANCELLED, "cancelled by the user")
 
@@ -106,20 +114,19 @@ def _submit(batch: Batch, terms: Terms) -> None:
 
     Whoever is killed in between leaves a comment by which the job is found again.
     """
-    comment = f"hpctrain:{uuid.uuid4().hex[:16]}"
+    comment = f"{MARK}{uuid.uuid4().hex[:16]}"
     sbatch = Sbatch(batch=batch, terms=terms, comment=comment)
     asked = Submission(
         executor="slurm",
         native_id="",
-        submitted=datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds"),
+        submitted="",
         cluster=terms.cluster,
         comment=comment,
         command=sbatch.command,
         shared=batch.shared,
     )
-    _record(batch, asked, "")
     try:
-        job = hand_over(sbatch)
+        job = hand_over(sbatch, lambda: _record(batch, asked, ""))
     except SubmitError as failure:
         if not failure.transient:
             for run in batch.runs:
@@ -131,8 +138,10 @@ def _submit(batch: Batch, terms: Terms) -> None:
 
 
 def _record(batch: Batch, asked: Submission, job: str) -> None:
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     for run in batch.runs:
-        write(run, msgspec.structs.replace(asked, native_id=batch.native_id(run, job)))
+        native_id = batch.native_id(run, job)
+        write(run, msgspec.structs.replace(asked, native_id=native_id, submitted=now))
 
 
 def _ask(
@@ -142,7 +151,8 @@ def _ask(
     known = {i: s.native_id for i, s in submissions.items() if s.answered}
     if known:
         since = min(submission.submitted for submission in submissions.values())[:10]
-        jobs = standings(cluster, set(known.values()), since)
+        comments = {s.native_id: s.comment for s in submissions.values() if s.answered}
+        jobs = standings(cluster, comments, since)
         found.update({run_id: jobs[job] for run_id, job in known.items()})
     turns = {run_id for run_id, submission in submissions.items() if submission.shared}
     for run_id in turns & found.keys():
@@ -157,5 +167,21 @@ def _ask(
 def _scancel(cluster: Cluster, jobs: Sequence[str]) -> None:
     done = ask(cluster, "scancel", *jobs)
     # A job that ended a moment ago is no reason to stop.
-    if done.returncode != 0 and "Invalid job id" not in done.stderr:
-        raise SubmitError(f"scancel: {done.stderr.strip() or done.returncode}", "try again")
+    errors = [line for line in done.stderr.splitlines() if "error" in line]
+    serious = [line for line in errors if "Invalid job id" not in line]
+    if done.returncode != 0 and (serious or not errors):
+        said = "; ".join(serious) or f"exit code {done.returncode}"
+        hint = "only their owner may end them" if "denied" in said else "try again"
+        raise SubmitError(f"scancel: {said.removeprefix('scancel: error: ')}", hint)
+
+
+def _await_end(cluster: Cluster, jobs: Collection[str]) -> None:
+    """Believe the queue, not scancel, that jobs end."""
+    today = datetime.date.today().isoformat()
+    for _ in range(_LOOKS):
+        found = standings(cluster, dict.fromkeys(jobs, ""), today)
+        there = [job for job, one in found.items() if one.state.active and one.reason != ENDING]
+        if not there:
+            return
+        time.sleep(0.5)
+    raise SubmitError(f"scancel: {', '.join(sorted(there))} still in the queue", "try again")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, ClassVar
@@ -56,6 +57,28 @@ class FunctionJob(slurm.SlurmJob[Any]):
         self._paths = FunctionPaths(folder, job_id=job_id, task_id=self.task_id)
 
 
+class Pickled:
+    """A function on its way; knows where it was pickled, until there is a job for it."""
+
+    def __init__(self, delayed: utils.DelayedSubmission) -> None:
+        self._delayed = delayed
+        self._path: Path | None = None
+
+    def set_timeout(self, timeout_min: int, max_num_timeout: int) -> None:
+        """Pass it on."""
+        self._delayed.set_timeout(timeout_min, max_num_timeout)
+
+    def dump(self, filepath: Path) -> None:
+        """Write the function itself."""
+        self._path = filepath
+        self._delayed.dump(filepath)
+
+    def remove(self) -> None:
+        """Remove the pickle, unless it has become that of a job."""
+        if self._path is not None:
+            self._path.unlink(missing_ok=True)
+
+
 class FunctionExecutor(slurm.SlurmExecutor):
     """Submits pickled functions; `_render` says in which script."""
 
@@ -66,6 +89,7 @@ class FunctionExecutor(slurm.SlurmExecutor):
         # submitit waits 0.2 s between two jobs; sbatch needs no such mercy.
         self._throttling = 0.0
         self._world_size = 1
+        self._uid = ""
 
     @classmethod
     def affinity(cls) -> int:
@@ -77,6 +101,7 @@ class FunctionExecutor(slurm.SlurmExecutor):
 
     def _make_submission_file_text(self, command: str, uid: str) -> str:
         """Make the run folder, too: sbatch opens its log there."""
+        self._uid = uid
         run = RunFolder(path=self.folder / uid)
         run.logs.mkdir(parents=True)
         run.script.write_text(self._rendered.script.text, encoding="utf-8")
@@ -93,8 +118,26 @@ class FunctionExecutor(slurm.SlurmExecutor):
     def _get_job_id_from_submission_command(string: bytes | str) -> str:
         return job_id_of(string)
 
+    def _submit_command(self, command: str) -> core.Job[Any]:
+        """Leave nothing of a function that sbatch refuses."""
+        try:
+            return super()._submit_command(command)
+        except utils.FailedJobError:
+            shutil.rmtree(self.folder / self._uid)
+            (self.folder / f".submission_file_{self._uid}.sh").unlink()
+            raise
+
     def _write_job_id(self, job_id: str, uid: str) -> None:
-        (self.folder / job_id).symlink_to(uid)
+        """Replace what an older job of this id has left: ids start again with a new Slurm.
+
+        Its results would be taken for those of this job, which has no pickle yet, so no results.
+        """
+        for rank in range(self._world_size):
+            paths = FunctionPaths(self.folder, job_id=job_id, task_id=rank)
+            paths.result_pickle.unlink(missing_ok=True)
+        link = self.folder / job_id
+        link.unlink(missing_ok=True)
+        link.symlink_to(uid)
 
     def _num_tasks(self) -> int:
         return self._world_size
@@ -107,8 +150,16 @@ class FunctionExecutor(slurm.SlurmExecutor):
         argv = [*shlex.split(self.python), "-u", "-m", "submitit.core._submit", str(self.folder)]
         self._rendered = self._render(argv)
         self._world_size = self._rendered.world_size
-        type(self).job_class.watcher.cluster = self._rendered.cluster
-        return core.PicklingExecutor._internal_process_submissions(self, delayed_submissions)
+        watcher = type(self).job_class.watcher
+        watcher.cluster = self._rendered.cluster
+        watcher._delay_s = int(watcher.cluster.poll_s)
+        pickled: list[Any] = [Pickled(delayed) for delayed in delayed_submissions]
+        try:
+            return core.PicklingExecutor._internal_process_submissions(self, pickled)
+        except utils.FailedJobError:
+            for one in pickled:
+                one.remove()
+            raise
 
 
 class FunctionEnvironment(slurm.SlurmJobEnvironment):

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 import os
 import time
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from hpc_train.errors import SubmitError
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import Terms
 from hpc_train.submissions.slurm.batch import Batch
-from hpc_train.submissions.slurm.commands import transient
+from hpc_train.submissions.slurm.commands import ask, transient
 from hpc_train.submissions.slurm.environment import scrubbed
 from hpc_train.submissions.slurm.refusals import advice
 from hpc_train.submissions.slurm.search import find, owner
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from hpc_train.submissions.slurm.submitting import ScriptExecutor
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
+# Errors after which no request can have been accepted; after any other it may be under way.
+_NOT_REACHED = ("unable to contact", "connection refused", "no route to host", "unreachable")
+_UNDER_WAY_S = 15.0
 
 
 class Sbatch(Value, frozen=True, kw_only=True):
@@ -53,45 +57,65 @@ class Sbatch(Value, frozen=True, kw_only=True):
         )
 
 
-def hand_over(sbatch: Sbatch) -> str:
-    """Return the job's id.
+def hand_over(sbatch: Sbatch, note: Callable[[], None]) -> str:
+    """Return the job's id; `note` is called before each sbatch.
 
     When the answer is lost, the queue is searched for the job's comment before anything is sent
-    again.
+    again, and not before Slurm has had time to finish what it may have begun.
 
     Raises:
         SubmitError: refused; `transient` when nobody knows whether the job was accepted.
     """
     executor = _executor(sbatch)
     failure = ""
-    for pause_s in (*_PAUSES_S, 0.0):
+    for pause_s in (*_PAUSES_S, None):
+        note()
         try:
             return executor.submit_script().job_id
         except SubmitError as refusal:
-            failure = refusal.message
-        if not transient(failure):
-            raise SubmitError(f"sbatch: {_line(failure)}", advice(failure))
-        logging.getLogger(__name__).warning(
-            "Slurm does not answer (%s); trying again in %.0f s", _line(failure), pause_s
-        )
-        job, silent = _look_again(sbatch, pause_s)
+            failure, unreadable = refusal.message, refusal.transient
+        if not unreadable and not transient(failure):
+            raise SubmitError(f"sbatch: {_line(failure)}", _advice(sbatch, failure))
+        if pause_s is None:
+            break
+        job, silent = _look_again(sbatch, _patience(failure, pause_s))
         if job is not None:
             return job
-        if silent:
+        if silent or unreadable:
             break
     said = f"sbatch was not answered: {_line(failure)}"
     hint = "hpctrain status finds the job if it was accepted; submit again later"
     raise SubmitError(said, hint, transient=True)
 
 
+def _advice(sbatch: Sbatch, failure: str) -> str:
+    left_out = ", ".join(sbatch.terms.exclude)
+    if left_out and "node" in failure.lower():
+        return f"without {left_out} too few nodes may be left"
+    return advice(failure)
+
+
+def _patience(failure: str, pause_s: float) -> float:
+    """Return how long to wait, and say it: a request that reached Slurm may be under way."""
+    if not any(words in failure.lower() for words in _NOT_REACHED):
+        pause_s = max(pause_s, _UNDER_WAY_S)
+    logging.getLogger(__name__).warning(
+        "Slurm does not answer (%s); trying again in %.0f s", _line(failure), pause_s
+    )
+    return pause_s
+
+
 def _look_again(sbatch: Sbatch, pause_s: float) -> tuple[str | None, bool]:
     """Wait, then ask for the job; whether Slurm stays silent even after a long while."""
+    cluster = sbatch.terms.cluster
     for further_s in (0.0, *_PAUSES_S):
         time.sleep(pause_s + further_s)
-        folder = sbatch.batch.runs[0].path
-        job, silent = find(sbatch.terms.cluster, sbatch.comment, owner(folder))
+        jobs, silent = find(cluster, sbatch.comment, owner(sbatch.batch.runs[0].path))
         if not silent:
-            return job, False
+            if len(jobs) > 1:
+                # Accepted late, and once more: one of them is enough.
+                ask(cluster, "scancel", *jobs[1:])
+            return (jobs[0] if jobs else None), False
     return None, True
 
 

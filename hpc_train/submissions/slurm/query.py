@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 
 import msgspec
 
 from hpc_train.model.submission import Cluster, JobState, Standing
 from hpc_train.submissions.slurm.commands import transient
 from hpc_train.submissions.slurm.sacct import sacct
-from hpc_train.submissions.slurm.squeue import squeue
+from hpc_train.submissions.slurm.squeue import Entry, squeue
+
+# How the comment begins by which a job is found again.
+MARK = "hpctrain:"
 
 
-def standings(cluster: Cluster, jobs: Collection[str], since: str) -> dict[str, Standing]:
-    """Say how jobs stand, with one squeue and, for those that it has forgotten, one sacct.
+def standings(cluster: Cluster, jobs: Mapping[str, str], since: str) -> dict[str, Standing]:
+    """Say how jobs (id -> comment) stand, with one squeue and, for those it forgot, one sacct.
 
     squeue keeps a job for MinJobAge (300 s by default) after its end. A job that nobody knows is
     LOST, unless its own files say more. `since` is the date (YYYY-MM-DD) of the oldest job.
@@ -21,7 +24,7 @@ def standings(cluster: Cluster, jobs: Collection[str], since: str) -> dict[str, 
     answer = squeue(cluster, jobs)
     if answer.failure:
         return dict.fromkeys(jobs, silence(answer.failure))
-    found = {entry.job: _named(entry.standing, entry.job) for entry in answer.entries}
+    found = _ours(answer.entries, jobs)
     forgotten = [job for job in jobs if job not in found]
     rest = Standing(state=JobState.LOST, reason="Slurm has forgotten it, and it recorded no end")
     if forgotten:
@@ -30,6 +33,25 @@ def standings(cluster: Cluster, jobs: Collection[str], since: str) -> dict[str, 
         if transient(past.failure):
             rest = silence(past.failure)
     return {job: found.get(job, rest) for job in jobs}
+
+
+def _ours(entries: Collection[Entry], jobs: Mapping[str, str]) -> dict[str, Standing]:
+    """Return the standing of each job that is there, by itself or as part of a whole array."""
+    there = {entry.job: entry for entry in entries}
+    found = {}
+    for job, comment in jobs.items():
+        entry = there.get(job) or there.get(job.partition("_")[0])
+        if entry is not None and _is_same(entry.comment, comment):
+            found[job] = _named(entry.standing, job)
+    return found
+
+
+def _is_same(comment: str, ours: str) -> bool:
+    """Whether a job is ours: ids start again at 1 when a Slurm is set up anew.
+
+    A site may drop or change comments, so only another one of hpctrain's tells a stranger.
+    """
+    return not ours or comment == ours or not comment.startswith(MARK)
 
 
 def silence(failure: str) -> Standing:

@@ -2,19 +2,33 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 from hpc_train.model.submission import Cluster
-from hpc_train.submissions.slurm.commands import ask
+from hpc_train.shell import run
+from hpc_train.submissions.slurm.environment import options_in, scrubbed
 from hpc_train.submissions.slurm.refusals import advice
 
 
 def test_only(cluster: Cluster, script: Path) -> str:
-    """Return sbatch's own words on one line, and what to do when it refuses."""
-    done = ask(cluster, "sbatch", "--test-only", str(script))
+    """Return sbatch's own words on one line, and what to do when it refuses.
+
+    It finds the environment that the submission would give it: those SBATCH_… that are in force
+    may be why it refuses.
+    """
+    environment = _environment(cluster, script.read_text(encoding="utf-8"))
+    done = run(["sbatch", "--test-only", str(script)], 30.0, environment=environment)
     lines = (done.stderr + done.stdout).strip().splitlines()
     words = "; ".join(line.removeprefix("sbatch: ").removeprefix("error: ") for line in lines)
     if done.returncode == 0:
         return words
     hint = advice(words)
     return f"refused: {words}" + (f" ({hint})" if hint else "")
+
+
+def _environment(cluster: Cluster, script: str) -> dict[str, str]:
+    changes = scrubbed(os.environ, cluster, options_in(script))
+    # The hints are found by sbatch's words in English.
+    changed = {**os.environ, **changes, "LC_ALL": "C"}
+    return {name: value for name, value in changed.items() if value is not None}

@@ -13,29 +13,30 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Cluster, JobState, Standing, Submission
 from hpc_train.submissions.record import status_of
 from hpc_train.submissions.slurm.query import silence, standings
-from hpc_train.submissions.slurm.squeue import Entry, squeue
+from hpc_train.submissions.slurm.squeue import Entry, QueueAnswer, squeue
 
 # sbatch may still be on its way: it tries again for a while when the controller is slow.
 _ON_ITS_WAY_S = 120.0
 
 
-def find(cluster: Cluster, comment: str, user: str) -> tuple[str | None, str]:
-    """Return the job that carries a comment, or None, and why Slurm could not be asked."""
+def find(cluster: Cluster, comment: str, user: str) -> tuple[tuple[str, ...], str]:
+    """Return the jobs that carry a comment, the oldest first, and why Slurm could not be asked."""
     answer = squeue(cluster, (), user)
     jobs = {entry.job.partition("_")[0] for entry in answer.entries if entry.comment == comment}
-    return (min(jobs) if jobs else None), answer.failure
+    return tuple(sorted(jobs, key=int)), answer.failure
 
 
 def search(
     home: Path, cluster: Cluster, submissions: Mapping[str, Submission]
 ) -> dict[str, Standing]:
     """Say how the runs stand whose job's id nobody wrote down; `job` then names it."""
-    if not submissions:
-        return {}
-    answer = squeue(cluster, (), owner(home))
     found: dict[str, Standing] = {}
+    answers: dict[str, QueueAnswer] = {}
     for run_id, submission in submissions.items():
         run = RunFolder(path=home / run_id)
+        user = owner(run.path)
+        answer = answers.get(user) or squeue(cluster, (), user)
+        answers[user] = answer
         entry = next((e for e in answer.entries if _is_job_of(e, submission)), None)
         if entry is not None:
             found[run_id] = msgspec.structs.replace(entry.standing, job=entry.job)
@@ -44,9 +45,9 @@ def search(
     return found
 
 
-def owner(home: Path) -> str:
-    """Return the user whose jobs a folder is about."""
-    uid = home.stat().st_uid
+def owner(folder: Path) -> str:
+    """Return the user who submitted what a folder is about."""
+    uid = folder.stat().st_uid
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -66,7 +67,8 @@ def _without_entry(
     status = status_of(run)
     if status is not None and status.job:
         job = status.job
-        standing = standings(cluster, {job}, submission.submitted[:10])[job]
+        since = submission.submitted[:10]
+        standing = standings(cluster, {job: submission.comment}, since)[job]
         return msgspec.structs.replace(standing, job=job)
     if failure:
         return silence(failure)

@@ -65,6 +65,9 @@ def squeue(cluster: Cluster, jobs: Collection[str], user: str | None = None) -> 
     if failure:
         return QueueAnswer(failure=failure)
     entries = parse(done.stdout)
+    if done.stdout.strip() and not entries:
+        # A word of the site's, and nothing of Slurm's: that no job is there was not said.
+        return QueueAnswer(failure=f"squeue said {done.stdout.strip()[:200]!r}")
     return QueueAnswer(entries=entries if user is not None else wanted(entries, jobs))
 
 
@@ -120,10 +123,12 @@ def selection(jobs: Collection[str]) -> list[str]:
 
 
 def wanted(entries: Collection[Entry], jobs: Collection[str]) -> tuple[Entry, ...]:
-    """Keep the entries of jobs; the id of an array stands for all its elements."""
-    asked = set(jobs)
+    """Keep the entries of jobs; the id of an array stands for all its elements, also in squeue's
+    answer: an array that was cancelled whole has no elements there.
+    """
+    asked = {*jobs, *base_ids(jobs)}
     return tuple(
-        entry for entry in entries if entry.job in asked or entry.job.partition("_")[0] in asked
+        entry for entry in entries if entry.job in asked or entry.job.partition("_")[0] in jobs
     )
 
 

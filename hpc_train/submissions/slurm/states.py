@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from hpc_train.model.submission import JobState
 
+ENDING = "it is ending"
+
 # man squeue and man sacct, JOB STATE CODES, and the further flags that libslurm 22.05 prints;
 # EXPEDITING is of 25.11. A flag that says nothing about the state is UNKNOWN.
 _STATES: dict[str, tuple[JobState, str]] = {
     "BOOT_FAIL": (JobState.NODE_FAIL, "a node that it was given could not be booted"),
     "CANCELLED": (JobState.CANCELLED, ""),
     "COMPLETED": (JobState.COMPLETED, ""),
-    "COMPLETING": (JobState.RUNNING, "it is ending"),
+    "COMPLETING": (JobState.RUNNING, ENDING),
     "CONFIGURING": (JobState.PENDING, "its nodes are being prepared"),
     "DEADLINE": (JobState.TIMEOUT, "its deadline passed before it could end"),
     "EXPEDITING": (JobState.PENDING, "Slurm is checking whether to run it again at once"),

@@ -9,6 +9,8 @@ from __future__ import annotations
 import datetime
 import io
 import os
+import re
+import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stderr
@@ -27,6 +29,10 @@ from hpc_train.model.submission import Cluster
 from hpc_train.submissions.record import status_of
 from hpc_train.submissions.slurm.query import standings
 
+_JOB_ID = re.compile(
+    r"^(?:Submitted batch job )?([0-9]+)(?:;\S*| on cluster \S+)?\s*$", re.MULTILINE
+)
+
 
 class QueueWatcher(slurm.SlurmInfoWatcher):
     """Asks as `hpctrain status` does: squeue, then sacct where there is one."""
@@ -42,7 +48,9 @@ class QueueWatcher(slurm.SlurmInfoWatcher):
         if not waiting:
             return
         self._num_calls += 1
-        for job, standing in standings(self.cluster, waiting, self._since).items():
+        for job, standing in standings(
+            self.cluster, dict.fromkeys(waiting, ""), self._since
+        ).items():
             self._info_dict[job] = {
                 "JobID": job,
                 "State": standing.state.value,
@@ -144,15 +152,18 @@ class ScriptExecutor(slurm.SlurmExecutor):
         """Hand the script to sbatch.
 
         Raises:
-            SubmitError: sbatch refused, or was not answered; the message is what it said.
+            SubmitError: sbatch refused, or was not answered; the message is what it said. It is
+                `transient` when sbatch was content and only its answer cannot be read.
         """
         said = io.StringIO()
         try:
             # submitit prints what sbatch says before it raises it.
             with redirect_stderr(said):
                 job: Any = self._submit_command("")
-        except (utils.FailedJobError, utils.FailedSubmissionError) as failure:
+        except utils.FailedJobError as failure:
             raise SubmitError(str(failure) or said.getvalue()) from None
+        except utils.FailedSubmissionError as failure:
+            raise SubmitError(str(failure), transient=True) from None
         if not isinstance(job, ScriptJob):
             raise AssertionError(type(job))
         return job
@@ -168,8 +179,10 @@ class ScriptExecutor(slurm.SlurmExecutor):
         changed: dict[str, str | None] = {**os.environ, **self.environment}
         return {name: value for name, value in changed.items() if value is not None}
 
-    def _make_submission_file_text(self, command: str, uid: str) -> str:
-        return self.script.read_text(encoding="utf-8")
+    @classmethod
+    def affinity(cls) -> int:
+        """Ask for sbatch, not for srun, which a login node may lack."""
+        return -1 if shutil.which("sbatch") is None else 2
 
     def _make_submission_command(self, submission_file_path: Path) -> list[str]:
         script = str(submission_file_path)
@@ -184,13 +197,13 @@ class ScriptExecutor(slurm.SlurmExecutor):
 
 
 def job_id_of(string: bytes | str) -> str:
-    """Read `id` or `id;cluster` from the last line: wrappers of a site print before it.
+    """Read `id`, `id;cluster` or `Submitted batch job id`; wrappers of a site print around it.
 
     Raises:
         submitit.core.utils.FailedSubmissionError: something else.
     """
     text = string if isinstance(string, str) else string.decode(errors="replace")
-    word = text.strip().rpartition("\n")[2].partition(";")[0]
-    if not word.isdecimal():
+    match = _JOB_ID.search(text)
+    if match is None:
         raise utils.FailedSubmissionError(f"sbatch printed no job id: {text.strip()!r}")
-    return word
+    return match[1]

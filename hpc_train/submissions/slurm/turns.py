@@ -8,30 +8,39 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Standing
 from hpc_train.submissions.record import status_of
 
-# How far the clocks of Slurm and of its nodes may be apart.
-_CLOCKS_S = 5.0
-
 
 def turn(run: RunFolder, allocation: Standing) -> Standing | None:
     """Return how a run stands, given its allocation; None when its own files say all.
 
-    A status.json from before the allocation was queued again tells of an earlier attempt.
+    An allocation that is queued again removes, when it starts, what did not end well.
     """
-    status, begun = status_of(run), allocation.start
-    if status is not None and begun is not None and status.started < begun - _CLOCKS_S:
-        status = None
-    if status is not None and status.ended is not None and allocation.state is not JobState.PENDING:
+    status = status_of(run)
+    ended = status is not None and status.ended is not None
+    if ended and allocation.state is not JobState.PENDING:
         return _cut_off(allocation) if allocation.state.finished and run.cut_off.exists() else None
-    if allocation.state is JobState.RUNNING and status is None:
-        said = f"it waits for its turn in the allocation, job {allocation.job}"
+    if status is not None:
+        return allocation
+    if allocation.state is JobState.RUNNING:
+        said = f"it waits for its turn in {_name(allocation).rstrip(',')}"
         return msgspec.structs.replace(allocation, state=JobState.PENDING, reason=said, start=None)
-    if allocation.state.finished and status is None:
-        ended = f"its allocation, job {allocation.job}, ended ({allocation.state.value})"
-        said = f"{ended} before its turn"
-        return msgspec.structs.replace(allocation, state=JobState.LOST, reason=said)
+    if allocation.state.finished:
+        return _without_turn(allocation)
     return allocation
 
 
+def _without_turn(allocation: Standing) -> Standing:
+    """An allocation fails only when its script could not start, or after all had their turn."""
+    failed = allocation.state is JobState.FAILED
+    said = f"{_name(allocation)} ended ({allocation.state.value}) before its turn"
+    reason = ": ".join(filter(None, (said, allocation.reason)))
+    state = JobState.FAILED if failed else JobState.LOST
+    return msgspec.structs.replace(allocation, state=state, reason=reason)
+
+
 def _cut_off(allocation: Standing) -> Standing:
-    said = f"its allocation, job {allocation.job}, ended in the middle of it"
+    said = f"{_name(allocation)} ended in the middle of it"
     return msgspec.structs.replace(allocation, reason=said)
+
+
+def _name(allocation: Standing) -> str:
+    return f"its allocation, job {allocation.job}," if allocation.job else "its allocation"

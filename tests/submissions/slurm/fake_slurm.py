@@ -45,7 +45,8 @@ _BODIES = {
     "sbatch": _SBATCH + _HOOK + 'accept "$@"; echo "$job"',
     "squeue": _HOOK + 'cat "$S/queue"',
     "sacct": _HOOK + "echo 'Slurm accounting storage is disabled' >&2; exit 1",
-    "scancel": _HOOK,
+    "scancel": _HOOK
+    + 'for job; do sed -i "s/^\\($job[^\x1f]*\x1f\\)[A-Z]*/\\1CANCELLED/" "$S/queue"; done',
     "scontrol": _HOOK + "echo 'MaxArraySize            = 1001'",
     "sinfo": _HOOK,
 }
@@ -72,6 +73,8 @@ class FakeSlurm:
         for name in os.environ:
             if name.startswith(("SLURM_", "SBATCH_", "SQUEUE_", "HPCTRAIN_")):
                 monkeypatch.delenv(name)
+        # A real Slurm is given time to finish what it may have begun.
+        monkeypatch.setattr("hpc_train.submissions.slurm.handover._UNDER_WAY_S", 0.0)
         folder.mkdir()
         self.folder = folder
         (folder / "queue").touch()

@@ -101,7 +101,7 @@ def test_nothing_of_an_outer_job_or_of_the_users_options_reaches_the_command(
     assert names["LC_ALL"] == "C"
 
 
-def test_the_conf_of_the_environment_wins(
+def test_the_conf_that_was_noted_wins(
     printenv: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     ours, theirs = tmp_path / "ours.conf", tmp_path / "theirs.conf"
@@ -111,7 +111,8 @@ def test_the_conf_of_the_environment_wins(
     assert "SLURM_CONF" not in asked(Cluster())
     assert asked(Cluster(conf=str(ours)))["SLURM_CONF"] == str(ours)
     monkeypatch.setenv("SLURM_CONF", str(theirs))
-    assert asked(Cluster(conf=str(ours)))["SLURM_CONF"] == str(theirs)
+    assert asked(Cluster(conf=str(ours)))["SLURM_CONF"] == str(ours)
+    assert asked(Cluster())["SLURM_CONF"] == str(theirs)
 
 
 def test_a_conf_that_is_gone_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

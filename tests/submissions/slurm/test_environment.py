@@ -57,3 +57,41 @@ def test_a_clusters_conf_is_given_unless_there_is_one() -> None:
 
 def test_an_ordinary_shell_needs_no_word() -> None:
     assert notices({"HOME": "/root", "SLURM_CONF": "/x"}, ["partition"]) == ()
+
+
+OWN = {
+    "OMPI_MCA_btl_tcp_if_include": "ib0",
+    "PMIX_MCA_gds": "hash",
+    "PRTE_MCA_rmaps": "x",
+    "LOCAL_SCRATCH": "/scratch",
+}
+
+
+def test_what_a_user_told_mpi_stays_outside_a_job() -> None:
+    ranks = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
+    assert set(scrubbed(OWN | ranks, Cluster(), ())) == set(ranks)
+    inside = OWN | ranks | {"SLURM_JOB_ID": "7"}
+    assert set(scrubbed(inside, Cluster(), ())) == set(inside)
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["RANK"], "RANK of this shell is not passed on"),
+        (["A_B", "RANK", "PMIX_RANK"], "RANK, PMIX_RANK of this shell are not passed on"),
+        (
+            ["RANK", "PMI_ID", "NNODES", "PET_X", "HPCTRAIN_TURN"],
+            "RANK, PMI_ID, NNODES and 2 more of this shell are not passed on",
+        ),
+    ],
+)
+def test_what_is_left_behind_outside_a_job_is_named(names: list[str], said: str) -> None:
+    assert notices(dict.fromkeys(names, "1"), ()) == (said,)
+
+
+@pytest.mark.parametrize("name", ["SBATCH_CLUSTERS", "SBATCH_CLUSTER"])
+def test_another_cluster_is_not_for_us(name: str) -> None:
+    assert scrubbed({name: "far"}, Cluster(), ()) == {name: None}
+    assert notices({name: "far"}, ()) == (
+        f"{name}=far is ignored: a job on another cluster cannot be followed",
+    )

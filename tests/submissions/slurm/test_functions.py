@@ -10,7 +10,7 @@ import pytest
 import submitit
 from submitit.core import utils
 
-from hpc_train.errors import PlanError, SpecError, SubmitError, UnknownNameError
+from hpc_train.errors import PlanError, SiteProfileError, SpecError, UnknownNameError
 from hpc_train.pipeline.functions import HpctrainExecutor
 from hpc_train.submissions.slurm.functions import FunctionJob
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
@@ -101,8 +101,7 @@ def test_an_array_is_one_job_for_each(executor: submitit.AutoExecutor, slurm: Fa
 
 
 def test_a_batch_is_submitted_at_its_end(executor: submitit.AutoExecutor, slurm: FakeSlurm) -> None:
-    settled(executor)
-    with executor.batch():
+    with settled(executor).batch():
         jobs = [executor.submit(abs, number) for number in (-1, -2)]
         assert slurm.calls("sbatch") == []
     assert [job.job_id for job in jobs] == ["1001", "1002"]
@@ -182,7 +181,7 @@ def test_a_machine_without_slurm(
 ) -> None:
     settled(executor)
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(SubmitError, match="sbatch is not on PATH"):
+    with pytest.raises(SiteProfileError, match="sbatch is not on PATH"):
         executor.submit(print)
     assert left(tmp_path / "f") == []
 
@@ -205,3 +204,47 @@ def test_submitits_own_executor_stays_the_default(
     assert HpctrainExecutor.affinity() < submitit.SlurmExecutor.affinity()
     monkeypatch.setenv("PATH", str(tmp_path))
     assert HpctrainExecutor.affinity() == -1
+
+
+def test_an_id_that_starts_again(executor: submitit.AutoExecutor, tmp_path: Path) -> None:
+    """A Slurm that was set up anew counts its jobs from 1."""
+    folder = tmp_path / "f"
+    (folder / "older").mkdir(parents=True)
+    (folder / "1001").symlink_to("older")
+    utils.cloudpickle_dump(("success", "old"), folder / "1001_0_result.pkl")
+    job = settled(executor).submit(print)
+    assert (folder / "1001").resolve().name != "older"
+    assert not job.paths.result_pickle.exists()
+
+
+def test_a_refused_function_leaves_nothing(
+    executor: submitit.AutoExecutor, slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    settled(executor).submit(print)
+    before = left(tmp_path / "f")
+    slurm.on("sbatch", "echo 'Invalid account' >&2; exit 1")
+    with pytest.raises(utils.FailedJobError, match="Invalid account"):
+        executor.map_array(abs, [-1, -2])
+    assert left(tmp_path / "f") == before
+
+
+def test_the_watcher_asks_as_often_as_the_site_allows(
+    executor: submitit.AutoExecutor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(FunctionJob.watcher, "_delay_s", 30)
+    Path("slow.yaml").write_text(
+        "schema: 1\nname: slow\ndescription: d\nscheduler: slurm\npoll: 2m\n"
+        "launchers: {default: srun, allowed: [srun]}"
+    )
+    executor.update_parameters(hpctrain_site="slow")
+    assert executor.submit(print).watcher._delay_s == 120
+
+
+def test_a_launcher_without_ranks_is_refused(
+    executor: submitit.AutoExecutor, tmp_path: Path
+) -> None:
+    executor.update_parameters(hpctrain_site="slurm-generic", hpctrain_launcher="spawn")
+    with pytest.raises(SpecError, match="launcher spawn starts one process per node"):
+        executor.submit(print)
+    assert left(tmp_path / "f") == []

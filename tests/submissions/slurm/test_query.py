@@ -20,7 +20,7 @@ def past(job: str, state: str, code: str = "0:0") -> str:
 
 
 def ask(*jobs: str) -> dict[str, Standing]:
-    return standings(Cluster(), jobs, SINCE)
+    return standings(Cluster(), dict.fromkeys(jobs, ""), SINCE)
 
 
 def test_the_queue_is_enough_for_what_it_knows(slurm: FakeSlurm) -> None:
@@ -86,3 +86,25 @@ def test_the_accounting_alone_cannot_say_that_a_job_goes_on(slurm: FakeSlurm, wo
     found = ask("2")["2"]
     assert (found.state, found.job) == (JobState.UNKNOWN, "2")
     assert found.reason == f"the accounting says {word}, but the queue does not know it"
+
+
+def test_a_strangers_job_of_the_same_number_is_not_ours(slurm: FakeSlurm) -> None:
+    """Ids start at 1 again when a Slurm is set up anew."""
+    text = RUNNING[:-1] + "hpctrain:theirs"
+    (slurm.folder / "queue").write_text(f"{text}{RECORD}\n")
+    assert standings(Cluster(), {"1": "hpctrain:ours"}, SINCE)["1"].state is JobState.LOST
+    assert standings(Cluster(), {"1": "hpctrain:theirs"}, SINCE)["1"].state is JobState.RUNNING
+
+
+def test_an_array_that_ended_whole_has_no_elements(slurm: FakeSlurm) -> None:
+    whole = FIELD.join(("9", "CANCELLED", "N/A", "", "None", "j", "c"))
+    (slurm.folder / "queue").write_text(f"{whole}{RECORD}\n")
+    found = ask("9_1", "9_2")
+    assert {job: s.state for job, s in found.items()} == dict.fromkeys(
+        ("9_1", "9_2"), JobState.CANCELLED
+    )
+
+
+def test_words_that_are_no_answer_make_nothing_lost(slurm: FakeSlurm) -> None:
+    slurm.on("squeue", "echo 'slurm: maintenance today'; exit 0")
+    assert ask("1")["1"].state is JobState.UNKNOWN

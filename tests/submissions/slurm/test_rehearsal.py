@@ -11,6 +11,13 @@ from hpc_train.submissions.slurm.rehearsal import test_only as verdict
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 
+@pytest.fixture
+def script(tmp_path: Path) -> Path:
+    path = tmp_path / "j"
+    path.write_text("#!/bin/bash\n#SBATCH --partition=short\n")
+    return path
+
+
 @pytest.mark.parametrize(
     ("body", "said"),
     [
@@ -24,14 +31,25 @@ from tests.submissions.slurm.fake_slurm import FakeSlurm
         ("echo 'allocation failure: Kittens' >&2; exit 1", "refused: allocation failure: Kittens"),
     ],
 )  # fmt: skip
-def test_a_verdict(slurm: FakeSlurm, tmp_path: Path, body: str, said: str) -> None:
+def test_a_verdict(slurm: FakeSlurm, script: Path, body: str, said: str) -> None:
     slurm.on("sbatch", body)
-    assert verdict(Cluster(), tmp_path / "j") == said
-    assert slurm.calls("sbatch") == [["--test-only", str(tmp_path / "j")]]
+    assert verdict(Cluster(), script) == said
+    assert slurm.calls("sbatch") == [["--test-only", str(script)]]
 
 
-def test_the_site_s_configuration_is_used(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_the_site_s_configuration_is_used(slurm: FakeSlurm, tmp_path: Path, script: Path) -> None:
     conf = tmp_path / "slurm.conf"
     conf.touch()
-    verdict(Cluster(conf=str(conf)), tmp_path / "j")
+    verdict(Cluster(conf=str(conf)), script)
     assert slurm.environment()["SLURM_CONF"] == str(conf)
+
+
+def test_sbatch_sees_what_it_will_see_at_the_submission(
+    slurm: FakeSlurm, script: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SBATCH_QOS", "SBATCH_PARTITION", "SLURM_JOB_ID", "PMIX_RANK"):
+        monkeypatch.setenv(name, "1")
+    verdict(Cluster(), script)
+    found = slurm.environment()
+    assert found["SBATCH_QOS"] == "1"
+    assert not {"SBATCH_PARTITION", "SLURM_JOB_ID", "PMIX_RANK"} & found.keys()

@@ -12,6 +12,7 @@ from submitit.core import utils
 
 from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
+from hpc_train.submissions.slurm.squeue import FIELD, RECORD
 from hpc_train.submissions.slurm.submitting import ScriptExecutor, ScriptJob, job_id_of
 from tests.submissions.slurm.conftest import Fake
 
@@ -39,12 +40,6 @@ def test_nothing_else_is_left_in_the_run_folder(fake: Fake, run: RunFolder) -> N
     assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
 
 
-def test_submitits_own_text_is_the_script(fake: Fake, run: RunFolder) -> None:
-    # Were its copy submitted one day, it would be the same bytes.
-    text = executor(run)._make_submission_file_text("", "uid")
-    assert text.encode() == run.script.read_bytes()
-
-
 def test_the_environment_is_changed_for_sbatch_alone(
     fake: Fake, run: RunFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,7 +60,10 @@ def test_a_refusal_is_an_error_and_leaves_nothing(
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.parametrize("text", ["17", "17;alpha", "Welcome to Alpha\n17", b"17\n"])
+@pytest.mark.parametrize(
+    "text",
+    ["17", "17;alpha", "Welcome to Alpha\n17", b"17\n", "17\nThank you", "Submitted batch job 17"],
+)
 def test_an_id_is_read_from_what_sbatch_prints(text: str | bytes) -> None:
     assert job_id_of(text) == "17"
 
@@ -89,7 +87,8 @@ def test_a_job_reads_its_log_and_its_result(fake: Fake, run: RunFolder) -> None:
 
 def test_a_failed_job_has_its_code_and_an_exception(fake: Fake, run: RunFolder) -> None:
     fake("sbatch", "echo 123")
-    fake("squeue", "echo '123|FAILED|2026-11-21T01:00:00|n1|NonZeroExitCode|j|c'")
+    fields = ("123", "FAILED", "2026-11-21T01:00:00", "n1", "NonZeroExitCode", "j", "c")
+    fake("squeue", f"echo '{FIELD.join(fields)}{RECORD}'")
     job = executor(run).submit_script()
     run.status.write_text(json.dumps({"started": 1, "ended": 2, "exit_code": 7}))
     assert job.result() == 7

@@ -51,32 +51,6 @@ def test_a_turn(
     assert (found.state if found else None) is expected
 
 
-@pytest.mark.parametrize(
-    ("state", "status", "expected"),
-    [
-        # The allocation was queued again at 2000: what lies there is of the time before.
-        (JobState.PENDING, FAILED, JobState.PENDING),
-        (JobState.RUNNING, FAILED, JobState.PENDING),
-        (JobState.RUNNING, BEGUN, JobState.PENDING),
-        (JobState.COMPLETED, FAILED, JobState.LOST),
-        (JobState.RUNNING, {**FAILED, "started": 2001.0, "ended": 2002.0}, None),
-    ],
-)
-def test_files_of_an_earlier_attempt_are_no_turn(
-    tmp_path: Path, state: JobState, status: dict[str, Any], expected: JobState | None
-) -> None:
-    (run,) = runs(tmp_path, "p-r1")
-    says(run, **status)
-    found = turn(run, allocation(state, start=2000.0))
-    assert (found.state if found else None) is expected
-
-
-def test_the_clock_of_a_node_may_be_behind(tmp_path: Path) -> None:
-    (run,) = runs(tmp_path, "p-r1")
-    says(run, **FAILED)
-    assert turn(run, allocation(JobState.RUNNING, start=1002.0)) is None
-
-
 def test_a_run_of_an_allocation_that_is_queued_again_waits_with_it(tmp_path: Path) -> None:
     (run,) = runs(tmp_path, "p-r1")
     says(run, **FAILED)
@@ -88,7 +62,7 @@ def test_a_turn_that_has_not_come_says_so(tmp_path: Path) -> None:
     (run,) = runs(tmp_path, "p-r1")
     waits = turn(run, allocation(JobState.RUNNING))
     assert waits is not None
-    assert waits.reason == "it waits for its turn in the allocation, job 7"
+    assert waits.reason == "it waits for its turn in its allocation, job 7"
     assert (waits.start, waits.job) == (None, "7"), "it is not expected at the allocation's start"
     lost = turn(run, allocation(JobState.TIMEOUT))
     assert lost is not None
@@ -104,3 +78,12 @@ def test_a_run_that_was_cut_off_shares_its_allocations_end(tmp_path: Path) -> No
     assert found.state is JobState.CANCELLED
     assert found.reason == "its allocation, job 7, ended in the middle of it"
     assert turn(run, allocation(JobState.RUNNING)) is None
+
+
+def test_an_allocation_that_could_not_start_fails_its_runs(tmp_path: Path) -> None:
+    """Were they lost, each submission would try them again."""
+    (run,) = runs(tmp_path, "p-r1")
+    found = turn(run, allocation(JobState.FAILED, reason="it could not be started"))
+    assert found is not None
+    assert found.state is JobState.FAILED
+    assert found.reason.endswith("ended (FAILED) before its turn: it could not be started")

@@ -1,0 +1,110 @@
+"""Manifests and scripts that were planned for several sites -> one hand-over for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.run import Manifest, Run, RunFolder
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.submission import JobState
+from hpc_train.model.value import Sourced, Value
+from hpc_train.pipeline.cost import Cost, check_budget, cost_of
+from hpc_train.pipeline.handover import PROFILE, Entry, hand_over, terms_of
+from hpc_train.pipeline.notices import notices
+from hpc_train.pipeline.preflight import check_slurm
+from hpc_train.sites.load import load_site
+from hpc_train.submissions.base import Terms
+from hpc_train.submissions.slurm.nodes import broken_nodes
+
+
+class Lot(Value, frozen=True, kw_only=True):
+    """What goes to the same site, on its terms."""
+
+    site: Sourced[SiteProfile]
+    entries: tuple[Entry, ...]
+    terms: Terms
+
+    @property
+    def is_local(self) -> bool:
+        """Whether no scheduler is asked."""
+        return self.site.value.scheduler == "local"
+
+
+def lot_of(entries: Sequence[Entry]) -> Lot:
+    """Return runs that were planned for one site, on the terms of its profile.
+
+    Raises:
+        HpcTrainError: the profile, or its scheduler, is not there.
+    """
+    site = _site_of(entries[0][0])
+    if site.value.scheduler != "local":
+        check_slurm(site)
+    return Lot(site=site, entries=tuple(entries), terms=terms_of(site, entries))
+
+
+def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
+    """Load the profile that the run was planned with; by its name where the file has gone."""
+    file = str(manifest.provenance.get(PROFILE, ""))
+    return load_site(file if file and Path(file).is_file() else manifest.plan.site)
+
+
+def spare(lot: Lot, runs: Sequence[Run], say: Callable[[str], None]) -> Lot:
+    """Keep a lot from the nodes where its old runs failed: another site does not know them."""
+    if lot.is_local:
+        return lot
+    exclude = _failed_nodes(runs, say)
+    terms = msgspec.structs.replace(lot.terms, exclude=exclude)
+    return msgspec.structs.replace(lot, terms=terms)
+
+
+def _failed_nodes(runs: Sequence[Run], say: Callable[[str], None]) -> tuple[str, ...]:
+    """Return the nodes on which a rank failed first, and the broken ones of lost runs."""
+    blamed = {
+        run.status.failure.host.partition(".")[0]
+        for run in runs
+        if run.status is not None and run.status.failure is not None
+    }
+    for run in runs:
+        if run.submission is not None and run.state in (JobState.NODE_FAIL, JobState.LOST):
+            blamed.update(broken_nodes(run.submission.cluster))
+    nodes = tuple(sorted(blamed))
+    say(f"without the nodes {', '.join(nodes)}" if nodes else "no node is known to have failed")
+    return nodes
+
+
+def before(lots: Sequence[Lot], max_gpu_hours: float | None) -> tuple[str, ...]:
+    """Return what to tell before a scheduler is asked."""
+    check_budget(_cost(lots), max_gpu_hours)
+    asked = [lot for lot in lots if not lot.is_local]
+    if not asked:
+        return ()
+    told = (text for lot in asked for text in notices(lot.site, lot.entries[0][0].plan))
+    return (*dict.fromkeys(told), f"cost: {_cost(asked)}")
+
+
+def _cost(lots: Sequence[Lot]) -> Cost:
+    return cost_of([manifest.plan for lot in lots for manifest, _ in lot.entries])
+
+
+def hand_over_lots(
+    home: Path, lots: Sequence[Lot], say: Callable[[str], None]
+) -> tuple[RunFolder, ...]:
+    """Submit to one site after the other, and say what was submitted when one refuses.
+
+    Raises:
+        HpcTrainError: what was not handed over is not left on the disk either.
+    """
+    new: tuple[RunFolder, ...] = ()
+    for lot in lots:
+        try:
+            new += hand_over(home, lot.entries, lot.terms)
+        except HpcTrainError:
+            if new:
+                total = sum(len(each.entries) for each in lots)
+                say(f"{len(new)} of {total} runs were submitted, to other sites")
+            raise
+    return new
