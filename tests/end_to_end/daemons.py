@@ -31,15 +31,17 @@ record.write(msgspec.structs.replace(lab, daemons=(*others, fresh)))
 """
 
 
-def kill_controller() -> None:
-    """Kill slurmctld as a crash would."""
+def stop_controller() -> None:
+    """Stop slurmctld as for a restart, so that it saves what it knows."""
     (daemon,) = [one for one in _lab().daemons if one.name == CONTROLLER_DAEMON]
-    os.kill(daemon.pid, signal.SIGKILL)
+    os.kill(daemon.pid, signal.SIGTERM)
     wait_for(lambda: not is_alive(daemon))
 
 
 def start_controller() -> None:
-    """Start slurmctld again, with the state that it saved."""
+    """Start slurmctld again, with the state that it saved, unless it is there."""
+    if any(one.name == CONTROLLER_DAEMON and is_alive(one) for one in _lab().daemons):
+        return
     _start(CONTROLLER_DAEMON, CONTROLLER, CONTROLLER_DAEMON, "-D", "-i")
 
 

@@ -44,7 +44,7 @@ def test_the_controller_is_gone_for_a_while(
     user.submit(user.write("job.yaml", job("touch begun; sleep 3; touch first")))
     # Before that, srun needs the controller to make its step.
     wait_for((tmp_path / "begun").exists)
-    daemons.kill_controller()
+    daemons.stop_controller()
     user.write("second.yaml", {**job("touch second"), "name": "second"})
     with user.running("submit", "second.yaml", "--site", "lab") as (process, said):
         # Slurm's commands themselves try for seconds before they give up.

@@ -21,7 +21,7 @@ def turn(run: RunFolder, allocation: Standing) -> Standing | None:
     if status is not None:
         return allocation
     if allocation.state is JobState.RUNNING:
-        said = f"it waits for its turn in {_name(allocation).rstrip(',')}"
+        said = f"it waits for its turn in the allocation, job {allocation.job}"
         return msgspec.structs.replace(allocation, state=JobState.PENDING, reason=said, start=None)
     if allocation.state.finished:
         return _without_turn(allocation)

@@ -62,7 +62,7 @@ def test_a_turn_that_has_not_come_says_so(tmp_path: Path) -> None:
     (run,) = runs(tmp_path, "p-r1")
     waits = turn(run, allocation(JobState.RUNNING))
     assert waits is not None
-    assert waits.reason == "it waits for its turn in its allocation, job 7"
+    assert waits.reason == "it waits for its turn in the allocation, job 7"
     assert (waits.start, waits.job) == (None, "7"), "it is not expected at the allocation's start"
     lost = turn(run, allocation(JobState.TIMEOUT))
     assert lost is not None
