@@ -39,9 +39,7 @@ def stop_controller() -> None:
 
 
 def start_controller() -> None:
-    """Start slurmctld again, with the state that it saved, unless it is there."""
-    if any(one.name == CONTROLLER_DAEMON and is_alive(one) for one in _lab().daemons):
-        return
+    """Start slurmctld again, with the state that it saved."""
     _start(CONTROLLER_DAEMON, CONTROLLER, CONTROLLER_DAEMON, "-D", "-i")
 
 
@@ -50,11 +48,6 @@ def kill_node(node: str) -> None:
     for pid in members([namespace(node)]):
         os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not members([namespace(node)]))
-
-
-def start_node(node: str) -> None:
-    """Start a node's slurmd again."""
-    _start(f"slurmd of {node}", node, "slurmd", "-D", "-N", node)
 
 
 def _start(name: str, host: str, *argv: str) -> None:

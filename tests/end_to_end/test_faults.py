@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from tests.conftest import Slurm
+from tests.conftest import Hpctrain, Slurm
 from tests.end_to_end import daemons
 from tests.end_to_end.studies import study
 from tests.end_to_end.user import User
@@ -32,14 +32,16 @@ def ended(user: User, word: str) -> bool:
 
 
 @pytest.fixture
-def controller() -> Iterator[None]:
-    """Whatever happens, leave a lab with a controller."""
+def damage(user: User, hpctrain: Hpctrain) -> Iterator[None]:
+    """Whatever a test does to the daemons, the next one has a whole lab."""
     yield
-    daemons.start_controller()
+    for word in ("down", "up"):
+        done = hpctrain(word)
+        assert done.returncode == 0, done.stderr
 
 
 def test_the_controller_is_gone_for_a_while(
-    user: User, slurm: Slurm, controller: None, tmp_path: Path
+    user: User, slurm: Slurm, damage: None, tmp_path: Path
 ) -> None:
     user.submit(user.write("job.yaml", job("touch begun; sleep 3; touch first")))
     # Before that, srun needs the controller to make its step.
@@ -60,28 +62,24 @@ def test_the_controller_is_gone_for_a_while(
     assert names.count("second") == 1
 
 
-def test_a_node_dies_and_the_job_is_queued_again(user: User, slurm: Slurm, tmp_path: Path) -> None:
+def test_a_node_dies_and_the_job_is_queued_again(
+    user: User, slurm: Slurm, damage: None, tmp_path: Path
+) -> None:
     user.submit(user.write("job.yaml", job("[ -e second ] || sleep 60; echo ended")))
     wait_for(lambda: user.run("j")["started"] is not None)
     node = user.run("j")["nodes"]
-    try:
-        daemons.kill_node(node)
-        slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=power")
-        wait_for(lambda: user.run("j")["state"] == "PENDING")
-        (tmp_path / "second").touch()
-        row = user.run("j")
-        # The file is that of the first attempt, which never ended.
-        assert row["started"] is not None
-        slurm("scontrol", "update", f"jobid={row['job']}", "starttime=now")
-        wait_for(lambda: user.run("j")["state"] == "COMPLETED", within_s=60)
-        row = user.run("j")
-        assert (row["restart_count"], row["nodes"] != node) == (1, True)
-        assert "hpctrain: restart 1" in user.logs("j")["job.out"]
-    finally:
-        daemons.start_node(node)
-        slurm("scontrol", "update", f"nodename={node}", "state=resume")
-        answers = ("sinfo", "--noheader", f"--nodes={node}", "--format=%T")
-        wait_for(lambda: set(slurm(*answers).split()) == {"idle"}, within_s=60)
+    daemons.kill_node(node)
+    slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=power")
+    wait_for(lambda: user.run("j")["state"] == "PENDING")
+    (tmp_path / "second").touch()
+    row = user.run("j")
+    # The file is that of the first attempt, which never ended.
+    assert row["started"] is not None
+    slurm("scontrol", "update", f"jobid={row['job']}", "starttime=now")
+    wait_for(lambda: user.run("j")["state"] == "COMPLETED", within_s=60)
+    row = user.run("j")
+    assert (row["restart_count"], row["nodes"] != node) == (1, True)
+    assert "hpctrain: restart 1" in user.logs("j")["job.out"]
 
 
 def test_two_people_submit_the_same_study(user: User, slurm: Slurm) -> None:
