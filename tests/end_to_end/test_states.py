@@ -40,10 +40,9 @@ def test_drained_cancelled_suspended_and_out_of_time(user: User, slurm: Slurm) -
     slurm("scontrol", "update", "nodename=lab[1-4]", "state=drain", "reason=test")
     try:
         assert user.submit(user.write("waits.yaml", sleeper("waits", nodes=2))).returncode == 0
-        wait_for(lambda: "lab" in user.run("waits")["reason"], within_s=30)
-        row = user.run("waits")
-        assert row["state"] == "PENDING"
-        assert "drained" in row["reason"] or "not available" in row["reason"], row["reason"]
+        # Slurm names the nodes only for its first few seconds; both of its sentences say why.
+        wait_for(lambda: "drained" in user.run("waits")["reason"], within_s=30)
+        assert user.run("waits")["state"] == "PENDING"
     finally:
         slurm("scontrol", "update", "nodename=lab[1-4]", "state=resume")
     wait_for(lambda: user.run("waits")["state"] == "RUNNING", within_s=60)
