@@ -15,17 +15,14 @@ from hpc_train.cli.options import results_option
 @results_option
 def cancel(word: str, results: Path | None) -> None:
     """Cancel the unfinished runs of a job or study."""
-    from hpc_train.model.submission import JobState
-    from hpc_train.pipeline.query import cancel as cancel_runs
+    from hpc_train.pipeline.cancel import cancel as cancel_runs
     from hpc_train.runs.store import find, results_root
 
-    runs = cancel_runs(find(results_root(results), word))
-    left = [run for run in runs if run.state is JobState.UNKNOWN]
-    for run in runs:
-        if run.state is not JobState.UNKNOWN:
-            click.echo(f"CANCELLED  {run.folder.run_id}")
-    for run in left:
+    done = cancel_runs(find(results_root(results), word))
+    for run in done.runs:
+        click.echo(f"CANCELLED  {run.folder.run_id}")
+    for run in done.left:
         click.echo(f"UNKNOWN    {run.folder.run_id}  not cancelled: {run.problem}", err=True)
-    if left:
+    if done.left:
         click.echo(f"  hpctrain cancel {word} again, in a minute", err=True)
         sys.exit(3)

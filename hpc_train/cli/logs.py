@@ -60,8 +60,10 @@ def _one_run(folder: Path) -> Path:
         return folder
     runs = run_folders(folder)
     if len(runs) != 1:
+        names = ", ".join(run.run_id for run in runs[:5]) + (", …" if len(runs) > 5 else "")
         raise StoreError(
-            f"{folder.name!r} has {len(runs)} runs; name one run", f"hpctrain status {folder.name}"
+            f"{folder.name!r} has {len(runs)} runs; name one run{': ' * bool(names)}{names}",
+            f"hpctrain status {folder.name}",
         )
     return runs[0].path
 

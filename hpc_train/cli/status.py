@@ -23,17 +23,19 @@ _PAUSE_S = 1.0
 def status(word: str | None, results: Path | None, watch: bool, as_json: bool) -> None:
     """Print how runs stand: of one run, of a job or study, or of all."""
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.query import runs_below
+    from hpc_train.pipeline.query import runs_of
     from hpc_train.runs.store import find, homes, results_root
 
     show_warnings()
+    if watch and as_json:
+        raise StoreError("--watch draws a table, --json prints once", "take one of them")
     root = results_root(results)
     folders = [find(root, word)] if word else list(homes(root))
     if watch:
         if word is None:
             raise StoreError("--watch follows one run, job or study", "hpctrain status lists them")
         return _watch(folders[0])
-    found = {folder: runs_below(folder) for folder in folders}
+    found = runs_of(folders)
     if as_json:
         _print_json(found)
     elif word:

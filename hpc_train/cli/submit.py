@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections import Counter
 from pathlib import Path
@@ -94,15 +95,24 @@ def announce(done: Submitted, *, as_json: bool) -> None:
         click.echo(run.run_id)
     if (done.home / "study.json").exists():
         click.echo(_summary(done), err=True)
-    one = done.new[0].run_id if len(done.new) == 1 and not done.kept else done.home.name
-    click.echo(f"next: hpctrain status {one}", err=True)
+    click.echo(f"next: hpctrain status {_word(done)}", err=True)
+
+
+def _word(done: Submitted) -> str:
+    """Return what names the new runs on the command line, from this folder."""
+    from hpc_train.runs.store import results_root
+
+    path = done.new[0].path if len(done.new) == 1 and not done.kept else done.home
+    return path.name if done.home.parent == results_root(None) else shlex.quote(str(path))
 
 
 def _summary(done: Submitted) -> str:
     states = Counter(run.state for run in done.kept)
     failed = sum(n for state, n in states.items() if state.finished and state.value != "COMPLETED")
     unknown = sum(n for state, n in states.items() if state.value == "UNKNOWN")
-    text = f"{done.home}: {len(done.new)} runs submitted, {len(done.kept)} were there"
+    new, kept = len(done.new), len(done.kept)
+    text = f"{done.home}: {new} run{'s' * (new != 1)} submitted, "
+    text += f"{kept} {'was' if kept == 1 else 'were'} there"
     if failed:
         text += f", {failed} of them failed (--rerun-failed runs them again)"
     if unknown:

@@ -41,11 +41,13 @@ _UNFINISHED = _ACTIVE | {JobState.UNKNOWN}
 class Cluster(Value, frozen=True, kw_only=True):
     """How a cluster is reached, for whoever asks after a run later.
 
-    `conf` is the slurm.conf that its commands need, if they do not find it themselves; it is
-    asked at most every `poll_s` seconds.
+    `conf` is the slurm.conf that its commands need, if they do not find it themselves; `clusters`
+    are those of a multi-cluster site that its jobs may be on, `` the default one, None whatever
+    the shell says. It is asked at most every `poll_s` seconds.
     """
 
     conf: str | None = None
+    clusters: str | None = None
     poll_s: float = 30.0
 
 

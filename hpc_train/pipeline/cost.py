@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 from hpc_train.errors import PlanError
@@ -55,10 +56,15 @@ def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:
     """Refuse what may cost more than the user allows, as far as the cost is known.
 
     Raises:
-        PlanError: it may, or its cost has no bound.
+        PlanError: it may, its cost has no bound, or the limit is no number of hours.
     """
     if max_gpu_hours is None:
         return
+    if not 0 <= max_gpu_hours < math.inf:
+        raise PlanError(
+            f"--max-gpu-hours {max_gpu_hours:g}: not a number of hours, 0 or more",
+            "--max-gpu-hours 100",
+        )
     if cost.gpu_hours is None:
         raise PlanError(
             f"--max-gpu-hours {max_gpu_hours:g} cannot be kept: {cost}",

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import Manifest, Run, RunFolder
 from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
@@ -41,7 +43,8 @@ def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
         PlanError: the runs do not fit into one allocation.
     """
     profile = site.value
-    terms = Terms(cluster=cluster_of(profile), limits=profile.limits)
+    plan = entries[0][0].plan if entries else None
+    terms = Terms(cluster=cluster_of(profile, plan), limits=profile.limits)
     if not any(manifest.plan.nested for manifest, _ in entries):
         return terms
     runs = [(manifest.run_id, manifest.plan) for manifest, _ in entries]
@@ -49,11 +52,18 @@ def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
     return msgspec.structs.replace(terms, allocation=render_allocation(shared))
 
 
-def cluster_of(profile: SiteProfile) -> Cluster:
-    """Return how a site's scheduler is reached, and how often it may be."""
+def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> Cluster:
+    """Return how a site's scheduler is reached from this shell, and how often it may be.
+
+    The shell's SLURM_CONF wins over the profile's; --clusters of a plan over the shell's.
+    """
+    shell = os.environ.get("SLURM_CLUSTERS") or os.environ.get("SBATCH_CLUSTERS") or ""
+    clusters = dict(plan.directives).get("clusters") if plan else None
+    conf = os.environ.get("SLURM_CONF") or profile.slurm_conf
+    reached = Cluster(conf=conf, clusters=clusters or shell)
     if profile.poll is None:
-        return Cluster(conf=profile.slurm_conf)
-    return Cluster(conf=profile.slurm_conf, poll_s=float(profile.poll))
+        return reached
+    return msgspec.structs.replace(reached, poll_s=float(profile.poll))
 
 
 def hand_over(

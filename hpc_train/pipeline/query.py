@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -12,10 +13,10 @@ import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.model.run import JobStatus, Run, RunFolder, RunName
-from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.model.submission import Standing, Submission
 from hpc_train.registry import load
 from hpc_train.runs.files import read_json
-from hpc_train.runs.state import run_of, was_never_handed_over
+from hpc_train.runs.state import run_of
 from hpc_train.runs.store import RunFiles, read_run, read_study, run_folders
 from hpc_train.submissions.base import Executor
 from hpc_train.submissions.record import write as write_submission
@@ -28,8 +29,14 @@ def executor_of(name: str) -> Executor:
 
 def runs_below(path: Path) -> tuple[Run, ...]:
     """Return the runs of a study's or job's folder, or the one run that a folder is."""
-    files = read_runs(path)
-    return judge(files, ask(files))
+    return runs_of([path])[path]
+
+
+def runs_of(paths: Sequence[Path]) -> dict[Path, tuple[Run, ...]]:
+    """Return the runs below each of several folders, with one question to each executor."""
+    files = {path: read_runs(path) for path in paths}
+    answers = ask([item for items in files.values() for item in items])
+    return {path: judge(items, answers) for path, items in files.items()}
 
 
 def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> list[RunFiles]:
@@ -61,16 +68,15 @@ def _read_again(item: RunFiles) -> RunFiles:
     return msgspec.structs.replace(item, submission=submission, status=status, logged=logged)
 
 
-def ask(files: Sequence[RunFiles]) -> Mapping[str, Standing]:
+def ask(files: Sequence[RunFiles]) -> Mapping[RunFolder, Standing]:
     """Ask each executor once, for all of its runs whose end is not known."""
-    by_executor: dict[str, dict[str, Submission]] = defaultdict(dict)
+    by_executor: dict[str, dict[RunFolder, Submission]] = defaultdict(dict)
     for item in files:
         if item.submission is not None and not is_settled(item):
-            by_executor[item.submission.executor][item.folder.run_id] = item.submission
-    answers: dict[str, Standing] = {}
-    for name, submissions in by_executor.items():
-        home = files[0].folder.path.parent
-        answers.update(executor_of(name).query(home, submissions))
+            by_executor[item.submission.executor][item.folder] = item.submission
+    answers: dict[RunFolder, Standing] = {}
+    for name, runs in by_executor.items():
+        answers.update(executor_of(name).query(runs))
     return answers
 
 
@@ -81,9 +87,9 @@ def is_settled(item: RunFiles) -> bool:
     return well or (submission is not None and submission.state is not None)
 
 
-def judge(files: Sequence[RunFiles], standings: Mapping[str, Standing]) -> tuple[Run, ...]:
+def judge(files: Sequence[RunFiles], standings: Mapping[RunFolder, Standing]) -> tuple[Run, ...]:
     """Combine what was read with what was answered, and keep what is known for good."""
-    return tuple(_judge(item, standings.get(item.folder.run_id)) for item in files)
+    return tuple(_judge(item, standings.get(item.folder)) for item in files)
 
 
 def _judge(item: RunFiles, standing: Standing | None) -> Run:
@@ -133,7 +139,11 @@ def latest_attempts(runs: Sequence[Run]) -> dict[str, tuple[int, Run]]:
 
 def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
     """Return the ids of the runs that a study asks for and that have no folder."""
-    study = read_study(home)
+    try:
+        study = read_study(home)
+    except StoreError as failure:
+        logging.getLogger(__name__).warning("%s, so missing runs are unknown", failure.message)
+        return ()
     if study is None:
         return ()
     there = latest_attempts(runs)
@@ -143,39 +153,3 @@ def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
         for repetition in range(1, study.spec.repetitions + 1)
     )
     return tuple(name for name in names if name not in there)
-
-
-def _runs(count: int) -> str:
-    return "1 run is" if count == 1 else f"{count} runs are"
-
-
-def cancel(path: Path) -> tuple[Run, ...]:
-    """Cancel the unfinished runs at a path, and return them as they stood.
-
-    Those that are UNKNOWN are returned too, and left alone: nobody can say what to cancel.
-
-    Raises:
-        StoreError: all of them have finished, or one shares its allocation with others.
-    """
-    runs = runs_below(path)
-    active = [run for run in runs if run.state.active]
-    if not active:
-        states = ", ".join(sorted({run.state.value for run in runs}))
-        unknown = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
-        raise StoreError(f"{path.name}: nothing to cancel; {_runs(len(runs))} {states}", unknown)
-    home = active[0].folder.path.parent
-    submissions = {run.folder: run.submission for run in active if run.submission}
-    if path != home and any(submission.shared for submission in submissions.values()):
-        raise StoreError(
-            f"{path.name}: it shares its allocation with the other runs of the study",
-            f"hpctrain cancel {home.name} ends them all",
-        )
-    for name in {submission.executor for submission in submissions.values()}:
-        mine = {run: s for run, s in submissions.items() if s.executor == name}
-        executor_of(name).cancel(home, mine)
-    return (*active, *(run for run in runs if _may_go_on(run)))
-
-
-def _may_go_on(run: Run) -> bool:
-    """Whether nobody can say how a run stands that was, or may have been, handed over."""
-    return run.state is JobState.UNKNOWN and not was_never_handed_over(run)

@@ -38,7 +38,7 @@ def rehearse(prepared: Prepared, wish: Wish) -> Iterator[str]:
         yield "no sbatch here, so nobody has said whether the cluster accepts this"
         return
     check_start(prepared)
-    cluster = cluster_of(prepared.site.value)
+    cluster = cluster_of(prepared.site.value, plans[0])
     for name, script in _scripts(prepared):
         yield f"sbatch --test-only{name}: {_verdict(cluster, script)}"
 

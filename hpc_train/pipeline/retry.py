@@ -62,8 +62,11 @@ def retry(
         parts = _by_site(wanted)
         lots = [lot_of([_entry(again, facts) for again in part]) for part in parts]
         if exclude_failed_nodes:
-            runs_of = [[again.model for again in part] for part in parts]
-            lots = [spare(lot, old, say) for lot, old in zip(lots, runs_of, strict=True)]
+            there = runs if path == home else runs_below(home)
+            old = [
+                [run for again in part for run in attempts(again.model, there)] for part in parts
+            ]
+            lots = [spare(lot, mine, say) for lot, mine in zip(lots, old, strict=True)]
         for text in before(lots, max_gpu_hours):
             say(text)
         new = hand_over_lots(home, lots, say)
@@ -107,7 +110,7 @@ def _wanted(path: Path, home: Path, runs: Sequence[Run]) -> list[Again]:
             attempt, run = latest.get(f"{point.stem}-r{repetition}", (0, None))
             if run is not None and not _has_no_result(run):
                 continue
-            model = run or _sibling(point.stem, runs, home)
+            model = run if run and run.manifest else _sibling(point.stem, runs, home)
             wanted.append(Again(model=model, repetition=repetition, attempt=attempt + 1))
     return wanted
 
@@ -122,12 +125,28 @@ def _sibling(stem: str, runs: Sequence[Run], home: Path) -> Run:
     """Return another run of the same point: its plan and script are the same."""
     for run in runs:
         name = RunName.parse(run.folder.run_id)
-        if name and name.stem == stem:
+        if name and name.stem == stem and run.manifest is not None:
             return run
     raise StoreError(
         f"{home}: no run of the point {stem} is left to take the script from",
         "hpctrain submit STUDY.yaml submits what is missing",
     )
+
+
+def attempts(run: Run, there: Sequence[Run]) -> list[Run]:
+    """Return a run and those that it repeats, the latest first."""
+    by_id = {other.folder.run_id: other for other in there}
+    chain = [run]
+    while (older := by_id.get(_repeats(chain[-1]))) and older not in chain:
+        chain.append(older)
+    return chain
+
+
+def _repeats(run: Run) -> str:
+    name = RunName.parse(run.folder.run_id)
+    if name and name.attempt > 1:
+        return str(msgspec.structs.replace(name, attempt=name.attempt - 1))
+    return str(run.manifest.provenance.get(_RETRY_OF, "")) if run.manifest else ""
 
 
 def _has_no_result(run: Run) -> bool:

@@ -31,7 +31,7 @@ class Watch:
     ) -> None:
         self._path = path
         self._clock = clock
-        self._answers: Mapping[str, Standing] | None = None
+        self._answers: Mapping[RunFolder, Standing] | None = None
         self._known: Mapping[RunFolder, RunFiles] = {}
         self._took_s = 0.0
         self._asked = clock()
@@ -62,12 +62,12 @@ class Watch:
             self._pause_s = max(_FIRST_S, 2 * self._pause_s)
         return judge(files, self._standings(files))
 
-    def _standings(self, files: Sequence[RunFiles]) -> dict[str, Standing]:
+    def _standings(self, files: Sequence[RunFiles]) -> dict[RunFolder, Standing]:
         if self._answers is None:
-            return {item.folder.run_id: _guess(item) for item in files if _goes_on(item)}
+            return {item.folder: _guess(item) for item in files if _goes_on(item)}
         return {
-            run_id: msgspec.structs.replace(answer, asked=self._asked)
-            for run_id, answer in self._answers.items()
+            run: msgspec.structs.replace(answer, asked=self._asked)
+            for run, answer in self._answers.items()
         }
 
 

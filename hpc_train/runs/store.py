@@ -48,7 +48,7 @@ def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[Ru
     A run that is already there (somebody else was faster) is left alone and not returned.
 
     Raises:
-        StoreError: a folder cannot be written.
+        StoreError: a folder cannot be written, or one that is no run has its name.
     """
     created: list[RunFolder] = []
     try:
@@ -93,7 +93,10 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
     except OSError as failure:
         shutil.rmtree(fresh.path, ignore_errors=True)
         if failure.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            return None
+            if final.manifest.exists():
+                return None
+            said = f"{final.path}: in the way: a folder of this name that is no run (no run.json)"
+            raise StoreError(said, "look what is in it, and move it away") from None
         raise cannot_write(final.path, failure) from None
     return final
 

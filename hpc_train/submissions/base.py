@@ -35,8 +35,8 @@ class Executor(Protocol):
             SubmitError: refused. A run without submission.json was not handed over.
         """
 
-    def query(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, Standing]:
-        """Say how runs stand, with one question for all of them.
+    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
+        """Say how runs stand, of any jobs and studies, with one question for all of them.
 
         A run that is left out has ended, and its own files say how.
         """

@@ -63,17 +63,14 @@ class LocalExecutor:
         if not ended(supervisor, _START_S) or supervisor.returncode != 0:
             raise SubmitError(f"{queue.home}: the supervisor did not start", _last_line(queue))
 
-    def query(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, Standing]:
+    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
         """A run is alive as long as its queue's lock is held; see `Executor.query`."""
-        held = {
-            queue_id: is_held(Queue(home=home, queue_id=queue_id).file("lock"))
-            for queue_id in {submission.native_id for submission in submissions.values()}
+        queues = {
+            run: Queue(home=run.path.parent, queue_id=submission.native_id)
+            for run, submission in runs.items()
         }
-        return {
-            run_id: _standing(RunFolder(path=home / run_id), held[submission.native_id])
-            for run_id, submission in submissions.items()
-            if not has_ended(RunFolder(path=home / run_id))
-        }
+        held = {queue: is_held(queue.file("lock")) for queue in set(queues.values())}
+        return {run: _standing(run, held[queues[run]]) for run in runs if not has_ended(run)}
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
         """Mark all first, so that none of them is started any more; see `Executor.cancel`."""

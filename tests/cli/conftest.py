@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.pipeline.query import cancel, runs_below
+from hpc_train.pipeline.cancel import cancel
+from hpc_train.pipeline.query import runs_below
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 from collections.abc import Callable
@@ -129,9 +130,11 @@ def test_cancel_of_what_has_finished(hpctrain: Hpctrain, slurm: FakeSlurm, run_i
 
 
 def test_cancel_while_slurm_is_silent(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
-    slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
-    refused(hpctrain("cancel", run_id), "nothing to cancel; 1 run is UNKNOWN")
-    slurm.on("squeue", "")
+    for command in ("squeue", "scancel"):
+        slurm.on(command, f"echo '{command}: error: {BUSY}' >&2; exit 1")
+    refused(hpctrain("cancel", run_id), f"scancel: {BUSY}", "try again", code=1)
+    for command in ("squeue", "scancel"):
+        slurm.on(command, "")
 
 
 def test_cancel_names_what_it_leaves_behind(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
@@ -162,6 +165,18 @@ def test_status_of_all_asks_nothing_for_what_has_ended(
 def test_watch_needs_a_name(hpctrain: Hpctrain) -> None:
     done = hpctrain("status", "--watch")
     refused(done, "--watch follows one run, job or study", "hpctrain status lists them")
+
+
+def test_watch_prints_no_json(hpctrain: Hpctrain) -> None:
+    refused(hpctrain("status", "job", "--watch", "--json"), "--json prints once")
+
+
+def test_the_next_command_works_from_here(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
+    for words in ([], ["--results", "else where"]):
+        done = hpctrain("submit", "study.yaml", *SITE, *words)
+        hint = shlex.split(done.stderr.rpartition("next: hpctrain ")[2])
+        assert json.loads(hpctrain(*hint, "--json").stdout)["runs"], hint
+        assert hpctrain("cancel", *hint[1:]).returncode == 0
 
 
 def test_watch_follows_to_the_end(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:

@@ -85,6 +85,12 @@ def test_a_budget(plan: LaunchPlan) -> None:
     assert "a larger limit" in failure.value.hint
 
 
+@pytest.mark.parametrize("hours", [float("nan"), float("inf"), -1.0])
+def test_a_budget_is_a_number_of_hours(plan: LaunchPlan, hours: float) -> None:
+    with pytest.raises(PlanError, match=f"--max-gpu-hours {hours:g}: not a number of hours"):
+        check_budget(cost_of([sized(plan, 1, 1, 1, HOUR)]), hours)
+
+
 def test_a_budget_needs_a_bound(plan: LaunchPlan) -> None:
     cost = cost_of([sized(plan, 1, 1, 1, None)])
     check_budget(cost, None)

@@ -11,10 +11,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.errors import StoreError
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.query import cancel, latest_attempts, missing_runs, runs_below
+from hpc_train.pipeline.query import latest_attempts, missing_runs, runs_below, runs_of
 from hpc_train.pipeline.submit import submit
 from hpc_train.shell import run as call
 from hpc_train.submissions.record import write
@@ -149,35 +148,6 @@ def test_silence_is_no_end(slurm: FakeSlurm) -> None:
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     (found,) = runs_below(run.path)
     assert (found.state, submission(run).state) == (JobState.UNKNOWN, None)
-    with pytest.raises(StoreError, match="nothing to cancel; 1 run is UNKNOWN"):
-        cancel(run.path)
-
-
-def test_cancel_ends_what_waits_and_leaves_what_ended(slurm: FakeSlurm) -> None:
-    home = submit(study(), RESULTS, []).home
-    slurm.becomes("1001_1", "FAILED", nodes="n1", reason="NonZeroExitCode")
-    assert len(cancel(home)) == 3
-    assert slurm.calls("scancel") == [["1001_2", "1002_1", "1002_2"]]
-    states = sorted(found.state.value for found in runs_below(home))
-    assert states == ["CANCELLED", "CANCELLED", "CANCELLED", "FAILED"]
-    with pytest.raises(StoreError, match="nothing to cancel; 4 runs are CANCELLED, FAILED"):
-        cancel(home)
-
-
-def test_one_element_of_an_array_is_cancelled_alone(slurm: FakeSlurm) -> None:
-    done = submit(study(), RESULTS, [])
-    assert len(cancel(done.new[0].path)) == 1
-    assert slurm.calls("scancel") == [[submission(done.new[0]).native_id]]
-
-
-def test_one_run_of_a_shared_allocation_is_not_cancelled_alone(slurm: FakeSlurm) -> None:
-    done = submit(study("placement=nested", "time=1m"), RESULTS, [])
-    with pytest.raises(StoreError, match="it shares its allocation with the other runs") as failure:
-        cancel(done.new[0].path)
-    assert failure.value.hint == "hpctrain cancel s ends them all"
-    assert slurm.calls("scancel") == []
-    assert len(cancel(done.home)) == 4
-    assert slurm.calls("scancel") == [["1001"]]
 
 
 def test_a_run_that_ends_while_slurm_is_asked(slurm: FakeSlurm) -> None:
@@ -201,15 +171,6 @@ def test_what_failed_while_slurm_was_asked_says_which_rank(slurm: FakeSlurm) -> 
     assert (found.state, found.problem) == (JobState.FAILED, "rank 3 on n2: exit code 9")
 
 
-def test_what_nobody_can_say_is_returned_and_not_cancelled(slurm: FakeSlurm) -> None:
-    first, *rest = submit(study(), RESULTS, []).new
-    first.submission.write_text("{")
-    found = cancel(first.path.parent)
-    assert [run.folder for run in found if run.state is JobState.UNKNOWN] == [first]
-    assert len(found) == 4
-    assert slurm.calls("scancel") == [sorted(submission(run).native_id for run in rest)]
-
-
 def test_missing_runs_are_named(slurm: FakeSlurm) -> None:
     done = submit(study(), RESULTS, [])
     gone = done.new[0]
@@ -230,3 +191,21 @@ def test_the_last_attempt_is_the_one_with_the_largest_number(slurm: FakeSlurm) -
         "p-r1": (10, "p-r1.10"),
         "p-r2": (1, "p-r2"),
     }
+
+
+def test_two_studies_are_one_question(slurm: FakeSlurm) -> None:
+    homes = [submit(prepared, RESULTS, []).home for prepared in (study(), job())]
+    found = runs_of(homes)
+    assert {home: len(runs) for home, runs in found.items()} == {homes[0]: 4, homes[1]: 1}
+    assert {run.state for runs in found.values() for run in runs} == {JobState.PENDING}
+    assert len(slurm.calls("squeue")) == 1
+
+
+def test_a_damaged_list_of_the_study_hides_no_run(
+    slurm: FakeSlurm, caplog: pytest.LogCaptureFixture
+) -> None:
+    done = submit(study(), RESULTS, [])
+    (done.home / "study.json").write_text("{")
+    assert missing_runs(done.home, runs_below(done.home)) == ()
+    assert "study.json: damaged" in caplog.text
+    assert "so missing runs are unknown" in caplog.text

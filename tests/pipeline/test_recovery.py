@@ -10,7 +10,8 @@ import pytest
 
 from hpc_train.model.run import Manifest, Run, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.query import cancel, runs_below
+from hpc_train.pipeline.cancel import cancel
+from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.submit import Wish, submit
 from hpc_train.runs.files import read_json
 from hpc_train.runs.store import run_folders
@@ -116,7 +117,7 @@ def test_while_slurm_is_silent_nothing_is_submitted_twice(slurm: FakeSlurm) -> N
 
 def test_a_job_that_was_found_can_be_cancelled_at_once(slurm: FakeSlurm) -> None:
     first = asked_for(killed(slurm, "sbatch", f'accept "$@"; {KILL}'))
-    assert len(cancel(HOME)) == 2
+    assert len(cancel(HOME).runs) == 2
     assert slurm.calls("scancel") == [["1001_1", "1001_2"]]
     assert {submission(run).state for run in first} == {JobState.CANCELLED}
 

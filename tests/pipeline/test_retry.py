@@ -167,6 +167,27 @@ def test_without_the_nodes_that_failed(slurm: FakeSlurm) -> None:
     assert slurm.calls("sinfo") == [], "no run was lost"
 
 
+def test_nodes_that_failed_an_earlier_attempt_stay_excluded(slurm: FakeSlurm) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    for attempt, host in enumerate(("n7", "n3"), 1):
+        failure = {"rank": 0, "host": host, "exit_code": 1}
+        says(run, ended=1001.0, exit_code=1, failure=failure)
+        fails(slurm, f"100{attempt}")
+        (run,) = retry(run.path, [], unheard, exclude_failed_nodes=True).new
+    assert [option(call, "exclude") for call in slurm.calls("sbatch")] == [None, "n7", "n3,n7"]
+
+
+def test_a_damaged_manifest_is_replaced_from_a_sibling(slurm: FakeSlurm) -> None:
+    done = submit(study(), RESULTS, [])
+    damaged, sibling = named(done, "1001_1"), named(done, "1001_2")
+    fails(slurm, "1001_1")
+    runs_below(done.home)
+    damaged.manifest.write_text("{")
+    (new,) = retry(done.home, [], unheard).new
+    assert new.run_id == f"{damaged.run_id}.2"
+    assert new.script.read_bytes() == sibling.script.read_bytes()
+
+
 def test_without_the_nodes_that_are_broken(slurm: FakeSlurm) -> None:
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("sinfo", "printf 'n2\\nn1\\n'")

@@ -13,8 +13,9 @@ import pytest
 
 from hpc_train.errors import HpcTrainError, StoreError
 from hpc_train.model.submission import JobState
+from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.prepare import Prepared
-from hpc_train.pipeline.query import cancel, runs_below
+from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.submit import Wish, submit
 from hpc_train.submissions.processes import processes_of, terminate
 from tests.pipeline.waiting import finished, wait_for
@@ -110,7 +111,7 @@ def test_a_time_limit_ends_a_run(desk: Path, job: Prepare) -> None:
 def test_cancel_ends_what_runs_and_what_waits(desk: Path, study: Prepare) -> None:
     home = submit(study("import time; time.sleep(60)"), Path("results"), []).home
     wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
-    assert len(cancel(home)) == 4
+    assert len(cancel(home).runs) == 4
     runs = finished(home).values()
     assert {run.state for run in runs} == {JobState.CANCELLED}
     assert all(processes_of(run.folder) == () for run in runs)

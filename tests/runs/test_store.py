@@ -36,6 +36,15 @@ def test_a_run_that_is_there_is_left_alone(tmp_path: Path, entry: Entries) -> No
     assert (home / "r1" / "logs" / "rank-0.out").read_text() == "precious"
 
 
+def test_a_folder_that_is_no_run_is_not_taken_for_one(tmp_path: Path, entry: Entries) -> None:
+    entries = [entry("a-r1"), entry("a-r2")]
+    (tmp_path / "a-r2").mkdir()
+    (tmp_path / "a-r2" / "mine.txt").write_text("x")
+    with pytest.raises(StoreError, match=r"a-r2: in the way: .* \(no run\.json\)"):
+        create_runs(tmp_path, entries)
+    assert [path.name for path in tmp_path.iterdir()] == ["a-r2"]
+
+
 def test_when_one_folder_fails_none_is_left(tmp_path: Path, entry: Entries) -> None:
     home = tmp_path / "j"
     with pytest.raises(StoreError, match="cannot be written: File name too long"):

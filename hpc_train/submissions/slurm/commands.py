@@ -64,6 +64,10 @@ def _environment(cluster: Cluster) -> dict[str, str]:
     # What was noted at the submission wins over a shell that may be another one by now.
     if cluster.conf:
         environment["SLURM_CONF"] = cluster.conf
+    if cluster.clusters is not None:
+        environment["SLURM_CLUSTERS"] = cluster.clusters
+    if not environment.get("SLURM_CLUSTERS"):
+        environment.pop("SLURM_CLUSTERS", None)
     # Otherwise the elements of an array are cut after 64 characters.
     return environment | {"LC_ALL": "C", "SLURM_BITSTR_LEN": "0"}
 

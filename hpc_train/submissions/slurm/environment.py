@@ -4,31 +4,49 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
+from hpc_train.errors import nearest
 from hpc_train.model.submission import Cluster
 from hpc_train.shell import clean_environment
 
-# Variables of sbatch that are not called as their option is (man sbatch, input environment).
-_OPTIONS = {
+# The variables that sbatch reads (man sbatch, input environment; the words in sbatch 22.05) and are
+# called as their option is.
+_PLAIN = frozenset(
+    """
+    ACCOUNT ACCTG_FREQ BATCH CLUSTERS CLUSTER_CONSTRAINT CONSTRAINT CONTAINER CONTAINER_ID
+    CORE_SPEC CPUS_PER_GPU DELAY_BOOT DISTRIBUTION ERROR EXCLUSIVE EXPORT GET_USER_ENV GPUS
+    GPUS_PER_NODE GPUS_PER_SOCKET GPUS_PER_TASK GPU_BIND GPU_FREQ GRES GRES_FLAGS HINT IGNORE_PBS
+    INPUT JOB_NAME MEM_BIND MEM_PER_CPU MEM_PER_GPU NETWORK NO_KILL NO_REQUEUE OPEN_MODE OUTPUT
+    OVERCOMMIT PARTITION POWER PROFILE QOS REQUEUE RESERVATION SIGNAL SPREAD_JOB THREADS_PER_CORE
+    THREAD_SPEC TRES_BIND TRES_PER_TASK USE_MIN_NODES WAIT WAIT_ALL_NODES WCKEY
+    """.split()
+)
+_OPTIONS = {f"SBATCH_{name}": name.lower().replace("_", "-") for name in _PLAIN} | {
     "SBATCH_ARRAY_INX": "array",
-    "SBATCH_TIMELIMIT": "time",
+    "SBATCH_BURST_BUFFER": "bb",
+    "SBATCH_CPU_FREQ_REQ": "cpu-freq",
+    "SBATCH_DEBUG": "verbose",
     "SBATCH_MEM_PER_NODE": "mem",
-    "SBATCH_NODES": "nodes",
-    "SBATCH_NUM_NODES": "nodes",
+    "SBATCH_REQ_SWITCH": "switches",
+    "SBATCH_TIMELIMIT": "time",
+    "SBATCH_WAIT4SWITCH": "switches",
+    "SLURM_CLUSTERS": "clusters",
 }
-# Nothing asks another cluster how its jobs stand.
-_ELSEWHERE = frozenset({"clusters", "cluster"})
-# They would change what a submission is: wait for its end, or another log.
-_NEVER = _ELSEWHERE | {"wait", "array", "output", "error", "open-mode", "comment", "exclude"}
+# They would change what a submission is; `wait` would make it last as long as the job.
+_NEVER = frozenset({"wait", "array", "output", "error", "open-mode", "comment", "exclude"})
+_REASONS = {
+    "wait": "submit returns at once (--wait of hpctrain follows the runs)",
+    "error": "the submission puts both streams into one log",
+    "open-mode": "the log is always appended to",
+}
 # Outside a job these are what a user has set himself: MPI's network, a scratch folder.
 _WISHES = ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "LOCAL_")
 _RANKS = frozenset({"LOCAL_RANK", "LOCAL_WORLD_SIZE"})
 _DIRECTIVE = "#SBATCH --"
 
 
-def option_of(variable: str) -> str:
-    """Return the option of sbatch that a variable SBATCH_… stands for."""
-    plain = variable.removeprefix("SBATCH_").lower().replace("_", "-")
-    return _OPTIONS.get(variable, plain)
+def option_of(variable: str) -> str | None:
+    """Return the option of sbatch that a variable stands for; None for one it does not read."""
+    return _OPTIONS.get(variable)
 
 
 def options_in(script: str) -> frozenset[str]:
@@ -51,9 +69,8 @@ def scrubbed(
     changes: dict[str, str | None] = {
         name: None
         for name in environment
-        if name not in kept
-        and (not name.startswith("SBATCH_") or _overrides(name, options))
-        and (inside or not _wished(name))
+        if _overrides(name, options)
+        or (name not in kept and not name.startswith("SBATCH_") and (inside or not _wished(name)))
     }
     if cluster.conf and "SLURM_CONF" not in environment:
         changes["SLURM_CONF"] = cluster.conf
@@ -81,13 +98,17 @@ def _wished(name: str) -> bool:
 def notices(environment: Mapping[str, str], options: Collection[str]) -> tuple[str, ...]:
     """Say in sentences what of the environment is left behind and what stays in force."""
     changes = scrubbed(environment, Cluster(), options)
-    said = _leaks(environment, [name for name in changes if not name.startswith("SBATCH_")])
-    for name in sorted(name for name in environment if name.startswith("SBATCH_")):
+    said = _leaks(environment, [name for name in changes if option_of(name) is None])
+    for name in sorted(environment):
+        option = option_of(name)
         value = f"{name}={environment[name]}"
-        if name in changes:
-            said.append(f"{value} is ignored: {_reason(option_of(name), options)}")
-        else:
-            said.append(f"{value} is in force: sbatch takes it as --{option_of(name)}")
+        if option is not None and name in changes:
+            said.append(f"{value} is ignored: {_reason(option, options)}")
+        elif option is not None:
+            said.append(f"{value} is in force: sbatch takes it as --{option}")
+        elif name.startswith("SBATCH_"):
+            near = nearest(name.removeprefix("SBATCH_"), _PLAIN)
+            said.append(f"{value}: sbatch reads no variable of that name{near}")
     return tuple(said)
 
 
@@ -105,7 +126,6 @@ def _leaks(environment: Mapping[str, str], leaks: Sequence[str]) -> list[str]:
 
 
 def _reason(option: str, options: Collection[str]) -> str:
-    if option in _ELSEWHERE and option not in options:
-        return "a job on another cluster cannot be followed"
-    who = "the script" if option in options else "the submission"
-    return f"{who} sets --{option} itself"
+    if option in options:
+        return f"the script sets --{option} itself"
+    return _REASONS.get(option, f"the submission sets --{option} itself")

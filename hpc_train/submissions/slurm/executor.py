@@ -38,9 +38,6 @@ class SlurmExecutor:
 
     def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
         """Submit a job or array for each point, or one allocation; see `Executor.submit`."""
-        conf = os.environ.get("SLURM_CONF") or terms.cluster.conf
-        cluster = msgspec.structs.replace(terms.cluster, conf=conf)
-        terms = msgspec.structs.replace(terms, cluster=cluster)
         todo = _batches(home, runs, terms)
         jobs = 1 if terms.allocation else len(runs)
         most = terms.limits.max_submit_jobs
@@ -61,14 +58,14 @@ class SlurmExecutor:
                 raise SubmitError(said, hint, transient=failure.transient) from None
             handed += len(batch.runs)
 
-    def query(self, home: Path, submissions: Mapping[str, Submission]) -> Mapping[str, Standing]:
+    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
         """Ask each cluster once; see `Executor.query`."""
-        by_cluster: dict[Cluster, dict[str, Submission]] = defaultdict(dict)
-        for run_id, submission in submissions.items():
-            by_cluster[submission.cluster][run_id] = submission
-        found: dict[str, Standing] = {}
+        by_cluster: dict[Cluster, dict[RunFolder, Submission]] = defaultdict(dict)
+        for run, submission in runs.items():
+            by_cluster[submission.cluster][run] = submission
+        found: dict[RunFolder, Standing] = {}
         for cluster, mine in by_cluster.items():
-            found.update(_ask(home, cluster, mine))
+            found.update(_ask(cluster, mine))
         return found
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
@@ -144,23 +141,21 @@ def _record(batch: Batch, asked: Submission, job: str) -> None:
         write(run, msgspec.structs.replace(asked, native_id=native_id, submitted=now))
 
 
-def _ask(
-    home: Path, cluster: Cluster, submissions: Mapping[str, Submission]
-) -> dict[str, Standing]:
-    found = search(home, cluster, {i: s for i, s in submissions.items() if not s.answered})
-    known = {i: s.native_id for i, s in submissions.items() if s.answered}
+def _ask(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, Standing]:
+    found = search(cluster, {run: s for run, s in runs.items() if not s.answered})
+    known = {run: submission for run, submission in runs.items() if submission.answered}
     if known:
-        since = min(submission.submitted for submission in submissions.values())[:10]
-        comments = {s.native_id: s.comment for s in submissions.values() if s.answered}
+        since = min(submission.submitted for submission in known.values())[:10]
+        comments = {s.native_id: s.comment for s in known.values()}
         jobs = standings(cluster, comments, since)
-        found.update({run_id: jobs[job] for run_id, job in known.items()})
-    turns = {run_id for run_id, submission in submissions.items() if submission.shared}
-    for run_id in turns & found.keys():
-        standing = turn(RunFolder(path=home / run_id), found[run_id])
+        found.update({run: jobs[submission.native_id] for run, submission in known.items()})
+    turns = {run for run, submission in runs.items() if submission.shared}
+    for run in turns & found.keys():
+        standing = turn(run, found[run])
         if standing is None:
-            del found[run_id]
+            del found[run]
         else:
-            found[run_id] = standing
+            found[run] = standing
     return found
 
 
@@ -180,8 +175,15 @@ def _await_end(cluster: Cluster, jobs: Collection[str]) -> None:
     today = datetime.date.today().isoformat()
     for _ in range(_LOOKS):
         found = standings(cluster, dict.fromkeys(jobs, ""), today)
-        there = [job for job, one in found.items() if one.state.active and one.reason != ENDING]
+        there = [job for job, one in found.items() if not _has_left(one)]
         if not there:
             return
         time.sleep(0.5)
-    raise SubmitError(f"scancel: {', '.join(sorted(there))} still in the queue", "try again")
+    silent = next((one.reason for one in found.values() if one.state is JobState.UNKNOWN), "")
+    said = silent or "still in the queue"
+    raise SubmitError(f"scancel: {', '.join(sorted(there))}: {said}", "try again")
+
+
+def _has_left(standing: Standing) -> bool:
+    """Whether a job has ended or is ending; one of which nobody says anything has not."""
+    return standing.state.finished or standing.reason == ENDING

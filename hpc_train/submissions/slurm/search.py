@@ -26,22 +26,19 @@ def find(cluster: Cluster, comment: str, user: str) -> tuple[tuple[str, ...], st
     return tuple(sorted(jobs, key=int)), answer.failure
 
 
-def search(
-    home: Path, cluster: Cluster, submissions: Mapping[str, Submission]
-) -> dict[str, Standing]:
+def search(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, Standing]:
     """Say how the runs stand whose job's id nobody wrote down; `job` then names it."""
-    found: dict[str, Standing] = {}
+    found: dict[RunFolder, Standing] = {}
     answers: dict[str, QueueAnswer] = {}
-    for run_id, submission in submissions.items():
-        run = RunFolder(path=home / run_id)
+    for run, submission in runs.items():
         user = owner(run.path)
         answer = answers.get(user) or squeue(cluster, (), user)
         answers[user] = answer
         entry = next((e for e in answer.entries if _is_job_of(e, submission)), None)
         if entry is not None:
-            found[run_id] = msgspec.structs.replace(entry.standing, job=entry.job)
+            found[run] = msgspec.structs.replace(entry.standing, job=entry.job)
         else:
-            found[run_id] = _without_entry(run, cluster, submission, answer.failure)
+            found[run] = _without_entry(run, cluster, submission, answer.failure)
     return found
 
 

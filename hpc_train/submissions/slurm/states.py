@@ -52,16 +52,4 @@ def job_state(word: str) -> tuple[JobState, str]:
     name, _, tail = word.strip().partition(" ")
     if name == "CANCELLED" and tail.startswith("by "):
         return JobState.CANCELLED, f"cancelled by user id {tail[3:].strip()}"
-    whole = _uncut(name)
-    if whole in _STATES:
-        return _STATES[whole]
     return JobState.UNKNOWN, f"Slurm says {word.strip()!r}, which is no state that hpctrain knows"
-
-
-def _uncut(name: str) -> str:
-    """Return the word that sacct cut to the width of its column: OUT_OF_ME+."""
-    if not name.endswith("+"):
-        return name
-    meant = [word for word in _STATES if word.startswith(name[:-1])]
-    # CANCELLED+ is all of the word, cut before `by`.
-    return meant[0] if len(meant) == 1 else name[:-1]

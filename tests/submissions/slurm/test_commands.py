@@ -115,6 +115,13 @@ def test_the_conf_that_was_noted_wins(
     assert asked(Cluster())["SLURM_CONF"] == str(theirs)
 
 
+def test_the_clusters_that_were_noted_win(printenv: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_CLUSTERS", "shell")
+    assert asked(Cluster())["SLURM_CLUSTERS"] == "shell"
+    assert asked(Cluster(clusters="noted"))["SLURM_CLUSTERS"] == "noted"
+    assert "SLURM_CLUSTERS" not in asked(Cluster(clusters="")), "the default one"
+
+
 def test_a_conf_that_is_gone_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_CONF", raising=False)
     done = ask(Cluster(conf="/nowhere/slurm.conf"), "squeue")

@@ -41,11 +41,23 @@ def test_a_variable_names_its_option(variable: str, option: str) -> None:
 
 def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
     found = {"SBATCH_PARTITION": "long", "SBATCH_ACCOUNT": "a", "SBATCH_WAIT": "1"}
-    assert set(scrubbed(found, Cluster(), ["partition"])) == {"SBATCH_PARTITION", "SBATCH_WAIT"}
+    found["SBATCH_OUTPUT"] = "mine.log"
+    ignored = {"SBATCH_OUTPUT", "SBATCH_PARTITION", "SBATCH_WAIT"}
+    assert set(scrubbed(found, Cluster(), ["partition"])) == ignored
     assert notices(found, ["partition"]) == (
         "SBATCH_ACCOUNT=a is in force: sbatch takes it as --account",
+        "SBATCH_OUTPUT=mine.log is ignored: the submission sets --output itself",
         "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
-        "SBATCH_WAIT=1 is ignored: the submission sets --wait itself",
+        "SBATCH_WAIT=1 is ignored: submit returns at once (--wait of hpctrain follows the runs)",
+    )
+
+
+def test_a_variable_that_sbatch_does_not_read_is_told() -> None:
+    found = {"SBATCH_PARTITIONS": "long", "SBATCH_NODES": "2"}
+    assert scrubbed(found, Cluster(), ["nodes", "partition"]) == {}
+    assert notices(found, ["nodes", "partition"]) == (
+        "SBATCH_NODES=2: sbatch reads no variable of that name",
+        "SBATCH_PARTITIONS=long: sbatch reads no variable of that name; did you mean 'PARTITION'?",
     )
 
 
@@ -89,9 +101,11 @@ def test_what_is_left_behind_outside_a_job_is_named(names: list[str], said: str)
     assert notices(dict.fromkeys(names, "1"), ()) == (said,)
 
 
-@pytest.mark.parametrize("name", ["SBATCH_CLUSTERS", "SBATCH_CLUSTER"])
-def test_another_cluster_is_not_for_us(name: str) -> None:
-    assert scrubbed({name: "far"}, Cluster(), ()) == {name: None}
-    assert notices({name: "far"}, ()) == (
-        f"{name}=far is ignored: a job on another cluster cannot be followed",
-    )
+@pytest.mark.parametrize("name", ["SBATCH_CLUSTERS", "SLURM_CLUSTERS"])
+def test_the_clusters_of_the_shell_are_in_force_unless_the_script_names_them(name: str) -> None:
+    assert scrubbed({name: "far"}, Cluster(), ()) == {}
+    (said,) = notices({name: "far"}, ())
+    assert said == f"{name}=far is in force: sbatch takes it as --clusters"
+    assert scrubbed({name: "far"}, Cluster(), ["clusters"]) == {name: None}
+    (said,) = notices({name: "far"}, ["clusters"])
+    assert said == f"{name}=far is ignored: the script sets --clusters itself"

@@ -21,9 +21,9 @@ SLURM = SlurmExecutor()
 SCRIPT = Script(text="#!/bin/bash\n# all of them\n", digest="d", template_digest="t")
 
 
-def states(home: Path, *made: RunFolder) -> dict[str, str]:
-    found = SLURM.query(home, {run.run_id: submission(run) for run in made})
-    return {run_id: standing.state.value for run_id, standing in found.items()}
+def states(*made: RunFolder) -> dict[str, str]:
+    found = SLURM.query({run: submission(run) for run in made})
+    return {run.run_id: standing.state.value for run, standing in found.items()}
 
 
 def test_excluded_nodes_and_the_sites_configuration(slurm: FakeSlurm, tmp_path: Path) -> None:
@@ -111,7 +111,7 @@ def test_each_cluster_is_asked_once(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2", "q-r1")
     SLURM.submit(tmp_path, made[:2], Terms())
     SLURM.submit(tmp_path, made[2:], Terms(cluster=Cluster(conf=str(conf))))
-    assert set(states(tmp_path, *made).values()) == {"PENDING"}
+    assert set(states(*made).values()) == {"PENDING"}
     assert len(slurm.calls("squeue")) == 2
 
 
@@ -120,19 +120,19 @@ def test_elements_of_an_array_stand_each_for_themselves(slurm: FakeSlurm, tmp_pa
     SLURM.submit(tmp_path, made, Terms())
     slurm.becomes("1001_2", "RUNNING", nodes="n1")
     slurm.becomes("1001_3", "FAILED", nodes="n1", reason="NonZeroExitCode")
-    assert states(tmp_path, *made) == {"p-r1": "PENDING", "p-r2": "RUNNING", "p-r3": "FAILED"}
+    assert states(*made) == {"p-r1": "PENDING", "p-r2": "RUNNING", "p-r3": "FAILED"}
 
 
 def test_runs_of_an_allocation_take_turns(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2", "p-r3")
     SLURM.submit(tmp_path, made, Terms(allocation=SCRIPT))
-    assert set(states(tmp_path, *made).values()) == {"PENDING"}
+    assert set(states(*made).values()) == {"PENDING"}
     slurm.becomes("1001", "RUNNING", start="1970-01-02T00:00:00", nodes="n[1-2]")
     says(made[0], started=2e5, ended=2e5 + 1, exit_code=3)
     says(made[1], started=2e5)
-    assert states(tmp_path, *made) == {"p-r2": "RUNNING", "p-r3": "PENDING"}
+    assert states(*made) == {"p-r2": "RUNNING", "p-r3": "PENDING"}
     slurm.becomes("1001", "TIMEOUT", start="1970-01-02T00:00:00", nodes="n[1-2]")
-    assert states(tmp_path, *made) == {"p-r2": "TIMEOUT", "p-r3": "LOST"}
+    assert states(*made) == {"p-r2": "TIMEOUT", "p-r3": "LOST"}
 
 
 def test_an_allocation_without_an_answer_is_found_for_all(slurm: FakeSlurm, tmp_path: Path) -> None:
@@ -142,9 +142,9 @@ def test_an_allocation_without_an_answer_is_found_for_all(slurm: FakeSlurm, tmp_
         write(run, msgspec.structs.replace(submission(run), native_id=""))
     slurm.becomes("1001", "RUNNING", start="1970-01-02T00:00:00", nodes="n1")
     says(made[0], started=2e5, ended=2e5 + 1, exit_code=3)
-    found = SLURM.query(tmp_path, {run.run_id: submission(run) for run in made})
-    assert {run_id: (s.state, s.job) for run_id, s in found.items()} == {
-        "p-r2": (JobState.PENDING, "1001")
+    found = SLURM.query({run: submission(run) for run in made})
+    assert {run: (s.state, s.job) for run, s in found.items()} == {
+        made[1]: (JobState.PENDING, "1001")
     }
 
 

@@ -189,11 +189,11 @@ def test_a_machine_without_slurm(
 def test_an_outer_job_leaves_no_trace(
     executor: submitit.AutoExecutor, slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("SLURM_JOB_ID", "PMIX_RANK", "SBATCH_NODES", "SBATCH_NO_REQUEUE"):
+    for name in ("SLURM_JOB_ID", "PMIX_RANK", "SBATCH_JOB_NAME", "SBATCH_NO_REQUEUE"):
         monkeypatch.setenv(name, "1")
     settled(executor).submit(print)
     found = slurm.environment()
-    assert not {"SLURM_JOB_ID", "PMIX_RANK", "SBATCH_NODES"} & found.keys()
+    assert not {"SLURM_JOB_ID", "PMIX_RANK", "SBATCH_JOB_NAME"} & found.keys()
     assert found["SBATCH_NO_REQUEUE"] == "1"
 
 

@@ -26,8 +26,9 @@ def queue(slurm: FakeSlurm, *entries: tuple[str, str, str]) -> None:
     (slurm.folder / "queue").write_text("".join(f"{line}{RECORD}\n" for line in lines))
 
 
-def one(home: Path, *made: RunFolder) -> dict[str, Standing]:
-    return search(home, CLUSTER, {run.run_id: submission(run) for run in made})
+def one(*made: RunFolder) -> dict[str, Standing]:
+    found = search(CLUSTER, {run: submission(run) for run in made})
+    return {run.run_id: standing for run, standing in found.items()}
 
 
 def test_a_job_is_found_by_its_comment(slurm: FakeSlurm) -> None:
@@ -54,7 +55,7 @@ def test_elements_of_an_array_are_told_apart(slurm: FakeSlurm, tmp_path: Path) -
     for run, native_id in zip(made, ("_1", "_2", "_11"), strict=True):
         submitted(run, native_id, comment="hpctrain:a")
     queue(slurm, ("9_11", "RUNNING", "hpctrain:a"), ("9_[1-2]", "PENDING", "hpctrain:a"))
-    found = one(tmp_path, *made)
+    found = one(*made)
     assert {run_id: (s.job, s.state) for run_id, s in found.items()} == {
         "p-r1": ("9_1", JobState.PENDING),
         "p-r2": ("9_2", JobState.PENDING),
@@ -64,7 +65,7 @@ def test_elements_of_an_array_are_told_apart(slurm: FakeSlurm, tmp_path: Path) -
 
 
 def test_nothing_to_search_asks_nobody(slurm: FakeSlurm, tmp_path: Path) -> None:
-    assert search(tmp_path, CLUSTER, {}) == {}
+    assert search(CLUSTER, {}) == {}
     assert slurm.calls("squeue") == []
 
 
@@ -81,7 +82,7 @@ def test_without_a_job_its_age_decides(
     (run,) = runs(tmp_path, "p-r1")
     submitted(run, "", comment="hpctrain:a", age_s=age_s)
     queue(slurm, ("7", "PENDING", "hpctrain:other"))
-    standing = one(tmp_path, run)["p-r1"]
+    standing = one(run)["p-r1"]
     assert (standing.state, standing.job) == (state, "")
     assert standing.reason.startswith(reason)
 
@@ -90,7 +91,7 @@ def test_nobody_is_lost_while_slurm_is_silent(slurm: FakeSlurm, tmp_path: Path) 
     (run,) = runs(tmp_path, "p-r1")
     submitted(run, "", comment="hpctrain:a", age_s=1e6)
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
-    standing = one(tmp_path, run)["p-r1"]
+    standing = one(run)["p-r1"]
     assert standing.state is JobState.UNKNOWN
     assert standing.reason == "Slurm does not answer: " + BUSY
 
@@ -102,11 +103,11 @@ def test_a_job_that_said_its_id_itself_is_asked_for(slurm: FakeSlurm, tmp_path: 
     says(run, job="4711")
     line = FIELD.join(("4711", "NODE_FAIL", "2026-11-21T01:00:00", "n1", "0:0", "None", "j"))
     slurm.on("sacct", f"echo '{line}'; exit")
-    standing = one(tmp_path, run)["p-r1"]
+    standing = one(run)["p-r1"]
     assert (standing.state, standing.job) == (JobState.NODE_FAIL, "4711")
     says(run, job="4711", ended=1001.0, exit_code=3)
     slurm.on("sacct", "")
-    standing = one(tmp_path, run)["p-r1"]
+    standing = one(run)["p-r1"]
     assert (standing.state, standing.job) == (JobState.LOST, "4711")
 
 
@@ -114,7 +115,7 @@ def test_a_status_without_an_id_says_nothing_of_the_job(slurm: FakeSlurm, tmp_pa
     (run,) = runs(tmp_path, "p-r1")
     submitted(run, "", comment="hpctrain:a", age_s=1e4)
     says(run)
-    assert one(tmp_path, run)["p-r1"].reason == "Slurm never had it: sbatch was not answered"
+    assert one(run)["p-r1"].reason == "Slurm never had it: sbatch was not answered"
     assert slurm.calls("sacct") == []
 
 

@@ -65,9 +65,7 @@ def test_an_unknown_word_is_unknown_and_named(word: str) -> None:
     ("word", "state", "said"),
     [
         ("CANCELLED", JobState.CANCELLED, ""),
-        ("CANCELLED+", JobState.CANCELLED, ""),
         ("CANCELLED by 1000", JobState.CANCELLED, "cancelled by user id 1000"),
-        ("OUT_OF_ME+", JobState.OUT_OF_MEMORY, "it needed more memory than it had asked for"),
         ("COMPLETING", JobState.RUNNING, "it is ending"),
         ("CONFIGURING", JobState.PENDING, "its nodes are being prepared"),
         ("STOPPED", JobState.SUSPENDED, "it was stopped and keeps its nodes"),
