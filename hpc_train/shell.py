@@ -48,21 +48,37 @@ def run(
     A program that does not exist is reported as 127, one that takes too long as 124, as the
     shell and timeout(1) do.
     """
+    return collect(launch(argv, cwd, environment), timeout_s)
+
+
+def launch(
+    argv: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None
+) -> subprocess.Popen[str] | Finished:
+    """Start a program whose output is read by `collect`; one that does not exist has finished."""
+    pipe = subprocess.PIPE
     try:
-        done = subprocess.run(
-            argv,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=timeout_s,
-            cwd=cwd,
-            env=environment,
+        return subprocess.Popen(
+            argv, stdout=pipe, stderr=pipe, text=True, errors="replace", cwd=cwd, env=environment
         )
     except OSError as failure:
         return Finished(returncode=127, stdout="", stderr=str(failure))
-    except subprocess.TimeoutExpired:
-        return Finished(returncode=124, stdout="", stderr=f"no answer within {timeout_s} s")
-    return Finished(returncode=done.returncode, stdout=done.stdout, stderr=done.stderr)
+
+
+def collect(process: subprocess.Popen[str] | Finished, timeout_s: float) -> Finished:
+    """Wait for the end of what was launched; it is killed when that takes too long."""
+    if isinstance(process, Finished):
+        return process
+    with process:
+        try:
+            stdout, stderr = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said = f"no answer within {timeout_s} s"
+            return Finished(returncode=124, stdout="", stderr=said)
+        except BaseException:
+            process.kill()
+            raise
+        return Finished(returncode=process.returncode, stdout=stdout, stderr=stderr)
 
 
 def start(

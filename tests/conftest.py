@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -14,6 +15,9 @@ import pytest
 
 if TYPE_CHECKING:
     from hpc_train.lab.record import Lab
+
+# A shell that ignores it (nohup) would pass that on to every script that is told to end here.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 ROOT = Path(__file__).resolve().parents[1]
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]

@@ -51,6 +51,7 @@ def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[Ru
         StoreError: a folder cannot be written, or one that is no run has its name.
     """
     created: list[RunFolder] = []
+    _make_home(home)
     try:
         for manifest, script in runs:
             folder = _create_run(home, manifest, script)
@@ -60,6 +61,13 @@ def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[Ru
         remove_runs(created)
         raise
     return tuple(created)
+
+
+def _make_home(home: Path) -> None:
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+    except OSError as failure:
+        raise cannot_write(home, failure) from None
 
 
 def remove_runs(folders: Sequence[RunFolder]) -> None:
@@ -84,7 +92,8 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
     fresh = RunFolder(path=home / f".new-{manifest.run_id}-{os.getpid()}")
     final = RunFolder(path=home / manifest.run_id)
     try:
-        fresh.logs.mkdir(parents=True)
+        fresh.path.mkdir()
+        fresh.logs.mkdir()
         # The rename makes them visible, together. Not flushed to the disk, file by file: it would
         # take longer than sbatch does.
         fresh.manifest.write_bytes(to_json(manifest))
@@ -150,10 +159,7 @@ def read_study(home: Path) -> StudyManifest | None:
 
 def write_study(home: Path, manifest: StudyManifest) -> None:
     """Write study.json, the list of everything that was asked for."""
-    try:
-        home.mkdir(parents=True, exist_ok=True)
-    except OSError as failure:
-        raise cannot_write(home, failure) from None
+    _make_home(home)
     write_file(home / STUDY_FILE, to_json(manifest))
 
 

@@ -59,6 +59,8 @@ def _environment(folder: Path) -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
         keep_trailing_newline=True,
+        # Nobody edits a template between two scripts of a study.
+        auto_reload=False,
     )
     for name in ("sh", "token", "required", "directive", "command"):
         environment.filters[name] = getattr(filters, name)

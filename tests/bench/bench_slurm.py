@@ -13,6 +13,7 @@ import shlex
 import shutil
 import statistics
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
@@ -210,10 +211,23 @@ def machine(at: Place) -> str:
         f"{datetime.date.today()}, hpctrain {facts['hpctrain']} "
         f"({git['commit'][:10]}{' and changes' if git['dirty'] else ''})\n"
         f"{facts['cpu']}, {cores} cores, Linux {facts['kernel']}, Python {facts['python']}; "
-        f"the runs' folders on {at.run(['stat', '-f', '-c', '%T', '.']).strip()}\n"
+        f"the runs' folders on {at.run(['stat', '-f', '-c', '%T', '.']).strip()}, "
+        f"where a new file takes {new_file_ms(at):.2f} ms\n"
         f"{at.run(['sbatch', '--version']).strip()} made by `hpctrain lab` on this machine, "
         f"submitit {version('submitit')}"
     )
+
+
+def new_file_ms(at: Place) -> float:
+    """Return the milliseconds that a new file takes: a run is six of them, an sbatch none."""
+    folder, count = at.folder / "files", 200
+    folder.mkdir()
+    started = time.perf_counter()
+    for number in range(count):
+        (folder / str(number)).touch()
+    took = time.perf_counter() - started
+    shutil.rmtree(folder)
+    return took / count * 1000
 
 
 def main() -> None:

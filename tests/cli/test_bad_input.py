@@ -220,7 +220,7 @@ def test_logs_of_a_study_asks_for_one_run(hpctrain: Hpctrain) -> None:
     hpctrain("submit", "study.yaml", "--wait", "--set", "repetitions=1")
     done = hpctrain("logs", "s")
     assert done.returncode == 2
-    assert "name one run: n1" in done.stderr
+    assert "name one run: " in done.stderr
 
 
 def test_cancel_of_what_has_finished(hpctrain: Hpctrain) -> None:

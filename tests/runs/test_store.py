@@ -53,7 +53,7 @@ def test_when_one_folder_fails_none_is_left(tmp_path: Path, entry: Entries) -> N
 
 
 def test_a_results_folder_that_cannot_be_written(entry: Entries) -> None:
-    with pytest.raises(StoreError, match="/proc/hpctrain/j/r1: cannot be written") as failure:
+    with pytest.raises(StoreError, match="/proc/hpctrain/j: cannot be written") as failure:
         create_runs(Path("/proc/hpctrain/j"), [entry("r1")])
     assert "name another folder" in failure.value.hint
 

@@ -11,7 +11,7 @@ from hpc_train.model.value import Value
 
 
 class Batch(Value, frozen=True, kw_only=True):
-    """One submission: options of sbatch, the script, and its arguments.
+    """One submission: options of sbatch, the script (the file and its text), and its arguments.
 
     `elements` are the numbers of an array's tasks, which are those of the repetitions; a job that
     is no array has none. `native_ids` says which part of the job each run is.
@@ -19,6 +19,7 @@ class Batch(Value, frozen=True, kw_only=True):
 
     runs: tuple[RunFolder, ...]
     script: Path
+    text: str
     output: str
     arguments: tuple[str, ...]
     elements: tuple[int, ...] = ()
@@ -36,27 +37,28 @@ def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[Batch, ...]:
     `array_size` is Slurm's MaxArraySize: the largest number plus one; 0 where there are no arrays.
     Runs share an array only when their scripts are the same to the byte.
     """
-    groups: dict[tuple[str, str, bytes], list[RunFolder]] = defaultdict(list)
+    groups: dict[tuple[str, str, str], list[RunFolder]] = defaultdict(list)
     for run in runs:
         name = RunName.parse(run.run_id)
         fits = name is not None and name.repetition < array_size
         key = (name.stem, name.ending) if name and fits else (run.run_id, "")
-        groups[key[0], key[1], run.script.read_bytes()].append(run)
-    return tuple(_batch(group) for group in groups.values())
+        groups[key[0], key[1], run.script.read_text(encoding="utf-8")].append(run)
+    return tuple(_batch(group, text) for (_, _, text), group in groups.items())
 
 
-def allocation(home: Path, runs: Sequence[RunFolder], script: Path) -> Batch:
+def allocation(home: Path, runs: Sequence[RunFolder], script: Path, text: str) -> Batch:
     """Return the one job that runs them all, in turn."""
     return Batch(
         runs=tuple(runs),
         script=script.absolute(),
+        text=text,
         output=_plain(str(script.with_suffix(".out").absolute())),
         arguments=(str(home.absolute()),),
         shared=True,
     )
 
 
-def _batch(runs: Sequence[RunFolder]) -> Batch:
+def _batch(runs: Sequence[RunFolder], text: str) -> Batch:
     first = runs[0]
     folder = str(first.path.absolute())
     name = RunName.parse(first.run_id)
@@ -64,6 +66,7 @@ def _batch(runs: Sequence[RunFolder]) -> Batch:
         return Batch(
             runs=tuple(runs),
             script=first.script.absolute(),
+            text=text,
             output=_plain(f"{folder}/logs/job.out"),
             arguments=(folder,),
         )
@@ -72,6 +75,7 @@ def _batch(runs: Sequence[RunFolder]) -> Batch:
     return Batch(
         runs=tuple(runs),
         script=first.script.absolute(),
+        text=text,
         output=f"{_plain(before)}%a{_plain(name.ending)}/logs/job.out",
         arguments=(before, name.ending),
         elements=tuple(elements),

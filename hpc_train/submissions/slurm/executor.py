@@ -6,24 +6,21 @@ import datetime
 import os
 import re
 import time
-import uuid
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-
-import msgspec
 
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Cluster, JobState, Standing, Submission
 from hpc_train.submissions.base import Terms
-from hpc_train.submissions.record import mark, write
+from hpc_train.submissions.record import mark
 from hpc_train.submissions.slurm.batch import Batch, allocation, batches
 from hpc_train.submissions.slurm.commands import ask
-from hpc_train.submissions.slurm.handover import Sbatch, hand_over
-from hpc_train.submissions.slurm.query import MARK, standings
+from hpc_train.submissions.slurm.query import standings
 from hpc_train.submissions.slurm.search import search
 from hpc_train.submissions.slurm.states import ENDING
+from hpc_train.submissions.slurm.submit import submit_batches
 from hpc_train.submissions.slurm.turns import turn
 
 ALLOCATIONS = ".allocations"
@@ -46,17 +43,7 @@ class SlurmExecutor:
                 f"{jobs} jobs, but the site allows {most} in the queue at once",
                 "fewer repetitions or points, or placement: nested, which is one job",
             )
-        handed = 0
-        for batch in todo:
-            try:
-                _submit(batch, terms)
-            except SubmitError as failure:
-                if not handed:
-                    raise
-                said = f"{handed} of {len(runs)} runs were submitted, then: {failure.message}"
-                hint = failure.hint or "submit again for the rest"
-                raise SubmitError(said, hint, transient=failure.transient) from None
-            handed += len(batch.runs)
+        submit_batches(todo, terms)
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
         """Ask each cluster once; see `Executor.query`."""
@@ -94,7 +81,7 @@ def _batches(home: Path, runs: Sequence[RunFolder], terms: Terms) -> tuple[Batch
         script.write_text(terms.allocation.text, encoding="utf-8")
     except OSError as failure:
         raise StoreError(f"{script}: {failure.strerror}") from None
-    return (allocation(home, runs, script),)
+    return (allocation(home, runs, script, terms.allocation.text),)
 
 
 def _array_size(terms: Terms) -> int:
@@ -104,41 +91,6 @@ def _array_size(terms: Terms) -> int:
     size = int(match[1]) if match else _ARRAY_SIZE
     most = terms.limits.max_array_size
     return size if most is None else min(size, most)
-
-
-def _submit(batch: Batch, terms: Terms) -> None:
-    """Write down what is asked for, ask, and write down the answer.
-
-    Whoever is killed in between leaves a comment by which the job is found again.
-    """
-    comment = f"{MARK}{uuid.uuid4().hex[:16]}"
-    sbatch = Sbatch(batch=batch, terms=terms, comment=comment)
-    asked = Submission(
-        executor="slurm",
-        native_id="",
-        submitted="",
-        cluster=terms.cluster,
-        comment=comment,
-        command=sbatch.command,
-        shared=batch.shared,
-    )
-    try:
-        job = hand_over(sbatch, lambda: _record(batch, asked, ""))
-    except SubmitError as failure:
-        if not failure.transient:
-            for run in batch.runs:
-                run.submission.unlink(missing_ok=True)
-            if batch.shared:
-                batch.script.unlink(missing_ok=True)
-        raise
-    _record(batch, asked, job)
-
-
-def _record(batch: Batch, asked: Submission, job: str) -> None:
-    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
-    for run in batch.runs:
-        native_id = batch.native_id(run, job)
-        write(run, msgspec.structs.replace(asked, native_id=native_id, submitted=now))
 
 
 def _ask(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, Standing]:

@@ -13,11 +13,14 @@ from hpc_train.model.value import Value
 from hpc_train.submissions.base import Terms
 from hpc_train.submissions.slurm.batch import Batch
 from hpc_train.submissions.slurm.commands import ask, transient
-from hpc_train.submissions.slurm.environment import scrubbed
+from hpc_train.submissions.slurm.environment import options_in, scrubbed
 from hpc_train.submissions.slurm.refusals import advice
 from hpc_train.submissions.slurm.search import find, owner
 
 if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from hpc_train.shell import Finished
     from hpc_train.submissions.slurm.submitting import ScriptExecutor
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
@@ -57,8 +60,24 @@ class Sbatch(Value, frozen=True, kw_only=True):
         )
 
 
-def hand_over(sbatch: Sbatch, note: Callable[[], None]) -> str:
-    """Return the job's id; `note` is called before each sbatch.
+class Call(Value, frozen=True, kw_only=True):
+    """An sbatch that was started; `note` is called before each."""
+
+    sbatch: Sbatch
+    note: Callable[[], None]
+    executor: ScriptExecutor
+    process: Popen[str] | Finished
+
+
+def begin(sbatch: Sbatch, note: Callable[[], None]) -> Call:
+    """Start an sbatch."""
+    note()
+    executor = _executor(sbatch)
+    return Call(sbatch=sbatch, note=note, executor=executor, process=executor.start())
+
+
+def hand_over(call: Call) -> str:
+    """Return the id of the job that a call has made, however often it has to be repeated.
 
     When the answer is lost, the queue is searched for the job's comment before anything is sent
     again, and not before Slurm has had time to finish what it may have begun.
@@ -66,12 +85,10 @@ def hand_over(sbatch: Sbatch, note: Callable[[], None]) -> str:
     Raises:
         SubmitError: refused; `transient` when nobody knows whether the job was accepted.
     """
-    executor = _executor(sbatch)
-    failure = ""
+    sbatch, process, failure = call.sbatch, call.process, ""
     for pause_s in (*_PAUSES_S, None):
-        note()
         try:
-            return executor.submit_script().job_id
+            return call.executor.job(process).job_id
         except SubmitError as refusal:
             failure, unreadable = refusal.message, refusal.transient
         if not unreadable and not transient(failure):
@@ -83,6 +100,8 @@ def hand_over(sbatch: Sbatch, note: Callable[[], None]) -> str:
             return job
         if silent or unreadable:
             break
+        call.note()
+        process = call.executor.start()
     said = f"sbatch was not answered: {_line(failure)}"
     hint = "hpctrain status finds the job if it was accepted; submit again later"
     raise SubmitError(said, hint, transient=True)
@@ -124,17 +143,12 @@ def _executor(sbatch: Sbatch) -> ScriptExecutor:
     from hpc_train.submissions.slurm.submitting import ScriptExecutor
 
     batch = sbatch.batch
-    text = batch.script.read_text(encoding="utf-8")
-    words = [
-        line.removeprefix("#SBATCH --") for line in text.splitlines() if line[:10] == "#SBATCH --"
-    ]
-    options = {word.partition("=")[0] for word in words}
     return ScriptExecutor(
         batch.runs[0].path,
         batch.script,
         sbatch.options,
         batch.arguments,
-        scrubbed(os.environ, sbatch.terms.cluster, options),
+        scrubbed(os.environ, sbatch.terms.cluster, options_in(batch.text)),
     )
 
 

@@ -7,15 +7,13 @@ and each of them has a test.
 from __future__ import annotations
 
 import datetime
-import io
 import os
 import re
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stderr
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 # Importing submitit would otherwise put handlers on stdout and stderr, which print twice.
 os.environ.setdefault("SUBMITIT_LOG_LEVEL", "NOCONFIG")
@@ -26,9 +24,15 @@ from submitit.slurm import slurm
 from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Cluster
+from hpc_train.shell import Finished, collect, launch
 from hpc_train.submissions.record import status_of
 from hpc_train.submissions.slurm.query import standings
 
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+# sbatch itself tries for minutes when the controller is slow (man slurm.conf, MessageTimeout).
+_PATIENCE_S = 300.0
 _JOB_ID = re.compile(
     r"^(?:Submitted batch job )?([0-9]+)(?:;\S*| on cluster \S+)?\s*$", re.MULTILINE
 )
@@ -148,31 +152,25 @@ class ScriptExecutor(slurm.SlurmExecutor):
         self.options, self.arguments = tuple(options), tuple(arguments)
         self.environment = environment or {}
 
-    def submit_script(self) -> ScriptJob:
-        """Hand the script to sbatch.
+    def start(self) -> Popen[str] | Finished:
+        """Start sbatch with the script."""
+        argv = self._make_submission_command(self.script)
+        return launch(argv, environment=self._environment())
+
+    def job(self, sbatch: Popen[str] | Finished) -> ScriptJob:
+        """Return the job that sbatch has made.
 
         Raises:
-            SubmitError: sbatch refused, or was not answered; the message is what it said. It is
+            SubmitError: it refused, or was not answered; the message is what it said. It is
                 `transient` when sbatch was content and only its answer cannot be read.
         """
-        said = io.StringIO()
+        done = collect(sbatch, _PATIENCE_S)
+        if done.returncode != 0:
+            raise SubmitError(done.stderr.strip() or f"exit code {done.returncode}")
         try:
-            # submitit prints what sbatch says before it raises it.
-            with redirect_stderr(said):
-                job: Any = self._submit_command("")
-        except utils.FailedJobError as failure:
-            raise SubmitError(str(failure) or said.getvalue()) from None
+            job_id = self._get_job_id_from_submission_command(done.stdout)
         except utils.FailedSubmissionError as failure:
             raise SubmitError(str(failure), transient=True) from None
-        if not isinstance(job, ScriptJob):
-            raise AssertionError(type(job))
-        return job
-
-    def _submit_command(self, command: str) -> core.Job[Any]:
-        """Submit the run's own file; submitit would write a copy and submit that."""
-        argv = self._make_submission_command(self.script)
-        sbatch = utils.CommandFunction(argv, verbose=False, env=self._environment())
-        job_id = self._get_job_id_from_submission_command(sbatch())
         return self.job_class(folder=self.folder, job_id=job_id, tasks=(0,))
 
     def _environment(self) -> dict[str, str]:
@@ -193,7 +191,7 @@ class ScriptExecutor(slurm.SlurmExecutor):
         return job_id_of(string)
 
     def _internal_process_submissions(self, delayed_submissions: list[Any]) -> list[core.Job[Any]]:
-        raise NotImplementedError("a ScriptExecutor submits its script; see submit_script")
+        raise NotImplementedError("a ScriptExecutor submits its script; see start")
 
 
 def job_id_of(string: bytes | str) -> str:

@@ -15,8 +15,11 @@ BUSY = "slurm_load_jobs error: Socket timed out on send/recv operation"
 
 _HEAD = """\
 S='{folder}' P=${{0##*/}} n=0
-[ -e "$S/$P.n" ] && read -r n <"$S/$P.n"
-echo $((++n)) >"$S/$P.n"
+{{
+    flock 9
+    [ -e "$S/$P.n" ] && read -r n <"$S/$P.n"
+    echo $((++n)) >"$S/$P.n"
+}} 9>"$S/lock"
 printf '%s\\0' "$@" >"$S/$P.$n.argv"
 """
 _HOOK = 'if [ -e "$S/$P.hook" ]; then . "$S/$P.hook"; fi\n'

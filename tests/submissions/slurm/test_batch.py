@@ -57,7 +57,7 @@ def test_single_jobs_are_never_an_array(tmp_path: Path) -> None:
 
 def test_an_allocation_has_them_all(tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "q-r1")
-    batch = allocation(tmp_path, made, tmp_path / ".allocations" / "a.sbatch")
+    batch = allocation(tmp_path, made, tmp_path / ".allocations" / "a.sbatch", "x")
     assert batch.shared
     assert batch.output == f"{tmp_path}/.allocations/a.out"
     assert {batch.native_id(run, "9") for run in made} == {"9"}

@@ -17,15 +17,16 @@ from hpc_train.submissions.base import Terms
 from hpc_train.submissions.slurm import handover
 from hpc_train.submissions.slurm.batch import batches
 from hpc_train.submissions.slurm.executor import SlurmExecutor
-from hpc_train.submissions.slurm.handover import Sbatch, hand_over
+from hpc_train.submissions.slurm.handover import Sbatch, begin, hand_over
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, submission
 
 SLOW = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
 
 
-def nothing() -> None:
-    """Write nothing down."""
+def asked_for(asked: Sbatch) -> str:
+    """Return the job's id."""
+    return hand_over(begin(asked, lambda: None))
 
 
 @pytest.fixture(autouse=True)
@@ -56,7 +57,7 @@ def test_the_options_of_one_submission(tmp_path: Path) -> None:
 
 def test_what_is_recorded_is_what_is_called(slurm: FakeSlurm, tmp_path: Path) -> None:
     asked = sbatch(tmp_path, "p-r1", "p-r2")
-    assert hand_over(asked, nothing) == "1001"
+    assert asked_for(asked) == "1001"
     assert [("sbatch", *argv) for argv in slurm.calls("sbatch")] == [asked.command]
     assert slurm.calls("squeue") == []
 
@@ -69,7 +70,7 @@ def test_a_refusal_is_not_tried_again(slurm: FakeSlurm, tmp_path: Path) -> None:
         "available' >&2; exit 1",
     )
     with pytest.raises(SubmitError) as failure:
-        hand_over(sbatch(tmp_path, "p-r1"), nothing)
+        asked_for(sbatch(tmp_path, "p-r1"))
     assert not failure.value.transient
     assert failure.value.message == (
         "sbatch: Memory specification can not be satisfied; "
@@ -84,7 +85,7 @@ def test_a_job_that_was_accepted_without_an_answer_is_found(
     slurm: FakeSlurm, tmp_path: Path
 ) -> None:
     slurm.on("sbatch", f'accept "$@"; echo "{SLOW}" >&2; exit 1')
-    assert hand_over(sbatch(tmp_path, "p-r1", "p-r2"), nothing) == "1001"
+    assert asked_for(sbatch(tmp_path, "p-r1", "p-r2")) == "1001"
     assert len(slurm.calls("sbatch")) == 1
     (asked,) = slurm.calls("squeue")
     assert option(asked, "user") == pwd.getpwuid(os.getuid()).pw_name
@@ -95,7 +96,7 @@ def test_a_job_of_the_same_user_with_another_comment_is_not_it(
     slurm: FakeSlurm, tmp_path: Path
 ) -> None:
     slurm.on("sbatch", f'[ $n = 2 ] || {{ accept --comment=other; echo "{SLOW}" >&2; exit 1; }}')
-    assert hand_over(sbatch(tmp_path, "p-r1"), nothing) == "1002"
+    assert asked_for(sbatch(tmp_path, "p-r1")) == "1002"
 
 
 def test_what_was_not_accepted_is_submitted_once_more(
@@ -108,7 +109,7 @@ def test_what_was_not_accepted_is_submitted_once_more(
     begun = time.monotonic()
     slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
     with caplog.at_level(logging.WARNING):
-        assert hand_over(sbatch(tmp_path, "p-r1"), nothing) == "1002"
+        assert asked_for(sbatch(tmp_path, "p-r1")) == "1002"
     assert len(slurm.calls("sbatch")) == 2
     assert time.monotonic() - begun >= 0.2
     assert "Slurm does not answer (Batch job submission failed: Socket timed out" in caplog.text
@@ -119,7 +120,7 @@ def test_nothing_is_sent_again_while_the_queue_cannot_be_seen(
 ) -> None:
     slurm.on("sbatch", f'accept "$@"; echo "{SLOW}" >&2; exit 1')
     slurm.on("squeue", f'[ $n -gt 2 ] || {{ echo "{BUSY}" >&2; exit 1; }}')
-    assert hand_over(sbatch(tmp_path, "p-r1"), nothing) == "1001"
+    assert asked_for(sbatch(tmp_path, "p-r1")) == "1001"
     assert (len(slurm.calls("sbatch")), len(slurm.calls("squeue"))) == (1, 3)
 
 
@@ -142,7 +143,7 @@ def test_giving_up_keeps_what_was_asked(
 
 def test_a_script_of_a_site_may_print_before_the_id(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.on("sbatch", "echo Welcome; echo '4711;alpha'; exit")
-    assert hand_over(sbatch(tmp_path, "p-r1"), nothing) == "4711"
+    assert asked_for(sbatch(tmp_path, "p-r1")) == "4711"
 
 
 def test_nothing_of_an_outer_job_reaches_sbatch(
@@ -151,16 +152,14 @@ def test_nothing_of_an_outer_job_reaches_sbatch(
     outer = ("SLURM_JOB_ID", "SLURM_CPU_BIND", "PMIX_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK")
     for name in (*outer, "RANK", "SLURM_CONF", "FOO"):
         monkeypatch.setenv(name, "1")
-    hand_over(sbatch(tmp_path, "p-r1", terms=Terms(cluster=Cluster(conf="/other"))), nothing)
+    asked_for(sbatch(tmp_path, "p-r1", terms=Terms(cluster=Cluster(conf="/other"))))
     found = slurm.environment()
     assert not {*outer, "RANK"} & found.keys()
     assert (found["SLURM_CONF"], found["FOO"]) == ("1", "1")
 
 
 def test_the_sites_configuration_reaches_sbatch(slurm: FakeSlurm, tmp_path: Path) -> None:
-    hand_over(
-        sbatch(tmp_path, "p-r1", terms=Terms(cluster=Cluster(conf="/site/slurm.conf"))), nothing
-    )
+    asked_for(sbatch(tmp_path, "p-r1", terms=Terms(cluster=Cluster(conf="/site/slurm.conf"))))
     assert slurm.environment()["SLURM_CONF"] == "/site/slurm.conf"
 
 
@@ -170,6 +169,6 @@ def test_variables_that_the_script_contradicts_do_not_reach_sbatch(
     for name in ("PARTITION", "TIMELIMIT", "ACCOUNT", "WAIT", "OUTPUT", "ARRAY_INX", "EXCLUSIVE"):
         monkeypatch.setenv(f"SBATCH_{name}", "x")
     text = "#!/bin/sh\n#SBATCH --partition=p\n#SBATCH --time=1:00\n#SBATCH --exclusive\n"
-    hand_over(sbatch(tmp_path, "p-r1", text=text), nothing)
+    asked_for(sbatch(tmp_path, "p-r1", text=text))
     left = {name for name in slurm.environment() if name.startswith("SBATCH_")}
     assert left == {"SBATCH_ACCOUNT"}

@@ -21,12 +21,16 @@ def executor(run: RunFolder, **changes: str | None) -> ScriptExecutor:
     return ScriptExecutor(run.path, run.script, ["--comment=c"], [str(run.path)], changes)
 
 
+def submit(asked: ScriptExecutor) -> ScriptJob:
+    return asked.job(asked.start())
+
+
 def test_sbatch_gets_the_script_its_options_and_arguments(
     fake: Fake, run: RunFolder, tmp_path: Path
 ) -> None:
     fake("sbatch", f'printf "%s\\n" "$@" >{tmp_path}/argv; echo "123;cluster"')
     before = run.script.read_bytes()
-    job = executor(run).submit_script()
+    job = submit(executor(run))
     assert isinstance(job, ScriptJob)
     assert job.job_id == "123"
     argv = (tmp_path / "argv").read_text().splitlines()
@@ -36,7 +40,7 @@ def test_sbatch_gets_the_script_its_options_and_arguments(
 
 def test_nothing_else_is_left_in_the_run_folder(fake: Fake, run: RunFolder) -> None:
     fake("sbatch", "echo 123")
-    executor(run).submit_script()
+    submit(executor(run))
     assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
 
 
@@ -45,7 +49,7 @@ def test_the_environment_is_changed_for_sbatch_alone(
 ) -> None:
     monkeypatch.setenv("SLURM_JOB_ID", "7")
     fake("sbatch", f'echo "${{SLURM_JOB_ID-none}} $SLURM_CONF" >{tmp_path}/seen; echo 1')
-    executor(run, SLURM_JOB_ID=None, SLURM_CONF="/a b").submit_script()
+    submit(executor(run, SLURM_JOB_ID=None, SLURM_CONF="/a b"))
     assert (tmp_path / "seen").read_text() == "none /a b\n"
 
 
@@ -55,7 +59,7 @@ def test_a_refusal_is_an_error_and_leaves_nothing(
 ) -> None:
     fake("sbatch", body)
     with pytest.raises(SubmitError, match="no"):
-        executor(run).submit_script()
+        submit(executor(run))
     assert sorted(path.name for path in run.path.iterdir()) == ["job.sbatch", "logs"]
     assert capfd.readouterr().err == ""
 
@@ -75,7 +79,7 @@ def test_no_array_of_submitits_own(fake: Fake, run: RunFolder) -> None:
 
 def test_a_job_reads_its_log_and_its_result(fake: Fake, run: RunFolder) -> None:
     fake("sbatch", "echo 123")
-    job = executor(run).submit_script()
+    job = submit(executor(run))
     assert job.stdout() is None
     (run.logs / "job.out").write_text("words\n")
     assert job.stdout() == job.stderr() == "words\n"
@@ -89,7 +93,7 @@ def test_a_failed_job_has_its_code_and_an_exception(fake: Fake, run: RunFolder) 
     fake("sbatch", "echo 123")
     fields = ("123", "FAILED", "2026-11-21T01:00:00", "n1", "NonZeroExitCode", "j", "c")
     fake("squeue", f"echo '{FIELD.join(fields)}{RECORD}'")
-    job = executor(run).submit_script()
+    job = submit(executor(run))
     run.status.write_text(json.dumps({"started": 1, "ended": 2, "exit_code": 7}))
     assert job.result() == 7
     assert isinstance(job.exception(), utils.FailedJobError)

@@ -1,0 +1,106 @@
+"""Batches -> sbatch; what is asked is written down before, the answer after."""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections import deque
+from collections.abc import Sequence
+
+import msgspec
+
+from hpc_train.errors import SubmitError
+from hpc_train.model.submission import Submission
+from hpc_train.model.value import Value
+from hpc_train.submissions.base import Terms
+from hpc_train.submissions.record import write
+from hpc_train.submissions.slurm.batch import Batch
+from hpc_train.submissions.slurm.handover import Call, Sbatch, begin, hand_over
+from hpc_train.submissions.slurm.query import MARK
+
+# From so many on, the next sbatch starts while the one before it waits for its answer: half of an
+# sbatch is its own start. Fewer keep their order: their jobs' ids then count up like their runs.
+_MANY = 16
+
+
+class _Asked(Value, frozen=True, kw_only=True):
+    batch: Batch
+    submission: Submission
+    call: Call
+
+
+def submit_batches(todo: Sequence[Batch], terms: Terms) -> None:
+    """Submit batches, and write each run's submission.json.
+
+    Raises:
+        SubmitError: one was refused; those after it were not handed over, or are recorded, too.
+    """
+    ahead = 1 if len(todo) >= _MANY else 0
+    asked: deque[_Asked] = deque()
+    handed = 0
+    try:
+        for batch in todo:
+            asked.append(_ask(batch, terms))
+            if len(asked) > ahead:
+                handed += _settle(asked.popleft())
+        while asked:
+            handed += _settle(asked.popleft())
+    except SubmitError as failure:
+        handed += sum(map(_settle_late, asked))
+        if not handed:
+            raise
+        total = sum(len(batch.runs) for batch in todo)
+        said = f"{handed} of {total} runs were submitted, then: {failure.message}"
+        hint = failure.hint or "submit again for the rest"
+        raise SubmitError(said, hint, transient=failure.transient) from None
+
+
+def _ask(batch: Batch, terms: Terms) -> _Asked:
+    """Write down what is asked for, and ask.
+
+    Whoever is killed before the answer leaves a comment by which the job is found again.
+    """
+    comment = f"{MARK}{uuid.uuid4().hex[:16]}"
+    sbatch = Sbatch(batch=batch, terms=terms, comment=comment)
+    submission = Submission(
+        executor="slurm",
+        native_id="",
+        submitted="",
+        cluster=terms.cluster,
+        comment=comment,
+        command=sbatch.command,
+        shared=batch.shared,
+    )
+    call = begin(sbatch, lambda: _record(batch, submission, ""))
+    return _Asked(batch=batch, submission=submission, call=call)
+
+
+def _settle(asked: _Asked) -> int:
+    """Write down the answer; return the number of runs that were handed over."""
+    batch = asked.batch
+    try:
+        job = hand_over(asked.call)
+    except SubmitError as failure:
+        if not failure.transient:
+            for run in batch.runs:
+                run.submission.unlink(missing_ok=True)
+            if batch.shared:
+                batch.script.unlink(missing_ok=True)
+        raise
+    _record(batch, asked.submission, job)
+    return len(batch.runs)
+
+
+def _settle_late(asked: _Asked) -> int:
+    """Write down the answer to what was under way when the one before it was refused."""
+    try:
+        return _settle(asked)
+    except SubmitError:
+        return 0
+
+
+def _record(batch: Batch, asked: Submission, job: str) -> None:
+    now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    for run in batch.runs:
+        native_id = batch.native_id(run, job)
+        write(run, msgspec.structs.replace(asked, native_id=native_id, submitted=now))
