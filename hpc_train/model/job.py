@@ -57,6 +57,13 @@ class JobSpec(Value, frozen=True, kw_only=True):
         dict[str, str | int | float],
         Meta(description="Environment of the ranks; a value may hold anything but NUL."),
     ] = {}
+    secrets: Annotated[
+        dict[str, str],
+        Meta(
+            description="Variables with a secret: `env` takes it from the shell that submits, a "
+            "path from that file, which nobody else may read. Only the name is ever written."
+        ),
+    ] = {}
     setup: Annotated[
         tuple[str, ...],
         Meta(description="Shell lines run once before the ranks, e.g. module load."),

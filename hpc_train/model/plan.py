@@ -35,6 +35,13 @@ class JobVar(Value, frozen=True, kw_only=True, tag="var"):
 Token = Text | JobVar
 
 
+class Secret(Value, frozen=True, kw_only=True):
+    """A variable whose value is nowhere written: inherited, or read from a file in the job."""
+
+    name: str
+    file: str | None
+
+
 class Topology(Value, frozen=True, kw_only=True):
     """nodes x tasks x GPUs; `cpus_per_task` cores and as many threads a rank."""
 
@@ -109,6 +116,7 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, Setting]
     warnings: tuple[str, ...]
     nested: bool = False
+    secrets: tuple[Secret, ...] = ()
 
 
 class Turn(Value, frozen=True, kw_only=True):

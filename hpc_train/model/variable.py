@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+# In a job's `secrets`: from the shell that submits.
+ENV = "env"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _SECRET = re.compile(
     r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:$|_)",
@@ -11,13 +13,23 @@ _SECRET = re.compile(
 )
 
 
+def is_variable(name: str) -> bool:
+    """Whether a shell can export a variable of this name."""
+    return bool(_NAME.fullmatch(name))
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable's name says that its value is nobody else's business."""
+    return bool(_SECRET.search(name))
+
+
 def problem_of(name: str) -> tuple[str, str] | None:
     """Return what is wrong with a variable and what to do instead; None when nothing is."""
-    if not _NAME.fullmatch(name):
+    if not is_variable(name):
         return f"{name!r} is no name of an environment variable", ""
-    if _SECRET.search(name):
+    if looks_secret(name):
         return (
             f"env.{name} looks like a secret, and scripts are kept and shared",
-            f"leave it out and export {name} in the shell you submit from; jobs inherit it",
+            f"export {name} in the shell you submit from, and write `secrets: {{{name}: env}}`",
         )
     return None

@@ -10,6 +10,7 @@ from hpc_train.errors import SiteProfileError, SpecError, SubmitError, nearest
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint
+from hpc_train.pipeline.secrets import check_secrets
 
 _PROGRAMS = {"mpirun": "mpirun of Open MPI (on Debian: apt-get install openmpi-bin)"}
 
@@ -18,13 +19,14 @@ def check_start(prepared: Prepared) -> None:
     """Look for each job's program, script, folder and launcher, and for Slurm.
 
     Raises:
-        SpecError: a program or script that is not there, or may not be executed.
+        SpecError: a secret, program or script that is not there, or may not be executed.
         SiteProfileError: Slurm's commands are not here, or find no slurm.conf.
         SubmitError: the launcher is not installed.
     """
     local = prepared.site.value.scheduler == "local"
     if not local:
         check_slurm(prepared.site)
+    check_secrets(prepared)
     for point in prepared.points:
         _check_folder(point)
         _check_program(point, on_path=local)

@@ -7,7 +7,7 @@ from typing import cast
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.plan import LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.plans.directives import resolve_directives
-from hpc_train.plans.environment import resolve_env
+from hpc_train.plans.environment import resolve_env, resolve_secrets, secret_settings
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
 from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of, rule
@@ -32,12 +32,13 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
     env = resolve_env(job, site, topology)
     launcher = settings["launcher"].value
-    request = _request(job, site, topology, tuple(env), nested=nested)
+    request = _request(job, site, topology, (*env, *job.value.secrets), nested=nested)
     launch = cast(Launcher, load("launchers", launcher))(request)
     if nested:
         settings["placement"] = _placement(topology)
     settings.update(_rendezvous(site))
     settings.update({f"env.{name}": setting for name, setting in env.items()})
+    settings.update(secret_settings(job))
     settings.update(_setup(job, site))
     return LaunchPlan(
         name=job.value.name,
@@ -56,6 +57,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         settings=settings,
         warnings=warnings,
         nested=nested,
+        secrets=resolve_secrets(job),
     )
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import Setting, Topology
+from hpc_train.model.plan import Secret, Setting, Topology
+from hpc_train.model.variable import ENV
 from hpc_train.plans.resolve import Job, Site, rule
 
 
@@ -20,3 +21,22 @@ def resolve_env(job: Job, site: Site, topology: Topology) -> dict[str, Setting]:
     for name, value in job.value.env.items():
         settings[name] = Setting(value=value, origin=job.origin(f"env.{name}"))
     return settings
+
+
+def resolve_secrets(job: Job) -> tuple[Secret, ...]:
+    """Return the variables whose values only the job may see."""
+    return tuple(
+        Secret(name=name, file=None if where == ENV else where)
+        for name, where in job.value.secrets.items()
+    )
+
+
+def secret_settings(job: Job) -> dict[str, Setting]:
+    """Return where each secret comes from; its value is nobody's to print."""
+    why = {True: "from the shell you submit from", False: "read by the job, mode 0600"}
+    return {
+        f"secrets.{name}": Setting(
+            value=where, origin=job.near(f"secrets.{name}"), why=why[where == ENV]
+        )
+        for name, where in job.value.secrets.items()
+    }

@@ -12,7 +12,7 @@ from hpc_train.decode import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.value import Sourced
-from hpc_train.model.variable import problem_of
+from hpc_train.model.variable import ENV, is_variable, problem_of
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.yamlfile import read
 
@@ -32,10 +32,12 @@ def build_job(
 ) -> Sourced[JobSpec]:
     """Decode a job's plain values; `path` is the file they came from.
 
-    The name defaults to that of the file; `workdir` is relative to the file's folder.
+    The name defaults to that of the file; `workdir` and the files of `secrets` are relative to
+    the file's folder.
 
     Raises:
-        SpecError: a wrong value, a variable name that no shell takes, or a secret in `env`.
+        SpecError: a wrong value, a variable name that no shell takes, a secret in `env`, or one
+            that is written down in `secrets`.
     """
     if not isinstance(data, dict):
         raise SpecError(f"{path}: a job file is a mapping with the key 'command'")
@@ -50,7 +52,8 @@ def build_job(
     job = decode(data, JobSpec, origins, SpecError)
     _check_text(job)
     _check_env(job)
-    return _with_workdir(job, path)
+    _check_secrets(job)
+    return _with_paths(job, path)
 
 
 def command_job(
@@ -78,11 +81,36 @@ def _check_env(job: Sourced[JobSpec]) -> None:
             raise SpecError(f"{job.origin(f'env.{name}')}: {problem[0]}", problem[1])
 
 
-def _with_workdir(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:
+def _check_secrets(job: Sourced[JobSpec]) -> None:
+    for name, where in job.value.secrets.items():
+        place = job.near(f"secrets.{name}")
+        if not is_variable(name):
+            raise SpecError(f"{place}: {name!r} is no name of an environment variable")
+        if name in job.value.env:
+            raise SpecError(f"{place}: {name} is in env, too, so its value would be written")
+        if where != ENV and "/" not in where:
+            # It may be the secret itself, so it is not repeated.
+            raise SpecError(
+                f"{place}: secrets.{name} is neither `env` nor the path of a file (with a /)",
+                f"export {name} in the shell you submit from and write `{name}: env`, or put it "
+                f"into a file of mode 0600 and write its path, e.g. ~/.{name.lower()}",
+            )
+
+
+def _with_paths(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:
+    """Make paths absolute: those in a file are relative to its folder."""
     import msgspec
 
-    if job.value.workdir is None:
-        return job
-    absolute = str((path.parent / job.value.workdir).absolute())
-    value = msgspec.structs.replace(job.value, workdir=absolute)
+    workdir = job.value.workdir
+    secrets = {
+        name: where if where == ENV else _absolute(path, where)
+        for name, where in job.value.secrets.items()
+    }
+    value = msgspec.structs.replace(
+        job.value, workdir=workdir and _absolute(path, workdir), secrets=secrets
+    )
     return Sourced(value=value, origins=job.origins)
+
+
+def _absolute(file: Path, name: str) -> str:
+    return str((file.parent / Path(name).expanduser()).absolute())

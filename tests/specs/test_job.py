@@ -77,3 +77,29 @@ def test_a_python_script_runs_under_python() -> None:
 
 def test_any_other_script_is_a_program() -> None:
     assert command_job(Path("/bin/run.sh"), ["x"], []).value.command == ("/bin/run.sh", "x")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{a-b: env}", "'a-b' is no name of an environment variable"),
+        ("{HF_TOKEN: hush}", r":2: secrets\.HF_TOKEN is neither `env` nor the path of a file"),
+    ],
+)
+def test_a_secret_is_named_and_not_given(tmp_path: Path, text: str, said: str) -> None:
+    with pytest.raises(SpecError, match=said) as failure:
+        load_job(job_file(tmp_path, f"command: [a]\nsecrets: {text}\n"), [])
+    assert "hush" not in failure.value.message + failure.value.hint
+
+
+def test_a_secret_is_not_in_env_too(tmp_path: Path) -> None:
+    text = "command: [a]\nenv: {X: 1}\nsecrets: {X: env}\n"
+    with pytest.raises(SpecError, match=":3: X is in env, too"):
+        load_job(job_file(tmp_path, text), [])
+
+
+def test_the_file_of_a_secret_is_relative_to_the_job(tmp_path: Path) -> None:
+    text = "command: [a]\nsecrets: {A: ./a, B: ~/b, C: env}\n"
+    job = load_job(job_file(tmp_path, text), [])
+    found = job.value.secrets
+    assert found == {"A": str(tmp_path / "a"), "B": str(Path.home() / "b"), "C": "env"}
