@@ -72,12 +72,11 @@ def collect(process: subprocess.Popen[str] | Finished, timeout_s: float) -> Fini
         try:
             stdout, stderr = process.communicate(timeout=timeout_s)
         except subprocess.TimeoutExpired:
-            process.kill()
             said = f"no answer within {timeout_s} s"
             return Finished(returncode=124, stdout="", stderr=said)
-        except BaseException:
+        finally:
+            # Also when somebody interrupts us; what has ended is left alone.
             process.kill()
-            raise
         return Finished(returncode=process.returncode, stdout=stdout, stderr=stderr)
 
 

@@ -137,7 +137,7 @@ def test_from_inside_a_job(user: User) -> None:
 
 def test_options_in_the_environment(user: User) -> None:
     user.write("job.yaml", job("told", "echo $SLURM_JOB_PARTITION"))
-    given = {"SBATCH_PARTITION": "long", "SBATCH_WAIT": "1", "SBATCH_COMMENT": "mine"}
+    given = {"SBATCH_PARTITION": "long", "SBATCH_WAIT": "1", "SBATCH_OUTPUT": "mine"}
     done = user.hpctrain("submit", "job.yaml", "--site", "lab", "--json", "--wait", **given)
     assert done.returncode == 0, done.stderr
     for name, value in given.items():
