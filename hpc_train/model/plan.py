@@ -90,6 +90,21 @@ class Launch(Value, frozen=True, kw_only=True):
     direct: bool = False
 
 
+class Checks(Value, frozen=True, kw_only=True):
+    """What `argv` asks each node before the ranks start; `space` is in MiB."""
+
+    argv: tuple[Token, ...]
+    gpus: int
+    program: bool
+    names: bool
+    interfaces: tuple[str, ...]
+    hcas: tuple[str, ...]
+    space: tuple[tuple[str, int], ...]
+    memlock: bool
+    clock_s: int | None
+    timeout_s: int
+
+
 class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     """What a script is rendered from; nothing is left to decide.
 
@@ -117,6 +132,7 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     warnings: tuple[str, ...]
     nested: bool = False
     secrets: tuple[Secret, ...] = ()
+    preflight: Checks | None = None
 
 
 class Turn(Value, frozen=True, kw_only=True):

@@ -99,7 +99,8 @@ class Failure(Value, frozen=True, kw_only=True):
 class JobStatus(Value, frozen=True, kw_only=True):
     """status.json, written by the job; times in seconds since the epoch.
 
-    `job` is Slurm's id, `nodes` its node list; both are empty where there is no Slurm.
+    `job` is Slurm's id, `nodes` its node list; both are empty where there is no Slurm. `bad_nodes`
+    are the nodes, with commas between, that failed the preflight.
     """
 
     started: float
@@ -111,6 +112,7 @@ class JobStatus(Value, frozen=True, kw_only=True):
     job: str = ""
     nodes: str = ""
     failure: Failure | None = None
+    bad_nodes: str = ""
 
 
 class Manifest(Value, frozen=True, kw_only=True):

@@ -72,6 +72,35 @@ class Limits(Value, frozen=True, kw_only=True):
     ] = None
 
 
+class Preflight(Value, frozen=True, kw_only=True):
+    """What each node is asked, at once, before the ranks start; what is absent is not asked."""
+
+    gpus: Annotated[bool, Meta(description="The node sees as many GPUs as were asked for.")] = True
+    program: Annotated[bool, Meta(description="The job's program is on the node.")] = True
+    names: Annotated[
+        bool, Meta(description="The node resolves rank 0's host, and that one the node.")
+    ] = True
+    interfaces: Annotated[
+        tuple[Word, ...], Meta(description="Network interfaces that exist and are up.")
+    ] = ()
+    hcas: Annotated[
+        tuple[Word, ...], Meta(description="InfiniBand adapters with an active port: mlx5_0.")
+    ] = ()
+    space: Annotated[
+        dict[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*$")], Memory],
+        Meta(description="Folder -> free space that it must have: /dev/shm: 1G."),
+    ] = {}
+    memlock: Annotated[
+        bool, Meta(description="`ulimit -l` is unlimited, as InfiniBand needs it.")
+    ] = False
+    clock: Annotated[
+        Duration | None, Meta(description="How far a node's clock may be off, e.g. 2s.")
+    ] = None
+    timeout: Annotated[Duration, Meta(description="How long a node may take to answer.")] = (
+        Duration(30)
+    )
+
+
 class Source(Value, frozen=True, kw_only=True):
     """Where facts of the profile come from."""
 
@@ -101,6 +130,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = "allowed"
     rendezvous: Rendezvous = Rendezvous()
     limits: Limits = Limits()
+    preflight: Preflight | None = None
     poll: Annotated[
         Duration | None,
         Meta(description="Least time between two questions to the scheduler; default: 30 s."),

@@ -69,6 +69,9 @@ def _failed_nodes(runs: Sequence[Run], say: Callable[[str], None]) -> tuple[str,
         if run.status is not None and run.status.failure is not None
     }
     for run in runs:
+        if run.status is not None and run.status.bad_nodes:
+            blamed.update(run.status.bad_nodes.split(","))
+    for run in runs:
         if run.submission is not None and run.state in (JobState.NODE_FAIL, JobState.LOST):
             blamed.update(broken_nodes(run.submission.cluster))
     nodes = tuple(sorted(blamed))

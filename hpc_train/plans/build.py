@@ -10,6 +10,7 @@ from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.environment import resolve_env, resolve_secrets, secret_settings
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
+from hpc_train.plans.preflight import preflight_settings, resolve_preflight
 from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of, rule
 from hpc_train.plans.topology import resolve_topology
 from hpc_train.registry import load, names
@@ -36,10 +37,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     launch = cast(Launcher, load("launchers", launcher))(request)
     if nested:
         settings["placement"] = _placement(topology)
-    settings.update(_rendezvous(site))
-    settings.update({f"env.{name}": setting for name, setting in env.items()})
-    settings.update(secret_settings(job))
-    settings.update(_setup(job, site))
+    settings = {**settings, **_inside(job, site, env)}
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -58,6 +56,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         warnings=warnings,
         nested=nested,
         secrets=resolve_secrets(job),
+        preflight=resolve_preflight(site, request),
     )
 
 
@@ -136,6 +135,17 @@ def _check_placement(site: Site, *, nested: bool) -> None:
 def _placement(topology: Topology) -> Setting:
     nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
     return rule("nested", f"nested: the first {nodes} of the study's allocation")
+
+
+def _inside(job: Job, site: Site, env: dict[str, Setting]) -> dict[str, Setting]:
+    """Return what is settled inside the job, before the ranks start."""
+    return {
+        **_rendezvous(site),
+        **{f"env.{name}": setting for name, setting in env.items()},
+        **secret_settings(job),
+        **preflight_settings(site),
+        **_setup(job, site),
+    }
 
 
 def _rendezvous(site: Site) -> dict[str, Setting]:

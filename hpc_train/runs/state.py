@@ -97,7 +97,7 @@ def _problem(
     if state.active or state is JobState.COMPLETED:
         return ""
     if state is JobState.FAILED and status is not None and status.failure is not None:
-        return _first_failure(status.failure)
+        return _bad_nodes(status) or _first_failure(status.failure)
     if submission is None:
         return _without_submission(status)
     if submission.state is state and submission.reason:
@@ -127,6 +127,11 @@ def _without_reason(state: JobState, status: JobStatus | None) -> str:
     if state is JobState.FAILED and status is not None and status.exit_code is not None:
         return f"exit code {status.exit_code} before any rank failed; see logs/job.out"
     return _SENTENCES.get(state, "")
+
+
+def _bad_nodes(status: JobStatus) -> str:
+    names = status.bad_nodes.replace(",", ", ")
+    return f"preflight: something is wrong on {names}" if names else ""
 
 
 def _first_failure(failure: Failure) -> str:

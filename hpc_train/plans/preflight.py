@@ -1,0 +1,43 @@
+"""What each node is asked before the ranks start."""
+
+from __future__ import annotations
+
+from hpc_train.model.plan import Checks, JobVar, LaunchRequest, Setting, Token
+from hpc_train.plans.launchers.base import srun, texts
+from hpc_train.plans.resolve import Site
+
+_CHECKS = JobVar(name="preflight")
+
+
+def resolve_preflight(site: Site, request: LaunchRequest) -> Checks | None:
+    """Return the checks of a site's profile; None when it wants none."""
+    wanted = site.value.preflight
+    if wanted is None:
+        return None
+    return Checks(
+        argv=_argv(request),
+        gpus=request.topology.gpus_per_node if wanted.gpus else 0,
+        program=wanted.program,
+        names=wanted.names,
+        interfaces=wanted.interfaces,
+        hcas=wanted.hcas,
+        space=tuple((path, int(size)) for path, size in wanted.space.items()),
+        memlock=wanted.memlock,
+        clock_s=None if wanted.clock is None else int(wanted.clock),
+        timeout_s=int(wanted.timeout),
+    )
+
+
+def preflight_settings(site: Site) -> dict[str, Setting]:
+    """Return that the nodes are asked, and who wants it."""
+    if site.value.preflight is None:
+        return {}
+    why = "a bad node ends the job before the ranks start, and is on record for retry"
+    return {"preflight": Setting(value="on", origin=site.near("preflight"), why=why)}
+
+
+def _argv(request: LaunchRequest) -> tuple[Token, ...]:
+    """One shell on each node, told the program and where rank 0 will be."""
+    starter = srun(request, 1, "--cpu-bind=none") if request.scheduler == "slurm" else ()
+    program = texts("preflight", request.command[0])
+    return (*starter, *texts("bash", "-c"), _CHECKS, *program, JobVar(name="MASTER_ADDR"))

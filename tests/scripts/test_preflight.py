@@ -1,0 +1,137 @@
+"""Each node is asked before the ranks start; a bad one is named and on record."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hpc_train.decode import decode
+from hpc_train.errors import SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.site import Preflight
+from hpc_train.model.units import Duration, Memory
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+
+Execute = Callable[..., subprocess.CompletedProcess[str]]
+HOST = socket.gethostname()
+STUBS = {
+    "scontrol": 'printf "node%s\\n" {0..1}',
+    "getent": '[[ "$2" != *"${NO_NAME:-none}"* ]] && echo "10.0.0.1 $2"',
+    "ip": 'echo "2: ${*: -1}: <BROADCAST,UP${LINK-,LOWER_UP}> mtu 1500"',
+    "df": 'echo "F 1 1 A"; echo "/dev/x 9 1 ${ROOM:-9999999} 1% /x"',
+    "date": """offset=0
+    [[ $SLURMD_NODENAME != node1 ]] || offset=${LATE:-0}
+    /bin/date -d "now $offset sec" "$@"
+    """,
+}
+
+
+@pytest.fixture(autouse=True)
+def cluster(execute: Execute, tmp_path: Path) -> None:
+    """Let two nodes answer, each as the environment says."""
+    for name, body in STUBS.items():
+        path = tmp_path / "bin" / name
+        path.write_text(f"#!/bin/bash\n{body}\n")
+        path.chmod(0o755)
+
+
+def plan(command: str = "true", **checks: Any) -> LaunchPlan:
+    resources = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 2}
+    data = {"name": "j", "command": [command], "launcher": "srun", "resources": resources}
+    site = load_site("slurm-generic")
+    value = msgspec.structs.replace(site.value, preflight=Preflight(**checks))
+    return make_plan(decode(data, JobSpec, {}, SpecError), Sourced(value=value, origins={}))
+
+
+def status(folder: Path) -> Any:
+    return json.loads((folder / "status.json").read_text())
+
+
+ALL: dict[str, Any] = {
+    "interfaces": ("ib0",),
+    "space": {"/scratch": Memory(64)},
+    "clock": Duration(5),
+    "timeout": Duration(20),
+}
+WELL = {"CUDA_VISIBLE_DEVICES": "0,1"}
+
+
+def test_good_nodes_run_the_job(execute: Execute, tmp_path: Path) -> None:
+    done = execute(plan(**ALL), tmp_path, **WELL)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert status(tmp_path)["bad_nodes"] == ""
+    assert (tmp_path / "rank_0_ended").exists()
+
+
+@pytest.mark.parametrize(
+    ("environment", "said"),
+    [
+        ({"CUDA_VISIBLE_DEVICES": "0"}, "sees 1 GPUs, but 2 were asked for"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, "sees 0 GPUs, but 2 were asked for"),
+        ({"LINK": ""}, "interface ib0 is down"),
+        ({"ROOM": "2048"}, "/scratch has 2 MiB of free space, 64 are needed"),
+        ({"NO_NAME": "node0"}, "does not resolve node0"),
+    ],
+)
+def test_what_all_nodes_lack_ends_the_job_and_blames_no_node(
+    execute: Execute, tmp_path: Path, environment: dict[str, str], said: str
+) -> None:
+    done = execute(plan(**ALL), tmp_path, **{**WELL, **environment})
+    assert done.returncode == 1
+    for node in ("node0", "node1"):
+        assert f"hpctrain: preflight: {node}: {said}\n" in done.stderr
+    found = status(tmp_path)
+    assert (found["exit_code"], found["bad_nodes"], found["failure"]) == (1, "", None)
+    assert not list((tmp_path / "logs").iterdir()), "no rank has started"
+
+
+def test_a_bad_node_is_on_record(execute: Execute, tmp_path: Path) -> None:
+    done = execute(plan(**ALL), tmp_path, **WELL, LATE="-30", NO_NAME="node1")
+    assert done.returncode == 1
+    assert done.stderr == (
+        f"hpctrain: preflight: node1: {HOST} does not resolve its name\n"
+        f"hpctrain: preflight: node1: its clock is -30 s off that of {HOST}\n"
+    )
+    found = status(tmp_path)
+    assert found["bad_nodes"] == "node1"
+    assert found["failure"]["host"] == "node1"
+    assert found["failure"]["rank"] is None
+    log = (tmp_path / "first_failure.log").read_text()
+    assert log == done.stderr
+
+
+def test_a_program_that_a_node_lacks(execute: Execute, tmp_path: Path) -> None:
+    done = execute(plan("no such $(touch pwned)"), tmp_path, **WELL)
+    assert "node0: has no program no such $(touch pwned)\n" in done.stderr
+    assert not (tmp_path / "pwned").exists()
+
+
+def test_a_node_that_does_not_answer(execute: Execute, tmp_path: Path) -> None:
+    # The first srun is the preflight's.
+    lost = "for n in 1; do [ -e asked ] || { touch asked; tasks=1; }; done"
+    done = execute(plan(timeout=Duration(3)), tmp_path, **WELL, BEFORE=lost)
+    assert "hpctrain: preflight: node1: did not answer within 3 s\n" in done.stderr
+    assert status(tmp_path)["bad_nodes"] == "node1"
+
+
+def test_without_a_wish_nobody_is_asked(execute: Execute, tmp_path: Path) -> None:
+    made = msgspec.structs.replace(plan(), preflight=None)
+    assert "preflight" not in render_script(made).text
+    assert "bad_nodes" not in render_script(made).text
+
+
+def test_what_is_not_wanted_is_not_asked() -> None:
+    text = render_script(plan(gpus=False, program=False, names=False)).text
+    for word in ("nvidia-smi", "getent", "/scratch", "ulimit", "infiniband", "ip -o"):
+        assert word not in text
