@@ -15,7 +15,15 @@ from hpc_train.decode import keys_of
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.job import JobSpec, Resources
 from hpc_train.model.record import UNITS
-from hpc_train.model.site import Launchers, Limits, Partition, Rendezvous, SiteProfile, Source
+from hpc_train.model.site import (
+    Launchers,
+    Limits,
+    Partition,
+    Preflight,
+    Rendezvous,
+    SiteProfile,
+    Source,
+)
 from hpc_train.model.study import Gates, StudySpec, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
@@ -44,7 +52,9 @@ TABLES: dict[str, dict[str, type[Value]]] = {
         "": SiteProfile,
         "launchers": Launchers,
         "limits": Limits,
+        "preflight": Preflight,
         "partitions[]": Partition,
+        "preflight": Preflight,
         "rendezvous": Rendezvous,
         "sources[]": Source,
     },
