@@ -54,7 +54,6 @@ TABLES: dict[str, dict[str, type[Value]]] = {
         "limits": Limits,
         "preflight": Preflight,
         "partitions[]": Partition,
-        "preflight": Preflight,
         "rendezvous": Rendezvous,
         "sources[]": Source,
     },
