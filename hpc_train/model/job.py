@@ -17,6 +17,14 @@ Name = Annotated[
     ),
 ]
 Word = Annotated[str, Meta(pattern=r"^[!-~]+$", description="One word, no blanks.")]
+Module = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_][!-~]*$",
+        description="A module as `module load` takes it: cuda/12.4.",
+    ),
+]
+Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]*$", description="One line of text.")]
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
 Gpus = Annotated[int, Meta(ge=0, le=64)]
@@ -57,6 +65,10 @@ class JobSpec(Value, frozen=True, kw_only=True):
         dict[str, str | int | float],
         Meta(description="Environment of the ranks; a value may hold anything but NUL."),
     ] = {}
+    modules: Annotated[
+        tuple[Module, ...], Meta(description="Loaded in this order, before the setup lines.")
+    ] = ()
+    comment: Annotated[Line | None, Meta(description="Slurm's comment on the job.")] = None
     secrets: Annotated[
         dict[str, str],
         Meta(

@@ -131,6 +131,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, Setting]
     warnings: tuple[str, ...]
     nested: bool = False
+    modules: tuple[str, ...] = ()
+    comment: str = ""
     secrets: tuple[Secret, ...] = ()
     preflight: Checks | None = None
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.job import Count, Gpus, Name, Nodes, Word
+from hpc_train.model.job import Count, Gpus, Module, Name, Nodes, Word
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 
@@ -140,4 +140,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = None
     env: dict[str, str | int | float] = {}
     env_why: Annotated[dict[str, str], Meta(description="Variable -> why the site sets it.")] = {}
+    modules: Annotated[
+        tuple[Module, ...], Meta(description="Loaded in this order, before any setup line.")
+    ] = ()
     setup: tuple[str, ...] = ()

@@ -44,7 +44,11 @@ def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
     """
     profile = site.value
     plan = entries[0][0].plan if entries else None
-    terms = Terms(cluster=cluster_of(profile, plan), limits=profile.limits)
+    terms = Terms(
+        cluster=cluster_of(profile, plan),
+        limits=profile.limits,
+        comment=plan.comment if plan else "",
+    )
     if not any(manifest.plan.nested for manifest, _ in entries):
         return terms
     runs = [(manifest.run_id, manifest.plan) for manifest, _ in entries]

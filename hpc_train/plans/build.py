@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import cast
 
 from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.plan import LaunchPlan, LaunchRequest, Setting, Topology
+from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
+from hpc_train.model.value import Value
 from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.environment import resolve_env, resolve_secrets, secret_settings
 from hpc_train.plans.launchers.base import Launcher
@@ -32,31 +33,56 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     warnings = check_limits(job, site, topology)
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
     env = resolve_env(job, site, topology)
-    launcher = settings["launcher"].value
     request = _request(job, site, topology, (*env, *job.value.secrets), nested=nested)
-    launch = cast(Launcher, load("launchers", launcher))(request)
+    launch = cast(Launcher, load("launchers", settings["launcher"].value))(request)
     if nested:
         settings["placement"] = _placement(topology)
-    settings = {**settings, **_inside(job, site, env)}
+    return _assemble(
+        job,
+        site,
+        _Decisions(
+            request=request,
+            launch=launch,
+            env=env,
+            settings={**settings, **_inside(job, site, env)},
+            warnings=warnings,
+        ),
+    )
+
+
+class _Decisions(Value, frozen=True, kw_only=True):
+    """What was decided, each in its own place."""
+
+    request: LaunchRequest
+    launch: Launch
+    env: dict[str, Setting]
+    settings: dict[str, Setting]
+    warnings: tuple[str, ...]
+
+
+def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
+    settings, topology = made.settings, made.request.topology
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
         scheduler=site.value.scheduler,
         template=_TEMPLATES[site.value.scheduler],
-        launcher=launcher,
+        launcher=settings["launcher"].value,
         topology=topology,
         time_s=int(settings["time"].value) if "time" in settings else None,
         rendezvous=site.value.rendezvous,
         workdir=job.value.workdir,
-        directives=resolve_directives(site, settings, topology, launch),
-        env=tuple((name, str(setting.value)) for name, setting in env.items()),
+        directives=resolve_directives(site, settings, topology, made.launch),
+        env=tuple((name, str(setting.value)) for name, setting in made.env.items()),
+        modules=(*site.value.modules, *job.value.modules),
         setup=(*site.value.setup, *job.value.setup),
-        launch=launch,
+        comment=job.value.comment or "",
+        launch=made.launch,
         settings=settings,
-        warnings=warnings,
-        nested=nested,
+        warnings=made.warnings,
+        nested=made.request.nested,
         secrets=resolve_secrets(job),
-        preflight=resolve_preflight(site, request),
+        preflight=resolve_preflight(site, made.request),
     )
 
 
@@ -111,6 +137,7 @@ def _requests(job: Job, site: Site) -> dict[str, Setting]:
         "partition": from_job(job, "partition") or _partition(job, site),
         "qos": from_job(job, "qos"),
         "constraint": from_job(job, "constraint"),
+        "comment": from_job(job, "comment"),
         "workdir": from_job(job, "workdir") or default(None, "where you submit"),
     }
     return {key: setting for key, setting in given.items() if setting is not None}
@@ -157,6 +184,13 @@ def _rendezvous(site: Site) -> dict[str, Setting]:
 
 
 def _setup(job: Job, site: Site) -> dict[str, Setting]:
-    lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
-    lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
-    return {f"setup.{i}": Setting(value=v, origin=o) for i, (v, o) in enumerate(lines)}
+    found: dict[str, Setting] = {}
+    for key in ("modules", "setup"):
+        lines = [
+            (line, site.origin(f"{key}.{i}")) for i, line in enumerate(getattr(site.value, key))
+        ]
+        lines += [
+            (line, job.origin(f"{key}.{i}")) for i, line in enumerate(getattr(job.value, key))
+        ]
+        found |= {f"{key}.{i}": Setting(value=v, origin=o) for i, (v, o) in enumerate(lines)}
+    return found

@@ -16,12 +16,14 @@ from hpc_train.model.value import Value
 class Terms(Value, frozen=True, kw_only=True):
     """How runs are handed over: where to, within which limits, not on which nodes.
 
-    With an `allocation`, its script is submitted and runs them all, one after the other.
+    `comment` is the user's, for all of them. With an `allocation`, its script is submitted and
+    runs them all, one after the other.
     """
 
     cluster: Cluster = Cluster()
     limits: Limits = Limits()
     exclude: tuple[str, ...] = ()
+    comment: str = ""
     allocation: Script | None = None
 
 

@@ -76,3 +76,11 @@ def test_the_digest_is_that_of_the_bytes(plan: Plans) -> None:
 def test_a_value_that_would_become_a_directive_is_refused(plan: Plans) -> None:
     with pytest.raises(PlanError, match="cannot be written as an #SBATCH value"):
         plan("slurm-generic", constraint="a'b")
+
+
+def test_modules_are_loaded_before_the_setup_lines(plan: Callable[..., LaunchPlan]) -> None:
+    made = plan("slurm-generic", modules=["cuda/12.4", "x$(y)"], setup=["source venv"])
+    lines = render_script(made).text.splitlines()
+    at = lines.index("set -e")
+    wanted = ["module load cuda/12.4", "module load 'x$(y)'", "source venv", "set +e"]
+    assert lines[at + 1 : at + 5] == wanted

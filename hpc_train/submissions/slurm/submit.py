@@ -60,7 +60,7 @@ def _ask(batch: Batch, terms: Terms) -> _Asked:
 
     Whoever is killed before the answer leaves a comment by which the job is found again.
     """
-    comment = f"{MARK}{uuid.uuid4().hex[:16]}"
+    comment = " ".join(filter(None, (f"{MARK}{uuid.uuid4().hex[:16]}", terms.comment)))
     sbatch = Sbatch(batch=batch, terms=terms, comment=comment)
     submission = Submission(
         executor="slurm",

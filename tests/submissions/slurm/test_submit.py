@@ -47,6 +47,15 @@ def test_two_refusals_are_one_error(slurm: FakeSlurm, tmp_path: Path) -> None:
     assert len(slurm.calls("sbatch")) == 2
 
 
+def test_the_users_comment_stands_behind_the_mark(slurm: FakeSlurm, tmp_path: Path) -> None:
+    made = runs(tmp_path, "p-r1")
+    submit_batches(batches(made, 0), Terms(comment="for $(ada), größe"))
+    comment = submission(made[0]).comment
+    assert comment.startswith("hpctrain:")
+    assert comment.endswith(" for $(ada), größe")
+    assert option(slurm.calls("sbatch")[0], "comment") == comment
+
+
 def test_a_few_keep_their_order(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, *NAMES[1:])
     submit_batches(batches(made, 1001), Terms())
