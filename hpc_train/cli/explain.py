@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +10,9 @@ import click
 from hpc_train.cli.options import job_options, prepare_and_warn
 
 if TYPE_CHECKING:
-    from hpc_train.model.plan import Setting
+    from collections.abc import Sequence
+
+    from hpc_train.pipeline.explain import Explained
 
 
 @click.command()
@@ -20,36 +21,50 @@ if TYPE_CHECKING:
 def explain(
     file: Path, arguments: tuple[str, ...], site: str | None, as_json: bool, **given: Any
 ) -> None:
-    """Print every setting: its value, where it comes from, and why.
+    """Print every setting, directive, variable and argument: value, origin, why.
 
     Of a study, the first point is explained.
     """
     from hpc_train.cli.output import echo_table
+    from hpc_train.pipeline.explain import explain as explain_plan
+    from hpc_train.pipeline.explain import text_of
 
     prepared = prepare_and_warn(file, arguments, site, given)
-    settings = prepared.points[0].plan.settings
+    found = explain_plan(prepared.points[0].plan, prepared.site)
     if as_json:
-        click.echo(_json(settings))
+        click.echo(_json(found))
         return
     if prepared.study is not None:
         click.echo(f"{prepared.points[0].stem}: the first of {len(prepared.points)} points")
-    rows = [(name, _shown(s.value), s.origin, s.why) for name, s in settings.items()]
-    echo_table(("setting", "value", "origin", "why"), rows)
+    for number, kind in enumerate(dict.fromkeys(item.kind for item in found)):
+        if number:
+            click.echo()
+        rows = [
+            (item.name, text_of(item.value), item.origin, _why(item))
+            for item in found
+            if item.kind == kind
+        ]
+        echo_table((kind, "value", "origin", "why"), rows)
 
 
-def _json(settings: dict[str, Setting]) -> bytes:
+def _why(item: Explained) -> str:
+    return f"{item.why} ({item.trap})" if item.trap else item.why
+
+
+def _json(found: Sequence[Explained]) -> bytes:
     import msgspec
 
     from hpc_train.model.value import encode_unit
 
     rows = [
-        {"setting": name, "value": s.value, "origin": s.origin, "why": s.why}
-        for name, s in settings.items()
+        {
+            "kind": item.kind,
+            "setting": item.name,
+            "value": item.value,
+            "origin": item.origin,
+            "why": item.why,
+            "trap": item.trap,
+        }
+        for item in found
     ]
     return msgspec.json.encode(rows, enc_hook=encode_unit)
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, list):
-        return shlex.join(value)
-    return "--" if value is None else str(value)

@@ -17,7 +17,7 @@ COMMANDS = {
     "render": ("hpc_train.cli.render:render", "Print the job script."),
     "explain": (
         "hpc_train.cli.explain:explain",
-        "Print every setting: its value, where it comes from, and why.",
+        "Print every setting, directive, variable and argument: value, origin, why.",
     ),
     "status": (
         "hpc_train.cli.status:status",

@@ -96,9 +96,9 @@ class Preflight(Value, frozen=True, kw_only=True):
     clock: Annotated[
         Duration | None, Meta(description="How far a node's clock may be off, e.g. 2s.")
     ] = None
-    timeout: Annotated[Duration, Meta(description="How long a node may take to answer.")] = (
-        Duration(30)
-    )
+    timeout: Annotated[
+        Duration | None, Meta(description="How long a node may take to answer; default: 30 s.")
+    ] = None
 
 
 class Source(Value, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from hpc_train.plans.launchers.base import srun, texts
 from hpc_train.plans.resolve import Site
 
 _CHECKS = JobVar(name="preflight")
+_TIMEOUT_S = 30
 
 
 def resolve_preflight(site: Site, request: LaunchRequest) -> Checks | None:
@@ -24,7 +25,7 @@ def resolve_preflight(site: Site, request: LaunchRequest) -> Checks | None:
         space=tuple((path, int(size)) for path, size in wanted.space.items()),
         memlock=wanted.memlock,
         clock_s=None if wanted.clock is None else int(wanted.clock),
-        timeout_s=int(wanted.timeout),
+        timeout_s=_TIMEOUT_S if wanted.timeout is None else int(wanted.timeout),
     )
 
 

@@ -92,13 +92,15 @@ def test_explain_gives_value_origin_and_reason(hpctrain: Hpctrain) -> None:
     rows = {row["setting"]: row for row in json.loads(done.stdout)}
     assert rows["tasks_per_node"]["origin"] == "--tasks-per-node"
     assert rows["time"] == {
+        "kind": "setting",
         "setting": "time",
         "value": "01:00:00",
         "origin": "job.yaml:2",
         "why": "",
+        "trap": "",
     }
     assert rows["launcher"]["origin"].startswith("site_profiles/local.yaml:")
-    assert rows["env.OMP_NUM_THREADS"]["origin"] == "rule"
+    assert rows["OMP_NUM_THREADS"]["origin"] == "rule"
     assert "site_profiles/local.yaml" in hpctrain("explain", "job.yaml").stdout
 
 

@@ -1,0 +1,129 @@
+"""A plan -> every directive, variable and argument of its script: value, origin, why."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from typing import Any, Literal
+
+from hpc_train.model.plan import LaunchPlan, Setting, Text, Token
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced, Value
+from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES, Reason
+
+Kind = Literal["setting", "directive", "variable", "argument"]
+_NONE = Reason(why="")
+# Directives that are called otherwise than the setting which they come from.
+_SETTINGS = {
+    "job-name": "name",
+    "ntasks-per-node": "tasks_per_node",
+    "cpus-per-task": "cpus_per_task",
+    "gpus-per-node": "gpus_per_node",
+    "gres": "gpus_per_node",
+}
+_MEETING = {
+    "MASTER_ADDR": ("rendezvous.host", "where rank 0 is; found when the job starts"),
+    "MASTER_PORT": ("rendezvous.port", "free on rank 0's host when the job starts"),
+}
+
+
+class Explained(Value, frozen=True, kw_only=True):
+    """One line of the answer; `trap` is a number of docs/traps.md."""
+
+    kind: Kind
+    name: str
+    value: Any
+    origin: str
+    why: str
+    trap: str = ""
+
+
+def explain(plan: LaunchPlan, site: Sourced[SiteProfile]) -> tuple[Explained, ...]:
+    """Return what was decided, then what of it stands in the script, in the script's order."""
+    return (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
+
+
+def _settings(plan: LaunchPlan) -> Iterator[Explained]:
+    for name, setting in plan.settings.items():
+        if not name.startswith("env."):
+            yield _explained("setting", name, setting.value, setting)
+
+
+def _directives(plan: LaunchPlan) -> Iterator[Explained]:
+    for option, value in plan.directives:
+        reason = DIRECTIVES.get(option, _NONE)
+        setting = plan.settings.get(_SETTINGS.get(option, option))
+        yield Explained(
+            kind="directive",
+            name=f"--{option}",
+            value=value,
+            origin=setting.origin if setting else "rule",
+            why=reason.why or (setting.why if setting else ""),
+            trap=reason.trap,
+        )
+
+
+def _variables(plan: LaunchPlan) -> Iterator[Explained]:
+    for name, value in plan.env:
+        setting = plan.settings.get(f"env.{name}")
+        yield _explained("variable", name, value, setting or Setting(value=value, origin="rule"))
+    for name, (key, why) in _MEETING.items():
+        origin = plan.settings[key].origin
+        yield Explained(kind="variable", name=name, value=None, origin=origin, why=why)
+    for name, token in plan.launch.rank_env:
+        why = "in each rank, in torch's words"
+        shown = _shown(token)
+        yield Explained(kind="variable", name=name, value=shown, origin=plan.launcher, why=why)
+
+
+def _arguments(plan: LaunchPlan, site: Sourced[SiteProfile]) -> Iterator[Explained]:
+    """Explain the options of the launcher, and of the srun before it, up to the job's command."""
+    program = ""
+    tokens = plan.launch.argv
+    for index, token in enumerate(tokens):
+        word = _shown(token)
+        if word == "$rank_wrapper":
+            return
+        program = _program(word, program)
+        option, _, value = word.partition("=")
+        if not option.startswith("-") or option in ("-m", "-c"):
+            continue
+        if not value and index + 1 < len(tokens) and not _shown(tokens[index + 1]).startswith("-"):
+            value = _shown(tokens[index + 1])
+        reason = ARGUMENTS.get(program, {}).get(option, _NONE)
+        yield Explained(
+            kind="argument",
+            name=f"{program} {option}",
+            value=value,
+            origin=_origin(word, option, site),
+            why=reason.why,
+            trap=reason.trap,
+        )
+
+
+def _program(word: str, before: str) -> str:
+    if word in ("torchrun", "torch.distributed.run"):
+        return "torchrun"
+    return word if word in ("srun", "mpirun") else before
+
+
+def _origin(word: str, option: str, site: Sourced[SiteProfile]) -> str:
+    for index, given in enumerate(site.value.launchers.srun_args):
+        if given == word:
+            return site.near(f"launchers.srun_args.{index}")
+    return site.near("launchers.mpi") if option == "--mpi" else "rule"
+
+
+def _explained(kind: Kind, name: str, value: Any, setting: Setting) -> Explained:
+    return Explained(kind=kind, name=name, value=value, origin=setting.origin, why=setting.why)
+
+
+def _shown(token: Token) -> str:
+    return token.text if isinstance(token, Text) else f"${token.name}"
+
+
+def text_of(value: Any) -> str:
+    """Return a value as one would type it."""
+    if isinstance(value, (list, tuple)):
+        return shlex.join(map(str, value))
+    return "--" if value is None else str(value)

@@ -1,0 +1,62 @@
+"""Why a directive or an argument stands in the script, and which trap (docs/traps.md) it avoids."""
+
+from __future__ import annotations
+
+from hpc_train.model.value import Value
+
+
+class Reason(Value, frozen=True, kw_only=True):
+    """`trap` is its number in docs/traps.md, or empty."""
+
+    why: str
+    trap: str = ""
+
+
+_STEP_COUNTS = "counted for the step, so that nothing is taken from the job's variables"
+DIRECTIVES = {
+    "ntasks-per-node": Reason(why="one slot for each process that the launcher starts on a node"),
+    "cpus-per-task": Reason(why="the cores of all ranks of a slot", trap="F1"),
+    "gpus-per-node": Reason(
+        why="asked per node, so that every rank sees its node's GPUs and peer access works",
+        trap="F7",
+    ),
+    "gres": Reason(
+        why="asked per node, so that every rank sees its node's GPUs and peer access works",
+        trap="F7",
+    ),
+    "mem": Reason(why="per node, the only form of the three", trap="F5"),
+    "open-mode": Reason(why="a requeued job adds to its log, and does not erase it", trap="F26"),
+}
+ARGUMENTS = {
+    "srun": {
+        "--nodes": Reason(why=_STEP_COUNTS, trap="F3"),
+        "--ntasks": Reason(why=_STEP_COUNTS, trap="F3"),
+        "--ntasks-per-node": Reason(why=_STEP_COUNTS, trap="F3"),
+        "--cpus-per-task": Reason(why="Slurm 22.05 and 23.02 do not pass it to srun", trap="F1"),
+        "--cpu-bind": Reason(
+            why="else all ranks that an agent starts inherit its first core set", trap="F1"
+        ),
+        "--mpi": Reason(why="what the ranks' MPI can talk to", trap="F32"),
+        "--kill-on-bad-exit": Reason(why="else the others wait for a dead rank", trap="F23"),
+        "--wait": Reason(why="a rank that leaves early must not block the end", trap="F23"),
+        "--relative": Reason(why="the first nodes of an allocation that may be larger"),
+        "--gpus-per-node": Reason(why="of the allocation's GPUs, those of this run"),
+        "--gres": Reason(why="of the allocation's GPUs, those of this run"),
+    },
+    "torchrun": {
+        "--nnodes": Reason(why="a fixed number of agents, one on each node"),
+        "--nproc-per-node": Reason(why="the ranks that an agent starts"),
+        "--master-addr": Reason(why="static rendezvous: rank 0 is where this says", trap="F13"),
+        "--master-port": Reason(why="free on rank 0's host when the job starts", trap="F11"),
+        "--no-python": Reason(
+            why="each rank is started behind hpctrain's rank wrapper", trap="F24"
+        ),
+    },
+    "mpirun": {
+        "-np": Reason(why="all ranks; Open MPI takes the hosts from Slurm"),
+        "--host": Reason(why="this machine alone, with as many slots as ranks"),
+        "--map-by": Reason(why="as many ranks on each node as were asked for", trap="F33"),
+        "--bind-to": Reason(why="its default would hold a rank to one core or socket", trap="F33"),
+        "-x": Reason(why="mpirun hands on only what it is told to", trap="F33"),
+    },
+}

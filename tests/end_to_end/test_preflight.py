@@ -1,0 +1,55 @@
+"""The nodes of a real Slurm are asked before the ranks start; a bad one is gone round."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Iterator
+
+import pytest
+
+from hpc_train.lab.network import namespace
+from tests.end_to_end.user import User
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+CHECKS = "preflight: {interfaces: [eth0, ib0], space: {/tmp: 1M}, clock: 5s}\npoll: 2s\n"
+
+
+@pytest.fixture
+def broken() -> Iterator[str]:
+    """Take one node's fast network down."""
+    inside = ["ip", "netns", "exec", namespace("lab2"), "ip", "link", "set", "ib0"]
+    subprocess.run([*inside, "down"], check=True)
+    yield "lab2"
+    subprocess.run([*inside, "up"], check=True)
+
+
+def job(nodes: int) -> dict[str, object]:
+    resources = {"nodes": nodes, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 2}
+    command = ["bash", "-c", "echo here"]
+    return {"name": "asked", "command": command, "launcher": "srun", "resources": resources}
+
+
+def test_good_nodes_pass(user: User) -> None:
+    user.site("checked", "poll: 2s\n", CHECKS)
+    user.write("job.yaml", job(4))
+    done = user.submit("job.yaml", "--time", "1m", "--wait", site="checked")
+    assert done.returncode == 0, done.stderr
+    (row,) = user.runs("asked").values()
+    status = json.loads((user.folder / row["folder"] / "status.json").read_text())
+    assert (row["state"], status["bad_nodes"]) == ("COMPLETED", "")
+
+
+def test_a_node_without_its_network_is_gone_round(user: User, broken: str) -> None:
+    user.site("checked", "poll: 2s\n", CHECKS)
+    user.write("job.yaml", job(2))
+    done = user.submit("job.yaml", "--time", "1m", "--wait", site="checked")
+    assert done.returncode == 1
+    assert f"preflight: something is wrong on {broken}" in done.stderr
+    assert f"hpctrain: preflight: {broken}: interface ib0 is down" in done.stdout + done.stderr
+    again = user.hpctrain("retry", "asked", "--wait", "--exclude-failed-nodes")
+    assert again.returncode == 0, again.stderr
+    assert f"without the nodes {broken}" in again.stderr
+    states = {row["state"]: row["nodes"] for row in user.runs("asked").values()}
+    assert set(states) == {"FAILED", "COMPLETED"}
+    assert states["COMPLETED"] in ("lab[1,3]", "lab[1,4]", "lab[3-4]")

@@ -1,0 +1,52 @@
+"""Everything that stands in a script says where it comes from and why."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hpc_train.pipeline.explain import Explained, explain
+from hpc_train.pipeline.prepare import Prepared, Request, prepare
+from hpc_train.registry import names
+from hpc_train.specs.override import parse_setting
+
+SIZES = ("nodes=2", "tasks_per_node=4", "gpus_per_node=4", "cpus_per_task=8", "time=1h", "mem=64G")
+
+
+def prepared(launcher: str) -> Prepared:
+    path = Path("job.yaml")
+    path.write_text("command: [python, t.py]\nenv: {A: b}\nsecrets: {HF_TOKEN: env}\n")
+    overrides = tuple(map(parse_setting, (*SIZES, f"launcher={launcher}")))
+    return prepare(Request(path=path, site="slurm-generic", overrides=overrides))
+
+
+def rows(made: Prepared) -> tuple[Explained, ...]:
+    return explain(made.points[0].plan, made.site)
+
+
+@pytest.mark.parametrize("launcher", [name for name in names("launchers") if name != "single"])
+def test_each_line_of_the_script_is_explained(desk: Path, launcher: str) -> None:
+    made = prepared(launcher)
+    found = rows(made)
+    text = made.points[0].script.text
+    directives = re.findall(r"^#SBATCH (--[a-z-]+)", text, re.MULTILINE)
+    assert [row.name for row in found if row.kind == "directive"] == directives
+    exports = set(re.findall(r"^export ([A-Z_]+)=", text, re.MULTILINE))
+    ours = {"SLURM_EXPORT_ENV", "HPCTRAIN_RUN", "HPCTRAIN_LOG_DIR", "HPCTRAIN_FAILURE_FILE"}
+    variables = {row.name for row in found if row.kind == "variable"}
+    assert exports - ours - variables == set()
+    arguments = [row for row in found if row.kind == "argument"]
+    assert arguments
+    assert [row.name for row in arguments if not row.why] == []
+
+
+def test_where_it_comes_from(desk: Path) -> None:
+    found = {row.name: row for row in rows(prepared("torchrun"))}
+    assert found["A"].origin == "job.yaml:2"
+    assert found["secrets.HF_TOKEN"].value == "env"
+    assert found["srun --kill-on-bad-exit"].origin == "site_profiles/slurm-generic.yaml:14"
+    assert found["--gpus-per-node"].trap == "F7"
+    assert found["torchrun --master-addr"].value == "$MASTER_ADDR"
+    assert found["--time"].origin == "--set time"
