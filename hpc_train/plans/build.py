@@ -39,11 +39,12 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     settings.update(_rendezvous(site))
     settings.update({f"env.{name}": setting for name, setting in env.items()})
     settings.update(_setup(job, site))
+    settings.update(_template(site))
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
         scheduler=site.value.scheduler,
-        template=_TEMPLATES[site.value.scheduler],
+        template=site.value.template or _TEMPLATES[site.value.scheduler],
         launcher=launcher,
         topology=topology,
         time_s=int(settings["time"].value) if "time" in settings else None,
@@ -142,6 +143,11 @@ def _rendezvous(site: Site) -> dict[str, Setting]:
     host = Setting(value=meeting.host + meeting.suffix, origin=site.origin("rendezvous.host"))
     port = Setting(value=meeting.port, origin=site.origin("rendezvous.port"), why=free)
     return {"rendezvous.host": host, "rendezvous.port": port}
+
+
+def _template(site: Site) -> dict[str, Setting]:
+    own = from_site(site, "template", site.value.template, "instead of the scheduler's")
+    return {"template": own} if own else {}
 
 
 def _setup(job: Job, site: Site) -> dict[str, Setting]:
