@@ -12,8 +12,9 @@ from jinja2 import nodes
 from hpc_train.errors import RenderError
 from hpc_train.model.value import Value
 
-# A nested study of 100,000 runs, the most that there can be, takes 200,000 turns.
+# A nested study of 100,000 runs, the most that there can be, takes 200,000 turns of loops.
 STEPS = 1_000_000
+CALL = 20
 LARGEST = 1_000_000
 CHARACTERS = 64 * 1024 * 1024
 TURNS = "turns"
@@ -28,15 +29,17 @@ class Rendering:
         self.used: dict[str, None] = {}
         self._steps = 0
 
-    def step(self) -> None:
-        """Count a turn of a loop, a call or an inclusion.
+    def step(self, price: int = 1) -> None:
+        """Count a turn of a loop, or a call or an inclusion, which take longer.
 
         Raises:
             RenderError: there have been too many.
         """
-        self._steps += 1
+        self._steps += price
         if self._steps > STEPS:
-            raise RenderError(f"more than {STEPS} turns of loops, calls and inclusions")
+            raise RenderError(
+                f"more than {STEPS} steps: a turn of a loop is one, a call or an inclusion {CALL}"
+            )
 
 
 current: ContextVar[Rendering] = ContextVar("current")

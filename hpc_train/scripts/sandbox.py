@@ -14,7 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from hpc_train.errors import RenderError
 from hpc_train.model.value import Value
 from hpc_train.scripts import filters
-from hpc_train.scripts.budget import TURNS, check_size, current, turns
+from hpc_train.scripts.budget import CALL, TURNS, check_size, current, turns
 from hpc_train.scripts.loader import TemplateLoader
 from hpc_train.scripts.undefined import PlanUndefined
 
@@ -42,6 +42,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
+            finalize=_written,
         )
         self.templates = loader
         self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
@@ -61,7 +62,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         """Return a template, and note that it was used."""
         found = super().get_template(name, parent, globals)
         rendering = current.get()
-        rendering.step()
+        rendering.step(CALL)
         rendering.used[str(found.name)] = None
         return found
 
@@ -97,7 +98,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         **kwargs: Any,
     ) -> Any:
         """Call a macro or a method, at the price of one step."""
-        current.get().step()
+        current.get().step(CALL)
         # `ljust` and its like.
         for number in args if isinstance(__obj, BuiltinMethodType) else ():
             check_size(number)
@@ -114,3 +115,10 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
                 if isinstance(one, (str, list, tuple)):
                     check_size(len(one) * other)
         return super().call_binop(context, operator, left, right)
+
+
+def _written(value: object) -> object:
+    """Let nothing into a script that reads `None` or `Topology(nodes=…)`."""
+    if isinstance(value, (str, int, float, jinja2.Undefined)):
+        return value
+    raise RenderError(f"a {type(value).__name__} is no text; sh, command or join write one")
