@@ -43,7 +43,9 @@ def render_allocation(allocation: Allocation, folders: Sequence[Path] = ()) -> S
 
 
 def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Script:
-    environment = _environment((*folders, template_folder()))
+    # A folder that is relative is another one elsewhere.
+    places = tuple(folder.absolute() for folder in folders)
+    environment = _environment((*folders, template_folder()), places)
     rendering = Rendering(values)
     token = current.set(rendering)
     try:
@@ -76,5 +78,5 @@ def _text(environment: TemplateEnvironment, template: str) -> str:
 
 
 @lru_cache(maxsize=4)
-def _environment(folders: tuple[Path, ...]) -> TemplateEnvironment:
+def _environment(folders: tuple[Path, ...], _places: tuple[Path, ...]) -> TemplateEnvironment:
     return TemplateEnvironment(TemplateLoader(folders))

@@ -173,3 +173,11 @@ def test_the_profile_that_names_a_missing_template_is_named(tmp_path: Path, plan
         render_script(plan(str(profile), **SINGLE))
     start = f"{profile}:5: unknown template 'slurm.sbtch.j2'; did you mean 'slurm.sbatch.j2'?"
     assert caught.value.message.startswith(start)
+
+
+def test_a_relative_folder_is_another_one_elsewhere(
+    plan: Plans, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        monkeypatch.chdir(write(f"# {name}\n", folder=f"{name}/templates").parent)
+        assert render_script(mine(plan), [Path("templates")]).text == f"# {name}\n"
