@@ -75,7 +75,8 @@ def _echo_templates(prepared: Prepared) -> None:
     scripts += [prepared.allocation] if prepared.allocation is not None else []
     for file in dict.fromkeys(file for script in scripts for file in script.templates):
         click.echo(f"# ==== {file.path} ({'shipped' if file.shipped else 'site'}) ====")
-        click.echo(Path(file.path).read_text(encoding="utf-8"), nl=False)
+        text = Path(file.path).read_text(encoding="utf-8")
+        click.echo(text, nl=not text.endswith("\n"))
 
 
 def _write_scripts(prepared: Prepared, output: Path) -> None:

@@ -38,8 +38,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         settings["placement"] = _placement(topology)
     settings.update(_rendezvous(site))
     settings.update({f"env.{name}": setting for name, setting in env.items()})
-    settings.update(_setup(job, site))
-    settings.update(_template(site))
+    settings.update({**_setup(job, site), **_template(site)})
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,

@@ -110,7 +110,7 @@ def test_the_manifest_tells_whether_the_template_is_the_same(
 
 
 def test_show_template_prints_each_file_below_its_path(hpctrain: Hpctrain, site: Path) -> None:
-    own = "{% extends 'local.sh.j2' %}\n{% block finish %}\n# the end\n{% endblock %}\n"
+    own = "{% extends 'local.sh.j2' %}\n{% block finish %}\n# the end\n{% endblock %}"
     (site / "mine.sh.j2").write_text(own)
     done = hpctrain("render", "train.py", *RUN[2:6], "--show-template")
     assert done.returncode == 0, done.stderr
@@ -122,7 +122,7 @@ def test_show_template_prints_each_file_below_its_path(hpctrain: Hpctrain, site:
         f"# ==== {ours}/_prepare.sh.j2 (shipped) ====",
         f"# ==== {ours}/_shared.sh.j2 (shipped) ====",
     ]
-    assert done.stdout.startswith(f"{heads[0]}\n{own}{heads[1]}\n#!/bin/bash\n")
+    assert done.stdout.startswith(f"{heads[0]}\n{own}\n{heads[1]}\n#!/bin/bash\n")
     assert len(heads) == len(set(heads))
     assert not [head for head in heads if "_finish" in head], "the site's block is there instead"
 

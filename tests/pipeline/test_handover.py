@@ -57,4 +57,7 @@ def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile
         )
         for point in prepared.points
     ]
-    assert terms_of(prepared.site, entries).allocation == prepared.allocation
+    allocation = terms_of(prepared.site, entries).allocation
+    assert allocation is not None
+    assert allocation.text == prepared.allocation.text
+    assert allocation.template_digest == prepared.allocation.template_digest
