@@ -1,7 +1,8 @@
-"""Finds the templates and site profiles that ship with the package."""
+"""Finds templates and site profiles: the folders of a site, and those of the package."""
 
 from __future__ import annotations
 
+import os
 import re
 from pathlib import Path
 
@@ -19,6 +20,29 @@ def template_folder() -> Path:
 def profile_folder() -> Path:
     """Return the folder of the site profiles that ship with hpctrain."""
     return locate("site_profiles", _PACKAGE)
+
+
+def site_folders() -> tuple[Path, ...]:
+    """Return where a site or a user keeps files: `$HPCTRAIN_SITE_PATH`, the configuration."""
+    own = [Path(p) for p in os.environ.get("HPCTRAIN_SITE_PATH", "").split(os.pathsep) if p]
+    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "hpctrain"
+    return (*own, config, Path("/etc/hpctrain"))
+
+
+def template_path(profile: Path) -> tuple[Path, ...]:
+    """Return the folders of templates that come before the package's, first match first.
+
+    They are the `templates` here, beside the profile, and in the folders of the site.
+    """
+    # A folder twice would be its own next one.
+    seen = {template_folder().resolve()}
+    found = []
+    for folder in (Path(), profile.parent, *site_folders()):
+        templates = folder / "templates"
+        if templates.is_dir() and templates.resolve() not in seen:
+            seen.add(templates.resolve())
+            found.append(templates)
+    return tuple(found)
 
 
 def locate(name: str, package: Path) -> Path:

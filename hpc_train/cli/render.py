@@ -22,6 +22,12 @@ if TYPE_CHECKING:
     help="Write to this file; for a study, one file for each point into this folder.",
 )
 @click.option(
+    "--show-template",
+    "templates",
+    is_flag=True,
+    help="Print the templates that the script is made of, instead of the script.",
+)
+@click.option(
     "--schema",
     type=click.Choice(["job", "study"]),
     is_eager=True,
@@ -34,14 +40,19 @@ def render(
     arguments: tuple[str, ...],
     site: str | None,
     output: Path | None,
+    templates: bool,
     **given: Any,
 ) -> None:
     """Print the job script.
 
     Byte for byte as `submit` would hand it over; of a study, one script for each point.
     """
+    if templates and output is not None:
+        raise click.UsageError("--show-template prints; leave out --output")
     prepared = prepare_and_warn(file, arguments, site, given)
-    if output is None:
+    if templates:
+        _echo_templates(prepared)
+    elif output is None:
         echo_scripts(prepared)
     else:
         _write_scripts(prepared, output)
@@ -56,6 +67,16 @@ def echo_scripts(prepared: Prepared) -> None:
         if prepared.study is not None:
             click.echo(f"# ==== {point.stem} ====")
         click.echo(point.script.text, nl=False)
+
+
+def _echo_templates(prepared: Prepared) -> None:
+    """Print each template below its path, in the order of use, and whose it is."""
+    scripts = [point.script for point in prepared.points]
+    scripts += [prepared.allocation] if prepared.allocation is not None else []
+    for file in dict.fromkeys(file for script in scripts for file in script.templates):
+        click.echo(f"# ==== {file.path} ({'shipped' if file.shipped else 'site'}) ====")
+        text = Path(file.path).read_text(encoding="utf-8")
+        click.echo(text, nl=not text.endswith("\n"))
 
 
 def _write_scripts(prepared: Prepared, output: Path) -> None:

@@ -109,6 +109,15 @@ class Source(Value, frozen=True, kw_only=True):
     confidence: Confidence
 
 
+Template = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\.j2$",
+        description="File name of the template of the job script, e.g. mysite.sbatch.j2.",
+    ),
+]
+
+
 class SiteProfile(Value, frozen=True, kw_only=True):
     """One site, as sysadmins write it in site_profiles/NAME.yaml."""
 
@@ -116,6 +125,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     name: Name
     description: str
     scheduler: Literal["local", "slurm"]
+    template: Template | None = None
     contact: str | None = None
     url: str | None = None
     sources: tuple[Source, ...] = ()

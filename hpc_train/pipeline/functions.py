@@ -11,13 +11,14 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from hpc_train.assets import template_path
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec, Resources
 from hpc_train.pipeline.handover import cluster_of
 from hpc_train.pipeline.preflight import check_slurm
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
-from hpc_train.sites.load import load_site
+from hpc_train.sites.load import find_profile, load_site
 from hpc_train.specs.job import build_job
 from hpc_train.specs.override import Override
 from hpc_train.submissions.slurm.functions import (
@@ -84,7 +85,8 @@ class HpctrainExecutor(FunctionExecutor):
                 "no site is named",
                 'executor.update_parameters(hpctrain_site="…"), or set HPCTRAIN_SITE',
             )
-        site = load_site(name)
+        profile = find_profile(name)
+        site = load_site(str(profile))
         check_slurm(site)
         environment = {**self.parameters.get("env", {}), "SUBMITIT_EXECUTOR": self.name()}
         job = self._job({**self.parameters, "env": environment}, command)
@@ -96,7 +98,7 @@ class HpctrainExecutor(FunctionExecutor):
                 'executor.update_parameters(hpctrain_launcher="srun"), or torchrun',
             )
         return Rendered(
-            script=render_script(plan),
+            script=render_script(plan, template_path(profile)),
             world_size=plan.topology.world_size,
             cluster=cluster_of(site.value),
             options=tuple(option for option, _ in plan.directives),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train.assets import template_path
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import Manifest, Run, RunFolder
@@ -53,7 +54,9 @@ def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
         return terms
     runs = [(manifest.run_id, manifest.plan) for manifest, _ in entries]
     shared = allocate(site, runs, entries[0][0].name)
-    return msgspec.structs.replace(terms, allocation=render_allocation(shared))
+    file = Path(str(entries[0][0].provenance.get(PROFILE, "")))
+    script = render_allocation(shared, template_path(file))
+    return msgspec.structs.replace(terms, allocation=script)
 
 
 def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> Cluster:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hpc_train.assets import template_path
 from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import Allocation, LaunchPlan
@@ -83,13 +84,14 @@ def prepare(request: Request) -> Prepared:
             f"which {site.value.name} cannot give",
             "leave placement out: independent is the default",
         )
-    prepared = tuple(_prepare_point(point, site, nested=nested) for point in points)
+    folders = template_path(profile)
+    prepared = tuple(_prepare_point(point, site, folders, nested=nested) for point in points)
     name = study.spec.name if study else prepared[0].plan.name
     warnings = [text for point in prepared for text in point.plan.warnings]
     script = None
     if study is not None and nested:
         allocation = _allocation(study, prepared, site)
-        script = render_allocation(allocation)
+        script = render_allocation(allocation, folders)
         warnings += allocation.warnings
     return Prepared(
         name=name,
@@ -138,14 +140,16 @@ def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
     return None, (Point(axes={}, job=job),)
 
 
-def _prepare_point(point: Point, site: Sourced[SiteProfile], *, nested: bool) -> PreparedPoint:
+def _prepare_point(
+    point: Point, site: Sourced[SiteProfile], folders: Sequence[Path], *, nested: bool
+) -> PreparedPoint:
     plan = make_plan(point.job, site, nested=nested)
     words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
     return PreparedPoint(
         axes=point.axes,
         job=point.job,
         plan=plan,
-        script=render_script(plan),
+        script=render_script(plan, folders),
         stem="-".join([*[word for word in words if word][:6], plan_digest(plan)]),
     )
 

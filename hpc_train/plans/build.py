@@ -66,7 +66,7 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
         name=job.value.name,
         site=site.value.name,
         scheduler=site.value.scheduler,
-        template=_TEMPLATES[site.value.scheduler],
+        template=site.value.template or _TEMPLATES[site.value.scheduler],
         launcher=settings["launcher"].value,
         topology=topology,
         time_s=int(settings["time"].value) if "time" in settings else None,
@@ -172,6 +172,7 @@ def _inside(job: Job, site: Site, env: dict[str, Setting]) -> dict[str, Setting]
         **secret_settings(job),
         **preflight_settings(site),
         **_setup(job, site),
+        **_template(site),
     }
 
 
@@ -181,6 +182,11 @@ def _rendezvous(site: Site) -> dict[str, Setting]:
     host = Setting(value=meeting.host + meeting.suffix, origin=site.origin("rendezvous.host"))
     port = Setting(value=meeting.port, origin=site.origin("rendezvous.port"), why=free)
     return {"rendezvous.host": host, "rendezvous.port": port}
+
+
+def _template(site: Site) -> dict[str, Setting]:
+    own = from_site(site, "template", site.value.template, "instead of the scheduler's")
+    return {"template": own} if own else {}
 
 
 def _setup(job: Job, site: Site) -> dict[str, Setting]:

@@ -11,13 +11,25 @@ from hpc_train.model.plan import DIRECTIVE_VALUE, JobVar, Text, Token
 WIDTH = 92
 
 
-def sh(value: str) -> str:
-    """Quote literal text for the shell."""
+def sh(value: str | int | float) -> str:
+    """Quote literal text for the shell.
+
+    Raises:
+        RenderError: neither text nor a number, such as a field that the plan leaves out.
+    """
+    if not isinstance(value, (str, int, float)):
+        raise RenderError(f"sh quotes text, not {value!r}")
     return shlex.quote(str(value))
 
 
 def token(value: Token) -> str:
-    """Write a literal quoted, a job variable as a quoted expansion."""
+    """Write a literal quoted, a job variable as a quoted expansion.
+
+    Raises:
+        RenderError: no argument of the launch.
+    """
+    if not isinstance(value, (Text, JobVar)):
+        raise RenderError(f"token and command write what plan.launch holds, not {value!r}")
     return sh(value.text) if isinstance(value, Text) else f'"${value.name}"'
 
 

@@ -3,73 +3,80 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
-import jinja2
-
 from hpc_train.assets import template_folder
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import Allocation, LaunchPlan
+from hpc_train.model.plan import Allocation, LaunchPlan, Setting
 from hpc_train.model.script import Script
 from hpc_train.model.value import Value
-from hpc_train.scripts import filters
+from hpc_train.scripts.budget import CHARACTERS, TURNS, Rendering, current
+from hpc_train.scripts.loader import TemplateLoader
+from hpc_train.scripts.mistakes import WRONG, explain
+from hpc_train.scripts.sandbox import TemplateEnvironment
+
+ALLOCATION = "nested.sbatch.j2"
 
 
-def render_script(plan: LaunchPlan) -> Script:
+def render_script(plan: LaunchPlan, folders: Sequence[Path] = ()) -> Script:
     """Render a plan; the same plan and templates give the same bytes.
+
+    `folders` hold templates of the site's own, which come before those of the package.
 
     Raises:
         RenderError: a template has an error or an unknown variable (template:line), or a value
             cannot be written.
     """
-    return _render(plan.template, plan=plan)
+    named = plan.settings.get("template") or Setting(value=plan.template, origin="")
+    return _render(named, folders, plan=plan)
 
 
-def render_allocation(allocation: Allocation) -> Script:
+def render_allocation(allocation: Allocation, folders: Sequence[Path] = ()) -> Script:
     """Render the script of a shared allocation: `sbatch FILE HOME`, with the runs below HOME.
 
     Raises:
         RenderError: as for `render_script`.
     """
-    return _render("nested.sbatch.j2", allocation=allocation)
+    return _render(Setting(value=ALLOCATION, origin=""), folders, allocation=allocation)
 
 
-def _render(template: str, **values: Value) -> Script:
-    folder = template_folder()
+def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Script:
+    # A folder that is relative is another one elsewhere.
+    places = tuple(folder.absolute() for folder in folders)
+    environment = _environment((*folders, template_folder()), places)
+    rendering = Rendering(values)
+    token = current.set(rendering)
     try:
-        text = _environment(folder).get_template(template).render(values)
-    except jinja2.TemplateSyntaxError as failure:
-        raise RenderError(f"{failure.name}:{failure.lineno}: {failure.message}") from None
-    except jinja2.TemplateError as failure:
-        raise RenderError(f"{template}: {failure}") from None
+        text = _text(environment, template.value)
+    except WRONG as failure:
+        words = {"filter": environment.filters.keys() - {TURNS}, "test": environment.tests}
+        paths = environment.templates.paths()
+        raise explain(failure, paths, words, template.origin) from None
+    finally:
+        current.reset(token)
+    files = tuple(map(environment.templates.file, rendering.used))
+    used = hashlib.sha256("".join(f"{file.name}\0{file.digest}" for file in files).encode())
     return Script(
         text=text,
         digest=hashlib.sha256(text.encode()).hexdigest(),
-        template_digest=_template_digest(folder),
+        template_digest=used.hexdigest(),
+        templates=files,
     )
 
 
-@lru_cache(maxsize=4)
-def _environment(folder: Path) -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(folder),
-        undefined=jinja2.StrictUndefined,
-        autoescape=False,  # noqa: S701 - shell, not HTML; values go through the shell filters
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-        # Nobody edits a template between two scripts of a study.
-        auto_reload=False,
-    )
-    for name in ("sh", "token", "required", "directive", "command"):
-        environment.filters[name] = getattr(filters, name)
-    return environment
+def _text(environment: TemplateEnvironment, template: str) -> str:
+    found = environment.get_template(environment.templates.reference(template))
+    parts, size = [], 0
+    for part in found.generate(current.get().values):
+        parts.append(part)
+        size += len(part)
+        if size > CHARACTERS:
+            raise RenderError(f"{template}: the script is larger than {CHARACTERS // 2**20} MiB")
+    return "".join(parts)
 
 
 @lru_cache(maxsize=4)
-def _template_digest(folder: Path) -> str:
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*.j2")):
-        digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+def _environment(folders: tuple[Path, ...], _places: tuple[Path, ...]) -> TemplateEnvironment:
+    return TemplateEnvironment(TemplateLoader(folders))

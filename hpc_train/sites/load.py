@@ -6,13 +6,12 @@ Search path: `./`, `./site_profiles`, the folders of `$HPCTRAIN_SITE_PATH`,
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from hpc_train.assets import profile_folder
+from hpc_train.assets import profile_folder, site_folders
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.model.site import Partition, SiteProfile
@@ -54,10 +53,7 @@ def find_profile(name: str) -> Path:
 
 def search_path() -> tuple[Path, ...]:
     """Return the folders that may hold profiles, first match first."""
-    own = [Path(p) for p in os.environ.get("HPCTRAIN_SITE_PATH", "").split(os.pathsep) if p]
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "hpctrain"
-    here = [Path(), Path("site_profiles")]
-    return (*here, *own, config, Path("/etc/hpctrain"), profile_folder())
+    return (Path(), Path("site_profiles"), *site_folders(), profile_folder())
 
 
 def profile_files() -> Iterator[Path]:

@@ -92,3 +92,10 @@ def test_gpus_are_asked_for_as_the_site_wants(job: Jobs, slurm: Sites) -> None:
 
 def test_this_machine_has_no_directives(job: Jobs, local: Sourced[SiteProfile]) -> None:
     assert make_plan(job(), local).directives == ()
+
+
+def test_the_site_may_name_its_template(job: Jobs, slurm: Sites) -> None:
+    ours, own = (make_plan(job(), slurm(**keys)) for keys in ({}, {"template": "mine.sbatch.j2"}))
+    assert (ours.template, own.template) == ("slurm.sbatch.j2", "mine.sbatch.j2")
+    assert own.settings["template"].value == "mine.sbatch.j2"
+    assert "template" not in ours.settings

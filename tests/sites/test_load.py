@@ -77,6 +77,8 @@ def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
         (("launchers", "env: {API_KEY: x}\nlaunchers"), "env.API_KEY looks like a secret"),
         (("launchers", "env: {A-B: x}\nlaunchers"), "'A-B' is no name of an environment"),
         (("slurm", "pbs"), "scheduler: must be 'local' or 'slurm'"),
+        (("launchers", "template: ../x.j2\nlaunchers"), "template: must be text (File name of the"),
+        (("launchers", "template: mine.sh\nlaunchers"), "e.g. mysite.sbatch.j2), not 'mine.sh'"),
     ],
 )
 def test_a_wrong_profile(elsewhere: Path, change: tuple[str, str], message: str) -> None:

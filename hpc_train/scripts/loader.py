@@ -1,0 +1,150 @@
+"""Names of templates -> files: the first of that name on the search path, nothing outside it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable, MutableMapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from hpc_train.errors import RenderError, nearest
+from hpc_train.model.script import TemplateFile
+from hpc_train.scripts.budget import limit_loops
+
+PACKAGE = "package:"
+_NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_LIMIT = 1024 * 1024
+
+
+class TemplateLoader(jinja2.BaseLoader):
+    """Loads from the folders of a site, in their order, and at last from the package's.
+
+    A template is known to Jinja as `START:NAME`, where START is the first folder to look in.
+    """
+
+    def __init__(self, folders: Sequence[Path]) -> None:
+        self._folders = tuple(folders)
+        self._roots = tuple(folder.resolve() for folder in folders)
+        self._files: dict[str, TemplateFile] = {}
+
+    def reference(self, name: str, parent: str | None = None) -> str:
+        """Return what Jinja calls the template that `parent` means by `name`.
+
+        A template that names itself means the next of that name on the path.
+
+        Raises:
+            RenderError: no name of a template.
+        """
+        start = 0
+        if name.startswith(PACKAGE):
+            start, name = len(self._folders) - 1, name.removeprefix(PACKAGE)
+        elif parent is not None and name == parent.partition(":")[2]:
+            start = self._find(parent)[0] + 1
+        if not _NAME.fullmatch(name):
+            raise RenderError(
+                f"{name!r} is no name of a template; allowed: a file in a folder of templates, "
+                "or below it, without '..'"
+            )
+        return f"{start}:{name}"
+
+    def file(self, reference: str) -> TemplateFile:
+        """Return the file behind a template that was loaded."""
+        return self._files[reference]
+
+    def paths(self) -> frozenset[str]:
+        """Return the paths of all templates that were loaded."""
+        return frozenset(file.path for file in self._files.values())
+
+    def load(
+        self,
+        environment: jinja2.Environment,
+        name: str,
+        globals: MutableMapping[str, Any] | None = None,
+    ) -> jinja2.Template:
+        """Load a template whose loops are counted."""
+        text, path, uptodate = self.get_source(environment, name)
+        try:
+            tree = limit_loops(environment.parse(text, name, path), environment)
+            code = environment.compile(tree, name, path)
+        except RecursionError:
+            raise RenderError(f"{path}: nested too deeply") from None
+        return environment.template_class.from_code(environment, code, globals or {}, uptodate)
+
+    def get_source(
+        self, environment: jinja2.Environment, template: str
+    ) -> tuple[str, str, Callable[[], bool]]:
+        """Read a template.
+
+        Raises:
+            RenderError: it cannot be read, or leads out of its folder.
+        """
+        place, path = self._find(template)
+        start, _, name = template.partition(":")
+        shipped = place == len(self._folders) - 1
+        # An installer may put links into the package; nobody else has a reason to.
+        if not shipped and not path.resolve().is_relative_to(self._roots[place]):
+            raise RenderError(f"{path}: a link that leads out of {self._folders[place]}")
+        stamp, raw = _stamp(path), _read(path)
+        self._files[template] = TemplateFile(
+            name=name,
+            path=str(path),
+            shipped=shipped,
+            digest=hashlib.sha256(raw).hexdigest(),
+        )
+        try:
+            text = raw.decode("utf-8")
+        except UnicodeDecodeError as failure:
+            raise RenderError(f"{path}: not UTF-8 text (byte {failure.start})") from None
+        earlier = [folder / name for folder in self._folders[int(start) : place]]
+
+        def uptodate() -> bool:
+            # The package's own are as fixed as its modules.
+            return not any(map(Path.is_file, earlier)) and (shipped or _stamp(path) == stamp)
+
+        return text, str(path), uptodate
+
+    def _find(self, reference: str) -> tuple[int, Path]:
+        """Return the file of a template and the number of its folder."""
+        found = self._is_there(reference)
+        if found is None:
+            raise jinja2.TemplateNotFound(reference, self._unknown(reference))
+        return found
+
+    def _is_there(self, reference: str) -> tuple[int, Path] | None:
+        start, _, name = reference.partition(":")
+        for place in range(int(start), len(self._folders)):
+            path = self._folders[place] / name
+            if path.is_file():
+                return place, path
+        return None
+
+    def _unknown(self, reference: str) -> str:
+        start, _, name = reference.partition(":")
+        folders = self._folders[int(start) :]
+        known = sorted({path.name for folder in folders for path in folder.glob("*.j2")})
+        return (
+            f"unknown template {name!r}{nearest(name, known)}; "
+            f"looked in: {', '.join(map(str, folders)) or 'no further folder'}"
+        )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        with path.open("rb") as stream:
+            raw = stream.read(_LIMIT + 1)
+    except OSError as failure:
+        raise RenderError(f"{path}: {failure.strerror or failure}") from None
+    if len(raw) > _LIMIT:
+        raise RenderError(f"{path}: larger than {_LIMIT // 2**20} MiB; is this a template?")
+    return raw
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_mtime_ns, status.st_size

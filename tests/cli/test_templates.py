@@ -1,0 +1,177 @@
+"""Templates of a site's own, as a user meets them: shown, run and refused."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+ROOT = Path(__file__).resolve().parents[2]
+SITE = """\
+schema: 1
+name: mine
+description: d
+scheduler: local
+template: mine.sh.j2
+launchers: {default: single, allowed: [single, mpirun]}
+partitions: [{name: machine, max_nodes: 1, cpus_per_node: 4, gpus_per_node: 0}]
+"""
+# Nothing of ours: only what the page says that a script must do.
+BARE = """\
+#!/bin/bash
+run=${1:-$HPCTRAIN_RUN}
+say() {
+  printf '{"started": %s, "ended": %s, "exit_code": %s, "pid": %s, "host": "%s"}' \\
+    "$started" "$1" "$2" "$$" "$HOSTNAME" >"$run/status.json.new"
+  mv "$run/status.json.new" "$run/status.json"
+}
+started=$(date +%s.%N)
+say null null
+{% for name, value in plan.env %}
+export {{ name }}={{ value | sh }}
+{% endfor %}
+{{ plan.settings.command.value | map("sh") | join(" ") }} >>"$run/logs/rank-0.out" 2>&1
+code=$?
+say "$(date +%s.%N)" "$code"
+exit "$code"
+"""
+# A whole script with our parts around a launch of its own.
+PARTS = (ROOT / "docs" / "templates.md").read_text(encoding="utf-8")
+PARTS = PARTS.partition("{# plain.sh.j2 #}\n")[2].partition("```")[0]
+RUN = ("submit", "train.py", "--site", "mine", "--cpus-per-task", "1", "--wait")
+
+
+@pytest.fixture
+def site(hpctrain: Hpctrain) -> Path:
+    """Make a site with a folder of templates; return the folder."""
+    Path("mine.yaml").write_text(SITE)
+    Path("templates").mkdir()
+    program = (
+        "import os, sys; print('rank', os.environ['OMP_NUM_THREADS']); sys.exit(int(sys.argv[1]))"
+    )
+    Path("train.py").write_text(program)
+    return Path("templates")
+
+
+@pytest.mark.parametrize("text", [BARE, PARTS], ids=["bare", "parts"])
+@pytest.mark.parametrize(("code", "state"), [(0, "COMPLETED"), (7, "FAILED")])
+def test_a_whole_script_of_the_site_is_tracked(
+    hpctrain: Hpctrain, site: Path, text: str, code: int, state: str
+) -> None:
+    (site / "mine.sh.j2").write_text(text)
+    done = hpctrain(*RUN, "--", str(code))
+    assert done.returncode == (1 if code else 0), done.stderr
+    run = Path("results/train") / done.stdout.strip()
+    assert hpctrain("status", run.name).stdout.startswith(f"1 {state}\n")
+    status = json.loads((run / "status.json").read_text())
+    assert status["exit_code"] == code
+    assert hpctrain("logs", run.name).stdout.endswith("==> rank-0.out <==\nrank 1\n")
+    rendered = hpctrain("render", "train.py", *RUN[2:6], "--", str(code)).stdout
+    assert (run / "job.sbatch").read_text() == rendered
+
+
+def test_the_first_failed_rank_is_known_with_our_wrapper(hpctrain: Hpctrain, site: Path) -> None:
+    (site / "mine.sh.j2").write_text(PARTS)
+    run = hpctrain(*RUN, "--", "7").stdout.strip()
+    assert "exit code 7" in hpctrain("status", run).stdout
+    status = json.loads((Path("results/train") / run / "status.json").read_text())
+    assert status["failure"]["rank"] == 0
+
+
+def test_a_preflight_that_fails_fails_the_run(hpctrain: Hpctrain, site: Path) -> None:
+    (site / "mine.sh.j2").write_text(
+        "{% extends 'local.sh.j2' %}{% block preflight %}\necho no disk\nexit 3\n{% endblock %}"
+    )
+    run = hpctrain(*RUN, "--", "0").stdout.strip()
+    told = hpctrain("status", run).stdout
+    assert told.startswith("1 FAILED\n")
+    assert "exit code 3 before any rank failed" in told
+    log = Path("results/train") / run / "logs" / "job.out"
+    assert log.read_text() == "no disk\n"
+
+
+def test_the_manifest_tells_whether_the_template_is_the_same(
+    hpctrain: Hpctrain, site: Path
+) -> None:
+    digests = []
+    for comment in ("one", "two", "two"):
+        (site / "mine.sh.j2").write_text(f"{{# {comment} #}}\n" + BARE)
+        run = hpctrain(*RUN, "--", "0").stdout.strip()
+        manifest = json.loads((Path("results/train") / run / "run.json").read_text())
+        digests.append((manifest["template_digest"], manifest["script_digest"]))
+    (first, script), (second, same), third = digests
+    assert first != second
+    assert script == same
+    assert third == (second, same)
+
+
+def test_show_template_prints_each_file_below_its_path(hpctrain: Hpctrain, site: Path) -> None:
+    own = "{% extends 'local.sh.j2' %}\n{% block finish %}\n# the end\n{% endblock %}"
+    (site / "mine.sh.j2").write_text(own)
+    done = hpctrain("render", "train.py", *RUN[2:6], "--show-template")
+    assert done.returncode == 0, done.stderr
+    heads = [line for line in done.stdout.splitlines() if line.startswith("# ==== ")]
+    ours = ROOT / "templates"
+    assert heads[:4] == [
+        "# ==== templates/mine.sh.j2 (site) ====",
+        f"# ==== {ours}/local.sh.j2 (shipped) ====",
+        f"# ==== {ours}/_prepare.sh.j2 (shipped) ====",
+        f"# ==== {ours}/_shared.sh.j2 (shipped) ====",
+    ]
+    assert done.stdout.startswith(f"{heads[0]}\n{own}\n{heads[1]}\n#!/bin/bash\n")
+    assert len(heads) == len(set(heads))
+    assert not [head for head in heads if "_finish" in head], "the site's block is there instead"
+
+
+def test_show_template_of_a_study_prints_each_file_once(hpctrain: Hpctrain) -> None:
+    Path("study.yaml").write_text(
+        "job: {command: [python, t.py], resources: {cpus_per_task: 1, time: 5m}}\n"
+        "axes: {nodes: [1, 2], launcher: [srun, single]}\nscaling: strong\nplacement: nested\n"
+        "baseline: {nodes: 1}\n".replace(", single", "")
+    )
+    done = hpctrain("render", "study.yaml", "--site", "slurm-generic", "--show-template")
+    assert done.returncode == 0, done.stderr
+    heads = [line for line in done.stdout.splitlines() if line.startswith("# ==== ")]
+    assert len(heads) == len(set(heads))
+    assert heads[-1].endswith("/nested.sbatch.j2 (shipped) ====")
+
+
+def test_show_template_writes_no_file(hpctrain: Hpctrain, site: Path) -> None:
+    (site / "mine.sh.j2").write_text(BARE)
+    done = hpctrain("render", "train.py", *RUN[2:6], "--show-template", "-o", "job.sh")
+    assert done.returncode == 2
+    assert "--show-template prints; leave out --output" in done.stderr
+    assert not Path("job.sh").exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("\n{{ plan.topolgy }}", "templates/mine.sh.j2:2: unknown field 'plan.topolgy'; did you"),
+        ("{% if %}", "templates/mine.sh.j2:1: Expected an expression"),
+        ("{{ plan.__class__ }}", "templates/mine.sh.j2:1: access to attribute '__class__'"),
+        ("{% include 'local.sh' %}", "mine.sh.j2:1: unknown template 'local.sh'; did you mean"),
+        (None, "mine.yaml:5: unknown template 'mine.sh.j2'; did you mean"),
+    ],
+)
+def test_a_mistake_is_one_clear_answer(
+    hpctrain: Hpctrain, site: Path, text: str | None, message: str
+) -> None:
+    if text is not None:
+        (site / "mine.sh.j2").write_text(text)
+    done = hpctrain(*RUN, "--", "0")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert f"hpctrain: {message}" in done.stderr or message in done.stderr.partition("\n")[0]
+    assert "Traceback" not in done.stderr
+    assert not Path("results").exists()
+
+
+def test_explain_says_where_the_template_is_named(hpctrain: Hpctrain, site: Path) -> None:
+    (site / "mine.sh.j2").write_text(BARE)
+    rows = json.loads(hpctrain("explain", "train.py", *RUN[2:6], "--json").stdout)
+    (row,) = [row for row in rows if row["setting"] == "template"]
+    assert (row["value"], row["origin"]) == ("mine.sh.j2", f"{Path('mine.yaml')}:5")

@@ -1,0 +1,63 @@
+"""What a site's executor is given beside the runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.run import Manifest
+from hpc_train.pipeline.handover import PROFILE, terms_of
+from hpc_train.pipeline.prepare import Request, prepare
+
+SITE = """\
+schema: 1
+name: mine
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun]}
+"""
+STUDY = """\
+job: {command: ["true"], resources: {cpus_per_task: 1, time: 5m}}
+axes: {nodes: [1, 2]}
+scaling: strong
+placement: nested
+"""
+
+
+def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "site" / "templates").mkdir(parents=True)
+    (tmp_path / "site" / "mine.yaml").write_text(SITE)
+    (tmp_path / "site" / "templates" / "nested.sbatch.j2").write_text("#!/bin/bash\n# mine\n")
+    (tmp_path / "study.yaml").write_text(STUDY)
+    monkeypatch.chdir(tmp_path)
+    prepared = prepare(Request(path=Path("study.yaml"), site="site/mine.yaml"))
+    assert prepared.allocation is not None
+    assert prepared.allocation.text == "#!/bin/bash\n# mine\n"
+    entries = [
+        (
+            Manifest(
+                schema=1,
+                run_id=f"{point.stem}-r1",
+                name=prepared.name,
+                study=prepared.name,
+                axes=point.axes,
+                repetition=1,
+                attempt=1,
+                created="2026-11-01T00:00:00",
+                spec=point.job.value,
+                plan=point.plan,
+                script_digest=point.script.digest,
+                template_digest=point.script.template_digest,
+                provenance={PROFILE: str(prepared.profile)},
+            ),
+            point.script,
+        )
+        for point in prepared.points
+    ]
+    allocation = terms_of(prepared.site, entries).allocation
+    assert allocation is not None
+    assert allocation.text == prepared.allocation.text
+    assert allocation.template_digest == prepared.allocation.template_digest

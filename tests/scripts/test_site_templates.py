@@ -1,0 +1,183 @@
+"""Templates of a site: where they are found, what their blocks change, what the digest covers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.errors import RenderError
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.script import Script
+from hpc_train.plans.nested import allocate
+from hpc_train.scripts.render import render_allocation, render_script
+from hpc_train.sites.load import load_site
+
+Plans = Callable[..., LaunchPlan]
+Write = Callable[..., Path]
+SINGLE = {"launcher": "single", "resources": {"cpus_per_task": 1}}
+# Each block, and a line of the script that it and no other block has.
+LINES = {
+    "header": "#SBATCH --nodes=1",
+    "tracking": "trap finish EXIT",
+    "setup": "module load cuda",
+    "env": "export NOTE=x",
+    "launch": "rank_wrapper=$(",
+    "rendezvous": "export MASTER_ADDR MASTER_PORT",
+    "finish": "ranks_ended=yes",
+}
+
+
+@pytest.fixture
+def write(tmp_path: Path) -> Write:
+    """Write a template into a folder; return the folder."""
+
+    def make(text: str, name: str = "mine.j2", folder: str = "templates") -> Path:
+        path = tmp_path / folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+        return tmp_path / folder
+
+    return make
+
+
+def mine(plan: Plans, site: str = "slurm-generic", template: str = "mine.j2") -> LaunchPlan:
+    keys = {**SINGLE, "setup": ["module load cuda"], "env": {"NOTE": "x"}}
+    return msgspec.structs.replace(plan(site, **keys), template=template)
+
+
+def names(script: Script) -> list[tuple[str, bool]]:
+    return [(file.name, file.shipped) for file in script.templates]
+
+
+@pytest.mark.parametrize("block", LINES)
+def test_a_block_is_replaced_and_the_rest_stays(plan: Plans, write: Write, block: str) -> None:
+    extend = "{% extends 'slurm.sbatch.j2' %}"
+    folder = write(f"{extend}{{% block {block} %}}\n# replaced\n{{% endblock %}}")
+    lines = render_script(mine(plan), [folder]).text.splitlines()
+    # The rendezvous is a part of the launch.
+    gone = {block, "rendezvous"} if block == "launch" else {block}
+    assert {name for name, line in LINES.items() if line not in lines} == gone
+    assert lines.count("# replaced") == 1
+
+
+@pytest.mark.parametrize("template", ["slurm.sbatch.j2", "local.sh.j2"])
+@pytest.mark.parametrize("block", [*LINES, "preflight"])
+def test_super_stands_for_ours(plan: Plans, write: Write, block: str, template: str) -> None:
+    site = "local" if template == "local.sh.j2" else "slurm-generic"
+    blocks = f"{{% block {block} %}}\n{{{{ super() -}}}}\n# after\n{{% endblock %}}"
+    folder = write(f"{{% extends '{template}' %}}{blocks}")
+    text = render_script(mine(plan, site), [folder]).text
+    assert text.count("# after\n") == 1
+    assert text.replace("# after\n", "") == render_script(plan_of(plan, site)).text
+
+
+def plan_of(plan: Plans, site: str) -> LaunchPlan:
+    ours = "local.sh.j2" if site == "local" else "slurm.sbatch.j2"
+    return mine(plan, site, template=ours)
+
+
+def test_blocks_come_in_the_order_of_work(plan: Plans, write: Write) -> None:
+    order = ["header", "tracking", "setup", "env", "preflight", "launch", "finish"]
+    blocks = "".join(f"{{% block {name} %}}\n# block {name}\n{{% endblock %}}" for name in order)
+    folder = write("{% extends 'slurm.sbatch.j2' %}" + blocks)
+    lines = render_script(mine(plan), [folder]).text.splitlines()
+    assert [line.split()[-1] for line in lines if line.startswith("# block")] == order
+
+
+def test_the_first_folder_wins(plan: Plans, write: Write) -> None:
+    first, second = write("# first\n", folder="a"), write("# second\n", folder="b")
+    assert render_script(mine(plan), [first, second]).text == "# first\n"
+    assert render_script(mine(plan), [second, first]).text == "# second\n"
+
+
+def test_a_name_of_its_own_means_the_next_on_the_path(plan: Plans, write: Write) -> None:
+    name = "slurm.sbatch.j2"
+    extend = "{% extends 'slurm.sbatch.j2' %}{% block header %}\n{{ super() -}}\n# "
+    first = write(extend + "first\n{% endblock %}", name, "a")
+    second = write(extend + "second\n{% endblock %}", name, "b")
+    script = render_script(mine(plan, template=name), [first, second])
+    assert "#SBATCH --open-mode=append\n# second\n# first\n" in script.text
+    assert names(script)[:3] == [(name, False), (name, False), (name, True)]
+
+
+def test_package_means_ours(plan: Plans, write: Write) -> None:
+    folder = write("# site\n", "local.sh.j2")
+    write("{% include 'local.sh.j2' %}{% include 'package:local.sh.j2' %}")
+    text = render_script(mine(plan, "local"), [folder]).text
+    assert text == "# site\n" + render_script(plan_of(plan, "local")).text
+
+
+def test_a_part_of_ours_is_replaced_by_name(plan: Plans, write: Write) -> None:
+    folder = write("echo ours is gone\n", "_finish.sh.j2")
+    text = render_script(plan_of(plan, "local"), [folder]).text
+    assert text.endswith("echo ours is gone\n")
+
+
+def test_the_script_of_an_allocation_is_found_on_the_path(plan: Plans, write: Write) -> None:
+    folder = write(
+        "{% extends 'nested.sbatch.j2' %}{% block header %}\n"
+        "{{ super() -}}\n#SBATCH --hint=nomultithread\n{% endblock %}",
+        "nested.sbatch.j2",
+    )
+    site = load_site("slurm-generic")
+    allocation = allocate(site, [("r", plan_of(plan, "slurm-generic"))], "s")
+    ours, changed = render_allocation(allocation), render_allocation(allocation, [folder])
+    assert changed.text.replace("#SBATCH --hint=nomultithread\n", "") == ours.text
+    assert changed.text != ours.text
+
+
+def test_the_digest_changes_with_what_is_used_and_nothing_else(plan: Plans, write: Write) -> None:
+    folder = write("{% include '_part.j2' %}\n")
+    write("# a\n", "_part.j2")
+    first = render_script(mine(plan), [folder])
+    write("# b\n", "_other.j2")
+    assert render_script(mine(plan), [folder]).template_digest == first.template_digest
+    # Unused, but for its comment: the text stays, the template is another.
+    write("# a\n{# b #}", "_part.j2")
+    second = render_script(mine(plan), [folder])
+    assert second.text == first.text
+    assert second.template_digest != first.template_digest
+
+
+def test_the_digest_is_that_of_the_first_rendering_and_of_any_other(plan: Plans) -> None:
+    again = [render_script(plan_of(plan, "slurm-generic")) for _ in range(2)]
+    single = plan_of(plan, "local")
+    render_script(plan("local", launcher="mpirun"))
+    assert again[0] == again[1]
+    assert render_script(single).templates == render_script(single).templates
+    used = {name for name, _ in names(again[0])}
+    assert {"_forward.sh.j2", "_shared.sh.j2", "_ranks.sh.j2"} < used
+    assert "_launcher.sh.j2" not in used, "a single process has no launcher to look for"
+
+
+def test_a_template_that_is_edited_is_read_again(plan: Plans, write: Write) -> None:
+    folder = write("# one\n", "mine.j2", "b")
+    earlier = write("# other\n", "other.j2", "a")
+    assert render_script(mine(plan), [earlier, folder]).text == "# one\n"
+    write("# three\n", "mine.j2", "b")
+    assert render_script(mine(plan), [earlier, folder]).text == "# three\n"
+    write("# nearer\n", "mine.j2", "a")
+    assert render_script(mine(plan), [earlier, folder]).text == "# nearer\n"
+
+
+def test_the_profile_that_names_a_missing_template_is_named(tmp_path: Path, plan: Plans) -> None:
+    profile = tmp_path / "mysite.yaml"
+    profile.write_text(
+        "schema: 1\nname: mysite\ndescription: d\nscheduler: slurm\ntemplate: slurm.sbtch.j2\n"
+        "launchers: {default: single, allowed: [single]}\n"
+    )
+    with pytest.raises(RenderError) as caught:
+        render_script(plan(str(profile), **SINGLE))
+    start = f"{profile}:5: unknown template 'slurm.sbtch.j2'; did you mean 'slurm.sbatch.j2'?"
+    assert caught.value.message.startswith(start)
+
+
+def test_a_relative_folder_is_another_one_elsewhere(
+    plan: Plans, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("a", "b"):
+        monkeypatch.chdir(write(f"# {name}\n", folder=f"{name}/templates").parent)
+        assert render_script(mine(plan), [Path("templates")]).text == f"# {name}\n"
