@@ -80,7 +80,8 @@ def plan_of(plan: Plans, site: str) -> LaunchPlan:
 
 
 def test_blocks_come_in_the_order_of_work(plan: Plans, write: Write) -> None:
-    order = ["header", "tracking", "setup", "env", "preflight", "launch", "finish"]
+    order = ["header", "tracking", "setup", "env"]
+    order += ["launcher", "rendezvous", "preflight", "launch", "finish"]
     blocks = "".join(f"{{% block {name} %}}\n# block {name}\n{{% endblock %}}" for name in order)
     folder = write("{% extends 'slurm.sbatch.j2' %}" + blocks)
     lines = render_script(mine(plan), [folder]).text.splitlines()
