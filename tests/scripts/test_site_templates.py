@@ -57,9 +57,7 @@ def test_a_block_is_replaced_and_the_rest_stays(plan: Plans, write: Write, block
     extend = "{% extends 'slurm.sbatch.j2' %}"
     folder = write(f"{extend}{{% block {block} %}}\n# replaced\n{{% endblock %}}")
     lines = render_script(mine(plan), [folder]).text.splitlines()
-    # The rendezvous is a part of the launch.
-    gone = {block, "rendezvous"} if block == "launch" else {block}
-    assert {name for name, line in LINES.items() if line not in lines} == gone
+    assert {name for name, line in LINES.items() if line not in lines} == {block}
     assert lines.count("# replaced") == 1
 
 
