@@ -36,7 +36,7 @@ class Launch(Value, frozen=True, kw_only=True):
     words: tuple[Word, ...]
     starter: str
     starter_line: int
-    flags: dict[str, str | None] = {}
+    flags: dict[str, str | None]
     by_shell: bool = False
     module: str = ""
 
@@ -116,7 +116,7 @@ def _below(
 
 
 def flatten(words: Sequence[Word], values: Values) -> tuple[Word, ...]:
-    """Put in the place of known variables, and of the text of `bash -c`, the words that they are."""
+    """Replace known variables, and the text of `bash -c`, by the words that they are."""
     flat: list[Word] = []
     for index, word in enumerate(words):
         if index and _is_shell(words, index - 1):

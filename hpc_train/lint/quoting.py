@@ -8,7 +8,7 @@ from collections.abc import Callable
 from hpc_train.lint.words import ASSIGNMENT, Cursor, Word
 
 _VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
-_PLAIN_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*)|[0-9@*#?$!-])")
+_PLAIN_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*|0)|[1-9@*#?$!-])")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>]+")
 _PLAIN_QUOTED = re.compile(r"[^\\\"$`]+")
@@ -140,7 +140,7 @@ class WordReader:
             if depth == 0 and letter == "}":
                 break
         taken = cursor.text[start : cursor.at]
-        first = re.match(r"\$\{[#!]?([A-Za-z_]\w*)", taken)
+        first = re.match(r"\$\{[#!]?([A-Za-z_]\w*|0)", taken)
         self._expanded += [first[1]] if first else []
         self._expanded += _VARIABLE.findall(taken[2:])
 

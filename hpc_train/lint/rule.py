@@ -20,7 +20,7 @@ class Subject(Value, frozen=True, kw_only=True):
 
 
 class Edit(Value, frozen=True, kw_only=True):
-    """Replace `before` by `after` in a line; line 0 is the whole text, an empty `before` inserts."""
+    """Replace `before` by `after` in a line, 0 being the whole text; empty `before` inserts."""
 
     line: int
     before: str
@@ -41,7 +41,7 @@ Check = Callable[[Subject], Iterable[Hit]]
 
 
 class Rule(Value, frozen=True, kw_only=True):
-    """One check with its words; a `fixable` one can rewrite the script without changing its sense."""
+    """One check with its words; the hits of a `fixable` one carry edits."""
 
     id: str
     severity: Severity

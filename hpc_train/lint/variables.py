@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 from hpc_train.lint.words import ASSIGNMENT, Command, Word
 from hpc_train.model.value import Value
@@ -67,7 +68,7 @@ def _assignments(command: Command, exported: set[str]) -> Iterator[Assignment]:
             elif command.program == "env" and not word.text.startswith("-"):
                 return
     if re.match(r"(mpirun|mpiexec|orterun|prterun)", command.program):
-        for option, word in zip(command.words, command.words[1:], strict=False):
+        for option, word in pairwise(command.words):
             if option.text == "-x" and ASSIGNMENT.match(word.text):
                 yield _assignment(word, exported, command, seen=True)
 

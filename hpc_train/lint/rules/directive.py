@@ -26,8 +26,8 @@ def _options(subject: Subject) -> Iterator[Option]:
     "error",
     "variable in a directive",
     why="sbatch reads directives before any shell runs, so $NAME and ~ are taken as they stand.",
-    advice="write the value, use sbatch's own patterns (%j, %x, %u, %A_%a) in file names, or give "
-    "the option on the command line: sbatch --nodes=$N job.sh",
+    advice="write the value, use sbatch's own patterns (%j, %x, %u, %A_%a) in file names, or "
+    "give the option on the command line: sbatch --nodes=$N job.sh",
 )
 def variable_in_directive(subject: Subject) -> Iterator[Hit]:
     for option in _options(subject):
@@ -45,8 +45,8 @@ def variable_in_directive(subject: Subject) -> Iterator[Hit]:
     "HT011",
     "error",
     "blank around = in a directive",
-    why="sbatch splits directives at blanks: the value becomes `=` or nothing, and the job is "
-    "refused.",
+    why="sbatch splits directives at blanks: the value becomes `=` or nothing, and the job "
+    "is refused.",
     advice="write --option=value without blanks",
 )
 def blank_around_equals(subject: Subject) -> Iterator[Hit]:
@@ -60,8 +60,8 @@ def blank_around_equals(subject: Subject) -> Iterator[Hit]:
     "HT012",
     "error",
     "quote without its partner in a directive",
-    why="sbatch reads quotes much as a shell does and refuses a directive in which one is not "
-    "closed.",
+    why="sbatch reads quotes much as a shell does and refuses a directive in which one is "
+    "not closed.",
     advice="close the quote on the same line; sbatch joins no lines",
 )
 def unclosed_quote(subject: Subject) -> Iterator[Hit]:
@@ -102,8 +102,8 @@ def unknown_option(subject: Subject) -> Iterator[Hit]:
     "HT014",
     "error",
     "stray word in a directive",
-    why="sbatch refuses a directive with a word that belongs to no option: a forgotten --, or a "
-    "value with a blank.",
+    why="sbatch refuses a directive with a word that belongs to no option: a forgotten --, "
+    "or a value with a blank.",
     advice="write --option=value; put a value with blanks in quotes",
 )
 def stray_word(subject: Subject) -> Iterator[Hit]:
@@ -121,8 +121,8 @@ def stray_word(subject: Subject) -> Iterator[Hit]:
     "HT015",
     "error",
     "= after a one-letter option",
-    why="The value of a one-letter option begins right after the letter: -N=2 asks for `=2` nodes, "
-    "and sbatch refuses it.",
+    why="The value of a one-letter option begins right after the letter: -N=2 asks for `=2` "
+    "nodes, and sbatch refuses it.",
     advice="write -N 2, -N2 or --nodes=2",
 )
 def equals_after_letter(subject: Subject) -> Iterator[Hit]:
@@ -140,8 +140,8 @@ def equals_after_letter(subject: Subject) -> Iterator[Hit]:
     "HT016",
     "warning",
     "option given twice",
-    why="sbatch takes the last value and says nothing; whoever reads the script may believe the "
-    "first.",
+    why="sbatch takes the last value and says nothing; whoever reads the script may believe "
+    "the first.",
     advice="keep one",
 )
 def given_twice(subject: Subject) -> Iterator[Hit]:
@@ -178,8 +178,8 @@ def unreadable_time(subject: Subject) -> Iterator[Hit]:
     "HT018",
     "info",
     "time in minutes",
-    why="A bare number is minutes and two fields are minutes:seconds, so --time=24 ends a job after "
-    "24 minutes and --time=24:00 does, too.",
+    why="A bare number is minutes and two fields are minutes:seconds, so --time=24 ends a "
+    "job after 24 minutes and --time=24:00 does, too.",
     advice="write hours:minutes:seconds, e.g. --time=24:00:00",
 )
 def time_in_minutes(subject: Subject) -> Iterator[Hit]:
@@ -193,8 +193,8 @@ def time_in_minutes(subject: Subject) -> Iterator[Hit]:
     "HT019",
     "warning",
     "log folder made by the job",
-    why="Slurm opens the log before the script runs; without the folder the job fails at once and "
-    "leaves no log. A mkdir in the script comes too late.",
+    why="Slurm opens the log before the script runs; without the folder the job fails at "
+    "once and leaves no log. A mkdir in the script comes too late.",
     advice="make the folder before sbatch, or write the log into one that is there",
 )
 def late_log_folder(subject: Subject) -> Iterator[Hit]:

@@ -44,8 +44,9 @@ def no_shebang(subject: Subject) -> Iterator[Hit]:
     "HT002",
     "error",
     "#SBATCH after the first command",
-    why="sbatch stops looking for directives at the first line that is neither blank nor a comment "
-    "(`set -x` and `module load` are commands); what comes later is ignored without a word.",
+    why="sbatch stops looking for directives at the first line that is neither blank nor a "
+    "comment (`set -x` and `module load` are commands); what comes later is ignored without "
+    "a word.",
     advice="move all #SBATCH lines above the first command",
 )
 def late_directive(subject: Subject) -> Iterator[Hit]:
@@ -68,8 +69,8 @@ def _short(text: str) -> str:
     "HT003",
     "warning",
     "misspelt #SBATCH",
-    why="Only a line that begins with exactly #SBATCH is a directive; #sbatch, # SBATCH and an "
-    "indented #SBATCH are comments, and the job runs with defaults.",
+    why="Only a line that begins with exactly #SBATCH is a directive; #sbatch, # SBATCH and "
+    "an indented #SBATCH are comments, and the job runs with defaults.",
     advice="write #SBATCH at the beginning of the line, or ##SBATCH to switch the line off",
 )
 def misspelt_marker(subject: Subject) -> Iterator[Hit]:
@@ -113,8 +114,8 @@ def switched_off(subject: Subject) -> Iterator[Hit]:
     "HT005",
     "error",
     "DOS line breaks",
-    why="sbatch refuses a script with DOS line breaks, and bash would take each carriage return for "
-    "a part of the last word.",
+    why="sbatch refuses a script with DOS line breaks, and bash would take each carriage "
+    "return for a part of the last word.",
     advice="convert the file: dos2unix FILE, or hpctrain lint --fix FILE",
 )
 def dos_line_breaks(subject: Subject) -> Iterator[Hit]:
@@ -146,8 +147,8 @@ def nothing_to_run(subject: Subject) -> Iterator[Hit]:
     "HT007",
     "error",
     "typographic dash or quote in a directive",
-    why="Word processors and web pages turn -- into a dash and quotes into curved ones; sbatch "
-    "refuses the first and takes the second for a part of the value.",
+    why="Word processors and web pages turn -- into a dash and quotes into curved ones; "
+    "sbatch refuses the first and takes the second for a part of the value.",
     advice="type the line anew: -- and straight quotes",
 )
 def typographic(subject: Subject) -> Iterator[Hit]:
@@ -166,8 +167,8 @@ def typographic(subject: Subject) -> Iterator[Hit]:
     "HT008",
     "info",
     "text that is not UTF-8",
-    why="bash runs such a script, but logs, reports and editors show other characters than were "
-    "meant, and a path with them is not found.",
+    why="bash runs such a script, but logs, reports and editors show other characters than "
+    "were meant, and a path with them is not found.",
     advice="convert the file: iconv -f latin1 -t utf-8",
 )
 def not_utf8(subject: Subject) -> Iterator[Hit]:

@@ -23,8 +23,8 @@ def _both(asked: Asked, names: tuple[str, ...], why: str) -> Iterator[Hit]:
     "HT101",
     "error",
     "GPUs asked for in two ways",
-    why="--gres=gpu and --gpus-per-node say the same in two ways; Slurm refuses the job or gives "
-    "what only one of them says.",
+    why="--gres=gpu and --gpus-per-node say the same in two ways; Slurm refuses the job or "
+    "gives what only one of them says.",
     advice="keep one; --gpus-per-node=N unless the site wants --gres=gpu:N",
 )
 def gpus_twice(subject: Subject) -> Iterator[Hit]:
@@ -38,8 +38,8 @@ def gpus_twice(subject: Subject) -> Iterator[Hit]:
     "HT102",
     "warning",
     "--gpus-per-task with several ranks on a node",
-    why="Slurm then binds each rank to its own GPUs: every rank sees device 0 only, and where "
-    "cgroups hide the others, NCCL loses peer-to-peer access inside the node.",
+    why="Slurm then binds each rank to its own GPUs: every rank sees device 0 only, and "
+    "where cgroups hide the others, NCCL loses peer-to-peer access inside the node.",
     advice="ask per node (--gpus-per-node=N) and let each rank take the GPU of its local rank",
 )
 def gpus_per_task(subject: Subject) -> Iterator[Hit]:
@@ -69,8 +69,8 @@ def memory_twice(subject: Subject) -> Iterator[Hit]:
     "HT104",
     "error",
     "--cpus-per-gpu with --cpus-per-task",
-    why="The two exclude each other; since Slurm 23.11 that is fatal, also when one of them comes "
-    "from the environment.",
+    why="The two exclude each other; since Slurm 23.11 that is fatal, also when one of them "
+    "comes from the environment.",
     advice="keep --cpus-per-task, which means the same on every version",
 )
 def cpus_twice(subject: Subject) -> Iterator[Hit]:
@@ -83,8 +83,8 @@ def cpus_twice(subject: Subject) -> Iterator[Hit]:
     "HT105",
     "info",
     "no --time",
-    why="Without it the job gets the partition's default: often too short, or so long that the "
-    "scheduler cannot fit the job into a gap.",
+    why="Without it the job gets the partition's default: often too short, or so long that "
+    "the scheduler cannot fit the job into a gap.",
     advice="add #SBATCH --time=HH:MM:SS",
 )
 def no_time(subject: Subject) -> Iterator[Hit]:
@@ -111,8 +111,8 @@ def more_ranks_than_gpus(subject: Subject) -> Iterator[Hit]:
     "HT107",
     "info",
     "fewer ranks than GPUs",
-    why="One rank drives one GPU, unless the program starts processes of its own; the other GPUs "
-    "are paid for and idle.",
+    why="One rank drives one GPU, unless the program starts processes of its own; the other "
+    "GPUs are paid for and idle.",
     advice="let --ntasks-per-node be the number of GPUs of a node, or start torchrun",
 )
 def fewer_ranks_than_gpus(subject: Subject) -> Iterator[Hit]:
@@ -137,8 +137,8 @@ def _srun_ranks(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
     "HT108",
     "warning",
     "--ntasks is not nodes x --ntasks-per-node",
-    why="--ntasks counts, and --ntasks-per-node becomes an upper limit: the job starts another "
-    "number of ranks than one of the two lines says, or is refused.",
+    why="--ntasks counts, and --ntasks-per-node becomes an upper limit: the job starts "
+    "another number of ranks than one of the two lines says, or is refused.",
     advice="leave --ntasks out, or make the numbers agree",
 )
 def tasks_do_not_agree(subject: Subject) -> Iterator[Hit]:
@@ -155,8 +155,8 @@ def tasks_do_not_agree(subject: Subject) -> Iterator[Hit]:
     "HT109",
     "info",
     "--exclusive without memory",
-    why="--exclusive gives all cores and GPUs of a node, but only the memory that is asked for: "
-    "the partition's default for each core or node.",
+    why="--exclusive gives all cores and GPUs of a node, but only the memory that is asked "
+    "for: the partition's default for each core or node.",
     advice="add --mem=0, which is all memory of the node, where the site allows it",
 )
 def exclusive_without_memory(subject: Subject) -> Iterator[Hit]:
@@ -170,8 +170,8 @@ def exclusive_without_memory(subject: Subject) -> Iterator[Hit]:
     "HT110",
     "info",
     "--gpus for several nodes",
-    why="--gpus counts GPUs of the whole job; Slurm may spread them unevenly, and each node's "
-    "ranks then find another number of devices.",
+    why="--gpus counts GPUs of the whole job; Slurm may spread them unevenly, and each "
+    "node's ranks then find another number of devices.",
     advice="ask per node: --gpus-per-node=N",
 )
 def gpus_of_the_job(subject: Subject) -> Iterator[Hit]:
@@ -185,8 +185,8 @@ def gpus_of_the_job(subject: Subject) -> Iterator[Hit]:
     "HT111",
     "warning",
     "elements of a job array write one log",
-    why="Without %a (or %j) in --output, all elements of an array write into one file and overwrite "
-    "one another.",
+    why="Without %a (or %j) in --output, all elements of an array write into one file and "
+    "overwrite one another.",
     advice="write --output=…-%A_%a.out",
 )
 def array_log(subject: Subject) -> Iterator[Hit]:

@@ -22,8 +22,8 @@ def _sruns(script: Script) -> Iterator[Launch]:
     "HT201",
     "warning",
     "srun without --cpus-per-task",
-    why="srun of Slurm 22.05 and 23.02 does not inherit --cpus-per-task from the job: each rank "
-    "gets one core, and its threads and data loaders share it.",
+    why="srun of Slurm 22.05 and 23.02 does not inherit --cpus-per-task from the job: each "
+    "rank gets one core, and its threads and data loaders share it.",
     advice='write srun --cpus-per-task="$SLURM_CPUS_PER_TASK", which is right on every version',
 )
 def srun_without_cpus(subject: Subject) -> Iterator[Hit]:
@@ -42,8 +42,8 @@ def srun_without_cpus(subject: Subject) -> Iterator[Hit]:
     "HT202",
     "warning",
     "srun waits for ranks that wait for a dead one",
-    why="When one rank fails, the others hang in their next collective and srun waits for them "
-    "until the time limit.",
+    why="When one rank fails, the others hang in their next collective and srun waits for "
+    "them until the time limit.",
     advice="write srun --kill-on-bad-exit=1 (add --wait=60 for ranks that end early with 0)",
 )
 def no_kill_on_bad_exit(subject: Subject) -> Iterator[Hit]:
@@ -60,8 +60,8 @@ def no_kill_on_bad_exit(subject: Subject) -> Iterator[Hit]:
     "HT203",
     "error",
     "srun in the background, and no wait",
-    why="The job ends with its script: without wait the script ends at once, and Slurm kills the "
-    "steps that still run.",
+    why="The job ends with its script: without wait the script ends at once, and Slurm kills "
+    "the steps that still run.",
     advice="add `wait` after the last background srun",
 )
 def background_without_wait(subject: Subject) -> Iterator[Hit]:
@@ -86,8 +86,8 @@ def _takes_long(program: str) -> bool:
     "HT204",
     "info",
     "variables by srun --export",
-    why="srun --export=ALL,NAME=value does not replace a NAME that is already set, and cuts the "
-    "value at a comma.",
+    why="srun --export=ALL,NAME=value does not replace a NAME that is already set, and cuts "
+    "the value at a comma.",
     advice="export the variable on a line of its own before srun",
 )
 def export_of_values(subject: Subject) -> Iterator[Hit]:
@@ -101,8 +101,8 @@ def export_of_values(subject: Subject) -> Iterator[Hit]:
     "HT205",
     "warning",
     "srun --export without ALL",
-    why="--export=NAME=value replaces the whole environment of the ranks: PATH, LD_LIBRARY_PATH "
-    "and whatever modules and conda have set are gone.",
+    why="--export=NAME=value replaces the whole environment of the ranks: PATH, "
+    "LD_LIBRARY_PATH and whatever modules and conda have set are gone.",
     advice="export the variable on a line of its own before srun, and leave --export out",
 )
 def export_without_all(subject: Subject) -> Iterator[Hit]:
@@ -118,8 +118,8 @@ def export_without_all(subject: Subject) -> Iterator[Hit]:
     "HT206",
     "warning",
     "--export=NONE reaches srun",
-    why="sbatch --export=NONE sets SLURM_EXPORT_ENV=NONE, so that srun drops even what the script "
-    "itself exports.",
+    why="sbatch --export=NONE sets SLURM_EXPORT_ENV=NONE, so that srun drops even what the "
+    "script itself exports.",
     advice="add `export SLURM_EXPORT_ENV=ALL` before srun",
 )
 def export_none(subject: Subject) -> Iterator[Hit]:
@@ -138,8 +138,8 @@ def export_none(subject: Subject) -> Iterator[Hit]:
     "HT207",
     "info",
     "srun without --mpi",
-    why="When the cluster's MpiDefault is none, a program of Open MPI or MPICH that srun starts "
-    "aborts, or runs as many single ranks.",
+    why="When the cluster's MpiDefault is none, a program of Open MPI or MPICH that srun "
+    "starts aborts, or runs as many single ranks.",
     advice="say it: srun --mpi=pmix (`srun --mpi=list` shows what there is)",
 )
 def srun_without_mpi(subject: Subject) -> Iterator[Hit]:
@@ -161,8 +161,8 @@ def srun_without_mpi(subject: Subject) -> Iterator[Hit]:
     "HT208",
     "error",
     "mpirun below srun",
-    why="srun starts one mpirun for each task, and each of them starts all ranks, or finds that "
-    "its slots are taken.",
+    why="srun starts one mpirun for each task, and each of them starts all ranks, or finds "
+    "that its slots are taken.",
     advice="use one of them: srun PROGRAM, or mpirun PROGRAM",
 )
 def mpirun_below_srun(subject: Subject) -> Iterator[Hit]:

@@ -26,8 +26,8 @@ def _number(launch: Launch, script: Script, name: str) -> int | None:
     "HT220",
     "error",
     "several torchrun agents on a node",
-    why="One torchrun starts all ranks of its node. srun starts it once for each task: with N tasks "
-    "a node there are N times too many ranks, and the rendezvous hangs or fails.",
+    why="One torchrun starts all ranks of its node. srun starts it once for each task: with "
+    "N tasks a node there are N times too many ranks, and the rendezvous hangs or fails.",
     advice="write srun --ntasks-per-node=1, and #SBATCH --ntasks-per-node=1",
 )
 def several_agents(subject: Subject) -> Iterator[Hit]:
@@ -44,8 +44,8 @@ def several_agents(subject: Subject) -> Iterator[Hit]:
     "HT221",
     "warning",
     "torchrun bound by srun",
-    why="srun binds its task to cores and torchrun's workers inherit that: they share one core set, "
-    "in the worst case one core.",
+    why="srun binds its task to cores and torchrun's workers inherit that: they share one "
+    "core set, in the worst case one core.",
     advice='write srun --cpu-bind=none --cpus-per-task="$SLURM_CPUS_PER_TASK" torchrun …',
 )
 def torchrun_bound(subject: Subject) -> Iterator[Hit]:
@@ -68,8 +68,8 @@ def torchrun_bound(subject: Subject) -> Iterator[Hit]:
     "HT222",
     "warning",
     "torchrun without cores",
-    why="Without --cpus-per-task a task gets one core, and all workers and data loaders of the node "
-    "share it, unless the partition gives cores with each GPU.",
+    why="Without --cpus-per-task a task gets one core, and all workers and data loaders of "
+    "the node share it, unless the partition gives cores with each GPU.",
     advice="add #SBATCH --cpus-per-task=N with the cores of all ranks of the node",
 )
 def torchrun_without_cores(subject: Subject) -> Iterator[Hit]:
@@ -87,8 +87,8 @@ def torchrun_without_cores(subject: Subject) -> Iterator[Hit]:
     "HT223",
     "error",
     "more workers than GPUs",
-    why="Two ranks on one GPU make NCCL fail (duplicate GPU detected); a rank beyond the last GPU "
-    "has no device.",
+    why="Two ranks on one GPU make NCCL fail (duplicate GPU detected); a rank beyond the "
+    "last GPU has no device.",
     advice="let --nproc-per-node be the number of GPUs that each node is asked for",
 )
 def more_workers(subject: Subject) -> Iterator[Hit]:
@@ -102,8 +102,8 @@ def more_workers(subject: Subject) -> Iterator[Hit]:
     "HT224",
     "warning",
     "fewer workers than GPUs",
-    why="torchrun starts --nproc-per-node ranks, one when that is not given; the other GPUs are "
-    "paid for and idle.",
+    why="torchrun starts --nproc-per-node ranks, one when that is not given; the other GPUs "
+    "are paid for and idle.",
     advice="let --nproc-per-node be the number of GPUs that each node is asked for",
 )
 def fewer_workers(subject: Subject) -> Iterator[Hit]:
@@ -138,8 +138,8 @@ def _hidden(launch: Launch) -> bool:
     "HT225",
     "error",
     "--nnodes is not the number of nodes",
-    why="torchrun waits until --nnodes agents have come: with more than there are it waits until "
-    "its timeout, with fewer the rest fails or idles.",
+    why="torchrun waits until --nnodes agents have come: with more than there are it waits "
+    "until its timeout, with fewer the rest fails or idles.",
     advice='write --nnodes "$SLURM_NNODES"',
 )
 def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
@@ -164,8 +164,8 @@ def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
     "HT226",
     "error",
     "torchrun on the first node only",
-    why="The batch script runs on the first node; nobody starts the agents of the other nodes, and "
-    "the first one waits for them.",
+    why="The batch script runs on the first node; nobody starts the agents of the other "
+    "nodes, and the first one waits for them.",
     advice="start it on every node: srun --ntasks-per-node=1 torchrun …",
 )
 def first_node_only(subject: Subject) -> Iterator[Hit]:
@@ -184,9 +184,10 @@ def first_node_only(subject: Subject) -> Iterator[Hit]:
     "HT227",
     "error",
     "every node is node 0",
-    why="With --master-addr and no --node-rank each torchrun believes to be node 0: they all claim "
-    "rank 0, and the job hangs.",
-    advice="give the rank inside the step: srun … bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …'",
+    why="With --master-addr and no --node-rank each torchrun believes to be node 0: they all "
+    "claim rank 0, and the job hangs.",
+    advice='give the rank inside the step: srun … bash -c \'torchrun --node-rank "$SLURM_NODEID" '
+    "…'",
 )
 def no_node_rank(subject: Subject) -> Iterator[Hit]:
     script = subject.script
@@ -209,8 +210,8 @@ def _hidden_flags(launch: Launch) -> bool:
     "HT228",
     "info",
     "torch.distributed.launch",
-    why="It is deprecated in favour of torchrun, and passes --local-rank to the program instead of "
-    "the variable LOCAL_RANK unless told otherwise.",
+    why="It is deprecated in favour of torchrun, and passes --local-rank to the program "
+    "instead of the variable LOCAL_RANK unless told otherwise.",
     advice="write torchrun (python -m torch.distributed.run)",
 )
 def old_launcher(subject: Subject) -> Iterator[Hit]:
@@ -223,8 +224,8 @@ def old_launcher(subject: Subject) -> Iterator[Hit]:
     "HT229",
     "info",
     "OMP_NUM_THREADS left to torchrun",
-    why="torchrun sets it to 1 when it starts several workers and it is not set: whatever the CPUs "
-    "do (loading, augmentation) then uses one core.",
+    why="torchrun sets it to 1 when it starts several workers and it is not set: whatever "
+    "the CPUs do (loading, augmentation) then uses one core.",
     advice="export OMP_NUM_THREADS as the cores of a rank",
 )
 def no_omp_threads(subject: Subject) -> Iterator[Hit]:
