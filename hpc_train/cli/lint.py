@@ -89,22 +89,23 @@ def _check_stdin(linter: Linter) -> Checked:
 
     if linter.fix:
         raise SpecError("-: --fix mends files, not stdin")
-    return lint_bytes(click.get_binary_stream("stdin").read(), linter, "-")[0]
+    return lint_bytes(sys.stdin.buffer.read(), linter, "-")[0]
 
 
 def _print_json(checked: dict[Path, Checked], fix: bool) -> None:
     import msgspec
+    from msgspec.structs import asdict
 
     def rows(path: Path, findings: tuple[Finding, ...]) -> list[dict[str, object]]:
-        return [{"file": str(path), **msgspec.structs.asdict(one)} for one in findings]
+        return [{"file": str(path), **asdict(one)} for one in findings]
 
-    page: dict[str, object] = {
+    answer: dict[str, object] = {
         "schema": 1,
         "findings": [row for path, one in checked.items() for row in rows(path, one.findings)],
     }
     if fix:
-        page["fixed"] = [row for path, one in checked.items() for row in rows(path, one.fixed)]
-    click.echo(msgspec.json.encode(page))
+        answer["fixed"] = [row for path, one in checked.items() for row in rows(path, one.fixed)]
+    click.echo(msgspec.json.encode(answer))
 
 
 def _print_text(checked: dict[Path, Checked]) -> None:

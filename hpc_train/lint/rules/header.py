@@ -10,7 +10,7 @@ from hpc_train.lint.directives import MARKER
 from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
 
 _LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
-_DASHES = re.compile(r"(?<=\s)[\u2010-\u2015\u2212]+(?=[A-Za-z])")
+_DASHES = re.compile(r"(?<=\s)-?[\u2010-\u2015\u2212]+-?(?=[A-Za-z])")
 _QUOTES = re.compile(r"[\u2018\u2019\u201c\u201d]")
 
 

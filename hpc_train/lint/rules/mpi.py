@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hpc_train.lint.launches import Launch
 from hpc_train.lint.rule import Hit, Subject, rule
@@ -27,12 +28,20 @@ _GONE = re.compile(r"^(yalla|mxm|psm)$")
 def _mpiruns(subject: Subject) -> Iterator[tuple[Launch, list[str]]]:
     """Yield the launches by Open MPI's mpirun, with its own words."""
     for launch in subject.script.launches:
-        texts = [word.text for word in launch.words]
-        if launch.outer != "mpirun" or len(texts) < 2 or texts[0] == "--version":
+        texts = _own_words([word.text for word in launch.words])
+        if launch.outer != "mpirun" or len(launch.words) < 2 or "--version" in texts:
             continue
         other = any(_OTHER_MPI.match(text) for text in texts)
         if not other and not any(f.name.startswith("I_MPI_") for f in subject.script.assignments):
             yield launch, texts
+
+
+def _own_words(texts: list[str]) -> list[str]:
+    """Cut a command line before the program that mpirun starts, where that is plain to see."""
+    for index, text in enumerate(texts):
+        if re.fullmatch(r"(.*/)?(python[\d.]*|bash|sh|torchrun)", text):
+            return texts[:index]
+    return texts
 
 
 def _mca(subject: Subject) -> Iterator[tuple[int, str, str]]:
@@ -68,7 +77,10 @@ def mpirun_binding(subject: Subject) -> Iterator[Hit]:
     if known or any(f.name.startswith("PRTE_MCA_") for f in subject.script.assignments):
         return
     for launch, texts in _mpiruns(subject):
-        hidden = any(text.startswith("$") for text in texts)
+        hidden = any(
+            text.startswith("$") and not before.startswith("-")
+            for before, text in pairwise(["", *texts])
+        )
         if not any(text.startswith(_BINDING) for text in texts) and not hidden:
             yield Hit(line=launch.line, message="neither --map-by nor --bind-to")
 

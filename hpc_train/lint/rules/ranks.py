@@ -41,6 +41,14 @@ def tasks_of(launch: Launch, script: Script) -> int | None:
     return count * per_node if count and per_node else None
 
 
+def starts_several(launch: Launch, script: Script) -> bool:
+    """Return whether an srun surely starts more than one task."""
+    tasks = tasks_of(launch, script)
+    if tasks is None and not launch.option("ntasks", "nodes", "ntasks-per-node"):
+        tasks = script.asked.tasks_per_node
+    return tasks is not None and tasks > 1
+
+
 def nodes_of(launch: Launch, script: Script) -> int | None:
     """Return on how many nodes an srun starts tasks, as far as it is known."""
     option = launch.option("nodes")

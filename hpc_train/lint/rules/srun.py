@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hpc_train.lint.launches import Launch
 from hpc_train.lint.rule import Hit, Subject, rule
-from hpc_train.lint.rules.ranks import rank_launches, tasks_of
+from hpc_train.lint.rules.ranks import rank_launches, starts_several, tasks_of
 from hpc_train.lint.script import Script
 
 
@@ -51,8 +51,7 @@ def no_kill_on_bad_exit(subject: Subject) -> Iterator[Hit]:
     if script.sets("SLURM_KILL_BAD_EXIT"):
         return
     for launch in _sruns(script):
-        tasks = tasks_of(launch, script)
-        if not launch.option("kill-on-bad-exit") and tasks is not None and tasks > 1:
+        if not launch.option("kill-on-bad-exit") and starts_several(launch, script):
             yield Hit(line=launch.line, message="no --kill-on-bad-exit")
 
 

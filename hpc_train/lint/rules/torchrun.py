@@ -33,11 +33,16 @@ def _number(launch: Launch, script: Script, name: str) -> int | None:
 def several_agents(subject: Subject) -> Iterator[Hit]:
     script = subject.script
     for launch in _torchruns(script):
+        if launch.outer != "srun" or launch.opaque or launch.option("het-group"):
+            continue
         tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
-        if launch.outer == "srun" and tasks and nodes and tasks > nodes and not launch.opaque:
-            if not launch.option("het-group"):
-                message = f"srun starts {tasks} torchruns on {nodes} node{'s' * (nodes > 1)}"
-                yield Hit(line=launch.line, message=message)
+        own = launch.option("ntasks", "nodes", "ntasks-per-node")
+        each = None if own else script.asked.tasks_per_node
+        if tasks and nodes and tasks > nodes:
+            message = f"srun starts {tasks} torchruns on {nodes} node{'s' * (nodes > 1)}"
+            yield Hit(line=launch.line, message=message)
+        elif nodes is None and each and each > 1:
+            yield Hit(line=launch.line, message=f"srun starts {each} torchruns on each node")
 
 
 @rule(
