@@ -19,6 +19,10 @@ COMMANDS = {
         "hpc_train.cli.explain:explain",
         "Print every setting, directive, variable and argument: value, origin, why.",
     ),
+    "lint": (
+        "hpc_train.cli.lint:lint",
+        "Say what is wrong in job scripts, anybody's, and what to write instead.",
+    ),
     "status": (
         "hpc_train.cli.status:status",
         "Print how runs stand: of one run, of a job or study, or of all.",

@@ -1,0 +1,144 @@
+"""`hpctrain lint`."""
+
+from __future__ import annotations
+
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from hpc_train.lint.rule import Rule
+    from hpc_train.model.finding import Finding
+    from hpc_train.pipeline.lint import Checked, Linter
+
+
+@click.command()
+@click.argument("files", nargs=-1, metavar="FILE…", type=click.Path(path_type=Path))
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option("--fix", is_flag=True, help="Mend what is safe to mend, in the file.")
+@click.option("--site", help="Site profile whose limits count: a name or a file.")
+@click.option("--nccl", metavar="VERSION", help="Version of NCCL, e.g. 2.21.5.")
+@click.option("--openmpi", metavar="VERSION", help="Version of Open MPI, e.g. 5.0.3.")
+@click.option("--select", multiple=True, metavar="IDS", help="Try these rules only: HT303,HT5.")
+@click.option("--ignore", multiple=True, metavar="IDS", help="Leave these rules out.")
+@click.option("--list", "as_list", is_flag=True, help="List all rules and stop.")
+@click.option("--markdown", is_flag=True, help="With --list: the page docs/lint.md.")
+def lint(
+    files: tuple[Path, ...],
+    as_json: bool,
+    fix: bool,
+    site: str | None,
+    nccl: str | None,
+    openmpi: str | None,
+    select: tuple[str, ...],
+    ignore: tuple[str, ...],
+    as_list: bool,
+    markdown: bool,
+) -> None:
+    """Say what is wrong in job scripts, anybody's, and what to write instead.
+
+    FILE is a script, a job file, or - for stdin. Exit code 0: nothing of warning or above, 1:
+    warnings or errors, 2: a file that cannot be read.
+    """
+    from hpc_train.lint.check import chosen_rules
+    from hpc_train.pipeline.lint import LintOptions, make_linter
+
+    if as_list:
+        return _print_rules(chosen_rules(select, ignore), as_json, markdown)
+    if not files:
+        raise click.UsageError("name a file, or --list")
+    options = LintOptions(
+        site=site, nccl=nccl, openmpi=openmpi, select=select, ignore=ignore, fix=fix
+    )
+    checked, failed = _check(files, make_linter(options))
+    if as_json:
+        _print_json(checked, fix)
+    else:
+        _print_text(checked)
+    severities = {finding.severity for one in checked.values() for finding in one.findings}
+    if failed:
+        sys.exit(2)
+    sys.exit(1 if severities & {"error", "warning"} else 0)
+
+
+def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked], bool]:
+    """Check each file; one that cannot be read is told, and the others are checked."""
+    from hpc_train.cli.output import say
+    from hpc_train.errors import HpcTrainError
+    from hpc_train.pipeline.lint import lint_file
+
+    checked: dict[Path, Checked] = {}
+    failed = False
+    for path in files:
+        try:
+            checked[path] = _check_stdin(linter) if str(path) == "-" else lint_file(path, linter)
+        except HpcTrainError as failure:
+            failed = True
+            say(failure.message)
+            if failure.hint:
+                click.echo(f"  {failure.hint}", err=True)
+    return checked, failed
+
+
+def _check_stdin(linter: Linter) -> Checked:
+    from hpc_train.errors import SpecError
+    from hpc_train.pipeline.lint import lint_bytes
+
+    if linter.fix:
+        raise SpecError("-: --fix mends files, not stdin")
+    return lint_bytes(sys.stdin.buffer.read(), linter, "-")[0]
+
+
+def _print_json(checked: dict[Path, Checked], fix: bool) -> None:
+    import msgspec
+    from msgspec.structs import asdict
+
+    def rows(path: Path, findings: tuple[Finding, ...]) -> list[dict[str, object]]:
+        return [{"file": str(path), **asdict(one)} for one in findings]
+
+    answer: dict[str, object] = {
+        "schema": 1,
+        "findings": [row for path, one in checked.items() for row in rows(path, one.findings)],
+    }
+    if fix:
+        answer["fixed"] = [row for path, one in checked.items() for row in rows(path, one.fixed)]
+    click.echo(msgspec.json.encode(answer))
+
+
+def _print_text(checked: dict[Path, Checked]) -> None:
+    for path, one in checked.items():
+        for finding in one.fixed:
+            click.echo(f"{path}:{finding.line}: {finding.id} fixed: {finding.message}", err=True)
+        for finding in one.findings:
+            click.echo(
+                f"{path}:{finding.line}: {finding.id} {finding.severity}: {finding.message}\n"
+                f"    {finding.advice}"
+            )
+    counts = Counter(finding.severity for one in checked.values() for finding in one.findings)
+    said = [
+        f"{counts[severity]} {severity}{'s' * (counts[severity] > 1)}"
+        for severity in ("error", "warning", "info")
+        if counts[severity]
+    ]
+    places = f"{len(checked)} file{'s' * (len(checked) != 1)}"
+    click.echo(f"hpctrain: {', '.join(said) or 'nothing found'} in {places}", err=True)
+
+
+def _print_rules(rules: tuple[Rule, ...], as_json: bool, markdown: bool) -> None:
+    import msgspec
+
+    from hpc_train.cli.output import echo_table
+    from hpc_train.lint.page import rules_page
+
+    if markdown:
+        click.echo(rules_page(), nl=False)
+    elif as_json:
+        names = ("id", "severity", "title", "why", "advice", "fixable")
+        rows = [{name: getattr(rule, name) for name in names} for rule in rules]
+        click.echo(msgspec.json.encode({"schema": 1, "rules": rows}))
+    else:
+        cells = [(r.id, r.severity, "fixable" if r.fixable else "", r.title) for r in rules]
+        echo_table(("id", "severity", "", "rule"), cells)

@@ -1,0 +1,101 @@
+"""lint_script: a script and what is known of its place -> findings; the same for the same input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from hpc_train.errors import UnknownNameError
+from hpc_train.lint.context import Context
+from hpc_train.lint.fix import applied
+from hpc_train.lint.ignore import read_silence
+from hpc_train.lint.rule import Edit, Rule, Subject
+from hpc_train.lint.rules import all_rules
+from hpc_train.lint.script import read_script
+from hpc_train.model.finding import Finding
+from hpc_train.model.value import Value
+
+# Each round of edits can bring what another rule can mend; no script needs many.
+_ROUNDS = 5
+
+
+class Repair(Value, frozen=True, kw_only=True):
+    """A text with what could be mended mended, and the findings that are gone with it."""
+
+    text: str
+    mended: tuple[Finding, ...]
+
+
+def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+    """Return the rules with these ids or beginnings of ids; without `select`, all but `ignore`.
+
+    Raises:
+        UnknownNameError: no rule's id begins like that.
+    """
+    rules = all_rules()
+    wanted = _matching(rules, select) if (select := tuple(select)) else {r.id for r in rules}
+    unwanted = _matching(rules, ignore)
+    return tuple(rule for rule in rules if rule.id in wanted - unwanted)
+
+
+def _matching(rules: tuple[Rule, ...], words: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for word in (part.upper() for text in words for part in re.split(r"[\s,]+", text) if part):
+        ids = {rule.id for rule in rules if re.match(r"HT\d*$", word) and rule.id.startswith(word)}
+        if not ids:
+            raise UnknownNameError("rule", word, [rule.id for rule in rules])
+        found |= ids
+    return found
+
+
+def lint_script(
+    text: str, context: Context | None = None, rules: tuple[Rule, ...] | None = None
+) -> tuple[Finding, ...]:
+    """Check a script; findings come in the order of lines, then of ids."""
+    found = _examine(text, context or Context(), all_rules() if rules is None else rules)
+    return tuple(finding for finding, _ in found)
+
+
+def repair_script(
+    text: str, context: Context | None = None, rules: tuple[Rule, ...] | None = None
+) -> Repair:
+    """Mend what can be mended without changing what the script means to do."""
+    chosen = all_rules() if rules is None else rules
+    mended: list[Finding] = []
+    for _ in range(_ROUNDS):
+        found = _examine(text, context or Context(), chosen)
+        edits = [(finding, edit) for finding, edit in found if edit is not None]
+        changed = applied(text, [edit for _, edit in edits])
+        if changed == text:
+            break
+        mended += [finding for finding, _ in edits]
+        text = changed
+    return Repair(text=text, mended=tuple(dict.fromkeys(mended)))
+
+
+def _examine(
+    text: str, context: Context, rules: tuple[Rule, ...]
+) -> list[tuple[Finding, Edit | None]]:
+    script = read_script(text)
+    silence = read_silence(script)
+    subject = Subject(script=script, context=context)
+    found = {
+        (finding.line, finding.id, finding.message): (finding, edit)
+        for rule in rules
+        for finding, edit in _findings(rule, subject)
+        if not silence.covers(finding.id, finding.line)
+    }
+    return [found[key] for key in sorted(found)]
+
+
+def _findings(rule: Rule, subject: Subject) -> Iterator[tuple[Finding, Edit | None]]:
+    for hit in rule.check(subject):
+        finding = Finding(
+            id=rule.id,
+            severity=hit.severity or rule.severity,
+            line=hit.line,
+            # A message quotes the script, whose bytes need not be text.
+            message=hit.message.encode("utf-8", "backslashreplace").decode("utf-8"),
+            advice=hit.advice or rule.advice,
+        )
+        yield finding, hit.edit

@@ -1,0 +1,65 @@
+"""Comments that silence a rule: `# hpctrain: ignore HT303`, `# hpctrain: ignore-file HT303`."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.lint.script import Script
+from hpc_train.model.value import Value
+
+_COMMENT = re.compile(r"#\s*hpctrain:\s*(ignore(?:-file)?)\b[ \t:]*((?:HT\d+[ \t,]*)*)")
+_ALL = ""
+
+
+class Silence(Value, frozen=True, kw_only=True):
+    """Which rules are silenced: in the whole file, and on which lines; empty means every rule."""
+
+    everywhere: frozenset[str]
+    lines: dict[int, frozenset[str]]
+
+    def covers(self, rule: str, line: int) -> bool:
+        """Return whether a rule's finding on a line is silenced."""
+        here = self.lines.get(line, frozenset())
+        return bool({rule, _ALL} & (self.everywhere | here))
+
+
+def read_silence(script: Script) -> Silence:
+    """Read the comments; one that stands alone counts for the next line that is no comment."""
+    everywhere: set[str] = set()
+    lines: dict[int, set[str]] = {}
+    spans = _spans(script)
+    for number, line in enumerate(script.lines, 1):
+        match = _COMMENT.search(line)
+        if match is None:
+            continue
+        rules = set(re.findall(r"HT\d+", match[2])) or {_ALL}
+        if match[1] == "ignore-file":
+            everywhere |= rules
+            continue
+        for covered in spans.get(_target(script.lines, number), (number,)):
+            lines.setdefault(covered, set()).update(rules)
+    return Silence(
+        everywhere=frozenset(everywhere),
+        lines={number: frozenset(rules) for number, rules in lines.items()},
+    )
+
+
+def _target(lines: tuple[str, ...], number: int) -> int:
+    """Return the line that a comment speaks of: its own, or the next one with something on it."""
+    if not re.match(r"\s*#\s*hpctrain:", lines[number - 1]):
+        return number
+    for later in range(number, len(lines)):
+        if lines[later].strip() and not re.match(r"\s*#\s*hpctrain:", lines[later]):
+            return later + 1
+    return number
+
+
+def _spans(script: Script) -> dict[int, range]:
+    """Map each line to all lines of its command."""
+    spans: dict[int, range] = {}
+    for command in script.commands:
+        span = range(command.line, command.last_line + 1)
+        for line in span:
+            if len(spans.get(line, ())) < len(span):
+                spans[line] = span
+    return spans

@@ -1,0 +1,146 @@
+"""The options of sbatch, srun and mpirun, read as those programs read them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpc_train.lint.words import Word
+from hpc_train.model.value import Value
+
+# Slurm 20.11 to 25.11; `=`: takes a value, `?`: may take one after `=`.
+_SHARED = """
+acctg-freq= account= bb= bbf= begin= chdir= cluster-constraint= clusters= comment=
+consolidate-segments constraint= container= container-id= contiguous core-spec= cores-per-socket=
+cpu-freq= cpus-per-gpu= cpus-per-task= deadline= delay-boot= dependency= error= exclude=
+exclusive? export= external-launcher extra= extra-node-info= gid= gpu-bind= gpu-freq= gpus=
+gpus-per-node= gpus-per-socket= gpus-per-task= gres= gres-flags= help hint= hold input= jobid=
+job-name= kill-on-invalid-dep= licenses= mail-type= mail-user= mcs-label= mem= mem-bind=
+mem-per-cpu= mem-per-gpu= mincpus= network= nice? no-kill? nodefile= nodelist= nodes= ntasks=
+ntasks-per-core= ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= ntasks-per-tres=
+oom-kill-step? open-mode= output= overcommit oversubscribe partition= power= prefer= priority=
+profile= propagate? qos= quiet reboot reservation= resv-ports? segment= signal= sockets-per-node=
+spread-job spread-segments stepmgr switches= thread-spec= threads-per-core= time= time-min= tmp=
+tree-width= tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wckey=
+"""
+_SBATCH = """
+array= batch= export-file= get-user-env? ignore-pbs no-requeue parsable requeue requeue-delay=
+test-only wait wait-all-nodes= wrap= hetjob
+"""
+_SRUN = """
+accel-bind= bcast? bcast-exclude= compress? cpu-bind= disable-status epilog= exact het-group=
+immediate? interactive kill-on-bad-exit? label mpi= msg-timeout= multi-prog no-allocate overlap
+preserve-env prolog= pty? quit-on-interrupt relative= send-libs? slurmd-debug= task-epilog=
+task-prolog= test-only threads= unbuffered wait= whole x11? het-group= container-image=
+container-mounts= container-workdir= container-name= container-save= container-env=
+container-mount-home no-container-mount-home container-remap-root no-container-remap-root
+container-entrypoint no-container-entrypoint container-entrypoint-log container-writable
+container-readonly
+"""
+_SHORT = {
+    "A": "account", "B": "extra-node-info", "C": "constraint", "D": "chdir", "F": "nodefile",
+    "G": "gpus", "H": "hold", "J": "job-name", "L": "licenses", "M": "clusters", "N": "nodes",
+    "O": "overcommit", "Q": "quiet", "S": "core-spec", "V": "version", "a": "array", "b": "begin",
+    "c": "cpus-per-task", "d": "dependency", "e": "error", "h": "help", "i": "input",
+    "k": "no-kill", "n": "ntasks", "o": "output", "p": "partition", "q": "qos",
+    "s": "oversubscribe", "t": "time", "v": "verbose", "w": "nodelist", "x": "exclude",
+}  # fmt: skip
+_SRUN_SHORT = {
+    "E": "preserve-env", "I": "immediate", "K": "kill-on-bad-exit", "T": "threads", "W": "wait",
+    "X": "disable-status", "Z": "no-allocate", "l": "label", "m": "distribution", "r": "relative",
+    "u": "unbuffered",
+}  # fmt: skip
+
+
+def _table(*texts: str) -> dict[str, str]:
+    words = " ".join(texts).split()
+    return {word.rstrip("=?"): word[-1] if word[-1] in "=?" else "" for word in words}
+
+
+SBATCH_OPTIONS = _table(_SHARED, _SBATCH, _SRUN[_SRUN.index("container-image") :], "distribution=")
+SRUN_OPTIONS = _table(_SHARED, _SRUN, "distribution=")
+SBATCH_SHORT = {**_SHORT, "W": "wait", "m": "distribution"}
+SRUN_SHORT = {**_SHORT, **_SRUN_SHORT}
+
+
+class Option(Value, frozen=True, kw_only=True):
+    """An option under its long name; `spelled` is how it was written."""
+
+    name: str
+    value: str | None
+    line: int
+    spelled: str
+    known: bool = True
+    word: Word | None = None
+
+
+class Grammar(Value, frozen=True, kw_only=True):
+    """What a program's options are: long name -> how it takes a value, letter -> long name."""
+
+    long: dict[str, str]
+    short: dict[str, str]
+
+
+SBATCH = Grammar(long=SBATCH_OPTIONS, short=SBATCH_SHORT)
+SRUN = Grammar(long=SRUN_OPTIONS, short=SRUN_SHORT)
+
+
+def read_options(words: Sequence[Word], grammar: Grammar) -> tuple[tuple[Option, ...], int]:
+    """Read options up to the first word that is none; return them and that word's index."""
+    options: list[Option] = []
+    index = 0
+    while index < len(words):
+        text = words[index].text
+        if text == "--":
+            return tuple(options), index + 1
+        if not text.startswith("-") or text == "-":
+            break
+        following = words[index + 1].text if index + 1 < len(words) else None
+        read = _long if text.startswith("--") else _short
+        option, took = read(words[index], following, grammar)
+        options.append(option)
+        index += 1 + took
+    return tuple(options), index
+
+
+def _long(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, bool]:
+    name, equals, value = word.text[2:].partition("=")
+    full = full_name(name, grammar)
+    kind = grammar.long.get(full or name, "")
+    took = kind == "=" and not equals and following is not None
+    return (
+        Option(
+            name=full or name,
+            value=following if took else value if equals else None,
+            line=word.line,
+            spelled=f"--{name}",
+            known=full is not None,
+            word=word,
+        ),
+        took,
+    )
+
+
+def full_name(name: str, grammar: Grammar) -> str | None:
+    """Return the option that a name or an unambiguous beginning of one stands for."""
+    if name in grammar.long:
+        return name
+    fitting = [known for known in grammar.long if name and known.startswith(name)]
+    return fitting[0] if fitting else None
+
+
+def _short(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, bool]:
+    letter, rest = word.text[1], word.text[2:]
+    name = grammar.short.get(letter)
+    kind = grammar.long.get(name or "", "")
+    took = kind == "=" and not rest and following is not None
+    return (
+        Option(
+            name=name or letter,
+            value=following if took else rest or None,
+            line=word.line,
+            spelled=f"-{letter}",
+            known=name is not None,
+            word=word,
+        ),
+        took,
+    )

@@ -1,0 +1,185 @@
+"""Read one shell word: quotes, escapes and expansions."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from hpc_train.lint.words import ASSIGNMENT, Cursor, Word
+
+_VARIABLE = re.compile(r"\$\{?([A-Za-z_]\w*)")
+_PLAIN_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*|0)|[1-9@*#?$!-])")
+_IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
+_PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>]+")
+_PLAIN_QUOTED = re.compile(r"[^\\\"$`]+")
+_ENDS = frozenset(" \t\r\n;&|()<>")
+
+
+class WordReader:
+    """Reads a word from a cursor; commands inside it are read by `substitution` and `nested`.
+
+    `substitution` reads on from behind `$(` to behind its `)`; `nested` reads a text of its own.
+    """
+
+    def __init__(
+        self,
+        cursor: Cursor,
+        substitution: Callable[[], None],
+        nested: Callable[[str, int], None],
+        *,
+        arrays: bool = True,
+    ) -> None:
+        self._cursor = cursor
+        self._substitution = substitution
+        self._nested = nested
+        self._arrays = arrays
+        self._text: list[str] = []
+        self._expanded: list[str] = []
+        self._held: list[str] = []
+
+    def read(self) -> Word:
+        """Return the word that begins here; it takes at least one character."""
+        cursor = self._cursor
+        start, line = cursor.at, cursor.line
+        items: tuple[Word, ...] = ()
+        if cursor.sees("((", "<(", ">("):
+            self._parenthesis()
+        while cursor.left and cursor.next not in _ENDS:
+            self._part()
+            if cursor.next == "(" and self._arrays and ASSIGNMENT.fullmatch("".join(self._text)):
+                items = self._items()
+        if cursor.at == start:
+            self._text.append(cursor.take())
+        return Word(
+            raw=cursor.text[start : cursor.at],
+            text="".join(self._text),
+            line=line,
+            expanded=tuple(self._expanded),
+            held=tuple(self._held),
+            items=items,
+        )
+
+    def _part(self) -> None:
+        cursor = self._cursor
+        plain = cursor.match(_PLAIN)
+        if plain:
+            self._text.append(cursor.take(len(plain[0])))
+        elif cursor.next == "\\":
+            self._escape()
+        elif cursor.next == "'":
+            cursor.take()
+            self._single(cursor.take_to("'"))
+        elif cursor.next == '"':
+            cursor.take()
+            self._double()
+        elif cursor.sees("$'"):
+            cursor.take(2)
+            self._single(cursor.take_to("'"))
+        elif cursor.sees('$"'):
+            cursor.take()
+        else:
+            self._expansion()
+
+    def _escape(self) -> None:
+        self._cursor.take()
+        if self._cursor.next == "$":
+            held = self._cursor.match(_VARIABLE)
+            self._held += [held[1]] if held else []
+        escaped = self._cursor.take()
+        self._text.append("" if escaped == "\n" else escaped)
+
+    def _single(self, text: str) -> None:
+        self._text.append(text)
+        self._held += _VARIABLE.findall(text)
+
+    def _double(self) -> None:
+        cursor = self._cursor
+        while cursor.left and cursor.next != '"':
+            plain = cursor.match(_PLAIN_QUOTED)
+            if plain:
+                self._text.append(cursor.take(len(plain[0])))
+            elif cursor.next == "\\":
+                if not cursor.sees("\\$", "\\`", '\\"', "\\\\", "\\\n"):
+                    self._text.append("\\")
+                self._escape()
+            else:
+                self._expansion()
+        cursor.take()
+
+    def _expansion(self) -> None:
+        """Take what begins with `$` or a backtick; its text stays as it is written."""
+        cursor = self._cursor
+        start, line = cursor.at, cursor.line
+        plain = cursor.match(_PLAIN_VARIABLE)
+        if cursor.sees("$(("):
+            cursor.take()
+            self._parenthesis()
+            return
+        if cursor.sees("$("):
+            cursor.take(2)
+            self._substitution()
+        elif cursor.sees("${"):
+            self._braces()
+        elif cursor.next == "`":
+            cursor.take()
+            self._nested(_until_backtick(cursor), line)
+        elif plain:
+            self._expanded += [plain[1]] if plain[1] else []
+            cursor.take(len(plain[0]))
+        else:
+            cursor.take()
+        self._text.append(cursor.text[start : cursor.at])
+
+    def _braces(self) -> None:
+        cursor = self._cursor
+        start = cursor.at
+        depth = 0
+        while cursor.left:
+            letter = cursor.take(2 if cursor.next == "\\" else 1)
+            depth += (letter == "{") - (letter == "}")
+            if depth == 0 and letter == "}":
+                break
+        taken = cursor.text[start : cursor.at]
+        first = re.match(r"\$\{[#!]?([A-Za-z_]\w*|0)", taken)
+        self._expanded += [first[1]] if first else []
+        self._expanded += _VARIABLE.findall(taken[2:])
+
+    def _parenthesis(self) -> None:
+        """Take balanced parentheses as they are: arithmetic or a process substitution."""
+        cursor = self._cursor
+        start = cursor.at
+        depth = 0
+        while cursor.left:
+            letter = cursor.take()
+            depth += (letter == "(") - (letter == ")")
+            if depth == 0 and letter == ")":
+                break
+        taken = cursor.text[start : cursor.at]
+        self._text.append("$" * (cursor.text[start - 1 : start] == "$") + taken)
+        self._expanded += _IDENTIFIER.findall(taken)
+
+    def _items(self) -> tuple[Word, ...]:
+        """Take the words of `NAME=( … )`."""
+        cursor = self._cursor
+        cursor.take()
+        items: list[Word] = []
+        while cursor.left and cursor.next != ")":
+            if cursor.next in " \t\r\n" or cursor.sees("\\\n"):
+                cursor.take(2 if cursor.next == "\\" else 1)
+            elif cursor.next == "#":
+                cursor.take_to("\n")
+            else:
+                reader = WordReader(cursor, self._substitution, self._nested, arrays=False)
+                items.append(reader.read())
+        cursor.take()
+        return tuple(items)
+
+
+def _until_backtick(cursor: Cursor) -> str:
+    taken: list[str] = []
+    while cursor.left and cursor.next != "`":
+        if cursor.sees("\\`", "\\\\", "\\$"):
+            cursor.take()
+        taken.append(cursor.take())
+    cursor.take()
+    return "".join(taken)

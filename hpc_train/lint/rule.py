@@ -1,0 +1,68 @@
+"""A rule: what it looks for, why that is wrong, what to write instead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from msgspec.structs import replace
+
+from hpc_train.lint.context import Context
+from hpc_train.lint.script import Script
+from hpc_train.model.finding import Severity
+from hpc_train.model.value import Value
+
+
+class Subject(Value, frozen=True, kw_only=True):
+    """What a rule looks at: a script, and what is known of the place where it will run."""
+
+    script: Script
+    context: Context
+
+
+class Edit(Value, frozen=True, kw_only=True):
+    """Replace `before` by `after` in a line, 0 being the whole text; empty `before` inserts."""
+
+    line: int
+    before: str
+    after: str
+
+
+class Hit(Value, frozen=True, kw_only=True):
+    """A place where a rule applies; severity and advice are the rule's unless said otherwise."""
+
+    line: int
+    message: str
+    severity: Severity | None = None
+    advice: str | None = None
+    edit: Edit | None = None
+
+
+Check = Callable[[Subject], Iterable[Hit]]
+
+
+class Rule(Value, frozen=True, kw_only=True):
+    """One check with its words; the hits of a `fixable` one carry edits."""
+
+    id: str
+    severity: Severity
+    title: str
+    why: str
+    advice: str
+    check: Check
+    fixable: bool = False
+
+
+def rule(
+    id: str, severity: Severity, title: str, *, why: str, advice: str
+) -> Callable[[Check], Rule]:
+    """Make a rule of a function that yields hits."""
+
+    def make(check: Check) -> Rule:
+        return Rule(id=id, severity=severity, title=title, why=why, advice=advice, check=check)
+
+    return make
+
+
+def fixable(rule: Rule) -> Rule:
+    """Say that the hits of a rule carry edits."""
+    return replace(rule, fixable=True)

@@ -1,0 +1,210 @@
+"""Rules on single directives: does sbatch read what was meant?"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.errors import nearest
+from hpc_train.lint.options import SBATCH_OPTIONS, SBATCH_SHORT, Option
+from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
+
+_VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
+_AROUND_EQUALS = re.compile(r"(--[a-z-]+)(\s+=\s*|=\s+)(?=[^\s-])")
+_WORD_TIME = re.compile(r"\d+\s*[dhms][\dhms]*", re.IGNORECASE)
+_CLOCK = re.compile(r"\d+(-\d+(:\d+){0,2}|(:\d+){0,2})|infinite|unlimited", re.IGNORECASE)
+
+
+def _options(subject: Subject) -> Iterator[Option]:
+    for directive in subject.script.directives:
+        if not directive.late:
+            yield from directive.options
+
+
+@rule(
+    "HT010",
+    "error",
+    "variable in a directive",
+    why="sbatch reads directives before any shell runs, so $NAME and ~ are taken as they stand.",
+    advice="write the value, use sbatch's own patterns (%j, %x, %u, %A_%a) in file names, or "
+    "give the option on the command line: sbatch --nodes=$N job.sh",
+)
+def variable_in_directive(subject: Subject) -> Iterator[Hit]:
+    for option in _options(subject):
+        value = option.value or ""
+        found = _VARIABLE.search(value)
+        if found and option.name != "comment":
+            name = value[found.start() :] if found[0] in ("$(", "`") else found[0]
+            yield Hit(line=option.line, message=f"{option.spelled}: sbatch does not expand {name}")
+        elif value.startswith("~") and option.name in ("output", "error", "input", "chdir"):
+            yield Hit(line=option.line, message=f"{option.spelled}: sbatch does not expand ~")
+
+
+@fixable
+@rule(
+    "HT011",
+    "error",
+    "blank around = in a directive",
+    why="sbatch splits directives at blanks: the value becomes `=` or nothing, and the job "
+    "is refused.",
+    advice="write --option=value without blanks",
+)
+def blank_around_equals(subject: Subject) -> Iterator[Hit]:
+    for directive in subject.script.directives:
+        for match in _AROUND_EQUALS.finditer(directive.text.partition("#")[0]):
+            edit = Edit(line=directive.line, before=match[0], after=f"{match[1]}=")
+            yield Hit(line=directive.line, message=f"a blank beside the = of {match[1]}", edit=edit)
+
+
+@rule(
+    "HT012",
+    "error",
+    "quote without its partner in a directive",
+    why="sbatch reads quotes much as a shell does and refuses a directive in which one is "
+    "not closed.",
+    advice="close the quote on the same line; sbatch joins no lines",
+)
+def unclosed_quote(subject: Subject) -> Iterator[Hit]:
+    for directive in subject.script.directives:
+        if directive.unclosed:
+            yield Hit(line=directive.line, message=f"the {directive.unclosed} is never closed")
+
+
+@rule(
+    "HT013",
+    "error",
+    "unknown option in a directive",
+    why="sbatch refuses a job with an option that neither Slurm nor a plug-in of the site knows.",
+    advice="correct the name; `sbatch --help` lists all, also those of the site's plug-ins",
+)
+def unknown_option(subject: Subject) -> Iterator[Hit]:
+    for option in _options(subject):
+        name = option.spelled.lstrip("-")
+        if option.known:
+            continue
+        if option.spelled.startswith("--"):
+            near = nearest(name, SBATCH_OPTIONS)
+            yield Hit(
+                line=option.line,
+                message=f"unknown option --{name}{near}",
+                # A site's own plug-in may add options that only its sbatch knows.
+                severity="error" if near else "info",
+            )
+        else:
+            word = option.word.text if option.word else option.spelled
+            near = (
+                f"; did you mean -{word}?" if word[1:].partition("=")[0] in SBATCH_OPTIONS else ""
+            )
+            yield Hit(line=option.line, message=f"unknown option {option.spelled}{near}")
+
+
+@rule(
+    "HT014",
+    "error",
+    "stray word in a directive",
+    why="sbatch refuses a directive with a word that belongs to no option: a forgotten --, "
+    "or a value with a blank.",
+    advice="write --option=value; put a value with blanks in quotes",
+)
+def stray_word(subject: Subject) -> Iterator[Hit]:
+    for directive in subject.script.directives:
+        if _AROUND_EQUALS.search(directive.text) or directive.unclosed:
+            continue
+        for word in directive.stray[:1]:
+            if not re.match(r"[\u2010-\u2015\u2212]", word):
+                near = word.partition("=")[0] in SBATCH_OPTIONS
+                hint = f"; did you mean --{word}?" if near else ""
+                yield Hit(line=directive.line, message=f"{word!r} belongs to no option{hint}")
+
+
+@rule(
+    "HT015",
+    "error",
+    "= after a one-letter option",
+    why="The value of a one-letter option begins right after the letter: -N=2 asks for `=2` "
+    "nodes, and sbatch refuses it.",
+    advice="write -N 2, -N2 or --nodes=2",
+)
+def equals_after_letter(subject: Subject) -> Iterator[Hit]:
+    for option in _options(subject):
+        if not option.spelled.startswith("--") and (option.value or "").startswith("="):
+            if SBATCH_SHORT.get(option.spelled[1:]):
+                long = f"--{option.name}{option.value}"
+                yield Hit(
+                    line=option.line,
+                    message=f"{option.spelled}{option.value}: write {long}",
+                )
+
+
+@rule(
+    "HT016",
+    "warning",
+    "option given twice",
+    why="sbatch takes the last value and says nothing; whoever reads the script may believe "
+    "the first.",
+    advice="keep one",
+)
+def given_twice(subject: Subject) -> Iterator[Hit]:
+    seen: dict[tuple[int, str], Option] = {}
+    for directive in subject.script.directives:
+        for option in directive.options:
+            before = seen.get((directive.group, option.name))
+            seen[directive.group, option.name] = option
+            if before and before.value != option.value and not directive.late and option.known:
+                message = (
+                    f"--{option.name}={option.value} replaces the {before.value} of line "
+                    f"{before.line}"
+                )
+                yield Hit(line=option.line, message=message)
+
+
+@rule(
+    "HT017",
+    "error",
+    "time that sbatch does not read",
+    why="sbatch knows minutes, minutes:seconds, hours:minutes:seconds and days-hours[:…]; it "
+    "refuses 4h or 1h30m.",
+    advice="write hours:minutes:seconds, e.g. --time=04:00:00",
+)
+def unreadable_time(subject: Subject) -> Iterator[Hit]:
+    for option in _options(subject):
+        value = option.value or ""
+        if option.name in ("time", "time-min") and value and "$" not in value:
+            if _WORD_TIME.fullmatch(value) or not _CLOCK.fullmatch(value.lstrip("=")):
+                yield Hit(line=option.line, message=f"sbatch does not read {value!r} as a time")
+
+
+@rule(
+    "HT018",
+    "info",
+    "time in minutes",
+    why="A bare number is minutes and two fields are minutes:seconds, so --time=24 ends a "
+    "job after 24 minutes and --time=24:00 does, too.",
+    advice="write hours:minutes:seconds, e.g. --time=24:00:00",
+)
+def time_in_minutes(subject: Subject) -> Iterator[Hit]:
+    for option in _options(subject):
+        match = re.fullmatch(r"(\d+)(:00)?", option.value or "")
+        if option.name == "time" and match and 0 < int(match[1]) <= 72:
+            yield Hit(line=option.line, message=f"{match[0]} is {int(match[1])} minutes")
+
+
+@rule(
+    "HT019",
+    "warning",
+    "log folder made by the job",
+    why="Slurm opens the log before the script runs; without the folder the job fails at "
+    "once and leaves no log. A mkdir in the script comes too late.",
+    advice="make the folder before sbatch, or write the log into one that is there",
+)
+def late_log_folder(subject: Subject) -> Iterator[Hit]:
+    asked = subject.script.asked
+    for name in ("output", "error"):
+        folder = (asked.value(name) or "").rpartition("/")[0]
+        if not folder or "%" in folder:
+            continue
+        for command in subject.script.runs("mkdir"):
+            if folder in [word.text.rstrip("/").removeprefix("./") for word in command.words]:
+                line = asked.line(name)
+                yield Hit(line=line, message=f"{folder} is made by line {command.line}: too late")
+                return

@@ -1,0 +1,127 @@
+"""Rules on variables: secrets, slips of the shell, debug settings that stayed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
+from hpc_train.lint.rules.ranks import rank_launches
+from hpc_train.model.variable import problem_of
+
+_TOKEN = re.compile(r"(hf_|ghp_|github_pat_|glpat-|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{12,}")
+_PLACEHOLDER = re.compile(r"[<>{}\s]|x{4,}|\*{3,}|your|changeme|/|^\d+$", re.IGNORECASE)
+_READ_BY_RANKS = re.compile(
+    r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|CUDA|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
+    r"PYTHONPATH|WORLD_SIZE|PYTHONUNBUFFERED"
+)
+_DEBUG: dict[str, tuple[str, str]] = {
+    "CUDA_LAUNCH_BLOCKING": (r"1", "makes every kernel wait for the one before"),
+    "TORCH_DISTRIBUTED_DEBUG": (r"DETAIL", "checks every collective among all ranks"),
+    "TORCH_NCCL_BLOCKING_WAIT": (r"1", "makes the host wait for every collective"),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": (r"1", "asks the driver for every tensor's memory"),
+    "AUTOGRAD_ANOMALY": (r"1", "keeps a traceback of every operation"),
+    "NCCL_CHECK_POINTERS": (r"1", "checks every pointer of every collective"),
+    "TORCH_CPP_LOG_LEVEL": (r"INFO", "prints a lot"),
+    "FI_LOG_LEVEL": (r"info|debug|trace", "prints a lot"),
+    "UCX_LOG_LEVEL": (r"info|debug|trace|req|data|poll", "prints a lot"),
+}
+_LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
+
+
+@rule(
+    "HT410",
+    "error",
+    "secret in the script",
+    why="Scripts are copied into the scheduler's spool, kept with the results and shared; a "
+    "token in them is out.",
+    advice="export it in the shell that you submit from, or read it from a file that only you "
+    "can read: $(cat ~/.config/token)",
+)
+def secret(subject: Subject) -> Iterator[Hit]:
+    for found in subject.script.assignments:
+        value = found.value
+        if not found.literal or len(value) < 8 or found.word.items:
+            continue
+        problem = problem_of(found.name)
+        named = bool(problem and problem[1]) and not _PLACEHOLDER.search(value)
+        if named or _TOKEN.search(value):
+            yield Hit(line=found.line, message=f"{found.name} looks like a secret")
+
+
+@fixable
+@rule(
+    "HT411",
+    "error",
+    "value with a blank, not in quotes",
+    why="The shell ends the value at the blank: NCCL_NET=AWS Libfabric sets it to AWS, and "
+    "NCCL finds no network of that name.",
+    advice="write NCCL_NET='AWS Libfabric', or NCCL_NET=Libfabric with aws-ofi-nccl after 1.11",
+)
+def unquoted_blank(subject: Subject) -> Iterator[Hit]:
+    for command in (*subject.script.commands, *subject.script.task_commands):
+        words = (*command.assignments, *command.words)
+        for word, following in pairwise(words):
+            if word.text.lower() == "nccl_net=aws" and following.text.lower() == "libfabric":
+                before = f"{word.raw} {following.raw}"
+                after = f"{word.raw[:9]}'{word.text[9:]} {following.text}'"
+                edit = Edit(line=word.line, before=before, after=after)
+                message = f"{before} sets NCCL_NET to {word.text[9:]}"
+                yield Hit(line=word.line, message=message, edit=edit)
+
+
+@rule(
+    "HT412",
+    "error",
+    "blank around = in an assignment",
+    why="In a shell `NAME = value` starts a program called NAME, and `export NAME = value` fails.",
+    advice="write NAME=value without blanks",
+)
+def blank_around_equals(subject: Subject) -> Iterator[Hit]:
+    for command in subject.script.commands:
+        texts = [word.text for word in command.words]
+        start = 1 if texts[:1] == ["export"] else 0
+        if texts[start + 1 : start + 2] == ["="] and re.fullmatch(
+            r"[A-Z_][A-Z0-9_]*", texts[start]
+        ):
+            message = f"{texts[start]} = … sets nothing"
+            yield Hit(line=command.line, message=message)
+
+
+@rule(
+    "HT413",
+    "warning",
+    "variable that is not exported",
+    why="A shell variable stays in the shell: programs that it starts see it only when it is "
+    "exported.",
+    advice="write export NAME=value",
+)
+def not_exported(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    if not any(rank_launches(script)):
+        return
+    for found in script.assignments:
+        if found.exported or found.inside or not _READ_BY_RANKS.fullmatch(found.name):
+            continue
+        if not re.search(rf"\$\{{?{found.name}\b|-x\s+{found.name}\b", script.text):
+            message = f"{found.name} is neither exported nor used: the ranks do not see it"
+            yield Hit(line=found.line, message=message)
+
+
+@rule(
+    "HT414",
+    "warning",
+    "debug setting left on",
+    why="What helps to find a fault slows every step, or fills the logs.",
+    advice="leave it out once the fault is found",
+)
+def debug_left_on(subject: Subject) -> Iterator[Hit]:
+    for found in subject.script.assignments:
+        pattern, effect = _DEBUG.get(found.name, ("", ""))
+        if pattern and found.exported and re.fullmatch(pattern, found.value, re.IGNORECASE):
+            yield Hit(
+                line=found.line,
+                message=f"{found.name}={found.value} {effect}",
+                severity="info" if found.name in _LOUD else None,
+            )

@@ -1,0 +1,178 @@
+"""Rules on the first lines: will sbatch take the script, and see its directives?"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterator
+
+from hpc_train.lint.directives import MARKER
+from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
+
+_LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
+_DASHES = re.compile(r"(?<=\s)-?[\u2010-\u2015\u2212]+-?(?=[A-Za-z])")
+_QUOTES = re.compile(r"[\u2018\u2019\u201c\u201d]")
+
+
+@fixable
+@rule(
+    "HT001",
+    "error",
+    "no #! line",
+    why="sbatch refuses a script whose first line does not begin with #!.",
+    advice="let the first line be #!/bin/bash, with nothing before it",
+)
+def no_shebang(subject: Subject) -> Iterator[Hit]:
+    text = subject.script.text
+    if text.startswith("#!") or not text.strip():
+        return
+    edit = Edit(line=1, before="", after="#!/bin/bash\n")
+    later = next((n for n, line in enumerate(subject.script.lines, 1) if line[:2] == "#!"), 0)
+    if text.startswith("\ufeff"):
+        yield Hit(
+            line=1,
+            message="a byte order mark stands before #!, so sbatch does not see it",
+            edit=Edit(line=1, before="\ufeff", after=""),
+        )
+    elif later:
+        yield Hit(line=later, message="#! stands below the first line, where it is only a comment")
+    else:
+        yield Hit(line=1, message="the first line is no #! line; sbatch refuses that", edit=edit)
+
+
+@rule(
+    "HT002",
+    "error",
+    "#SBATCH after the first command",
+    why="sbatch stops looking for directives at the first line that is neither blank nor a "
+    "comment (`set -x` and `module load` are commands); what comes later is ignored without "
+    "a word.",
+    advice="move all #SBATCH lines above the first command",
+)
+def late_directive(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    late = [directive for directive in script.directives if directive.late]
+    for directive in late:
+        command = script.lines[script.first_command - 1].strip()
+        yield Hit(
+            line=directive.line,
+            message=f"ignored: line {script.first_command} (`{_short(command)}`) is a command",
+        )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= 40 else text[:39] + "…"
+
+
+@fixable
+@rule(
+    "HT003",
+    "warning",
+    "misspelt #SBATCH",
+    why="Only a line that begins with exactly #SBATCH is a directive; #sbatch, # SBATCH and "
+    "an indented #SBATCH are comments, and the job runs with defaults.",
+    advice="write #SBATCH at the beginning of the line, or ##SBATCH to switch the line off",
+)
+def misspelt_marker(subject: Subject) -> Iterator[Hit]:
+    for number, line in enumerate(subject.script.lines, 1):
+        match = _LIKE_MARKER.match(line)
+        if match is None or not _is_meant(match) or line.startswith(MARKER):
+            continue
+        indent, marks, gap, word, rest = match.groups()
+        if len(marks) > 1 or not re.search(r"^\s*-", rest):
+            continue
+        edit = Edit(line=number, before=indent + marks + gap + word, after=MARKER)
+        # `# SBATCH` may be somebody's way of switching a line off.
+        sure = not gap and not indent
+        message = f"`{(indent + marks + gap + word).strip()}` is a comment to sbatch"
+        if indent and word == "SBATCH" and not gap:
+            message = "an indented #SBATCH is a comment to sbatch"
+        yield Hit(line=number, message=message, edit=edit if sure else None)
+
+
+def _is_meant(match: re.Match[str]) -> bool:
+    word = match[4]
+    likeness = difflib.SequenceMatcher(None, word.upper(), "SBATCH").ratio()
+    return likeness >= 0.8
+
+
+@rule(
+    "HT004",
+    "info",
+    "directive that is switched off",
+    why="##SBATCH is a comment. That is the usual way to switch a directive off, and an easy slip.",
+    advice="take one # away if the line is meant",
+)
+def switched_off(subject: Subject) -> Iterator[Hit]:
+    for number, line in enumerate(subject.script.lines, 1):
+        if re.match(r"##+\s*SBATCH\b", line):
+            yield Hit(line=number, message="a comment to sbatch: more than one #")
+
+
+@fixable
+@rule(
+    "HT005",
+    "error",
+    "DOS line breaks",
+    why="sbatch refuses a script with DOS line breaks, and bash would take each carriage "
+    "return for a part of the last word.",
+    advice="convert the file: dos2unix FILE, or hpctrain lint --fix FILE",
+)
+def dos_line_breaks(subject: Subject) -> Iterator[Hit]:
+    text = subject.script.text
+    if "\r\n" in text:
+        count = text.count("\r\n")
+        line = text[: text.index("\r\n")].count("\n") + 1
+        edit = Edit(line=0, before="\r\n", after="\n")
+        plural = "s" if count > 1 else ""
+        yield Hit(line=line, message=f"{count} DOS line break{plural} (\\r\\n)", edit=edit)
+
+
+@rule(
+    "HT006",
+    "error",
+    "nothing to run",
+    why="sbatch refuses an empty script; one of comments only ends at once, successfully.",
+    advice="add the command that starts the training",
+)
+def nothing_to_run(subject: Subject) -> Iterator[Hit]:
+    if not subject.script.text.strip():
+        yield Hit(line=1, message="the file is empty")
+    elif subject.script.first_command == 0:
+        yield Hit(line=1, message="the script has comments only, and no command")
+
+
+@fixable
+@rule(
+    "HT007",
+    "error",
+    "typographic dash or quote in a directive",
+    why="Word processors and web pages turn -- into a dash and quotes into curved ones; "
+    "sbatch refuses the first and takes the second for a part of the value.",
+    advice="type the line anew: -- and straight quotes",
+)
+def typographic(subject: Subject) -> Iterator[Hit]:
+    for directive in subject.script.directives:
+        dash = _DASHES.search(directive.text)
+        if dash:
+            edit = Edit(line=directive.line, before=dash[0], after="--")
+            yield Hit(
+                line=directive.line, message=f"`{dash[0]}` is no hyphen but a dash", edit=edit
+            )
+        elif _QUOTES.search(directive.text):
+            yield Hit(line=directive.line, message="curved quotes become a part of the value")
+
+
+@rule(
+    "HT008",
+    "info",
+    "text that is not UTF-8",
+    why="bash runs such a script, but logs, reports and editors show other characters than "
+    "were meant, and a path with them is not found.",
+    advice="convert the file: iconv -f latin1 -t utf-8",
+)
+def not_utf8(subject: Subject) -> Iterator[Hit]:
+    for number, line in enumerate(subject.script.lines, 1):
+        if any("\udc80" <= letter <= "\udcff" for letter in line):
+            yield Hit(line=number, message="a byte here is not UTF-8")
+            return

@@ -1,0 +1,194 @@
+"""Rules on mpirun and on the settings of Open MPI."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from hpc_train.lint.launches import Launch
+from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.model.finding import Severity
+
+_BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf", "--cpu-set")
+_OTHER_MPI = re.compile(
+    r"^(-ppn|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)$"
+)
+_OLD = (
+    "--npernode",
+    "-npernode",
+    "--npersocket",
+    "-npersocket",
+    "--cpus-per-proc",
+    "--bind-to-core",
+)
+_GONE = re.compile(r"^(yalla|mxm|psm)$")
+
+
+def _mpiruns(subject: Subject) -> Iterator[tuple[Launch, list[str]]]:
+    """Yield the launches by Open MPI's mpirun, with its own words."""
+    for launch in subject.script.launches:
+        texts = _own_words([word.text for word in launch.words])
+        if launch.outer != "mpirun" or len(launch.words) < 2 or "--version" in texts:
+            continue
+        other = any(_OTHER_MPI.match(text) for text in texts)
+        if not other and not any(f.name.startswith("I_MPI_") for f in subject.script.assignments):
+            yield launch, texts
+
+
+def _own_words(texts: list[str]) -> list[str]:
+    """Cut a command line before the program that mpirun starts, where that is plain to see."""
+    for index, text in enumerate(texts):
+        if re.fullmatch(r"(.*/)?(python[\d.]*|bash|sh|torchrun)", text):
+            return texts[:index]
+    return texts
+
+
+def _mca(subject: Subject) -> Iterator[tuple[int, str, str]]:
+    """Yield line, parameter and value of each MCA setting: on the command line or as a variable."""
+    for launch, texts in _mpiruns(subject):
+        for index, text in enumerate(texts[:-2]):
+            if text in ("--mca", "-mca", "--gmca", "--prtemca"):
+                yield launch.words[index].line, texts[index + 1], texts[index + 2]
+    for found in subject.script.assignments:
+        if found.name.startswith("OMPI_MCA_"):
+            yield found.line, found.name.removeprefix("OMPI_MCA_"), found.value
+
+
+def _on_five(subject: Subject) -> tuple[bool, Severity | None]:
+    """Whether a rule on Open MPI 5 applies, and how sure it is."""
+    version = subject.context.openmpi
+    if version is None:
+        return True, "info"
+    return version >= (5,), None
+
+
+@rule(
+    "HT601",
+    "warning",
+    "mpirun with its own idea of binding",
+    why="mpirun binds each rank by default, to one core or to a socket: threads and data "
+    "loaders then share it.",
+    advice="write mpirun --map-by ppr:N:node --bind-to none (or --map-by ppr:N:node:PE=CORES)",
+)
+def mpirun_binding(subject: Subject) -> Iterator[Hit]:
+    policy = ("hwloc_base_binding_policy", "rmaps_base_mapping_policy")
+    known = any(name in policy for _, name, _ in _mca(subject))
+    if known or any(f.name.startswith("PRTE_MCA_") for f in subject.script.assignments):
+        return
+    for launch, texts in _mpiruns(subject):
+        hidden = any(
+            text.startswith("$") and not before.startswith("-")
+            for before, text in pairwise(["", *texts])
+        )
+        if not any(text.startswith(_BINDING) for text in texts) and not hidden:
+            yield Hit(line=launch.line, message="neither --map-by nor --bind-to")
+
+
+@rule(
+    "HT602",
+    "warning",
+    "openib in Open MPI 5",
+    why="Open MPI 5 has no openib any more; UCX is chosen by itself, and `btl ^openib` "
+    "excludes nothing.",
+    advice="leave it out; to insist on UCX write --mca pml ucx",
+)
+def openib(subject: Subject) -> Iterator[Hit]:
+    applies, severity = _on_five(subject)
+    for line, name, value in _mca(subject):
+        gone = (name == "btl" and "openib" in value) or name.startswith("btl_openib_")
+        if applies and gone:
+            message = f"{name} {value}: Open MPI 5 has no openib"
+            yield Hit(line=line, message=message, severity=severity)
+
+
+@rule(
+    "HT603",
+    "error",
+    "TCP interfaces both included and excluded",
+    why="btl_tcp_if_include and btl_tcp_if_exclude exclude each other; Open MPI then drops TCP.",
+    advice="keep btl_tcp_if_include",
+)
+def tcp_include_and_exclude(subject: Subject) -> Iterator[Hit]:
+    for layer in ("btl", "oob"):
+        lines = {name: line for line, name, _ in _mca(subject)}
+        pair = [lines.get(f"{layer}_tcp_if_{kind}") for kind in ("include", "exclude")]
+        if pair[0] and pair[1]:
+            message = f"{layer}_tcp_if_include and {layer}_tcp_if_exclude"
+            yield Hit(line=max(pair[0], pair[1]), message=message)
+
+
+@rule(
+    "HT604",
+    "warning",
+    "parameters that Open MPI 5 has not",
+    why="Open MPI 5 has PRRTE in the place of ORTE: orte_… and oob_… parameters, mxm, yalla "
+    "and psm are gone, and unknown parameters are ignored.",
+    advice="see the parameter's successor: PRTE_MCA_…, or --prtemca on the command line",
+)
+def gone_in_five(subject: Subject) -> Iterator[Hit]:
+    applies, severity = _on_five(subject)
+    for line, name, value in _mca(subject):
+        old = name.startswith(("orte_", "oob_")) or any(
+            _GONE.match(part) for part in re.split(r"[,^]", value) if name in ("pml", "mtl")
+        )
+        if applies and old:
+            message = f"Open MPI 5 does not know {name} {value}".rstrip()
+            yield Hit(line=line, message=message, severity=severity)
+
+
+@rule(
+    "HT605",
+    "info",
+    "old option of mpirun",
+    why="--npernode, --npersocket, --cpus-per-proc and --bind-to-core are deprecated in Open "
+    "MPI 5.",
+    advice="write --map-by ppr:N:node (ppr:N:package, :PE=CORES) and --bind-to core",
+)
+def old_option(subject: Subject) -> Iterator[Hit]:
+    version = subject.context.openmpi
+    for launch, texts in _mpiruns(subject):
+        for index, text in enumerate(texts):
+            if text in _OLD:
+                late = version is not None and version >= (5,)
+                yield Hit(
+                    line=launch.words[index].line,
+                    message=f"{text} is deprecated in Open MPI 5",
+                    severity="warning" if late else None,
+                )
+
+
+@rule(
+    "HT606",
+    "error",
+    "mpirun with more ranks than tasks",
+    why="Inside a Slurm job mpirun takes the tasks as slots, and refuses to start more ranks.",
+    advice='write mpirun -np "$SLURM_NTASKS", or nothing: all slots are the default',
+)
+def more_than_slots(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    for launch, texts in _mpiruns(subject):
+        for index, text in enumerate(texts[:-1]):
+            if text not in ("-np", "-n", "-c", "--np"):
+                continue
+            wanted = script.values.number(texts[index + 1])
+            slots = script.asked.tasks if script.asked.batch else None
+            if wanted and slots and wanted > slots and "--oversubscribe" not in texts:
+                message = f"-np {wanted}, but the job has {slots} task{'s' * (slots > 1)}"
+                yield Hit(line=launch.line, message=message)
+            break
+
+
+@rule(
+    "HT607",
+    "warning",
+    "pmi2 with Open MPI 5",
+    why="Open MPI 5 speaks PMIx only: below srun --mpi=pmi2 every rank believes to be alone.",
+    advice="write srun --mpi=pmix",
+)
+def pmi2(subject: Subject) -> Iterator[Hit]:
+    version = subject.context.openmpi
+    for launch in subject.script.launches:
+        option = launch.option("mpi")
+        if option and option.value in ("pmi2", "pmi1") and version and version >= (5,):
+            yield Hit(line=option.line, message=f"Open MPI 5 does not speak {option.value}")

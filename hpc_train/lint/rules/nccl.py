@@ -1,0 +1,140 @@
+"""Rules on the values of NCCL's variables."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.lint.context import shown
+from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rules.values import exported_values
+
+_LEVELS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
+# What NCCL accepts; case does not matter.
+_ALLOWED: dict[str, tuple[str, ...]] = {
+    "NCCL_DEBUG": ("VERSION", "WARN", "INFO", "ABORT", "TRACE"),
+    "NCCL_CROSS_NIC": ("0", "1", "2"),
+    "NCCL_NVLS_ENABLE": ("0", "1", "2"),
+    "NCCL_SOCKET_FAMILY": ("AF_INET", "AF_INET6"),
+    "NCCL_IB_PCI_RELAXED_ORDERING": ("0", "1", "2"),
+    "NCCL_MNNVL_ENABLE": ("0", "1", "2"),
+    **dict.fromkeys(
+        ("NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_COLLNET_ENABLE"),
+        ("0", "1"),
+    ),
+    "NCCL_NET_GDR_LEVEL": (*_LEVELS, "0", "1", "2", "3", "4", "5"),
+    "NCCL_P2P_LEVEL": (*_LEVELS, "0", "1", "2", "3", "4", "5"),
+}
+
+
+@rule(
+    "HT523",
+    "warning",
+    "NCCL_DEBUG left on",
+    why="INFO prints hundreds of lines a rank and TRACE every call: large logs, slow starts, "
+    "and the lines that matter are lost among them.",
+    advice="write NCCL_DEBUG=WARN, or keep INFO and send it to a file of each process "
+    "(NCCL_DEBUG_FILE=…%h.%p) or limit it (NCCL_DEBUG_SUBSYS=INIT,NET)",
+)
+def debug_left_on(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    limited = script.sets("NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS")
+    for found in exported_values(subject, "NCCL_DEBUG"):
+        level = found.value.upper()
+        if level == "TRACE" or (level == "INFO" and not limited):
+            yield Hit(line=found.line, message=f"NCCL_DEBUG={found.value}")
+    for found in exported_values(subject, "NCCL_DEBUG_SUBSYS"):
+        if found.value.upper() == "ALL":
+            yield Hit(line=found.line, message="NCCL_DEBUG_SUBSYS=ALL prints each collective")
+
+
+@rule(
+    "HT524",
+    "warning",
+    "NCCL_ALGO or NCCL_PROTO",
+    why="NCCL chooses for each size and topology; a fixed choice is right for the one case "
+    "that was measured, turns off the tuner of AWS's plug-in, and forcing LL128 can corrupt "
+    "data where the hardware does not promise its order.",
+    advice="leave it out; to forbid one protocol write NCCL_PROTO=^LL128",
+)
+def fixed_algorithm(subject: Subject) -> Iterator[Hit]:
+    efa = subject.context.fabric == "efa" or any(
+        found.value == "efa" for found in subject.script.settings("FI_PROVIDER")
+    )
+    for found in exported_values(subject, "NCCL_ALGO", "NCCL_PROTO"):
+        if found.value.startswith("^") and not efa:
+            continue
+        dangerous = found.name == "NCCL_PROTO" and "LL128" in found.value.upper()
+        reason = "turns AWS's tuner off" if efa else "replaces NCCL's own choice"
+        reason = "can corrupt data" if dangerous and not efa else reason
+        yield Hit(
+            line=found.line,
+            message=f"{found.name}={found.value} {reason}",
+            severity=None if efa or dangerous else "info",
+        )
+
+
+@rule(
+    "HT525",
+    "warning",
+    "level as a number",
+    why="The numbers of NCCL_NET_GDR_LEVEL and NCCL_P2P_LEVEL have changed their meaning "
+    "between versions; the words have not.",
+    advice="write the word: LOC, PIX, PXB, PHB or SYS (NVL for P2P)",
+)
+def level_as_number(subject: Subject) -> Iterator[Hit]:
+    for found in exported_values(subject, "NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL"):
+        if found.value.isdigit():
+            yield Hit(line=found.line, message=f"{found.name}={found.value} is no word")
+
+
+@rule(
+    "HT531",
+    "warning",
+    "value that NCCL does not take",
+    why="NCCL ignores a value that it cannot read, or reads 0.",
+    advice="write one of the allowed values",
+)
+def wrong_value(subject: Subject) -> Iterator[Hit]:
+    for found in exported_values(subject, *_ALLOWED):
+        allowed = _ALLOWED[found.name]
+        if found.value.upper() not in allowed:
+            words = [word for word in allowed if not (word.isdigit() and "LOC" in allowed)]
+            yield Hit(
+                line=found.line,
+                message=f"{found.name}={found.value}; allowed: {', '.join(words)}",
+            )
+
+
+@rule(
+    "HT532",
+    "warning",
+    "NCCL_DEBUG_FILE for all ranks",
+    why="Without %h (host) and %p (process) all ranks write into one file and overwrite one "
+    "another.",
+    advice="write NCCL_DEBUG_FILE=/path/nccl.%h.%p",
+)
+def debug_file(subject: Subject) -> Iterator[Hit]:
+    for found in subject.script.settings("NCCL_DEBUG_FILE"):
+        ranked = "%p" in found.value or "PROCID" in found.value or "RANK" in found.value
+        if found.exported and found.value and not ranked and not found.value.startswith("/dev/"):
+            yield Hit(line=found.line, message=f"NCCL_DEBUG_FILE={found.value} has no %p")
+
+
+@rule(
+    "HT533",
+    "info",
+    "ulimit -s unlimited",
+    why="With an unlimited stack, NCCL before 2.28 gives its helper threads 2 MiB only, "
+    "which can crash the set-up of multi-node NVLink.",
+    advice="leave it out, or ulimit -s 8192",
+)
+def unlimited_stack(subject: Subject) -> Iterator[Hit]:
+    version = subject.context.nccl
+    for command in subject.script.runs("ulimit"):
+        texts = [word.text for word in command.words]
+        stack = any(re.fullmatch(r"-[SH]*s[SH]*", text) for text in texts)
+        if stack and "unlimited" in texts and (version is None or version < (2, 28)):
+            which = shown(version) if version else "before 2.28"
+            message = f"unlimited stacks make those of NCCL {which} small"
+            yield Hit(line=command.line, message=message, severity="warning" if version else None)

@@ -1,0 +1,179 @@
+"""Rules on how NCCL finds its network: devices, interfaces, plug-ins."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rules.values import exported_values
+
+_LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
+
+
+@rule(
+    "HT520",
+    "info",
+    "NCCL_IB_GID_INDEX",
+    why="From NCCL 2.21 the GID is chosen for each device; a fixed index takes the wrong one "
+    "on some ports, and queue pairs then fail (ibv_modify_qp: Invalid argument).",
+    advice="leave it out with NCCL 2.21 or later, unless the site says otherwise",
+)
+def gid_index(subject: Subject) -> Iterator[Hit]:
+    version = subject.context.nccl
+    for found in exported_values(subject, "NCCL_IB_GID_INDEX"):
+        if found.value == "-1" or (version is not None and version < (2, 21)):
+            continue
+        message = f"NCCL_IB_GID_INDEX={found.value} stops the choice that NCCL makes since 2.21"
+        yield Hit(line=found.line, message=message, severity="warning" if version else None)
+
+
+@rule(
+    "HT521",
+    "info",
+    "NCCL_IB_HCA without =",
+    why="The names are prefixes: on a node with ten or more devices mlx5_1 takes mlx5_10, "
+    "mlx5_11 and so on, too.",
+    advice="write NCCL_IB_HCA==mlx5_1,… (the second = means exactly these)",
+)
+def hca_prefix(subject: Subject) -> Iterator[Hit]:
+    hcas = subject.context.hcas
+    for found in exported_values(subject, "NCCL_IB_HCA"):
+        names = found.value.lstrip("^").split(",")
+        short = [name for name in names if re.fullmatch(r"[a-z]+\d*_[1-9](:\d+)?", name)]
+        if found.value.lstrip("^").startswith("=") or not short or (hcas and hcas < 11):
+            continue
+        counted = f"; this site's nodes have {hcas} devices" if hcas else ""
+        message = f"{short[0]} is a prefix of {short[0].partition(':')[0]}0{counted}"
+        yield Hit(line=found.line, message=message, severity="warning" if hcas else None)
+
+
+@rule(
+    "HT522",
+    "warning",
+    "InfiniBand timeout or retry out of range",
+    why="NCCL_IB_TIMEOUT is an exponent from 1 to 31, and 0 or more waits for ever for a "
+    "dead link; NCCL_IB_RETRY_CNT has three bits, so 7 is the most.",
+    advice="leave them out, or write e.g. NCCL_IB_TIMEOUT=22 and NCCL_IB_RETRY_CNT=7",
+)
+def ib_range(subject: Subject) -> Iterator[Hit]:
+    for name, low, high in (("NCCL_IB_TIMEOUT", 1, 31), ("NCCL_IB_RETRY_CNT", 0, 7)):
+        for found in exported_values(subject, name):
+            if re.fullmatch(r"-?\d{1,9}", found.value) and not low <= int(found.value) <= high:
+                message = f"{name}={found.value} is outside {low} to {high}"
+                yield Hit(line=found.line, message=message)
+
+
+@rule(
+    "HT526",
+    "warning",
+    "libfabric as network of a one-node job",
+    why="With NCCL_NET set to the libfabric plug-in, a job on one node fails or takes a "
+    "detour: inside a node NCCL needs no network.",
+    advice="set NCCL_NET only when the job has several nodes",
+)
+def net_on_one_node(subject: Subject) -> Iterator[Hit]:
+    for found in exported_values(subject, "NCCL_NET"):
+        if found.value.lower() in _LIBFABRIC and subject.script.asked.nodes == 1:
+            if subject.script.asked.has("nodes"):
+                message = f"NCCL_NET={found.value!r}, but the job has one node"
+                yield Hit(line=found.line, message=message)
+
+
+@rule(
+    "HT527",
+    "info",
+    "interface by name",
+    why="NCCL_SOCKET_IFNAME takes prefixes: names differ between clusters and nodes, "
+    "^docker0 alone lets the loopback in again, and lo reaches no other node.",
+    advice="leave it out, take the site's, or exclude: NCCL_SOCKET_IFNAME=^lo,docker",
+)
+def interface_by_name(subject: Subject) -> Iterator[Hit]:
+    script, fabric = subject.script, subject.context.fabric
+    for found in exported_values(subject, "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
+        value = found.value
+        if value == "lo" and (script.asked.nodes or 1) > 1:
+            message = f"{found.name}=lo reaches no other node"
+            yield Hit(line=found.line, message=message, severity="error")
+        elif value.startswith("^") and "lo" not in value[1:].split(","):
+            if found.name.startswith("NCCL"):
+                message = f"{found.name}={value} lets lo in again"
+                yield Hit(line=found.line, message=message, severity="warning")
+        elif re.fullmatch(r"=?(eth|en[opsx])\w*", value):
+            fast = fabric in ("infiniband", "slingshot")
+            where = f", and this site has {fabric}" if fast else ""
+            message = f"{found.name}={value} is a name of one cluster{where}"
+            yield Hit(line=found.line, message=message, severity="warning" if fast else None)
+
+
+@rule(
+    "HT528",
+    "warning",
+    "fast path switched off",
+    why="NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE and NCCL_NET=Socket find "
+    "faults; left in, they cost most of the bandwidth, often a factor of ten or more.",
+    advice="leave it out once the fault is found",
+)
+def fast_path_off(subject: Subject) -> Iterator[Hit]:
+    names = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
+    for found in exported_values(subject, *names):
+        harmless = found.name == "NCCL_IB_DISABLE" and subject.context.fabric in (
+            "ethernet",
+            "slingshot",
+            "efa",
+        )
+        if found.value == "1" and not harmless:
+            yield Hit(line=found.line, message=f"{found.name}=1 is for finding faults")
+    for found in exported_values(subject, "NCCL_NET"):
+        if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
+            if subject.script.asked.nodes != 1:
+                yield Hit(line=found.line, message="NCCL_NET=Socket is TCP only")
+
+
+@rule(
+    "HT529",
+    "info",
+    "fixed NCCL_RAS_ADDR",
+    why="Jobs of two users on one node meet on the port of NCCL's RAS thread.",
+    advice="leave it out, take a port of the job, or NCCL_RAS_ENABLE=0",
+)
+def fixed_ras(subject: Subject) -> Iterator[Hit]:
+    for found in exported_values(subject, "NCCL_RAS_ADDR"):
+        if not subject.script.asked.has("exclusive"):
+            yield Hit(line=found.line, message=f"NCCL_RAS_ADDR={found.value} for every job")
+
+
+@rule(
+    "HT530",
+    "warning",
+    "COLLNET without a plug-in",
+    why="In-network reduction is the work of a network plug-in: with NCCL_NET_PLUGIN=none "
+    "there is none.",
+    advice="leave one of them out",
+)
+def collnet_without_plugin(subject: Subject) -> Iterator[Hit]:
+    none = [f for f in exported_values(subject, "NCCL_NET_PLUGIN") if f.value == "none"]
+    for found in exported_values(subject, "NCCL_COLLNET_ENABLE"):
+        if found.value == "1" and none:
+            message = f"NCCL_COLLNET_ENABLE=1, but line {none[0].line} loads no plug-in"
+            yield Hit(line=found.line, message=message)
+
+
+@rule(
+    "HT534",
+    "info",
+    "NCCL_TOPO_FILE outside the container",
+    why="The file is read inside the container: a path that is not mounted there is not "
+    "found, and NCCL goes on with what it detects.",
+    advice="add the file to --container-mounts",
+)
+def topology_file(subject: Subject) -> Iterator[Hit]:
+    for found in exported_values(subject, "NCCL_TOPO_FILE"):
+        for launch in subject.script.launches:
+            mounts = launch.option("container-mounts")
+            if launch.option("container-image") and "$" not in ((mounts and mounts.value) or ""):
+                roots = re.split(r"[:,]", (mounts and mounts.value) or "")
+                if not any(root and found.value.startswith(root) for root in roots):
+                    message = f"{found.value} is not among the container's mounts"
+                    yield Hit(line=found.line, message=message)
+                    break

@@ -1,0 +1,222 @@
+"""Rules on how ranks find one another: address, port, and the number of each."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rules.ranks import rank_launches
+from hpc_train.lint.variables import Assignment
+from hpc_train.model.finding import Severity
+
+_TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
+_PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
+_EPHEMERAL = range(32768, 61000)
+_SHUF = re.compile(r"shuf\s+(?:-n\s*1\s+)?(?:-i\s*|--input-range=)(\d+)-(\d+)")
+_BASE_MODULO = re.compile(r"(\d{4,5})\s*\+[^%]*%\s*(\d{2,5})|%\s*(\d{2,5})\s*\)?\s*\+\s*(\d{4,5})")
+_HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
+
+
+@rule(
+    "HT301",
+    "error",
+    "a rank's number expanded in the batch script",
+    why="The batch script runs once, on the first node: there SLURM_PROCID, SLURM_NODEID and "
+    "SLURM_LOCALID are 0, and every rank is told that it is number 0.",
+    advice="let each task expand it: srun bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …', or "
+    "write \\$SLURM_NODEID inside double quotes",
+)
+def expanded_too_early(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    single = script.asked.tasks == 1
+    if single or not script.asked.batch:
+        return
+    for launch in rank_launches(script):
+        for word in launch.command.words:
+            for name in _early(word.expanded, script.asked.nodes):
+                yield Hit(line=word.line, message=f"${name} expands here, to 0, not in the task")
+    for found in script.assignments:
+        if found.inside == "task" or found.name in _TASK_VARIABLES:
+            continue
+        for name in _early(found.word.expanded, script.asked.nodes):
+            if found.exported or _starts_ranks(found):
+                yield Hit(line=found.line, message=f"${name} expands here, to 0, not in the task")
+
+
+def _early(names: tuple[str, ...], nodes: int | None) -> Iterator[str]:
+    for name in dict.fromkeys(names):
+        if name in _TASK_VARIABLES and not (name == "SLURM_NODEID" and nodes == 1):
+            yield name
+
+
+def _starts_ranks(found: Assignment) -> bool:
+    return bool(re.search(r"torchrun|torch\.distributed|python|--node[-_]rank", found.value))
+
+
+@rule(
+    "HT302",
+    "error",
+    "a variable that nobody expands",
+    why="Quotes keep the batch shell from expanding it, and srun starts the program without "
+    "a shell: it gets the text $SLURM_NODEID.",
+    advice="put a shell between: srun bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …'",
+)
+def never_expanded(subject: Subject) -> Iterator[Hit]:
+    for launch in rank_launches(subject.script):
+        if launch.by_shell or launch.opaque:
+            continue
+        first = launch.words[0].text.rpartition("/")[2]
+        if not re.fullmatch(r"torchrun|accelerate|deepspeed|python[\d.]*", first):
+            continue
+        for word in launch.command.words:
+            for name in word.held:
+                if re.match(r"SLURM_|MASTER_(ADDR|PORT)$|(LOCAL_|NODE_)?RANK$", name):
+                    message = f"the program gets the text ${name}"
+                    yield Hit(line=word.line, message=message)
+
+
+@rule(
+    "HT303",
+    "warning",
+    "fixed port",
+    why="Two jobs on one node meet on the same port: the second fails (address already in "
+    "use) or joins the ranks of the first. 29500 is everybody's default.",
+    advice="derive it from the job: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def fixed_port(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    if script.asked.has("exclusive"):
+        return
+    for line, text in _ports(subject):
+        port = re.fullmatch(r"(?:.*:)?(\d{3,5})", text)
+        if port and int(port[1]) > 0:
+            severity: Severity | None = None if int(port[1]) == 29500 else "info"
+            yield Hit(line=line, message=f"port {port[1]} for every job", severity=severity)
+
+
+def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
+    script = subject.script
+    for found in script.settings(*_PORTS):
+        yield found.line, found.value
+    for launch in rank_launches(script):
+        for name in ("master-port", "rdzv-endpoint", "main-process-port"):
+            text = launch.flags.get(name) or ""
+            written = any(text in word.text for word in launch.command.words)
+            if text and written:
+                yield launch.starter_line, text
+
+
+@rule(
+    "HT304",
+    "warning",
+    "port in the ephemeral range",
+    why="Linux gives ports 32768 to 60999 to outgoing connections: sooner or later the "
+    "chosen one is taken, and the job fails at its start.",
+    advice="choose from 61000 up: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+)
+def ephemeral_port(subject: Subject) -> Iterator[Hit]:
+    for found in subject.script.settings(*_PORTS):
+        chosen = _range(found.value)
+        if chosen and chosen[0] < _EPHEMERAL.stop and chosen[1] >= _EPHEMERAL.start:
+            low, high = chosen
+            if low != high:
+                message = f"ports {low} to {high} are partly ephemeral (32768 to 60999)"
+                yield Hit(line=found.line, message=message)
+
+
+def _range(text: str) -> tuple[int, int] | None:
+    shuffled = _SHUF.search(text)
+    if shuffled:
+        return int(shuffled[1]), int(shuffled[2])
+    modulo = _BASE_MODULO.search(text) if "$((" in text else None
+    if modulo is None:
+        return None
+    base, span = (modulo[1], modulo[2]) if modulo[1] else (modulo[4], modulo[3])
+    return int(base), int(base) + int(span) - 1
+
+
+@rule(
+    "HT305",
+    "warning",
+    "address from hostname -i",
+    why="On some clusters `hostname -i` gives 127.0.x.x, on others several addresses (-I "
+    "does): the other nodes then connect to themselves, or to nothing.",
+    advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
+)
+def address_of_hostname(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    for found in script.settings("MASTER_ADDR", "HEAD_NODE_IP", "head_node_ip", "MASTER_IP"):
+        asks = re.search(r"hostname\s+(-i|-I|--ip-address|--all-ip-addresses)\b", found.value)
+        if asks and script.asked.nodes != 1:
+            picked = re.search(r"\||srun", found.value)
+            severity: Severity | None = "info" if picked else None
+            message = f"hostname {asks[1]} may give a loopback address, or several"
+            yield Hit(line=found.line, message=message, severity=severity)
+
+
+@rule(
+    "HT306",
+    "error",
+    "every node is its own master",
+    why="Inside a step, `hostname` is another name on every node, and localhost another "
+    "machine: each node waits for the others at its own address.",
+    advice="set it once, before srun: MASTER_ADDR=$(scontrol show hostnames "
+    '"$SLURM_JOB_NODELIST" | head -n 1)',
+)
+def own_master(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    if not script.asked.batch or (script.asked.nodes or 1) < 2:
+        return
+    for found in script.settings("MASTER_ADDR"):
+        local = found.value in ("localhost", "127.0.0.1", "0.0.0.0", "::1")  # noqa: S104 - text
+        own = found.inside == "task" and re.search(
+            r"\$\(hostname|`hostname|\$HOSTNAME", found.value
+        )
+        if local or own:
+            message = f"MASTER_ADDR={found.value} names another machine on every node"
+            yield Hit(line=found.line, message=message)
+    for launch in rank_launches(script):
+        for name in ("master-addr", "rdzv-endpoint"):
+            value = launch.flags.get(name) or ""
+            host = value.partition(":")[0] if name == "rdzv-endpoint" else value
+            if host in ("localhost", "127.0.0.1") and launch.flags.get("nnodes") not in (None, "1"):
+                message = f"--{name} {value} is another machine on every node"
+                yield Hit(line=launch.starter_line, message=message)
+
+
+@rule(
+    "HT307",
+    "error",
+    "SLURM_LAUNCH_NODE_IPADDR as address",
+    why="It names the node where srun was started, and is not set in the batch script at all.",
+    advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
+)
+def launch_node_address(subject: Subject) -> Iterator[Hit]:
+    for found in subject.script.assignments:
+        if "SLURM_LAUNCH_NODE_IPADDR" in found.word.expanded:
+            inside = found.inside == "task"
+            says = "names the node of srun" if inside else "is not set in the batch script"
+            yield Hit(
+                line=found.line,
+                message=f"SLURM_LAUNCH_NODE_IPADDR {says}",
+                severity="warning" if inside else None,
+            )
+
+
+@rule(
+    "HT308",
+    "error",
+    "node list used as a name",
+    why="Slurm writes several nodes in short, like node[01-04]; cut, a bare echo or the "
+    "variable itself give no host's name as soon as there are two nodes.",
+    advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
+)
+def nodelist_as_name(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    if script.asked.nodes == 1:
+        return
+    for found in script.settings("MASTER_ADDR"):
+        if _HOSTLIST.search(found.value) and not re.search(r"scontrol|python|nodeset", found.value):
+            message = "a node list in Slurm's short form is no host's name"
+            yield Hit(line=found.line, message=message)

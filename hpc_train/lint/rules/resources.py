@@ -1,0 +1,219 @@
+"""Rules on what a job asks for: options that exclude, contradict or need one another."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.lint.asked import Asked
+from hpc_train.lint.launches import Launch
+from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rules.ranks import rank_launches
+
+_MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
+
+
+def _both(asked: Asked, names: tuple[str, ...], why: str) -> Iterator[Hit]:
+    there = [name for name in names if asked.has(name)]
+    if len(there) > 1:
+        named = " and ".join(f"--{name}" for name in there)
+        yield Hit(line=asked.line(*there), message=f"{named}: {why}")
+
+
+@rule(
+    "HT101",
+    "error",
+    "GPUs asked for in two ways",
+    why="--gres=gpu and --gpus-per-node say the same in two ways; Slurm refuses the job or "
+    "gives what only one of them says.",
+    advice="keep one; --gpus-per-node=N unless the site wants --gres=gpu:N",
+)
+def gpus_twice(subject: Subject) -> Iterator[Hit]:
+    asked = subject.script.asked
+    if "gpu" in (asked.value("gres") or "") and asked.has("gpus-per-node"):
+        line = asked.line("gres", "gpus-per-node")
+        yield Hit(line=line, message="--gres=gpu and --gpus-per-node exclude each other")
+
+
+@rule(
+    "HT102",
+    "warning",
+    "--gpus-per-task with several ranks on a node",
+    why="Slurm then binds each rank to its own GPUs: every rank sees device 0 only, and "
+    "where cgroups hide the others, NCCL loses peer-to-peer access inside the node.",
+    advice="ask per node (--gpus-per-node=N) and let each rank take the GPU of its local rank",
+)
+def gpus_per_task(subject: Subject) -> Iterator[Hit]:
+    asked = subject.script.asked
+    bind = f"{asked.value('gpu-bind')} {asked.value('tres-bind')}"
+    if asked.has("gpus-per-task") and "none" not in bind and _several(asked):
+        line = asked.line("gpus-per-task")
+        yield Hit(line=line, message="--gpus-per-task hides the GPUs of a node from one another")
+
+
+def _several(asked: Asked) -> bool:
+    return (asked.tasks_per_node or 0) > 1 or (asked.nodes == 1 and (asked.tasks or 0) > 1)
+
+
+@rule(
+    "HT103",
+    "error",
+    "memory asked for in two ways",
+    why="--mem, --mem-per-cpu and --mem-per-gpu exclude one another; sbatch refuses the job.",
+    advice="keep one",
+)
+def memory_twice(subject: Subject) -> Iterator[Hit]:
+    yield from _both(subject.script.asked, _MEMORY, "sbatch takes only one of them")
+
+
+@rule(
+    "HT104",
+    "error",
+    "--cpus-per-gpu with --cpus-per-task",
+    why="The two exclude each other; since Slurm 23.11 that is fatal, also when one of them "
+    "comes from the environment.",
+    advice="keep --cpus-per-task, which means the same on every version",
+)
+def cpus_twice(subject: Subject) -> Iterator[Hit]:
+    yield from _both(
+        subject.script.asked, ("cpus-per-gpu", "cpus-per-task"), "they exclude each other"
+    )
+
+
+@rule(
+    "HT105",
+    "info",
+    "no --time",
+    why="Without it the job gets the partition's default: often too short, or so long that "
+    "the scheduler cannot fit the job into a gap.",
+    advice="add #SBATCH --time=HH:MM:SS",
+)
+def no_time(subject: Subject) -> Iterator[Hit]:
+    asked = subject.script.asked
+    if asked.batch and asked.options and not asked.has("time"):
+        yield Hit(line=1, message="no --time: the partition's default counts")
+
+
+@rule(
+    "HT106",
+    "warning",
+    "more ranks than GPUs",
+    why="Two ranks on one GPU make NCCL fail (duplicate GPU detected) or halve the speed.",
+    advice="let --ntasks-per-node be the number of GPUs of a node",
+)
+def more_ranks_than_gpus(subject: Subject) -> Iterator[Hit]:
+    for launch, tasks, gpus in _srun_ranks(subject):
+        if tasks > gpus:
+            message = f"{tasks} ranks on a node, but {gpus} GPU{'s' * (gpus > 1)}"
+            yield Hit(line=launch.line, message=message)
+
+
+@rule(
+    "HT107",
+    "info",
+    "fewer ranks than GPUs",
+    why="One rank drives one GPU, unless the program starts processes of its own; the other "
+    "GPUs are paid for and idle.",
+    advice="let --ntasks-per-node be the number of GPUs of a node, or start torchrun",
+)
+def fewer_ranks_than_gpus(subject: Subject) -> Iterator[Hit]:
+    for launch, tasks, gpus in _srun_ranks(subject):
+        if tasks < gpus:
+            message = f"{tasks} rank{'s' * (tasks > 1)} on a node, but {gpus} GPUs"
+            yield Hit(line=launch.line, message=message)
+
+
+def _srun_ranks(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
+    """Yield the launches of python by srun with the tasks and the GPUs of a node."""
+    asked = subject.script.asked
+    sizes = ("ntasks", "ntasks-per-node", "nodes", "gpus", "gpus-per-node", "gres", "het-group")
+    for launch in rank_launches(subject.script):
+        if launch.outer != "srun" or launch.starter != "python" or launch.option(*sizes):
+            continue
+        if asked.tasks_per_node and asked.gpus_per_node and not launch.opaque:
+            yield launch, asked.tasks_per_node, asked.gpus_per_node
+
+
+@rule(
+    "HT108",
+    "warning",
+    "--ntasks is not nodes x --ntasks-per-node",
+    why="--ntasks counts, and --ntasks-per-node becomes an upper limit: the job starts "
+    "another number of ranks than one of the two lines says, or is refused.",
+    advice="leave --ntasks out, or make the numbers agree",
+)
+def tasks_do_not_agree(subject: Subject) -> Iterator[Hit]:
+    asked = subject.script.asked
+    if not asked.has("ntasks") or not asked.has("ntasks-per-node") or not asked.has("nodes"):
+        return
+    nodes, tasks, each = asked.nodes, asked.tasks, asked.tasks_per_node
+    if nodes and tasks and each and nodes * each != tasks:
+        message = f"--ntasks={tasks}, but {nodes} nodes x {each} tasks are {nodes * each}"
+        yield Hit(line=asked.line("ntasks", "ntasks-per-node"), message=message)
+
+
+@rule(
+    "HT109",
+    "info",
+    "--exclusive without memory",
+    why="--exclusive gives all cores and GPUs of a node, but only the memory that is asked "
+    "for: the partition's default for each core or node.",
+    advice="add --mem=0, which is all memory of the node, where the site allows it",
+)
+def exclusive_without_memory(subject: Subject) -> Iterator[Hit]:
+    asked = subject.script.asked
+    if asked.has("exclusive") and not asked.has(*_MEMORY):
+        line = asked.line("exclusive")
+        yield Hit(line=line, message="--exclusive, but the memory is the partition's default")
+
+
+@rule(
+    "HT110",
+    "info",
+    "--gpus for several nodes",
+    why="--gpus counts GPUs of the whole job; Slurm may spread them unevenly, and each "
+    "node's ranks then find another number of devices.",
+    advice="ask per node: --gpus-per-node=N",
+)
+def gpus_of_the_job(subject: Subject) -> Iterator[Hit]:
+    asked = subject.script.asked
+    if asked.has("gpus") and (asked.nodes or 1) > 1 and not asked.has("gpus-per-node"):
+        line = asked.line("gpus")
+        yield Hit(line=line, message="--gpus does not say how many GPUs each node has")
+
+
+@rule(
+    "HT111",
+    "warning",
+    "elements of a job array write one log",
+    why="Without %a (or %j) in --output, all elements of an array write into one file and "
+    "overwrite one another.",
+    advice="write --output=…-%A_%a.out",
+)
+def array_log(subject: Subject) -> Iterator[Hit]:
+    asked = subject.script.asked
+    for name in ("output", "error"):
+        value = asked.value(name) or ""
+        if asked.has("array") and value and not value.startswith("/dev/"):
+            if not any(pattern in value for pattern in ("%a", "%j", "%J")):
+                yield Hit(line=asked.line(name), message=f"--{name}={value} has no %a")
+
+
+@rule(
+    "HT112",
+    "warning",
+    "requeue without --open-mode=append",
+    why="A job that is requeued truncates its log: what the failed attempt said is lost.",
+    advice="add #SBATCH --open-mode=append",
+)
+def requeue_truncates(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    asked = script.asked
+    if asked.value("open-mode") == "append":
+        return
+    if asked.has("requeue"):
+        yield Hit(line=asked.line("requeue"), message="--requeue erases the log of each attempt")
+        return
+    for command in (*script.runs("scontrol"), *script.task_commands):
+        if asked.batch and [word.text for word in command.words[:2]] == ["scontrol", "requeue"]:
+            yield Hit(line=command.line, message="the requeued job erases its log")
+            return

@@ -1,0 +1,176 @@
+"""Rules on srun: what it inherits, what it binds, how it ends."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.lint.launches import Launch
+from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rules.ranks import rank_launches, starts_several, tasks_of
+from hpc_train.lint.script import Script
+
+
+def _sruns(script: Script) -> Iterator[Launch]:
+    """Yield the launches of training by srun whose options are all visible."""
+    for launch in rank_launches(script):
+        if launch.outer == "srun" and not launch.opaque:
+            yield launch
+
+
+@rule(
+    "HT201",
+    "warning",
+    "srun without --cpus-per-task",
+    why="srun of Slurm 22.05 and 23.02 does not inherit --cpus-per-task from the job: each "
+    "rank gets one core, and its threads and data loaders share it.",
+    advice='write srun --cpus-per-task="$SLURM_CPUS_PER_TASK", which is right on every version',
+)
+def srun_without_cpus(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    given = ("cpus-per-task", "cpus-per-gpu", "exclusive", "cpu-bind")
+    if script.sets("SRUN_CPUS_PER_TASK") or (script.asked.cpus_per_task or 1) < 2:
+        return
+    for launch in _sruns(script):
+        if not launch.option(*given) and script.asked.tasks_per_node != 1:
+            cores = script.asked.cpus_per_task
+            message = f"the job asks for {cores} cores a task, this srun may give each one"
+            yield Hit(line=launch.line, message=message)
+
+
+@rule(
+    "HT202",
+    "warning",
+    "srun waits for ranks that wait for a dead one",
+    why="When one rank fails, the others hang in their next collective and srun waits for "
+    "them until the time limit.",
+    advice="write srun --kill-on-bad-exit=1 (add --wait=60 for ranks that end early with 0)",
+)
+def no_kill_on_bad_exit(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    if script.sets("SLURM_KILL_BAD_EXIT"):
+        return
+    for launch in _sruns(script):
+        if not launch.option("kill-on-bad-exit") and starts_several(launch, script):
+            yield Hit(line=launch.line, message="no --kill-on-bad-exit")
+
+
+@rule(
+    "HT203",
+    "error",
+    "srun in the background, and no wait",
+    why="The job ends with its script: without wait the script ends at once, and Slurm kills "
+    "the steps that still run.",
+    advice="add `wait` after the last background srun",
+)
+def background_without_wait(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    if any(command.program == "wait" for command in script.commands):
+        return
+    for command in script.commands:
+        if command.program in ("srun", "mpirun", "torchrun") and command.ending == "&":
+            later = [c for c in script.commands if c.line > command.last_line]
+            # Whatever else runs in the foreground may well outlive it.
+            if not any(_takes_long(c.program) for c in later):
+                message = f"{command.program} … & and no wait after it"
+                yield Hit(line=command.line, message=message)
+
+
+def _takes_long(program: str) -> bool:
+    short = ("echo", "date", "exit", "done", "fi", "}", "export", "", "sleep", "printf", "set")
+    return program not in short
+
+
+@rule(
+    "HT204",
+    "info",
+    "variables by srun --export",
+    why="srun --export=ALL,NAME=value does not replace a NAME that is already set, and cuts "
+    "the value at a comma.",
+    advice="export the variable on a line of its own before srun",
+)
+def export_of_values(subject: Subject) -> Iterator[Hit]:
+    for launch in subject.script.launches:
+        option = launch.option("export")
+        if option and re.match(r"ALL,.*=", option.value or "") and launch.outer == "srun":
+            yield Hit(line=option.line, message=f"--export={option.value} may not set what it says")
+
+
+@rule(
+    "HT205",
+    "warning",
+    "srun --export without ALL",
+    why="--export=NAME=value replaces the whole environment of the ranks: PATH, "
+    "LD_LIBRARY_PATH and whatever modules and conda have set are gone.",
+    advice="export the variable on a line of its own before srun, and leave --export out",
+)
+def export_without_all(subject: Subject) -> Iterator[Hit]:
+    for launch in subject.script.launches:
+        option = launch.option("export")
+        value = option.value if option else None
+        if option and value and launch.outer == "srun":
+            if not {"ALL", "NIL"} & set(value.split(",")) and "$" not in value.partition("=")[0]:
+                yield Hit(line=option.line, message=f"--export={value} drops all other variables")
+
+
+@rule(
+    "HT206",
+    "warning",
+    "--export=NONE reaches srun",
+    why="sbatch --export=NONE sets SLURM_EXPORT_ENV=NONE, so that srun drops even what the "
+    "script itself exports.",
+    advice="add `export SLURM_EXPORT_ENV=ALL` before srun",
+)
+def export_none(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    unset = any("SLURM_EXPORT_ENV" in [w.text for w in c.words] for c in script.runs("unset"))
+    if script.asked.value("export") != "NONE" or script.sets("SLURM_EXPORT_ENV") or unset:
+        return
+    for launch in _sruns(script):
+        if not launch.option("export"):
+            line = script.asked.line("export")
+            yield Hit(line=line, message="--export=NONE: srun will drop what the script exports")
+            return
+
+
+@rule(
+    "HT207",
+    "info",
+    "srun without --mpi",
+    why="When the cluster's MpiDefault is none, a program of Open MPI or MPICH that srun "
+    "starts aborts, or runs as many single ranks.",
+    advice="say it: srun --mpi=pmix (`srun --mpi=list` shows what there is)",
+)
+def srun_without_mpi(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    site = subject.context.site
+    kind = site.launchers.mpi if site else None
+    uses = kind not in (None, "none") or any(
+        found.name.startswith(("OMPI_MCA_", "MPICH_", "PMIX_MCA_")) for found in script.assignments
+    )
+    if not uses or script.sets("SLURM_MPI_TYPE"):
+        return
+    for launch in _sruns(script):
+        if not launch.option("mpi"):
+            wanted = f"; the site's profile says --mpi={kind}" if kind else ""
+            yield Hit(line=launch.line, message=f"no --mpi: MpiDefault counts{wanted}")
+
+
+@rule(
+    "HT208",
+    "error",
+    "mpirun below srun",
+    why="srun starts one mpirun for each task, and each of them starts all ranks, or finds "
+    "that its slots are taken.",
+    advice="use one of them: srun PROGRAM, or mpirun PROGRAM",
+)
+def mpirun_below_srun(subject: Subject) -> Iterator[Hit]:
+    for launch in subject.script.launches:
+        tasks = tasks_of(launch, subject.script)
+        if (
+            launch.outer == "srun"
+            and launch.starter == "mpirun"
+            and tasks is not None
+            and tasks > 1
+        ):
+            yield Hit(line=launch.line, message=f"srun starts {tasks} mpiruns")

@@ -1,0 +1,245 @@
+"""Rules on torchrun: agents, workers and nodes must add up."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.lint.launches import Launch
+from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rules.ranks import nodes_of, rank_launches, tasks_of
+from hpc_train.lint.script import Script
+
+
+def _torchruns(script: Script) -> Iterator[Launch]:
+    for launch in rank_launches(script):
+        if launch.starter == "torchrun":
+            yield launch
+
+
+def _number(launch: Launch, script: Script, name: str) -> int | None:
+    text = launch.flags.get(name)
+    low, _, high = (text or "").partition(":")
+    return script.values.number(low) if high in ("", low) else None
+
+
+@rule(
+    "HT220",
+    "error",
+    "several torchrun agents on a node",
+    why="One torchrun starts all ranks of its node. srun starts it once for each task: with "
+    "N tasks a node there are N times too many ranks, and the rendezvous hangs or fails.",
+    advice="write srun --ntasks-per-node=1, and #SBATCH --ntasks-per-node=1",
+)
+def several_agents(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    for launch in _torchruns(script):
+        if launch.outer != "srun" or launch.opaque or launch.option("het-group"):
+            continue
+        tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
+        own = launch.option("ntasks", "nodes", "ntasks-per-node")
+        each = None if own else script.asked.tasks_per_node
+        if tasks and nodes and tasks > nodes:
+            message = f"srun starts {tasks} torchruns on {nodes} node{'s' * (nodes > 1)}"
+            yield Hit(line=launch.line, message=message)
+        elif nodes is None and each and each > 1:
+            yield Hit(line=launch.line, message=f"srun starts {each} torchruns on each node")
+
+
+@rule(
+    "HT221",
+    "warning",
+    "torchrun bound by srun",
+    why="srun binds its task to cores and torchrun's workers inherit that: they share one "
+    "core set, in the worst case one core.",
+    advice='write srun --cpu-bind=none --cpus-per-task="$SLURM_CPUS_PER_TASK" torchrun …',
+)
+def torchrun_bound(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    if script.sets("SLURM_CPU_BIND"):
+        return
+    for launch in _torchruns(script):
+        if launch.outer != "srun" or launch.option("cpu-bind") or launch.opaque:
+            continue
+        # With all the cores of the node in the mask, the binding costs little.
+        sized = launch.option("cpus-per-task", "exclusive") is not None
+        yield Hit(
+            line=launch.line,
+            message="srun binds torchrun, and so all its workers, to one set of cores",
+            severity="info" if sized else None,
+        )
+
+
+@rule(
+    "HT222",
+    "warning",
+    "torchrun without cores",
+    why="Without --cpus-per-task a task gets one core, and all workers and data loaders of "
+    "the node share it, unless the partition gives cores with each GPU.",
+    advice="add #SBATCH --cpus-per-task=N with the cores of all ranks of the node",
+)
+def torchrun_without_cores(subject: Subject) -> Iterator[Hit]:
+    asked = subject.script.asked
+    given = ("cpus-per-task", "cpus-per-gpu", "exclusive", "mincpus", "tres-per-task")
+    if not asked.batch or not asked.options or asked.has(*given) or asked.tasks_per_node != 1:
+        return
+    for launch in _torchruns(subject.script):
+        if not launch.option("cpus-per-task", "cpus-per-gpu"):
+            yield Hit(line=launch.line, message="no --cpus-per-task for the workers of a node")
+            return
+
+
+@rule(
+    "HT223",
+    "error",
+    "more workers than GPUs",
+    why="Two ranks on one GPU make NCCL fail (duplicate GPU detected); a rank beyond the "
+    "last GPU has no device.",
+    advice="let --nproc-per-node be the number of GPUs that each node is asked for",
+)
+def more_workers(subject: Subject) -> Iterator[Hit]:
+    for launch, workers, gpus in _workers(subject):
+        if workers > gpus:
+            message = f"--nproc-per-node {workers}, but {gpus} GPU{'s' * (gpus > 1)} a node"
+            yield Hit(line=launch.starter_line, message=message)
+
+
+@rule(
+    "HT224",
+    "warning",
+    "fewer workers than GPUs",
+    why="torchrun starts --nproc-per-node ranks, one when that is not given; the other GPUs "
+    "are paid for and idle.",
+    advice="let --nproc-per-node be the number of GPUs that each node is asked for",
+)
+def fewer_workers(subject: Subject) -> Iterator[Hit]:
+    for launch, workers, gpus in _workers(subject):
+        if workers < gpus:
+            given = "nproc-per-node" in launch.flags
+            said = f"--nproc-per-node {workers}" if given else "no --nproc-per-node, so one worker"
+            yield Hit(line=launch.starter_line, message=f"{said}, but {gpus} GPUs a node")
+
+
+def _workers(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
+    script = subject.script
+    gpus = script.asked.gpus_per_node
+    for launch in _torchruns(script):
+        if launch.option("gpus", "gpus-per-node", "gres", "gpus-per-task", "het-group"):
+            continue
+        if "nproc-per-node" in launch.flags:
+            workers = _number(launch, script, "nproc-per-node")
+        else:
+            hidden = script.sets("PET_NPROC_PER_NODE") or _hidden(launch)
+            workers = None if hidden else 1
+        if gpus and workers:
+            yield launch, workers, gpus
+
+
+def _hidden(launch: Launch) -> bool:
+    """Whether a word that is not known may be an option of torchrun."""
+    return any(word.text.startswith("$") for word in launch.words)
+
+
+@rule(
+    "HT225",
+    "error",
+    "--nnodes is not the number of nodes",
+    why="torchrun waits until --nnodes agents have come: with more than there are it waits "
+    "until its timeout, with fewer the rest fails or idles.",
+    advice='write --nnodes "$SLURM_NNODES"',
+)
+def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    for launch in _torchruns(script):
+        nodes = nodes_of(launch, script)
+        if launch.option("het-group") or not script.asked.batch or nodes is None:
+            continue
+        nnodes = _number(launch, script, "nnodes")
+        if "standalone" in launch.flags:
+            nnodes = 1
+        elif "nnodes" not in launch.flags:
+            hidden = script.sets("PET_NNODES") or _hidden(launch)
+            nnodes = None if hidden else 1
+        if nnodes is not None and nnodes != nodes and (launch.outer == "srun" or nnodes > nodes):
+            named = "--standalone" if "standalone" in launch.flags else f"--nnodes {nnodes}"
+            message = f"{named}, but {nodes} node{'s' * (nodes > 1)}"
+            yield Hit(line=launch.starter_line, message=message)
+
+
+@rule(
+    "HT226",
+    "error",
+    "torchrun on the first node only",
+    why="The batch script runs on the first node; nobody starts the agents of the other "
+    "nodes, and the first one waits for them.",
+    advice="start it on every node: srun --ntasks-per-node=1 torchrun …",
+)
+def first_node_only(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    nodes = script.asked.nodes
+    if nodes is None or nodes < 2:
+        return
+    for launch in _torchruns(script):
+        nnodes = _number(launch, script, "nnodes")
+        if launch.outer == "" and nnodes is not None and nnodes > 1:
+            message = f"nothing starts torchrun on the other {nodes - 1} of {nodes} nodes"
+            yield Hit(line=launch.line, message=message)
+
+
+@rule(
+    "HT227",
+    "error",
+    "every node is node 0",
+    why="With --master-addr and no --node-rank each torchrun believes to be node 0: they all "
+    "claim rank 0, and the job hangs.",
+    advice='give the rank inside the step: srun … bash -c \'torchrun --node-rank "$SLURM_NODEID" '
+    "…'",
+)
+def no_node_rank(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    if "PET_NODE_RANK" in script.text:
+        return
+    for launch in _torchruns(script):
+        flags = launch.flags
+        nnodes = _number(launch, script, "nnodes")
+        dynamic = {"node-rank", "rdzv-backend", "rdzv-endpoint", "standalone"} & set(flags)
+        if nnodes is not None and nnodes > 1 and "master-addr" in flags and not dynamic:
+            if launch.outer == "srun" and not _hidden_flags(launch):
+                yield Hit(line=launch.starter_line, message="--master-addr without --node-rank")
+
+
+def _hidden_flags(launch: Launch) -> bool:
+    return any(word.raw.startswith(("$", '"${')) and "[" in word.raw for word in launch.words)
+
+
+@rule(
+    "HT228",
+    "info",
+    "torch.distributed.launch",
+    why="It is deprecated in favour of torchrun, and passes --local-rank to the program "
+    "instead of the variable LOCAL_RANK unless told otherwise.",
+    advice="write torchrun (python -m torch.distributed.run)",
+)
+def old_launcher(subject: Subject) -> Iterator[Hit]:
+    for launch in _torchruns(subject.script):
+        if launch.module == "torch.distributed.launch":
+            yield Hit(line=launch.starter_line, message="torch.distributed.launch is deprecated")
+
+
+@rule(
+    "HT229",
+    "info",
+    "OMP_NUM_THREADS left to torchrun",
+    why="torchrun sets it to 1 when it starts several workers and it is not set: whatever "
+    "the CPUs do (loading, augmentation) then uses one core.",
+    advice="export OMP_NUM_THREADS as the cores of a rank",
+)
+def no_omp_threads(subject: Subject) -> Iterator[Hit]:
+    script = subject.script
+    if "OMP_NUM_THREADS" in script.text:
+        return
+    for launch in _torchruns(script):
+        workers = _number(launch, script, "nproc-per-node") or script.asked.gpus_per_node
+        if "nproc-per-node" in launch.flags and workers != 1:
+            message = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"
+            yield Hit(line=launch.starter_line, message=message)
+            return

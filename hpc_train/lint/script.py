@@ -1,0 +1,91 @@
+"""A job script as the rules see it: lines, directives, commands, variables, launches."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.lint.asked import Asked, asked_of
+from hpc_train.lint.commands import read_commands
+from hpc_train.lint.directives import Directive, first_command, read_directives
+from hpc_train.lint.launches import SHELLS, Launch, read_launches
+from hpc_train.lint.variables import Assignment, Values, known_values, read_assignments
+from hpc_train.lint.words import Command, HereDocument
+from hpc_train.model.value import Value
+
+_OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
+
+
+class Script(Value, frozen=True, kw_only=True):
+    """`commands` are those of the batch shell, `task_commands` those of `bash -c` below a launcher.
+
+    Of a script in another language than sh's, only the header is known.
+    """
+
+    text: str
+    lines: tuple[str, ...]
+    first_command: int
+    shell: bool
+    directives: tuple[Directive, ...]
+    asked: Asked
+    commands: tuple[Command, ...]
+    task_commands: tuple[Command, ...]
+    documents: tuple[HereDocument, ...]
+    assignments: tuple[Assignment, ...]
+    values: Values
+    launches: tuple[Launch, ...]
+
+    def settings(self, *names: str) -> tuple[Assignment, ...]:
+        """Return the assignments to these variables."""
+        return tuple(found for found in self.assignments if found.name in names)
+
+    def sets(self, *names: str) -> bool:
+        """Return whether any of these variables is set."""
+        return any(found.name in names for found in self.assignments)
+
+    def runs(self, *programs: str) -> tuple[Command, ...]:
+        """Return the commands of these programs."""
+        return tuple(found for found in self.commands if found.program in programs)
+
+
+def read_script(text: str) -> Script:
+    """Read a script; anything can be read, the rules say what is wrong with it."""
+    lines = tuple(line.rstrip("\r") for line in text.split("\n"))
+    shell = _OTHER.match(lines[0]) is None
+    directives = read_directives(lines)
+    asked = asked_of(directives)
+    read = read_commands("\n".join(lines) if shell else "")
+    tasks = tuple(inner for command in read.commands for inner in _task_commands(command))
+    assignments = read_assignments(read.commands)
+    values = known_values(assignments, asked.slurm)
+    return Script(
+        text=text,
+        lines=lines,
+        first_command=first_command(lines),
+        shell=shell,
+        directives=directives,
+        asked=asked,
+        commands=read.commands,
+        task_commands=tasks,
+        documents=read.documents,
+        assignments=(*assignments, *_in_tasks(tasks)),
+        values=values,
+        launches=read_launches(read.commands, values),
+    )
+
+
+def _task_commands(command: Command) -> tuple[Command, ...]:
+    """Return the commands in the text of `bash -c 'text'`."""
+    texts = [word.text.rpartition("/")[2] for word in command.words]
+    for index, text in enumerate(texts[:-1]):
+        if re.fullmatch(r"-[a-z]*c", text) and any(
+            t in SHELLS for t in texts[max(0, index - 3) : index]
+        ):
+            word = command.words[index + 1]
+            return read_commands(word.text, word.line).commands
+    return ()
+
+
+def _in_tasks(commands: tuple[Command, ...]) -> tuple[Assignment, ...]:
+    from msgspec.structs import replace
+
+    return tuple(replace(found, inside="task") for found in read_assignments(commands))

@@ -1,0 +1,92 @@
+"""What shell text is made of: words that know their quotes, commands, here-documents."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.model.value import Value
+
+ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=")
+
+
+class Word(Value, frozen=True, kw_only=True):
+    """One word: `text` has no quotes, its expansions stay as they are written.
+
+    The shell that reads the script expands `expanded`; quotes and backslashes keep it from `held`.
+    An array's words are its `items`.
+    """
+
+    raw: str
+    text: str
+    line: int
+    expanded: tuple[str, ...] = ()
+    held: tuple[str, ...] = ()
+    items: tuple[Word, ...] = ()
+
+
+class Command(Value, frozen=True, kw_only=True):
+    """A simple command; `ending` is the operator after it, `inside` names what it stands in."""
+
+    words: tuple[Word, ...]
+    assignments: tuple[Word, ...]
+    redirects: tuple[str, ...]
+    line: int
+    last_line: int
+    ending: str
+    inside: str = ""
+
+    @property
+    def program(self) -> str:
+        """The program's name without its folder; empty for a bare assignment."""
+        return self.words[0].text.rpartition("/")[2] if self.words else ""
+
+
+class HereDocument(Value, frozen=True, kw_only=True):
+    """The lines between `<<END` and `END`; unless `END` is quoted, the shell expands `expanded`."""
+
+    line: int
+    quoted: bool
+    body: str
+
+
+class Cursor:
+    """A place in a text, and the line that it is on."""
+
+    def __init__(self, text: str, line: int = 1) -> None:
+        self.text = text
+        self.at = 0
+        self.line = line
+
+    @property
+    def left(self) -> bool:
+        """Whether any text is left."""
+        return self.at < len(self.text)
+
+    @property
+    def next(self) -> str:
+        """The next character; empty at the end."""
+        return self.text[self.at : self.at + 1]
+
+    def sees(self, *starts: str) -> bool:
+        """Return whether the text goes on with one of these."""
+        return self.text.startswith(starts, self.at)
+
+    def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """Match a pattern here, without moving."""
+        return pattern.match(self.text, self.at)
+
+    def take(self, count: int = 1) -> str:
+        """Move on by some characters and return them."""
+        taken = self.text[self.at : self.at + count]
+        self.at += len(taken)
+        self.line += taken.count("\n")
+        return taken
+
+    def take_to(self, stop: str) -> str:
+        """Move behind the next `stop`, or to the end; return the text before it."""
+        end = self.text.find(stop, self.at)
+        if end < 0:
+            return self.take(len(self.text) - self.at)
+        taken = self.take(end - self.at)
+        self.take(len(stop))
+        return taken

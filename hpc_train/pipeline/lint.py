@@ -1,0 +1,154 @@
+"""Check a file: a job script as it is, a job or study file by the scripts that it becomes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hpc_train.errors import SpecError
+from hpc_train.lint.check import chosen_rules, lint_script, repair_script
+from hpc_train.lint.context import Context, Fabric, parse_version
+from hpc_train.lint.ignore import read_silence
+from hpc_train.lint.rule import Rule
+from hpc_train.lint.script import read_script
+from hpc_train.model.finding import Finding
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Value
+from hpc_train.pipeline.job_lines import at_home
+from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.runs.files import cannot_write, write_file
+from hpc_train.sites.load import load_site
+
+_LARGEST = 4 * 1024 * 1024
+
+
+class LintOptions(Value, frozen=True, kw_only=True):
+    """What the command line says of how to check."""
+
+    site: str | None = None
+    nccl: str | None = None
+    openmpi: str | None = None
+    select: tuple[str, ...] = ()
+    ignore: tuple[str, ...] = ()
+    fix: bool = False
+
+
+class Linter(Value, frozen=True, kw_only=True):
+    """The options, resolved: checks any number of files alike."""
+
+    context: Context
+    rules: tuple[Rule, ...]
+    site: str | None
+    fix: bool
+
+
+class Checked(Value, frozen=True, kw_only=True):
+    """What was found in a file, and what was mended in it."""
+
+    findings: tuple[Finding, ...]
+    fixed: tuple[Finding, ...] = ()
+
+
+def make_linter(options: LintOptions) -> Linter:
+    """Resolve the options.
+
+    Raises:
+        HpcTrainError: an unknown rule or site, or something that is not a version.
+    """
+    name = options.site or os.environ.get("HPCTRAIN_SITE")
+    site = load_site(name).value if name else None
+    context = Context(
+        site=site,
+        fabric=_fabric(site) if site else None,
+        nccl=parse_version(options.nccl, "--nccl") if options.nccl is not None else None,
+        openmpi=parse_version(options.openmpi, "--openmpi")
+        if options.openmpi is not None
+        else None,
+    )
+    rules = chosen_rules(options.select, options.ignore)
+    return Linter(context=context, rules=rules, site=options.site, fix=options.fix)
+
+
+def _fabric(site: SiteProfile) -> Fabric | None:
+    """Read the fabric from the variables that the profile sets."""
+    if site.env.get("FI_PROVIDER") == "efa":
+        return "efa"
+    if site.env.get("FI_PROVIDER") == "cxi" or any(name.startswith("FI_CXI_") for name in site.env):
+        return "slingshot"
+    return "infiniband" if "NCCL_IB_HCA" in site.env else None
+
+
+def lint_file(path: Path, linter: Linter) -> Checked:
+    """Check a file, and mend it if that is wished.
+
+    Raises:
+        HpcTrainError: the file cannot be read or written, is binary, or is a job file with a
+            mistake.
+    """
+    raw = _read(path)
+    if path.suffix in (".yaml", ".yml"):
+        if linter.fix:
+            raise SpecError(f"{path}: --fix mends scripts only", "leave --fix out, read the advice")
+        return Checked(findings=tuple(_lint_job(path, raw, linter)))
+    checked, fixed = lint_bytes(raw, linter, str(path))
+    if fixed != raw:
+        _write(path, fixed)
+    return checked
+
+
+def lint_bytes(raw: bytes, linter: Linter, label: str) -> tuple[Checked, bytes]:
+    """Check a script's bytes; return them mended if that is wished.
+
+    Raises:
+        SpecError: a binary file.
+    """
+    if b"\0" in raw:
+        raise SpecError(f"{label}: a binary file (byte {raw.index(0)} is NUL), not a script")
+    text = raw.decode("utf-8", "surrogateescape")
+    fixed: tuple[Finding, ...] = ()
+    if linter.fix:
+        repair = repair_script(text, linter.context, linter.rules)
+        text, fixed = repair.text, repair.mended
+    findings = lint_script(text, linter.context, linter.rules)
+    return Checked(findings=findings, fixed=fixed), text.encode("utf-8", "surrogateescape")
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.is_dir():
+            raise SpecError(f"{path}: a folder, not a script", f"hpctrain lint {path}/*.sbatch")
+        with path.open("rb") as stream:
+            raw = stream.read(_LARGEST + 1)
+    except OSError as failure:
+        raise SpecError(f"{path}: {failure.strerror or failure}") from None
+    if len(raw) > _LARGEST:
+        raise SpecError(f"{path}: larger than {_LARGEST // 2**20} MiB; is this the right file?")
+    return raw
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        mode = path.stat().st_mode
+        if not os.access(path, os.W_OK):
+            raise PermissionError(13, "Permission denied")
+        write_file(path, content)
+        path.chmod(mode & 0o7777)
+    except OSError as failure:
+        raise cannot_write(path, failure) from None
+
+
+def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[Finding]:
+    prepared = prepare(Request(path=path, site=linter.site))
+    site = prepared.site.value
+    context = replace(linter.context, site=site, fabric=_fabric(site))
+    found: dict[Finding, None] = {}
+    for point in prepared.points:
+        for finding in lint_script(point.script.text, context, linter.rules):
+            found[at_home(finding, point.script, point.plan, str(path))] = None
+    silence = read_silence(read_script(raw.decode("utf-8", "replace")))
+    for finding in sorted(found, key=lambda one: (one.line, one.id, one.message)):
+        if not silence.covers(finding.id, finding.line):
+            yield finding

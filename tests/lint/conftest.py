@@ -1,0 +1,81 @@
+"""Pairs of scripts: one that a rule finds, one that it does not."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from hpc_train.decode import decode
+from hpc_train.errors import SiteProfileError
+from hpc_train.lint.context import Context, parse_version
+from hpc_train.model.site import SiteProfile
+
+SITE = {
+    "schema": 1,
+    "name": "demo",
+    "description": "for tests",
+    "scheduler": "slurm",
+    "launchers": {
+        "default": "srun",
+        "allowed": ["srun", "torchrun"],
+        "forbidden": {"mpirun": "no MPI here"},
+    },
+    "partitions": [
+        {
+            "name": "gpu",
+            "default": True,
+            "max_nodes": 4,
+            "max_time": "1-00:00:00",
+            "cpus_per_node": 64,
+            "gpus_per_node": 4,
+        },
+        {"name": "test", "max_time": "30m"},
+    ],
+    "account_required": True,
+    "gpu_request": "gres",
+    "mem_request": "forbidden",
+}
+
+
+class Case(NamedTuple):
+    """A script, what the rule with this id is expected to say, and where the script will run."""
+
+    rule: str
+    wrong: bool
+    text: str
+    context: Context
+
+
+def site() -> SiteProfile:
+    return decode(SITE, SiteProfile, {"": "demo.yaml"}, SiteProfileError).value
+
+
+def context_of(words: list[str]) -> Context:
+    given = dict(word.partition("=")[::2] for word in words)
+    return Context(
+        site=site() if "site" in given else None,
+        hcas=int(given["hcas"]) if "hcas" in given else None,
+        nccl=parse_version(given["nccl"], "--nccl") if "nccl" in given else None,
+        openmpi=parse_version(given["openmpi"], "--openmpi") if "openmpi" in given else None,
+    )
+
+
+def cases() -> list[Case]:
+    """Read the pairs; `#!/bin/bash` stands before each script that is not `bare`."""
+    found: list[Case] = []
+    for path in sorted((Path(__file__).parent / "pairs").glob("*.txt")):
+        text = path.read_text(encoding="utf-8")
+        for head, body in re.findall(r"^## (HT.*)\n((?:(?!## HT).*\n)*)", text, re.MULTILINE):
+            rule, kind, *words = head.split()
+            body = body.replace("<CR>", "\r").replace("<BYTE>", "\udcfc")
+            script = body if "bare" in words else f"#!/bin/bash\n{body}"
+            found.append(Case(rule, kind == "wrong", script, context_of(words)))
+    return found
+
+
+@pytest.fixture
+def demo_site() -> SiteProfile:
+    return site()
