@@ -111,8 +111,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     `directives` are sbatch options in order, with an empty value for a bare flag; `time_s` is the
     limit in seconds that an executor without a scheduler enforces itself. With `nested` the script
     runs on the first nodes of an allocation that is at least as large, and `directives` say what
-    it needs of that. Defaults are not written down: a plan that is not nested keeps the digest
-    that names its runs.
+    it needs of that. `notes` are comments on the directives. Defaults are not written down: a
+    plan that is not nested keeps the digest that names its runs.
     """
 
     name: str
@@ -131,6 +131,7 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, Setting]
     warnings: tuple[str, ...]
     nested: bool = False
+    notes: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     comment: str = ""
     secrets: tuple[Secret, ...] = ()

@@ -9,18 +9,10 @@ from typing import Any, Literal
 from hpc_train.model.plan import LaunchPlan, Setting, Text, Token
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
-from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES, Reason
+from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES, Reason, setting_of
 
 Kind = Literal["setting", "directive", "variable", "argument"]
 _NONE = Reason(why="")
-# Directives that are called otherwise than the setting which they come from.
-_SETTINGS = {
-    "job-name": "name",
-    "ntasks-per-node": "tasks_per_node",
-    "cpus-per-task": "cpus_per_task",
-    "gpus-per-node": "gpus_per_node",
-    "gres": "gpus_per_node",
-}
 _MEETING = {
     "MASTER_ADDR": ("rendezvous.host", "where rank 0 is; found when the job starts"),
     "MASTER_PORT": ("rendezvous.port", "free on rank 0's host when the job starts"),
@@ -51,15 +43,14 @@ def _settings(plan: LaunchPlan) -> Iterator[Explained]:
 
 def _directives(plan: LaunchPlan) -> Iterator[Explained]:
     for option, value in plan.directives:
-        reason = DIRECTIVES.get(option, _NONE)
-        setting = plan.settings.get(_SETTINGS.get(option, option))
+        setting = setting_of(option, plan.settings)
         yield Explained(
             kind="directive",
             name=f"--{option}",
             value=value,
-            origin=setting.origin if setting else "rule",
-            why=reason.why or (setting.why if setting else ""),
-            trap=reason.trap,
+            origin=setting.origin,
+            why=setting.why,
+            trap=DIRECTIVES.get(option, _NONE).trap,
         )
 
 

@@ -156,5 +156,5 @@ def _prepare_point(
 
 def plan_digest(plan: LaunchPlan) -> str:
     """Return eight hex digits that change when the job does, not when a line number does."""
-    bare = msgspec.structs.replace(plan, settings={}, warnings=())
+    bare = msgspec.structs.replace(plan, settings={}, warnings=(), notes=())
     return hashlib.sha256(msgspec.json.encode(bare, enc_hook=encode_unit)).hexdigest()[:8]

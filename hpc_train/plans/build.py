@@ -12,6 +12,7 @@ from hpc_train.plans.environment import resolve_env, resolve_secrets, secret_set
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
 from hpc_train.plans.preflight import preflight_settings, resolve_preflight
+from hpc_train.plans.reasons import directive_notes
 from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of, rule
 from hpc_train.plans.topology import resolve_topology
 from hpc_train.registry import load, names
@@ -62,6 +63,7 @@ class _Decisions(Value, frozen=True, kw_only=True):
 
 def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
     settings, topology = made.settings, made.request.topology
+    directives = resolve_directives(site, settings, topology, made.launch)
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -72,7 +74,8 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
         time_s=int(settings["time"].value) if "time" in settings else None,
         rendezvous=site.value.rendezvous,
         workdir=job.value.workdir,
-        directives=resolve_directives(site, settings, topology, made.launch),
+        directives=directives,
+        notes=directive_notes(directives, settings),
         env=tuple((name, str(setting.value)) for name, setting in made.env.items()),
         modules=(*site.value.modules, *job.value.modules),
         setup=(*site.value.setup, *job.value.setup),

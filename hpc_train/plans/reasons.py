@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
+from hpc_train.model.plan import Setting
 from hpc_train.model.value import Value
 
 
@@ -12,6 +15,14 @@ class Reason(Value, frozen=True, kw_only=True):
     trap: str = ""
 
 
+# Directives that are called otherwise than the setting which they come from.
+_SETTINGS = {
+    "job-name": "name",
+    "ntasks-per-node": "tasks_per_node",
+    "cpus-per-task": "cpus_per_task",
+    "gpus-per-node": "gpus_per_node",
+    "gres": "gpus_per_node",
+}
 _STEP_COUNTS = "counted for the step, so that nothing is taken from the job's variables"
 DIRECTIVES = {
     "ntasks-per-node": Reason(why="one slot for each process that the launcher starts on a node"),
@@ -60,3 +71,25 @@ ARGUMENTS = {
         "-x": Reason(why="mpirun hands on only what it is told to", trap="F33"),
     },
 }
+
+
+def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
+    """Return the setting behind a directive, with the directive's own reason where it has one."""
+    found = settings.get(_SETTINGS.get(option, option))
+    origin = found.origin if found else "rule"
+    reason = DIRECTIVES.get(option)
+    why = reason.why if reason else (found.why if found else "")
+    return Setting(value=found.value if found else None, origin=origin, why=why)
+
+
+def directive_notes(
+    directives: Sequence[tuple[str, str]], settings: Mapping[str, Setting]
+) -> tuple[str, ...]:
+    """Return a line for each directive: where it comes from, and why."""
+    notes = []
+    for option, _ in directives:
+        setting = setting_of(option, settings)
+        trap = DIRECTIVES[option].trap if option in DIRECTIVES else ""
+        why = ": ".join(filter(None, (trap, setting.why)))
+        notes.append(f"--{option}: " + "; ".join(filter(None, (setting.origin, why))))
+    return tuple(notes)

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import DIRECTIVE_VALUE, JobVar, Text, Token
+from hpc_train.model.plan import DIRECTIVE_VALUE, JobVar, Setting, Text, Token
 
 WIDTH = 92
 
@@ -62,3 +62,13 @@ def command(tokens: Sequence[Token]) -> str:
         else:
             lines.append(word)
     return " \\\n  ".join(lines)
+
+
+def comment(text: str) -> str:
+    """Keep a comment on its line: a file's name may hold a line break."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def note(setting: Setting) -> str:
+    """Write the comment of an export: where its value comes from, and why."""
+    return comment("  # " + ": ".join(filter(None, (setting.origin, setting.why))))
