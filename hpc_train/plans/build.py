@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from typing import cast
 
+import msgspec
+
 from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.plan import LaunchPlan, LaunchRequest, Setting, Topology
+from hpc_train.model.plan import LaunchPlan, Setting, Topology
+from hpc_train.plans.binding import resolve_binding, with_binding
+from hpc_train.plans.containers.resolve import check_launch, container_settings, container_setup
 from hpc_train.plans.directives import resolve_directives
+from hpc_train.plans.elastic import check_elastic, elastic_directives
 from hpc_train.plans.environment import resolve_env
+from hpc_train.plans.gpus import check_gpus
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
+from hpc_train.plans.openmpi import check_openmpi
+from hpc_train.plans.rendezvous import check_ports, rendezvous_settings
+from hpc_train.plans.request import make_request
 from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of, rule
 from hpc_train.plans.topology import resolve_topology
 from hpc_train.registry import load, names
@@ -32,13 +41,17 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
     env = resolve_env(job, site, topology)
     launcher = settings["launcher"].value
-    request = _request(job, site, topology, tuple(env), nested=nested)
+    check_elastic(job, launcher)
+    bound = resolve_binding(job, site, topology)
+    request = with_binding(make_request(job, site, topology, env), bound)
+    request = msgspec.structs.replace(request, nested=nested)
     launch = cast(Launcher, load("launchers", launcher))(request)
+    check_launch(job, request.container, launch, launcher)
     if nested:
         settings["placement"] = _placement(topology)
-    settings.update(_rendezvous(site))
+    settings.update({**bound, **container_settings(job, site), **rendezvous_settings(site)})
     settings.update({f"env.{name}": setting for name, setting in env.items()})
-    settings.update(_setup(job, site))
+    setup = _setup(job, site)
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -49,28 +62,23 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         time_s=int(settings["time"].value) if "time" in settings else None,
         rendezvous=site.value.rendezvous,
         workdir=job.value.workdir,
-        directives=resolve_directives(site, settings, topology, launch),
+        directives=(
+            *resolve_directives(site, settings, topology, launch),
+            *elastic_directives(request.elastic, topology.nodes),
+        ),
         env=tuple((name, str(setting.value)) for name, setting in env.items()),
-        setup=(*site.value.setup, *job.value.setup),
+        setup=tuple(setting.value for setting in setup.values()),
         launch=launch,
-        settings=settings,
-        warnings=warnings,
+        settings={**settings, **setup},
+        warnings=(
+            *warnings,
+            *check_gpus(topology, launcher),
+            *check_openmpi(site, env, launcher),
+            *check_ports(site),
+        ),
         nested=nested,
-    )
-
-
-def _request(
-    job: Job, site: Site, topology: Topology, exported: tuple[str, ...], *, nested: bool
-) -> LaunchRequest:
-    return LaunchRequest(
-        topology=topology,
-        command=job.value.command,
-        scheduler=site.value.scheduler,
-        srun_args=site.value.launchers.srun_args,
-        mpi=site.value.launchers.mpi,
-        exported=exported,
-        gpu_request=site.value.gpu_request,
-        nested=nested,
+        container=request.container,
+        elastic=request.elastic,
     )
 
 
@@ -136,15 +144,8 @@ def _placement(topology: Topology) -> Setting:
     return rule("nested", f"nested: the first {nodes} of the study's allocation")
 
 
-def _rendezvous(site: Site) -> dict[str, Setting]:
-    meeting = site.value.rendezvous
-    free = f"first free one of {meeting.ports}, tried on rank 0's host when the job starts"
-    host = Setting(value=meeting.host + meeting.suffix, origin=site.origin("rendezvous.host"))
-    port = Setting(value=meeting.port, origin=site.origin("rendezvous.port"), why=free)
-    return {"rendezvous.host": host, "rendezvous.port": port}
-
-
 def _setup(job: Job, site: Site) -> dict[str, Setting]:
     lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
+    lines += container_setup(job, site)
     lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
     return {f"setup.{i}": Setting(value=v, origin=o) for i, (v, o) in enumerate(lines)}
