@@ -23,11 +23,8 @@ def check_gpus(topology: Topology, launcher: str) -> tuple[str, ...]:
     if launcher not in _ONE_PROCESS:
         return ()
     advice = f"DistributedDataParallel with a rank for each GPU (tasks_per_node: {gpus}) is faster"
+    who = "the rank sees" if tasks == 1 else f"each of {tasks} ranks sees"
     return (
-        f"each rank sees {_several(gpus, tasks)} (DataParallel, or a model over several GPUs); "
+        f"{who} all {gpus} GPUs of its node (DataParallel, or a model over several GPUs); "
         f"if it is DataParallel, {advice}",
     )
-
-
-def _several(gpus: int, tasks: int) -> str:
-    return f"all {gpus} GPUs of its node" if tasks == 1 else f"{gpus} GPUs with {tasks - 1} others"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -50,7 +51,7 @@ def build_job(
     job = decode(data, JobSpec, origins, SpecError)
     _check_text(job)
     _check_env(job)
-    return _with_workdir(job, path)
+    return _with_folders(job, path)
 
 
 def command_job(
@@ -66,6 +67,9 @@ def _check_text(job: Sourced[JobSpec]) -> None:
     """A script is UTF-8; the command line may hold other bytes."""
     words = [("command", word) for word in job.value.command]
     words += [("workdir", job.value.workdir or "")]
+    words += [("launcher_args", word) for word in job.value.launcher_args]
+    box = job.value.container
+    words += [("container", word) for word in (box.image, *box.mounts)] if box else []
     for key, word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise SpecError(f"{job.near(key)}: {word!r} is not UTF-8 text")
@@ -78,11 +82,16 @@ def _check_env(job: Sourced[JobSpec]) -> None:
             raise SpecError(f"{job.origin(f'env.{name}')}: {problem[0]}", problem[1])
 
 
-def _with_workdir(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:
+def _with_folders(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:
+    """Make whole paths of what is relative to the file."""
     import msgspec
 
-    if job.value.workdir is None:
-        return job
-    absolute = str((path.parent / job.value.workdir).absolute())
-    value = msgspec.structs.replace(job.value, workdir=absolute)
+    value = job.value
+    if value.workdir is not None:
+        absolute = str((path.parent / value.workdir).absolute())
+        value = msgspec.structs.replace(value, workdir=absolute)
+    if value.container is not None and value.container.image.startswith(("./", "../")):
+        image = os.path.normpath(path.parent.absolute() / value.container.image)
+        container = msgspec.structs.replace(value.container, image=image)
+        value = msgspec.structs.replace(value, container=container)
     return Sourced(value=value, origins=job.origins)

@@ -30,19 +30,19 @@ def texts(*words: str | int) -> tuple[Token, ...]:
     return tuple(Text(text=str(word)) for word in words)
 
 
-def wrapped(request: LaunchRequest) -> tuple[Token, ...]:
-    """Return the command below the per-rank wrapper, which the script defines.
+def wrapped(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
+    """Return the command, with what stands `before` it, below the per-rank wrapper.
 
     The wrapper stays on the host where it can: an image need not have a shell, and what the
     wrapper records is there when the image cannot be opened.
     """
     around = request.container.around if request.container else ()
-    return (*_wrapper(request), *around, *texts(*request.command))
+    return (*_wrapper(request), *around, *before, *texts(*request.command))
 
 
-def wrapped_inside(request: LaunchRequest) -> tuple[Token, ...]:
+def wrapped_inside(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
     """Return the command below its wrapper, for an agent that is in the container itself."""
-    return (*_wrapper(request), *texts(*request.command))
+    return (*_wrapper(request), *before, *texts(*request.command))
 
 
 def _wrapper(request: LaunchRequest) -> tuple[Token, ...]:

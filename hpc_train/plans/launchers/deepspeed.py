@@ -12,36 +12,31 @@ import msgspec
 
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
 from hpc_train.plans.launchers import torchrun
+from hpc_train.plans.launchers.base import texts
 from hpc_train.plans.launchers.srun import every_rank
 
 _WITHOUT = "--no_local_rank"
-_WITH_LOCAL_RANK = 'exec "$@" "--local_rank=$LOCAL_RANK"'
+# What the script defines; it expands in the rank.
+_ADD_LOCAL_RANK = (*texts("sh", "-c"), JobVar(name="with_local_rank"), *texts("rank"))
 
 
 def command(request: LaunchRequest) -> Launch:
     """Return srun with one task per rank, or torchrun on this machine."""
-    words = request.command
-    if _WITHOUT not in request.args:
-        words = ("sh", "-c", _WITH_LOCAL_RANK, "rank", *words)
+    before = () if _WITHOUT in request.args else _ADD_LOCAL_RANK
     args = tuple(word for word in request.args if word != _WITHOUT)
-    told = msgspec.structs.replace(request, command=words, args=args)
-    if request.scheduler != "slurm":
-        return _here(request, told)
-    launch = every_rank(told, *args)
-    names: tuple[tuple[str, Token], ...] = (
+    told = msgspec.structs.replace(request, args=args)
+    if request.scheduler == "slurm":
+        launch = every_rank(told, args, before)
+    else:
+        launch = Launch(argv=torchrun.agent_here(told, *before), slots_per_node=1)
+    return msgspec.structs.replace(launch, rank_env=(*launch.rank_env, *_names(request)))
+
+
+def _names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
+    """Return what DeepSpeed's starter calls the rest of a rank's place."""
+    slurm = request.scheduler == "slurm"
+    return (
         ("LOCAL_SIZE", Text(text=str(request.topology.tasks_per_node))),
-        ("CROSS_RANK", JobVar(name="SLURM_NODEID")),
+        ("CROSS_RANK", JobVar(name="SLURM_NODEID") if slurm else Text(text="0")),
         ("CROSS_SIZE", Text(text=str(request.topology.nodes))),
     )
-    return msgspec.structs.replace(launch, rank_env=(*launch.rank_env, *names))
-
-
-def _here(request: LaunchRequest, told: LaunchRequest) -> Launch:
-    """Torchrun's agent takes the program's Python, which `sh` would hide."""
-    agent = torchrun.agent_here(told, request.command)
-    names: tuple[tuple[str, Token], ...] = (
-        ("LOCAL_SIZE", Text(text=str(request.topology.tasks_per_node))),
-        ("CROSS_RANK", Text(text="0")),
-        ("CROSS_SIZE", Text(text="1")),
-    )
-    return Launch(argv=agent, rank_env=names, slots_per_node=1)

@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import Launch, LaunchRequest
+from hpc_train.model.plan import Launch, LaunchRequest, Token
 from hpc_train.plans.launchers.base import slurm_names, srun, wrapped
 
 
 def command(request: LaunchRequest) -> Launch:
     """Return `srun … rank`, one task per rank."""
-    return every_rank(request, *request.args)
+    return every_rank(request, request.args)
 
 
-def every_rank(request: LaunchRequest, *extra: str) -> Launch:
-    """Return `srun … rank` with the site's binding of ranks."""
+def every_rank(
+    request: LaunchRequest, args: tuple[str, ...], before: tuple[Token, ...] = ()
+) -> Launch:
+    """Return `srun … rank` with the site's binding of ranks; `before` stands before the program."""
     tasks = request.topology.tasks_per_node
     binding = request.binding
     words = (
         *((f"--cpu-bind={binding.cpus}",) if binding.cpus else ()),
         *((f"--gpu-bind={binding.gpus}",) if binding.gpus else ()),
-        *extra,
+        *args,
     )
-    argv = (*srun(request, tasks, *words), *wrapped(request))
+    argv = (*srun(request, tasks, *words), *wrapped(request, *before))
     return Launch(argv=argv, rank_env=slurm_names(request), slots_per_node=tasks)

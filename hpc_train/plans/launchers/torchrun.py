@@ -7,8 +7,6 @@ An elastic job needs c10d: there torchrun itself tells the ranks where rank 0 is
 
 from __future__ import annotations
 
-import msgspec
-
 from hpc_train.model.job import Elastic
 from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, Text, Token
 from hpc_train.plans.launchers.base import agents, python_of, texts, wrapped_inside
@@ -24,7 +22,7 @@ def command(request: LaunchRequest) -> Launch:
     """Return `python -m torch.distributed.run …`, below srun on a cluster."""
     around = request.container.around if request.container else ()
     if request.scheduler != "slurm":
-        return Launch(argv=agent_here(request, request.command), slots_per_node=1)
+        return Launch(argv=agent_here(request), slots_per_node=1)
     elastic = request.elastic
     if elastic and request.topology.nodes > 1:
         argv = (*agents(request, (), *_outlive(elastic, request)), *wrapped_inside(request))
@@ -39,11 +37,10 @@ def command(request: LaunchRequest) -> Launch:
     return Launch(argv=argv, slots_per_node=1)
 
 
-def agent_here(request: LaunchRequest, program: tuple[str, ...]) -> tuple[Token, ...]:
-    """Return argv for one node without Slurm; `program` is whose interpreter runs torchrun."""
+def agent_here(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
+    """Return argv for one node without Slurm; `before` stands before the program."""
     around = request.container.around if request.container else ()
-    told = msgspec.structs.replace(request, command=program)
-    return (*around, *_agent(told, _fixed(request)), *wrapped_inside(request))
+    return (*around, *_agent(request, _fixed(request)), *wrapped_inside(request, *before))
 
 
 def _agent(request: LaunchRequest, meeting: tuple[Token, ...]) -> tuple[Token, ...]:
