@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-# A line for each call; the words are apart by a character that no test uses.
+# A file for each call.
 NOTE = """#!/bin/bash
-{ printf '%s\\x1f' "${0##*/}" "$@"; echo; } >>"$NOTES"
+printf '%s\\0' "${0##*/}" "$@" >"$NOTES/${0##*/}.$$"
 """
 # Only what the runtime lets in is there inside: no variable of the host, and $INSIDE for PATH.
 APPTAINER = (

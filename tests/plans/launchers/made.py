@@ -26,7 +26,7 @@ def request(
 
 def line(tokens: Sequence[Token]) -> str:
     """Return tokens as people read them, variables with a `$`."""
-    return " ".join(map(_word, tokens))
+    return " ".join(map(word, tokens))
 
 
 def words(launch: Launch) -> str:
@@ -34,9 +34,10 @@ def words(launch: Launch) -> str:
     return line(launch.argv)
 
 
-def _word(token: Token) -> str:
+def word(token: Token) -> str:
+    """Return a token as people read it, a variable with a `$`."""
     if isinstance(token, Joined):
-        return "".join(map(_word, token.parts))
+        return "".join(map(word, token.parts))
     if isinstance(token, FirstOf):
         return "$" + "|".join(token.names)
     return f"${token.name}" if isinstance(token, JobVar) else token.text
