@@ -15,7 +15,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _JOB_OPTIONS = {
     "name": "Name of the job or study.",
-    "launcher": "torchrun, srun, mpirun, spawn or single.",
+    "launcher": "torchrun, srun, mpirun, ibrun, accelerate, deepspeed, spawn, single.",
     "nodes": "Number of nodes.",
     "tasks_per_node": "Ranks on each node.",
     "gpus_per_node": "GPUs on each node.",

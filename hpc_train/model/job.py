@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from hpc_train.model.container import Container, Release
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 
@@ -44,6 +45,20 @@ class Resources(Value, frozen=True, kw_only=True):
     exclusive: Annotated[bool | None, Meta(description="Share the nodes with no other job.")] = None
 
 
+class Elastic(Value, frozen=True, kw_only=True):
+    """How a job goes on when ranks or nodes fail, under torchrun."""
+
+    min_nodes: Annotated[
+        Nodes | None, Meta(description="Fewest nodes to go on with; default: all of them.")
+    ] = None
+    max_nodes: Annotated[
+        Nodes | None, Meta(description="Nodes in use; more of the job's are spares; default: all.")
+    ] = None
+    max_restarts: Annotated[
+        int, Meta(ge=0, le=1000, description="How often failed ranks are started again.")
+    ] = 0
+
+
 class JobSpec(Value, frozen=True, kw_only=True):
     """One job: a command, what it needs, how it is launched."""
 
@@ -54,7 +69,22 @@ class JobSpec(Value, frozen=True, kw_only=True):
     ]
     launcher: Annotated[
         Word | None,
-        Meta(description="torchrun, srun, mpirun, spawn or single; default: the site's choice."),
+        Meta(
+            description="torchrun, srun, mpirun, ibrun, accelerate, deepspeed, spawn or single; "
+            "default: the site's choice."
+        ),
+    ] = None
+    launcher_args: Annotated[
+        tuple[str, ...], Meta(description="More options of the launcher, one list item each.")
+    ] = ()
+    elastic: Annotated[
+        Elastic | None, Meta(description="Go on after a failure; needs the launcher torchrun.")
+    ] = None
+    container: Annotated[
+        Container | None, Meta(description="Image that the ranks run in, if the site has any.")
+    ] = None
+    torch: Annotated[
+        Release | None, Meta(description="torch's version, as text: '2.9'; default: the site's.")
     ] = None
     resources: Resources = Resources()
     account: Annotated[Word | None, Meta(description="Slurm account.")] = None

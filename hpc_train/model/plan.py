@@ -5,6 +5,9 @@ from __future__ import annotations
 import re
 from typing import Any
 
+import msgspec
+
+from hpc_train.model.job import Elastic
 from hpc_train.model.site import Rendezvous
 from hpc_train.model.value import Value
 
@@ -32,7 +35,19 @@ class JobVar(Value, frozen=True, kw_only=True, tag="var"):
     name: str
 
 
-Token = Text | JobVar
+class FirstOf(Value, frozen=True, kw_only=True, tag="first"):
+    """The first of several shell variables that is set: which one, depends on the site's MPI."""
+
+    names: tuple[str, ...]
+
+
+class Joined(Value, frozen=True, kw_only=True, tag="joined"):
+    """One argument made of literal text and variables: `"$MASTER_ADDR":"$MASTER_PORT"`."""
+
+    parts: tuple[Text | JobVar, ...]
+
+
+Token = Text | JobVar | FirstOf | Joined
 
 
 class Secret(Value, frozen=True, kw_only=True):
@@ -56,6 +71,36 @@ class Topology(Value, frozen=True, kw_only=True):
         return self.nodes * self.tasks_per_node
 
 
+class ContainerPlan(Value, frozen=True, kw_only=True):
+    """How a program gets into its image: by words before it (`around`) or by srun (`step`).
+
+    `mounts` and `workdir` are what the image's own description (an EDF) must be given. `passed`
+    are variables that an image must not override; they are exported once more with `prefix` in
+    front, where the runtime wants that. `forbidden` are characters that a path must not have.
+    """
+
+    runtime: str
+    program: str | None
+    image: str
+    around: tuple[Token, ...]
+    step: tuple[Token, ...]
+    mounts: tuple[Token, ...]
+    workdir: Token
+    writable: bool
+    passed: tuple[str, ...]
+    prefix: str
+    forbidden: str
+
+
+class Binding(Value, frozen=True, kw_only=True):
+    """Which cores and GPUs ranks are held to, in the words of srun, torchrun and mpirun."""
+
+    cpus: str | None = None
+    gpus: str | None = None
+    numa: str | None = None
+    mpirun: str = "none"
+
+
 class LaunchRequest(Value, frozen=True, kw_only=True):
     """What a launcher is given; `exported` names the variables that every rank must see.
 
@@ -72,6 +117,13 @@ class LaunchRequest(Value, frozen=True, kw_only=True):
     exported: tuple[str, ...]
     gpu_request: str
     nested: bool
+    args: tuple[str, ...] = ()
+    mpirun_args: tuple[str, ...] = ()
+    binding: Binding = Binding()
+    container: ContainerPlan | None = None
+    elastic: Elastic | None = None
+    torch: str | None = None
+    openmpi: str | None = None
 
 
 class Launch(Value, frozen=True, kw_only=True):
@@ -81,6 +133,7 @@ class Launch(Value, frozen=True, kw_only=True):
     `slots_per_node` is what the scheduler must be asked for: ranks, or one starter of ranks.
     With `forks_ranks` the program starts its own ranks and no RANK is set. `direct` means that
     no launcher stands between the script and the program, so nobody else signals it.
+    `agent` is what `node_wrapper` starts, put together on its node, with the rest of argv behind.
     """
 
     argv: tuple[Token, ...]
@@ -88,6 +141,8 @@ class Launch(Value, frozen=True, kw_only=True):
     slots_per_node: int
     forks_ranks: bool = False
     direct: bool = False
+    # Not written where it is not set, so that the digests of other launchers stay.
+    agent: tuple[Token, ...] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Checks(Value, frozen=True, kw_only=True):
@@ -96,6 +151,7 @@ class Checks(Value, frozen=True, kw_only=True):
     argv: tuple[Token, ...]
     gpus: int
     program: bool
+    image: str | None
     names: bool
     interfaces: tuple[str, ...]
     hcas: tuple[str, ...]
@@ -136,6 +192,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     comment: str = ""
     secrets: tuple[Secret, ...] = ()
     preflight: Checks | None = None
+    container: ContainerPlan | None = None
+    elastic: Elastic | None = None
 
 
 class Turn(Value, frozen=True, kw_only=True):

@@ -6,10 +6,15 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
+from hpc_train.model.container import Containers, Release
 from hpc_train.model.job import Count, Gpus, Module, Name, Nodes, Word
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 
+HOST_METHOD = (
+    r"^(loopback|first-host|batch-host|hostname-ip|resolver|(remote-)?address:[1-9]"
+    r"|interface:[A-Za-z0-9][A-Za-z0-9_.-]*)$"
+)
 Confidence = Literal["high", "medium", "low"]
 
 
@@ -26,6 +31,9 @@ class Partition(Value, frozen=True, kw_only=True):
     gpus_per_node: Gpus | None = None
     gpu_type: Word | None = None
     mem_per_node: Memory | None = None
+    cpu_bind: Annotated[
+        Word | None, Meta(description="srun --cpu-bind=… of a rank; masks only on whole nodes.")
+    ] = None
 
 
 class Launchers(Value, frozen=True, kw_only=True):
@@ -38,6 +46,24 @@ class Launchers(Value, frozen=True, kw_only=True):
     mpi: Annotated[
         Word | None, Meta(description="srun --mpi=…: pmix, pmi2, cray_shasta, none.")
     ] = None
+    cpu_bind: Annotated[
+        Word | None, Meta(description="srun --cpu-bind=… of a rank, where the partition has none.")
+    ] = None
+    gpu_bind: Annotated[
+        Word | None, Meta(description="srun --gpu-bind=… of a rank that has one GPU.")
+    ] = None
+    numa_binding: Annotated[
+        Literal["node", "socket", "exclusive", "core-complex"] | None,
+        Meta(description="torchrun --numa-binding=…, from torch 2.9 on."),
+    ] = None
+    openmpi: Annotated[
+        Release | None, Meta(description="Open MPI's version: '4.1', '5'; default: 4.")
+    ] = None
+    bind_to: Annotated[
+        Literal["none", "core", "numa", "socket", "package"],
+        Meta(description="mpirun --bind-to …; core gives a rank cpus_per_task cores."),
+    ] = "none"
+    mpirun_args: Annotated[tuple[str, ...], Meta(description="More options of mpirun.")] = ()
 
 
 class Rendezvous(Value, frozen=True, kw_only=True):
@@ -47,8 +73,12 @@ class Rendezvous(Value, frozen=True, kw_only=True):
     """
 
     host: Annotated[
-        Literal["loopback", "first-host"],
-        Meta(description="first-host: the first name of the job's node list."),
+        str,
+        Meta(
+            description="How rank 0's address is found: loopback, first-host, batch-host, "
+            "hostname-ip, resolver, address:N, remote-address:N or interface:NAME.",
+            extra_json_schema={"pattern": HOST_METHOD},
+        ),
     ] = "first-host"
     suffix: Annotated[str, Meta(description="Appended to the host name, e.g. 'i'.")] = ""
     port: Annotated[int, Meta(ge=1024, le=65535, description="First port tried.")] = 61000
@@ -76,7 +106,9 @@ class Preflight(Value, frozen=True, kw_only=True):
     """What each node is asked, at once, before the ranks start; what is absent is not asked."""
 
     gpus: Annotated[bool, Meta(description="The node sees as many GPUs as were asked for.")] = True
-    program: Annotated[bool, Meta(description="The job's program is on the node.")] = True
+    program: Annotated[
+        bool, Meta(description="The job's program, or its image, is on the node.")
+    ] = True
     names: Annotated[
         bool, Meta(description="The node resolves rank 0's host, and that one the node.")
     ] = True
@@ -130,10 +162,15 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     url: str | None = None
     sources: tuple[Source, ...] = ()
     launchers: Launchers
+    containers: Annotated[Containers | None, Meta(description="How the site runs images.")] = None
+    torch: Annotated[
+        Release | None, Meta(description="The site's torch, as text: '2.9'; a job's wins.")
+    ] = None
     partitions: tuple[Partition, ...] = ()
     account_required: bool = False
     gpu_request: Annotated[
-        Literal["gpus-per-node", "gres"], Meta(description="Slurm option that asks for GPUs.")
+        Literal["gpus-per-node", "gres", "none"],
+        Meta(description="Slurm option that asks for GPUs; none: the partition gives them."),
     ] = "gpus-per-node"
     mem_request: Annotated[
         Literal["allowed", "forbidden"], Meta(description="Whether --mem may be given.")

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Any, Literal
 
-from hpc_train.model.plan import LaunchPlan, Setting, Text, Token
+from hpc_train.model.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES, Reason, setting_of
@@ -110,6 +110,10 @@ def _explained(kind: Kind, name: str, value: Any, setting: Setting) -> Explained
 
 
 def _shown(token: Token) -> str:
+    if isinstance(token, Joined):
+        return "".join(map(_shown, token.parts))
+    if isinstance(token, FirstOf):
+        return " or ".join(f"${name}" for name in token.names)
     return token.text if isinstance(token, Text) else f"${token.name}"
 
 

@@ -29,7 +29,9 @@ def check_start(prepared: Prepared) -> None:
     check_secrets(prepared)
     for point in prepared.points:
         _check_folder(point)
-        _check_program(point, on_path=local)
+        # What an image holds is not to be seen from here.
+        if point.plan.container is None:
+            _check_program(point, on_path=local)
         missing = _PROGRAMS.get(point.plan.launcher)
         # A cluster's nodes may have, after their modules are loaded, what its login node lacks.
         if local and missing and not shutil.which(point.plan.launcher):

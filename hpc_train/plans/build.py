@@ -7,13 +7,21 @@ from typing import cast
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.model.value import Value
+from hpc_train.plans.binding import resolve_binding, with_binding
+from hpc_train.plans.containers.resolve import check_launch, container_settings
 from hpc_train.plans.directives import resolve_directives
+from hpc_train.plans.elastic import check_elastic, elastic_directives
 from hpc_train.plans.environment import resolve_env, resolve_secrets, secret_settings
+from hpc_train.plans.gpus import check_gpus
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
+from hpc_train.plans.openmpi import check_openmpi
 from hpc_train.plans.preflight import preflight_settings, resolve_preflight
 from hpc_train.plans.reasons import directive_notes
+from hpc_train.plans.rendezvous import check_ports, rendezvous_settings
+from hpc_train.plans.request import make_request
 from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of, rule
+from hpc_train.plans.setup import setup_settings, values_of
 from hpc_train.plans.topology import resolve_topology
 from hpc_train.registry import load, names
 
@@ -34,8 +42,12 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     warnings = check_limits(job, site, topology)
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
     env = resolve_env(job, site, topology)
-    request = _request(job, site, topology, (*env, *job.value.secrets), nested=nested)
-    launch = cast(Launcher, load("launchers", settings["launcher"].value))(request)
+    launcher = settings["launcher"].value
+    check_elastic(job, launcher)
+    bound = resolve_binding(job, site, topology)
+    request = with_binding(make_request(job, site, topology, env, nested=nested), bound)
+    launch = cast(Launcher, load("launchers", launcher))(request)
+    check_launch(job, request.container, launch, launcher)
     if nested:
         settings["placement"] = _placement(topology)
     return _assemble(
@@ -45,8 +57,13 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
             request=request,
             launch=launch,
             env=env,
-            settings={**settings, **_inside(job, site, env)},
-            warnings=warnings,
+            settings={**settings, **bound, **_inside(job, site, env)},
+            warnings=(
+                *warnings,
+                *check_gpus(topology, launcher),
+                *check_openmpi(site, env, launcher),
+                *check_ports(site),
+            ),
         ),
     )
 
@@ -63,7 +80,10 @@ class _Decisions(Value, frozen=True, kw_only=True):
 
 def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
     settings, topology = made.settings, made.request.topology
-    directives = resolve_directives(site, settings, topology, made.launch)
+    directives = (
+        *resolve_directives(site, settings, topology, made.launch),
+        *elastic_directives(made.request.elastic, topology.nodes),
+    )
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -77,8 +97,8 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
         directives=directives,
         notes=directive_notes(directives, settings),
         env=tuple((name, str(setting.value)) for name, setting in made.env.items()),
-        modules=(*site.value.modules, *job.value.modules),
-        setup=(*site.value.setup, *job.value.setup),
+        modules=values_of("modules", settings),
+        setup=values_of("setup", settings),
         comment=job.value.comment or "",
         launch=made.launch,
         settings=settings,
@@ -86,21 +106,8 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
         nested=made.request.nested,
         secrets=resolve_secrets(job),
         preflight=resolve_preflight(site, made.request),
-    )
-
-
-def _request(
-    job: Job, site: Site, topology: Topology, exported: tuple[str, ...], *, nested: bool
-) -> LaunchRequest:
-    return LaunchRequest(
-        topology=topology,
-        command=job.value.command,
-        scheduler=site.value.scheduler,
-        srun_args=site.value.launchers.srun_args,
-        mpi=site.value.launchers.mpi,
-        exported=exported,
-        gpu_request=site.value.gpu_request,
-        nested=nested,
+        container=made.request.container,
+        elastic=made.request.elastic,
     )
 
 
@@ -170,36 +177,16 @@ def _placement(topology: Topology) -> Setting:
 def _inside(job: Job, site: Site, env: dict[str, Setting]) -> dict[str, Setting]:
     """Return what is settled inside the job, before the ranks start."""
     return {
-        **_rendezvous(site),
+        **container_settings(job, site),
+        **rendezvous_settings(site),
         **{f"env.{name}": setting for name, setting in env.items()},
         **secret_settings(job),
         **preflight_settings(site),
-        **_setup(job, site),
+        **setup_settings(job, site),
         **_template(site),
     }
-
-
-def _rendezvous(site: Site) -> dict[str, Setting]:
-    meeting = site.value.rendezvous
-    free = f"first free one of {meeting.ports}, tried on rank 0's host when the job starts"
-    host = Setting(value=meeting.host + meeting.suffix, origin=site.origin("rendezvous.host"))
-    port = Setting(value=meeting.port, origin=site.origin("rendezvous.port"), why=free)
-    return {"rendezvous.host": host, "rendezvous.port": port}
 
 
 def _template(site: Site) -> dict[str, Setting]:
     own = from_site(site, "template", site.value.template, "instead of the scheduler's")
     return {"template": own} if own else {}
-
-
-def _setup(job: Job, site: Site) -> dict[str, Setting]:
-    found: dict[str, Setting] = {}
-    for key in ("modules", "setup"):
-        lines = [
-            (line, site.origin(f"{key}.{i}")) for i, line in enumerate(getattr(site.value, key))
-        ]
-        lines += [
-            (line, job.origin(f"{key}.{i}")) for i, line in enumerate(getattr(job.value, key))
-        ]
-        found |= {f"{key}.{i}": Setting(value=v, origin=o) for i, (v, o) in enumerate(lines)}
-    return found

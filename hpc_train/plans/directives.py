@@ -72,7 +72,7 @@ def sbatch_options(
 
 def gpu_options(gpu_request: str, gpus_per_node: int) -> dict[str, str]:
     """Ask per node, so that every rank sees its node's GPUs and peer access works."""
-    if not gpus_per_node:
+    if not gpus_per_node or gpu_request == "none":
         return {}
     if gpu_request == "gres":
         return {"gres": f"gpu:{gpus_per_node}"}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from hpc_train.model.plan import Checks, JobVar, LaunchRequest, Setting, Token
 from hpc_train.plans.launchers.base import srun, texts
 from hpc_train.plans.resolve import Site
@@ -18,7 +20,9 @@ def resolve_preflight(site: Site, request: LaunchRequest) -> Checks | None:
     return Checks(
         argv=_argv(request),
         gpus=request.topology.gpus_per_node if wanted.gpus else 0,
-        program=wanted.program,
+        # Inside an image there are other programs.
+        program=wanted.program and request.container is None,
+        image=_image(request) if wanted.program else None,
         names=wanted.names,
         interfaces=wanted.interfaces,
         hcas=wanted.hcas,
@@ -37,8 +41,15 @@ def preflight_settings(site: Site) -> dict[str, Setting]:
     return {"preflight": Setting(value="on", origin=site.near("preflight"), why=why)}
 
 
+def _image(request: LaunchRequest) -> str | None:
+    """Return the file that the image is, if it is one."""
+    image = request.container.image if request.container else ""
+    return image if image.startswith("/") else None
+
+
 def _argv(request: LaunchRequest) -> tuple[Token, ...]:
-    """One shell on each node, told the program and where rank 0 will be."""
-    starter = srun(request, 1, "--cpu-bind=none") if request.scheduler == "slurm" else ()
+    """One shell on each node, outside of any image, told the program and where rank 0 will be."""
+    bare = msgspec.structs.replace(request, container=None)
+    starter = srun(bare, 1, "--cpu-bind=none") if request.scheduler == "slurm" else ()
     program = texts("preflight", request.command[0])
     return (*starter, *texts("bash", "-c"), _CHECKS, *program, JobVar(name="MASTER_ADDR"))

@@ -6,7 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import DIRECTIVE_VALUE, JobVar, Setting, Text, Token
+from hpc_train.model.plan import DIRECTIVE_VALUE, FirstOf, JobVar, Joined, Setting, Text, Token
 
 WIDTH = 92
 
@@ -23,11 +23,15 @@ def sh(value: str | int | float) -> str:
 
 
 def token(value: Token) -> str:
-    """Write a literal quoted, a job variable as a quoted expansion.
+    """Write a literal quoted, job variables as quoted expansions.
 
     Raises:
         RenderError: no argument of the launch.
     """
+    if isinstance(value, Joined):
+        return "".join(token(part) for part in value.parts)
+    if isinstance(value, FirstOf):
+        return _first(value, "")
     if not isinstance(value, (Text, JobVar)):
         raise RenderError(f"token and command write what plan.launch holds, not {value!r}")
     return sh(value.text) if isinstance(value, Text) else f'"${value.name}"'
@@ -35,9 +39,19 @@ def token(value: Token) -> str:
 
 def required(value: Token) -> str:
     """Like `token`, but a variable that the launcher did not set stops the rank with a word."""
+    if isinstance(value, FirstOf):
+        return _first(value, ":?the launcher did not set it")
     if isinstance(value, JobVar):
         return f'"${{{value.name}:?the launcher did not set it}}"'
     return token(value)
+
+
+def _first(value: FirstOf, otherwise: str) -> str:
+    *others, last = value.names
+    expansion = f"${{{last}{otherwise or ':-'}}}"
+    for name in reversed(others):
+        expansion = f"${{{name}:-{expansion}}}"
+    return f'"{expansion}"'
 
 
 def directive(value: str) -> str:

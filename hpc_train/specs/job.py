@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -69,6 +70,9 @@ def _check_text(job: Sourced[JobSpec]) -> None:
     """A script is UTF-8; the command line may hold other bytes."""
     words = [("command", word) for word in job.value.command]
     words += [("workdir", job.value.workdir or "")]
+    words += [("launcher_args", word) for word in job.value.launcher_args]
+    box = job.value.container
+    words += [("container", word) for word in (box.image, *box.mounts)] if box else []
     for key, word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise SpecError(f"{job.near(key)}: {word!r} is not UTF-8 text")
@@ -109,6 +113,10 @@ def _with_paths(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:
     value = msgspec.structs.replace(
         job.value, workdir=workdir and _absolute(path, workdir), secrets=secrets
     )
+    if value.container is not None and value.container.image.startswith(("./", "../")):
+        image = os.path.normpath(path.parent.absolute() / value.container.image)
+        container = msgspec.structs.replace(value.container, image=image)
+        value = msgspec.structs.replace(value, container=container)
     return Sourced(value=value, origins=job.origins)
 
 

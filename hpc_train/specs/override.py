@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hpc_train.decode import keys_of
 from hpc_train.errors import SpecError, nearest
-from hpc_train.model.job import JobSpec, Resources
+from hpc_train.model.container import Container
+from hpc_train.model.job import Elastic, JobSpec, Resources
 from hpc_train.model.value import Value
 from hpc_train.yamlfile import value_of
+
+_INNER: dict[str, type[Value]] = {
+    "resources": Resources,
+    "elastic": Elastic,
+    "container": Container,
+}
 
 
 class Override(Value, frozen=True, kw_only=True):
@@ -54,13 +62,17 @@ def check_key(key: str, where: str) -> None:
         raise SpecError(
             f"{where}: name one key: resources.{', resources.'.join(keys_of(Resources))}"
         )
-    known = keys_of(Resources) if head == "resources" else keys_of(JobSpec)
-    name = rest if head == "resources" else head
-    if name not in known or (rest and head not in ("resources", "env", "command")):
+    inner = _INNER.get(head)
+    known = keys_of(inner) if inner and rest else keys_of(JobSpec)
+    # An item of a list has a number.
+    name = re.sub(r"\.[0-9]+$", "", rest) if inner and rest else head
+    if name not in known or (rest and not inner and head not in ("env", "command")):
         every = [*keys_of(JobSpec), *keys_of(Resources)]
+        if inner and rest and inner is not Resources:
+            every = [f"{head}.{name}" for name in known]
         raise SpecError(
             f"{where}: {key!r} is no key of a job{nearest(key, every)}; "
-            f"allowed: {', '.join(every)}, env.NAME"
+            f"allowed: {', '.join(every)}{'' if inner else ', env.NAME'}"
         )
 
 

@@ -10,11 +10,12 @@ import pytest
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import Allocation, JobVar, LaunchPlan, Turn
+from hpc_train.model.plan import Allocation, LaunchPlan, Turn
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, encode_unit
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.nested import TURN_S, allocate
+from tests.plans.launchers.made import word
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Site = Sourced[SiteProfile]
@@ -23,7 +24,7 @@ PARTITION = {"name": "gpu", "default": True, "max_time": "1h", "cpus_per_node": 
 
 
 def words(plan: LaunchPlan) -> list[str]:
-    return [f"${t.name}" if isinstance(t, JobVar) else t.text for t in plan.launch.argv]
+    return [word(token) for token in plan.launch.argv]
 
 
 def shared(site: Site, *jobs: Sourced[JobSpec]) -> Allocation:

@@ -137,3 +137,14 @@ def test_what_is_not_wanted_is_not_asked() -> None:
     text = render_script(plan(gpus=False, program=False, names=False)).text
     for word in ("nvidia-smi", "getent", "/scratch", "ulimit", "infiniband", "ip -o"):
         assert word not in text
+
+
+def test_an_image_that_a_node_lacks() -> None:
+    made = plan()
+    assert made.preflight is not None
+    checks = msgspec.structs.replace(made.preflight, program=False, image="/images/a b.sif")
+    text = render_script(msgspec.structs.replace(made, preflight=checks)).text
+    assert (
+        """[ -r '/images/a b.sif' ] || problem "cannot read the image "'/images/a b.sif'""" in text
+    )
+    assert "has no program" not in text

@@ -98,10 +98,7 @@ def test_a_name_of_its_own_means_the_next_on_the_path(plan: Plans, write: Write)
     first = write(extend + "first\n{% endblock %}", name, "a")
     second = write(extend + "second\n{% endblock %}", name, "b")
     script = render_script(mine(plan, template=name), [first, second])
-    assert (
-        "#SBATCH --open-mode=append\n# second\n# first\n"
-        in script.text
-    )
+    assert "#SBATCH --open-mode=append\n# second\n# first\n" in script.text
     assert names(script)[:3] == [(name, False), (name, False), (name, True)]
 
 

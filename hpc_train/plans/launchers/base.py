@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Protocol
 
+from hpc_train.errors import PlanError
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
 from hpc_train.plans.directives import gpu_options
 
@@ -29,9 +30,64 @@ def texts(*words: str | int) -> tuple[Token, ...]:
     return tuple(Text(text=str(word)) for word in words)
 
 
-def wrapped(command: tuple[str, ...]) -> tuple[Token, ...]:
-    """Return the command below the per-rank wrapper, which the script defines."""
-    return (*texts("bash", "-c"), RANK_WRAPPER, *texts("rank", *command))
+def wrapped(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
+    """Return the command, with what stands `before` it, below the per-rank wrapper.
+
+    The wrapper stays on the host where it can: an image need not have a shell, and what the
+    wrapper records is there when the image cannot be opened.
+    """
+    around = request.container.around if request.container else ()
+    return (*_wrapper(request), *around, *before, *texts(*request.command))
+
+
+def wrapped_inside(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
+    """Return the command below its wrapper, for an agent that is in the container itself."""
+    return (*_wrapper(request), *before, *texts(*request.command))
+
+
+def _wrapper(request: LaunchRequest) -> tuple[Token, ...]:
+    """An image may have no bash; for images the script writes the wrapper in words of sh."""
+    return (*texts("sh" if request.container else "bash", "-c"), RANK_WRAPPER, Text(text="rank"))
+
+
+def agents(request: LaunchRequest, agent: tuple[Token, ...], *srun_words: str) -> tuple[Token, ...]:
+    """Return argv that starts `agent` once on each node, below the wrapper of a node.
+
+    Without an agent the node's wrapper starts what follows. `--cpu-bind=none`: otherwise every
+    rank inherits the agent's first core set.
+    """
+    starter = srun(request, 1, "--cpu-bind=none", *srun_words)
+    shell = "sh" if request.container and request.container.step else "bash"
+    return (*starter, *texts(shell, "-c"), NODE_WRAPPER, *texts("node"), *agent)
+
+
+def only_rank() -> tuple[tuple[str, Token], ...]:
+    """Return the names of the one rank of a job."""
+    counts = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
+    return tuple((name, Text(text=value)) for name, value in counts.items())
+
+
+def no_options(name: str, request: LaunchRequest) -> None:
+    """Refuse `launcher_args` where there is no launcher to take them.
+
+    Raises:
+        PlanError: there are some.
+    """
+    if request.args:
+        raise PlanError(
+            f"launcher_args {' '.join(request.args)}: {name} starts the program itself here",
+            "options of the program belong to its command",
+        )
+
+
+def slurm_names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
+    """Return the names of a rank that Slurm started."""
+    return (
+        ("RANK", JobVar(name="SLURM_PROCID")),
+        ("WORLD_SIZE", JobVar(name="SLURM_NTASKS")),
+        ("LOCAL_RANK", JobVar(name="SLURM_LOCALID")),
+        ("LOCAL_WORLD_SIZE", Text(text=str(request.topology.tasks_per_node))),
+    )
 
 
 def python_of(command: tuple[str, ...]) -> str | None:
@@ -58,7 +114,7 @@ def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Toke
         *(_share(request) if request.nested else ()),
         *request.srun_args,
         *extra,
-    )
+    ) + (request.container.step if request.container else ())
 
 
 def _share(request: LaunchRequest) -> tuple[str, ...]:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
-from hpc_train.plans.launchers.base import srun, texts, wrapped
+from hpc_train.plans.launchers.base import no_options, srun, texts, wrapped
 
 
 def command(request: LaunchRequest) -> Launch:
-    """Return the program itself, once per node; it reads LOCAL_WORLD_SIZE and NODE_RANK."""
+    """Return the program itself, once per node; it reads LOCAL_WORLD_SIZE and NODE_RANK.
+
+    Raises:
+        PlanError: options for a launcher that is not there.
+    """
     topology = request.topology
     slurm = request.scheduler == "slurm"
     node: Token = JobVar(name="SLURM_NODEID") if slurm else Text(text="0")
@@ -17,8 +21,10 @@ def command(request: LaunchRequest) -> Launch:
         ("WORLD_SIZE", Text(text=str(topology.world_size))),
         ("LOCAL_WORLD_SIZE", Text(text=str(topology.tasks_per_node))),
     )
-    starter = srun(request, 1, "--cpu-bind=none") if slurm else texts()
-    argv = (*starter, *wrapped(request.command))
+    if not slurm:
+        no_options("spawn", request)
+    starter = srun(request, 1, "--cpu-bind=none", *request.args) if slurm else texts()
+    argv = (*starter, *wrapped(request))
     return Launch(
         argv=argv, rank_env=rank_env, slots_per_node=1, forks_ranks=True, direct=not slurm
     )

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
-from hpc_train.plans.launchers.base import srun, wrapped
+from hpc_train.model.plan import Launch, LaunchRequest, Token
+from hpc_train.plans.launchers.base import slurm_names, srun, wrapped
 
 
 def command(request: LaunchRequest) -> Launch:
     """Return `srun … rank`, one task per rank."""
+    return every_rank(request, request.args)
+
+
+def every_rank(
+    request: LaunchRequest, args: tuple[str, ...], before: tuple[Token, ...] = ()
+) -> Launch:
+    """Return `srun … rank` with the site's binding of ranks; `before` stands before the program."""
     tasks = request.topology.tasks_per_node
-    rank_env: tuple[tuple[str, Token], ...] = (
-        ("RANK", JobVar(name="SLURM_PROCID")),
-        ("WORLD_SIZE", JobVar(name="SLURM_NTASKS")),
-        ("LOCAL_RANK", JobVar(name="SLURM_LOCALID")),
-        ("LOCAL_WORLD_SIZE", Text(text=str(tasks))),
+    binding = request.binding
+    words = (
+        *((f"--cpu-bind={binding.cpus}",) if binding.cpus else ()),
+        *((f"--gpu-bind={binding.gpus}",) if binding.gpus else ()),
+        *args,
     )
-    argv = (*srun(request, tasks), *wrapped(request.command))
-    return Launch(argv=argv, rank_env=rank_env, slots_per_node=tasks)
+    argv = (*srun(request, tasks, *words), *wrapped(request, *before))
+    return Launch(argv=argv, rank_env=slurm_names(request), slots_per_node=tasks)

@@ -5,29 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Topology
+from hpc_train.model.plan import JobVar
 from hpc_train.plans.launchers import mpirun, single, spawn, srun, torchrun
-
-
-def request(
-    scheduler: str = "slurm", tasks: int = 2, nodes: int = 2, **keys: object
-) -> LaunchRequest:
-    values = {
-        "topology": Topology(nodes=nodes, tasks_per_node=tasks, gpus_per_node=0, cpus_per_task=3),
-        "command": ("python", "t.py"),
-        "scheduler": scheduler,
-        "srun_args": ("--kill-on-bad-exit=1",),
-        "mpi": None,
-        "exported": ("OMP_NUM_THREADS",),
-        "gpu_request": "gpus-per-node",
-        "nested": False,
-        **keys,
-    }
-    return LaunchRequest(**values)  # type: ignore[arg-type] # built from parts in tests
-
-
-def words(launch: Launch) -> str:
-    return " ".join(f"${t.name}" if isinstance(t, JobVar) else t.text for t in launch.argv)
+from tests.plans.launchers.made import request, words
 
 
 def test_srun_states_every_count() -> None:

@@ -1,0 +1,61 @@
+"""Container and Containers: the image that a job wants, and what the site opens images with."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from hpc_train.model.value import Value
+
+Runtime = Literal["apptainer", "singularity", "pyxis", "podman-hpc", "shifter", "edf"]
+Release = Annotated[
+    str,
+    Meta(
+        pattern=r"^[0-9]+(\.[0-9]+)*([-+.a-z][-+.A-Za-z0-9]*)?$",
+        description="A version as text: '2.9', '5.0.8'.",
+    ),
+]
+Variable = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Name of an environment variable."),
+]
+Line = Annotated[str, Meta(min_length=1, pattern=r"^[^\n]*$", description="Text of one line.")]
+Mounts = Annotated[
+    tuple[Line, ...],
+    Meta(description="Host folders that the ranks see: PATH, SOURCE:TARGET or SOURCE:TARGET:ro."),
+]
+
+
+class Container(Value, frozen=True, kw_only=True):
+    """The image of a job, in no runtime's terms."""
+
+    image: Annotated[
+        Line, Meta(description="File or name of the image, as the site's runtime takes it.")
+    ]
+    mounts: Mounts = ()
+    workdir: Annotated[
+        Line | None, Meta(description="Where the command runs inside; default: as outside.")
+    ] = None
+    env: Annotated[
+        tuple[Variable, ...],
+        Meta(description="Variables of your shell that the image must not override."),
+    ] = ()
+    writable: Annotated[bool, Meta(description="Let ranks write into their image.")] = False
+
+
+class Containers(Value, frozen=True, kw_only=True):
+    """How the site runs images."""
+
+    runtime: Annotated[Runtime, Meta(description="What opens images.")]
+    program: Annotated[
+        Line | None, Meta(description="Its program, where that is not called like it.")
+    ] = None
+    setup: Annotated[
+        tuple[str, ...], Meta(description="Shell lines for jobs with a container: module load …")
+    ] = ()
+    args: Annotated[tuple[str, ...], Meta(description="More options of the runtime.")] = ()
+    mounts: Mounts = ()
+    mpi: Annotated[
+        Line | None, Meta(description="srun --mpi=… for ranks in containers; default: as outside.")
+    ] = None

@@ -1,0 +1,1 @@
+"""A job's image and the site's runtime -> ContainerPlan."""

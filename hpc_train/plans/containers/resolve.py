@@ -1,0 +1,157 @@
+"""resolve_container: what the job wants of an image and what the site offers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Literal
+
+from hpc_train.errors import PlanError
+from hpc_train.model.container import Container, Containers
+from hpc_train.model.plan import ContainerPlan, Launch, Setting, Text, Topology
+from hpc_train.plans.containers.mounts import (
+    Mount,
+    check_characters,
+    check_whole,
+    parse_mount,
+)
+from hpc_train.plans.containers.runtimes import FORMS, Form, Opening
+from hpc_train.plans.resolve import Job, Site, partition_of
+
+OURS = (
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "HPCTRAIN_RUN",
+    "HPCTRAIN_LOG_DIR",
+    "HPCTRAIN_FAILURE_FILE",
+)
+_AMD = re.compile(r"amd|mi[0-9]", re.IGNORECASE)
+
+
+def resolve_container(
+    job: Job, site: Site, topology: Topology, env: Mapping[str, Setting]
+) -> ContainerPlan | None:
+    """Return how the ranks get into the job's image; None for a job without one.
+
+    Raises:
+        PlanError: the site has no runtime, or its runtime cannot carry what is asked for.
+    """
+    wanted = job.value.container
+    if wanted is None:
+        return None
+    offered = _offered(job, site)
+    form = FORMS[offered.runtime]
+    _check(job, form, offered.runtime)
+    opening = Opening(
+        program=offered.program or offered.runtime,
+        image=wanted.image,
+        mounts=tuple(_mounts(job, site, env, form)),
+        workdir=wanted.workdir,
+        writable=wanted.writable,
+        gpus=_gpus(job, site, topology),
+        passed=tuple(dict.fromkeys((*OURS, *env, *wanted.env))),
+        args=offered.args,
+    )
+    return _plan(offered, form, opening)
+
+
+def _plan(offered: Containers, form: Form, opening: Opening) -> ContainerPlan:
+    words = form.words(opening)
+    return ContainerPlan(
+        runtime=offered.runtime,
+        program=None if form.by_srun else opening.program,
+        image=opening.image,
+        around=() if form.by_srun else words,
+        step=words if form.by_srun else (),
+        mounts=opening.all_mounts() if offered.runtime == "edf" else (),
+        workdir=opening.place(),
+        writable=opening.writable,
+        passed=opening.passed,
+        prefix=form.prefix,
+        forbidden=form.forbidden,
+    )
+
+
+def check_launch(job: Job, container: ContainerPlan | None, launch: Launch, launcher: str) -> None:
+    """Refuse a launcher whose ranks Slurm does not start, where Slurm opens the images.
+
+    Raises:
+        PlanError: with the launchers that will do.
+    """
+    if container and container.step and launch.argv[0] != Text(text="srun"):
+        raise PlanError(
+            f"{job.near('container')}: {container.runtime} opens images through srun, which the "
+            f"launcher {launcher} does not use",
+            "on a Slurm site: launcher srun, torchrun, accelerate, deepspeed or spawn",
+        )
+
+
+def container_settings(job: Job, site: Site) -> dict[str, Setting]:
+    """Return what `explain` shows of a job's container."""
+    wanted, offered = job.value.container, site.value.containers
+    if wanted is None or offered is None:
+        return {}
+    runtime = Setting(value=offered.runtime, origin=site.origin("containers.runtime"))
+    image = Setting(value=wanted.image, origin=job.near("container.image"))
+    return {"container.image": image, "container.runtime": runtime}
+
+
+def container_setup(job: Job, site: Site) -> tuple[tuple[str, str], ...]:
+    """Return the site's setup lines for jobs with a container, each with its place."""
+    offered = site.value.containers
+    if job.value.container is None or offered is None:
+        return ()
+    return tuple(
+        (line, site.origin(f"containers.setup.{i}")) for i, line in enumerate(offered.setup)
+    )
+
+
+def _offered(job: Job, site: Site) -> Containers:
+    if site.value.containers is None:
+        raise PlanError(
+            f"{job.near('container')}: {site.value.name} names no runtime of containers",
+            f"add `containers: {{runtime: apptainer}}` to the profile; known: {', '.join(FORMS)}",
+        )
+    return site.value.containers
+
+
+def _check(job: Job, form: Form, runtime: str) -> None:
+    wanted = job.value.container or Container(image="")
+    if wanted.writable and not form.writable:
+        raise PlanError(f"{job.near('container.writable')}: {runtime} has no writable images")
+    if wanted.workdir:
+        check_whole(wanted.workdir, job.near("container.workdir"))
+    if runtime == "edf":
+        where = job.near("container.image")
+        check_characters(wanted.image, "'", runtime, where)
+    if job.value.workdir:
+        check_characters(job.value.workdir, form.forbidden, runtime, job.near("workdir"))
+
+
+def _mounts(job: Job, site: Site, env: Mapping[str, Setting], form: Form) -> Iterator[Mount]:
+    for mount in _asked_for(job, site, env):
+        runtime = _offered(job, site).runtime
+        for path in (mount.source, mount.target):
+            check_characters(path, form.forbidden, runtime, mount.where)
+        yield mount
+
+
+def _asked_for(job: Job, site: Site, env: Mapping[str, Setting]) -> Iterator[Mount]:
+    """NCCL reads its topology file inside, so it is brought along."""
+    offered, wanted = site.value.containers, job.value.container
+    for number, text in enumerate(offered.mounts if offered else ()):
+        yield parse_mount(text, site.near(f"containers.mounts.{number}"))
+    topology = env.get("NCCL_TOPO_FILE")
+    if topology is not None:
+        check_whole(str(topology.value), topology.origin)
+        yield parse_mount(f"{topology.value}:{topology.value}:ro", topology.origin)
+    for number, text in enumerate(wanted.mounts if wanted else ()):
+        yield parse_mount(text, job.near(f"container.mounts.{number}"))
+
+
+def _gpus(job: Job, site: Site, topology: Topology) -> Literal["nvidia", "amd"] | None:
+    if not topology.gpus_per_node:
+        return None
+    found = partition_of(job, site)
+    kind = (found[1].gpu_type if found else None) or ""
+    return "amd" if _AMD.match(kind) else "nvidia"

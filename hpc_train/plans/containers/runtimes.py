@@ -1,0 +1,126 @@
+"""How each runtime opens an image: words before the program, or options of srun."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+from hpc_train.model.plan import JobVar, Joined, Text, Token
+from hpc_train.model.value import Value
+from hpc_train.plans.containers.mounts import Mount, own
+
+RUN, HERE = "HPCTRAIN_RUN", "PWD"
+# Names that a rank's wrapper gives; a runtime that passes nothing on must be told them.
+RANK_NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES")
+_MPI_NAMES = ("SLURM_*", "PMI*", "OMPI_*", "CROSS_*", "LOCAL_SIZE")
+
+
+class Opening(Value, frozen=True, kw_only=True):
+    """What a runtime is told; `workdir` is None where it is that of the host."""
+
+    program: str
+    image: str
+    mounts: tuple[Mount, ...]
+    workdir: str | None
+    writable: bool
+    gpus: Literal["nvidia", "amd"] | None
+    passed: tuple[str, ...]
+    args: tuple[str, ...]
+
+    def place(self) -> Text | JobVar:
+        """Return where the command runs inside."""
+        return Text(text=self.workdir) if self.workdir else JobVar(name=HERE)
+
+    def all_mounts(self) -> tuple[Text | Joined, ...]:
+        """Return the run's folder, the working folder and what was asked for."""
+        return (own(RUN), own(HERE), *(mount.token() for mount in self.mounts))
+
+
+class Form(Value, frozen=True, kw_only=True):
+    """What a runtime is: its words, and what it cannot carry.
+
+    `by_srun` when Slurm opens the image, so that nothing of the host is inside. `prefix` stands
+    before a variable's name where the image's own value would win over an inherited one.
+    """
+
+    words: Callable[[Opening], tuple[Token, ...]]
+    by_srun: bool = False
+    prefix: str = ""
+    forbidden: str = ":"
+    writable: bool = True
+
+
+def _texts(*words: str) -> tuple[Token, ...]:
+    return tuple(Text(text=word) for word in words)
+
+
+def _apptainer(opening: Opening) -> tuple[Token, ...]:
+    """--writable-tmpfs, because --writable wants an image that is a folder."""
+    flags = {"nvidia": ("--nv",), "amd": ("--rocm",), None: ()}[opening.gpus]
+    own_folders: tuple[Token, ...] = (JobVar(name=RUN), JobVar(name=HERE))
+    binds = (*own_folders, *(mount.token() for mount in opening.mounts))
+    return (
+        *_texts(opening.program, "exec", *flags),
+        *_texts(*(["--writable-tmpfs"] if opening.writable else [])),
+        *(word for bind in binds for word in (Text(text="--bind"), bind)),
+        Text(text="--pwd"),
+        opening.place(),
+        *_texts(*opening.args, opening.image),
+    )
+
+
+def _podman(opening: Opening) -> tuple[Token, ...]:
+    """One container a rank: only with the host's network, memory and process ids do they meet."""
+    names = (*RANK_NAMES, *_MPI_NAMES, *opening.passed)
+    return (
+        *_texts(opening.program, "run", "--rm", "--net=host", "--ipc=host", "--pid=host"),
+        *_texts(*(["--gpu"] if opening.gpus else [])),
+        *(word for one in opening.all_mounts() for word in (Text(text="--volume"), one)),
+        Text(text="--workdir"),
+        opening.place(),
+        *_texts(*(word for name in dict.fromkeys(names) for word in ("--env", name))),
+        *_texts(*opening.args, opening.image),
+    )
+
+
+def _shifter(opening: Opening) -> tuple[Token, ...]:
+    """It shows the site's file systems by itself, and takes no second mount of them."""
+    return (
+        *_texts(opening.program, f"--image={opening.image}"),
+        *_texts(*(["--module=gpu"] if opening.gpus else [])),
+        *(Joined(parts=(Text(text="--volume="), mount.token())) for mount in opening.mounts),
+        Joined(parts=(Text(text="--workdir="), opening.place())),
+        *_texts(*opening.args),
+    )
+
+
+def _pyxis(opening: Opening) -> tuple[Token, ...]:
+    """--container-env, because otherwise a variable of the image wins over the job's."""
+    mounts: list[Text | JobVar] = [Text(text="--container-mounts=")]
+    for number, mount in enumerate(opening.all_mounts()):
+        mounts += [Text(text=",")] if number else []
+        mounts += mount.parts if isinstance(mount, Joined) else (mount,)
+    return (
+        *_texts(f"--container-image={opening.image}"),
+        Joined(parts=tuple(mounts)),
+        Joined(parts=(Text(text="--container-workdir="), opening.place())),
+        *_texts(f"--container-env={','.join(opening.passed)}"),
+        *_texts(*(["--container-writable"] if opening.writable else [])),
+        *_texts(*opening.args),
+    )
+
+
+def _edf(opening: Opening) -> tuple[Token, ...]:
+    """The script writes a description that inherits from the image's, with the job's mounts."""
+    path = Joined(parts=(Text(text="--environment="), JobVar(name=RUN), Text(text="/edf.toml")))
+    return (path, *_texts(*opening.args))
+
+
+FORMS = {
+    "apptainer": Form(words=_apptainer, prefix="APPTAINERENV_", forbidden=":,"),
+    "singularity": Form(words=_apptainer, prefix="SINGULARITYENV_", forbidden=":,"),
+    "podman-hpc": Form(words=_podman),
+    "shifter": Form(words=_shifter, forbidden=":; \t", writable=False),
+    "pyxis": Form(words=_pyxis, by_srun=True, forbidden=":, \t"),
+    "edf": Form(words=_edf, by_srun=True, forbidden=":'$"),
+}

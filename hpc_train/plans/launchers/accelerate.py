@@ -1,0 +1,49 @@
+"""accelerate: `accelerate launch` once per node, which is torchrun's agent with its own words."""
+
+from __future__ import annotations
+
+from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
+from hpc_train.plans.launchers.base import agents, only_rank, python_of, texts, wrapped_inside
+
+# With one of these, accelerate is told elsewhere how it trains, and refuses a second word.
+_OWN_WAY = ("--config_file", "--use_", "--multi_gpu", "--cpu", "--tpu")
+
+
+def command(request: LaunchRequest) -> Launch:
+    """Return `accelerate launch …` of the command's Python, below srun on a cluster.
+
+    The machine rank must expand on its node: in the batch script it would be 0 everywhere.
+    """
+    slurm = request.scheduler == "slurm"
+    machine: Token = JobVar(name="SLURM_NODEID") if slurm else Text(text="0")
+    around = request.container.around if request.container else ()
+    agent = (*around, *_agent(request, machine))
+    # A single process is started without torch's agent, which would have named it.
+    rank_env = only_rank() if request.topology.world_size == 1 else ()
+    if not slurm:
+        argv = (*agent, *wrapped_inside(request))
+        return Launch(argv=argv, rank_env=rank_env, slots_per_node=1)
+    argv = (*agents(request, ()), *wrapped_inside(request))
+    return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, agent=agent)
+
+
+def _agent(request: LaunchRequest, machine: Token) -> tuple[Token, ...]:
+    topology = request.topology
+    python = python_of(request.command)
+    program = (python, "-m", "accelerate.commands.launch") if python else ("accelerate", "launch")
+    alone = topology.world_size == 1
+    own_way = any(word.startswith(_OWN_WAY) for word in request.args)
+    return (
+        *texts(*program, *(() if alone or own_way else ("--multi_gpu",))),
+        *texts("--num_machines", topology.nodes, "--num_processes", topology.world_size),
+        *texts("--machine_rank"),
+        machine,
+        *texts("--main_process_ip"),
+        JobVar(name="MASTER_ADDR"),
+        *texts("--main_process_port"),
+        JobVar(name="MASTER_PORT"),
+        # accelerate would write 1 over the threads of the ranks.
+        *texts("--num_cpu_threads_per_process"),
+        JobVar(name="OMP_NUM_THREADS"),
+        *texts(*request.args, "--no_python"),
+    )

@@ -1,0 +1,42 @@
+"""deepspeed: the ranks as `deepspeed.init_distributed` and scripts made for its starter want them.
+
+DeepSpeed's own starter is not used: it wants a file of hosts and a way onto them, its agents
+write 0, 1, … over the CUDA_VISIBLE_DEVICES that Slurm has given, and they hide which rank failed.
+`init_distributed` reads RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, so Slurm starts
+the ranks (torchrun, where there is no Slurm), and each gets `--local_rank` as the starter adds it.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
+from hpc_train.plans.launchers import torchrun
+from hpc_train.plans.launchers.base import texts
+from hpc_train.plans.launchers.srun import every_rank
+
+_WITHOUT = "--no_local_rank"
+# What the script defines; it expands in the rank.
+_ADD_LOCAL_RANK = (*texts("sh", "-c"), JobVar(name="with_local_rank"), *texts("rank"))
+
+
+def command(request: LaunchRequest) -> Launch:
+    """Return srun with one task per rank, or torchrun on this machine."""
+    before = () if _WITHOUT in request.args else _ADD_LOCAL_RANK
+    args = tuple(word for word in request.args if word != _WITHOUT)
+    told = msgspec.structs.replace(request, args=args)
+    if request.scheduler == "slurm":
+        launch = every_rank(told, args, before)
+    else:
+        launch = Launch(argv=torchrun.agent_here(told, *before), slots_per_node=1)
+    return msgspec.structs.replace(launch, rank_env=(*launch.rank_env, *_names(request)))
+
+
+def _names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
+    """Return what DeepSpeed's starter calls the rest of a rank's place."""
+    slurm = request.scheduler == "slurm"
+    return (
+        ("LOCAL_SIZE", Text(text=str(request.topology.tasks_per_node))),
+        ("CROSS_RANK", JobVar(name="SLURM_NODEID") if slurm else Text(text="0")),
+        ("CROSS_SIZE", Text(text=str(request.topology.nodes))),
+    )

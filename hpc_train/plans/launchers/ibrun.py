@@ -1,0 +1,44 @@
+"""ibrun: TACC's starter of ranks, above the MPI of the module that is loaded."""
+
+from __future__ import annotations
+
+from hpc_train.errors import PlanError
+from hpc_train.model.plan import FirstOf, Launch, LaunchRequest, Text, Token
+from hpc_train.plans.launchers.base import texts, wrapped
+
+# Open MPI, MVAPICH, and Hydra of Intel MPI and MPICH: which one, says the module.
+_RANK = FirstOf(names=("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"))
+_LOCAL_RANK = FirstOf(
+    names=(
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "MV2_COMM_WORLD_LOCAL_RANK",
+        "MPI_LOCALRANKID",
+        "PMI_LOCAL_RANK",
+    )
+)
+
+
+def command(request: LaunchRequest) -> Launch:
+    """Return `ibrun -n W -o 0 …`: it takes hosts from Slurm, and binds ranks itself.
+
+    Raises:
+        PlanError: the job is no job of Slurm.
+    """
+    topology = request.topology
+    if request.scheduler != "slurm":
+        raise PlanError(
+            "the launcher ibrun starts ranks in a job of Slurm; there is none here",
+            "use --launcher torchrun or mpirun",
+        )
+    argv = (
+        *texts("ibrun", "-n", topology.world_size, "-o", 0, *request.args),
+        *wrapped(request),
+    )
+    first: Token = Text(text="0")
+    rank_env: tuple[tuple[str, Token], ...] = (
+        ("RANK", _RANK),
+        ("WORLD_SIZE", Text(text=str(topology.world_size))),
+        ("LOCAL_RANK", _LOCAL_RANK if topology.tasks_per_node > 1 else first),
+        ("LOCAL_WORLD_SIZE", Text(text=str(topology.tasks_per_node))),
+    )
+    return Launch(argv=argv, rank_env=rank_env, slots_per_node=topology.tasks_per_node)

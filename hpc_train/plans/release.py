@@ -1,0 +1,11 @@
+"""Versions as people write them -> numbers that can be compared."""
+
+from __future__ import annotations
+
+import re
+
+
+def numbers(release: str) -> tuple[int, ...]:
+    """Return (2, 9, 1) for `2.9.1+cu130`; what follows the numbers does not count."""
+    match = re.match(r"[0-9]+(?:\.[0-9]+)*", release)
+    return tuple(int(part) for part in match[0].split(".")) if match else ()

@@ -1,0 +1,26 @@
+"""What a job runs before its ranks: modules and lines of shell, the site's first."""
+
+from __future__ import annotations
+
+from hpc_train.model.plan import Setting
+from hpc_train.plans.containers.resolve import container_setup
+from hpc_train.plans.resolve import Job, Site
+
+
+def setup_settings(job: Job, site: Site) -> dict[str, Setting]:
+    """Return `modules.0`, … and `setup.0`, …, in the order in which they are run."""
+    modules = [(name, site.origin(f"modules.{i}")) for i, name in enumerate(site.value.modules)]
+    modules += [(name, job.origin(f"modules.{i}")) for i, name in enumerate(job.value.modules)]
+    lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
+    lines += container_setup(job, site)
+    lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
+    return {
+        f"{key}.{i}": Setting(value=value, origin=origin)
+        for key, found in (("modules", modules), ("setup", lines))
+        for i, (value, origin) in enumerate(found)
+    }
+
+
+def values_of(key: str, settings: dict[str, Setting]) -> tuple[str, ...]:
+    """Return the values of `modules.0`, … or `setup.0`, … in their order."""
+    return tuple(s.value for name, s in settings.items() if name.partition(".")[0] == key)

@@ -1,0 +1,41 @@
+"""How a profile says that rank 0's address is found."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.errors import SiteProfileError, nearest
+from hpc_train.model.site import HOST_METHOD, SiteProfile
+from hpc_train.model.value import Sourced
+
+_METHODS = (
+    "loopback",
+    "first-host",
+    "batch-host",
+    "hostname-ip",
+    "resolver",
+    "address:N",
+    "remote-address:N",
+    "interface:NAME",
+)
+_NAMES = ("first-host", "batch-host", "resolver")
+
+
+def check_rendezvous(site: Sourced[SiteProfile]) -> None:
+    """Refuse a method that there is not, and a suffix that would follow an address.
+
+    Raises:
+        SiteProfileError: with the nearest method.
+    """
+    meeting = site.value.rendezvous
+    where = site.near("rendezvous.host")
+    if not re.fullmatch(HOST_METHOD, meeting.host):
+        raise SiteProfileError(
+            f"{where}: rendezvous.host: {meeting.host!r} is none"
+            f"{nearest(meeting.host, _METHODS)}; allowed: {', '.join(_METHODS)} (N from 1 to 9)"
+        )
+    if meeting.suffix and meeting.host not in _NAMES:
+        raise SiteProfileError(
+            f"{site.near('rendezvous.suffix')}: a suffix belongs to a host name, which "
+            f"{meeting.host} does not give; it goes with {', '.join(_NAMES)}"
+        )

@@ -1,0 +1,203 @@
+"""A job's image under each runtime: argv, what is passed on, and what is refused with its line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import PlanError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import ContainerPlan, LaunchPlan
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+from tests.plans.launchers.made import line, words
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+IMAGE = {"image": "/i/t.sif", "mounts": ["/data:/in:ro"], "env": ["WANDB_MODE"]}
+PASSED = (
+    "MASTER_ADDR,MASTER_PORT,HPCTRAIN_RUN,HPCTRAIN_LOG_DIR,HPCTRAIN_FAILURE_FILE,"
+    "OMP_NUM_THREADS,PYTHONUNBUFFERED,A,WANDB_MODE"
+)
+
+
+@pytest.fixture
+def boxed(job: Jobs, slurm: Sites) -> Callable[..., LaunchPlan]:
+    def make(
+        runtime: str = "apptainer",
+        box: dict[str, Any] | None = None,
+        site: dict[str, Any] | None = None,
+        **keys: Any,
+    ) -> LaunchPlan:
+        resources = keys.pop("resources", {"tasks_per_node": 2})
+        env = keys.pop("env", {"A": "1"})
+        keys = {"env": env, "container": {**IMAGE, **(box or {})}, **keys}
+        profile = {"containers": {"runtime": runtime, "args": ["--x"]}, **(site or {})}
+        return make_plan(job(resources, **keys), slurm(**profile))
+
+    return make
+
+
+def test_without_a_container_a_plan_is_as_before(job: Jobs, slurm: Sites) -> None:
+    plan = make_plan(job(), slurm(containers={"runtime": "pyxis", "setup": ["module load x"]}))
+    assert (plan.container, plan.setup) == (None, ())
+    assert "container" not in words(plan.launch)
+
+
+@pytest.mark.parametrize(("program", "runtime"), [("a/p", "apptainer"), (None, "singularity")])
+def test_apptainer_around_each_rank(
+    boxed: Callable[..., LaunchPlan], program: str | None, runtime: str
+) -> None:
+    plan = boxed(runtime, site={"containers": {"runtime": runtime, "program": program}})
+    assert words(plan.launch).endswith(
+        f"sh -c $rank_wrapper rank {program or runtime} exec --bind $HPCTRAIN_RUN --bind $PWD "
+        "--bind /data:/in:ro --pwd $PWD /i/t.sif python t.py"
+    )
+
+
+def test_apptainer_around_the_agent_and_not_around_its_ranks(
+    boxed: Callable[..., LaunchPlan],
+) -> None:
+    plan = boxed(launcher="torchrun", box={"workdir": "/w", "writable": True})
+    assert plan.launch.agent
+    assert line(plan.launch.agent).startswith(
+        "apptainer exec --writable-tmpfs --bind $HPCTRAIN_RUN --bind $PWD --bind /data:/in:ro "
+        "--pwd /w --x /i/t.sif python -m torch.distributed.run --nnodes 1 --nproc-per-node 2 "
+    )
+    assert line(plan.launch.agent).endswith("--node-rank $SLURM_NODEID --no-python")
+    assert words(plan.launch).endswith("node sh -c $rank_wrapper rank python t.py")
+
+
+@pytest.mark.parametrize(
+    ("gpu_type", "flag"),
+    [("a100", "--nv"), (None, "--nv"), ("mi250x", "--rocm"), ("AMD", "--rocm")],
+)
+def test_the_flag_of_the_gpus_maker(
+    boxed: Callable[..., LaunchPlan], gpu_type: str | None, flag: str
+) -> None:
+    partition = {"name": "g", "default": True, "gpu_type": gpu_type}
+    plan = boxed(site={"partitions": [partition]}, resources={"gpus_per_node": 2})
+    assert f"apptainer exec {flag} --bind" in words(plan.launch)
+
+
+def test_mpirun_starts_a_container_for_each_rank(boxed: Callable[..., LaunchPlan]) -> None:
+    text = words(boxed(launcher="mpirun").launch)
+    assert "-x WANDB_MODE sh -c $rank_wrapper rank apptainer exec --bind" in text
+    assert text.count("-x MASTER_ADDR") == 1
+
+
+def test_pyxis_is_options_of_srun(boxed: Callable[..., LaunchPlan]) -> None:
+    plan = boxed("pyxis", {"image": "nvcr.io#nvidia/pytorch:25.01-py3"})
+    assert words(plan.launch) == (
+        "srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --cpus-per-task=1 --kill-on-bad-exit=1 "
+        "--container-image=nvcr.io#nvidia/pytorch:25.01-py3 "
+        "--container-mounts=$HPCTRAIN_RUN:$HPCTRAIN_RUN,$PWD:$PWD,/data:/in:ro "
+        f"--container-workdir=$PWD --container-env={PASSED} --x "
+        "sh -c $rank_wrapper rank python t.py"
+    )
+    agent = boxed("pyxis", launcher="torchrun").launch
+    assert "--x sh -c $node_wrapper node sh -c $rank_wrapper" in words(agent)
+    assert agent.agent and line(agent.agent).startswith("python -m torch")
+
+
+def test_podman_is_told_every_name(boxed: Callable[..., LaunchPlan]) -> None:
+    plan = boxed("podman-hpc", resources={"gpus_per_node": 2})
+    text = words(plan.launch)
+    assert "podman-hpc run --rm --net=host --ipc=host --pid=host --gpu --volume $HPCTRAIN" in text
+    for name in ("RANK", "LOCAL_RANK", "SLURM_*", "A", "WANDB_MODE", "MASTER_ADDR"):
+        assert f"--env {name} " in text
+    assert text.endswith("--x /i/t.sif python t.py")
+
+
+def test_shifter_mounts_only_what_is_asked_for(boxed: Callable[..., LaunchPlan]) -> None:
+    assert words(boxed("shifter").launch).endswith(
+        "rank shifter --image=/i/t.sif --volume=/data:/in:ro --workdir=$PWD --x python t.py"
+    )
+
+
+def test_the_container_engine_reads_a_description(boxed: Callable[..., LaunchPlan]) -> None:
+    plan = boxed("edf", {"image": "torch"})
+    assert "--environment=$HPCTRAIN_RUN/edf.toml --x sh -c" in words(plan.launch)
+    assert box_of(plan).image == "torch"
+    assert line(box_of(plan).mounts) == ("$HPCTRAIN_RUN:$HPCTRAIN_RUN $PWD:$PWD /data:/in:ro")
+
+
+def box_of(plan: LaunchPlan) -> ContainerPlan:
+    assert plan.container
+    return plan.container
+
+
+def test_the_plug_in_of_mpi_is_that_of_the_image(boxed: Callable[..., LaunchPlan]) -> None:
+    launchers = {"default": "srun", "allowed": ["srun"], "mpi": "cray_shasta"}
+    containers = {"runtime": "apptainer", "mpi": "pmi2", "setup": ["module load apptainer"]}
+    plan = boxed(site={"launchers": launchers, "containers": containers}, setup=["echo"])
+    assert "--mpi=pmi2" in words(plan.launch)
+    assert plan.setup == ("module load apptainer", "echo")
+    assert plan.settings["setup.0"].value == "module load apptainer"
+    assert plan.settings["container.image"].value == "/i/t.sif"
+    outside = boxed(site={"launchers": launchers})
+    assert "--mpi=cray_shasta" in words(outside.launch)
+
+
+def test_mounts_of_the_site_and_nccls_topology_come_along(
+    boxed: Callable[..., LaunchPlan],
+) -> None:
+    plan = boxed(
+        site={"containers": {"runtime": "apptainer", "mounts": ["/scratch"]}},
+        env={"NCCL_TOPO_FILE": "/opt/ndv5 topo.xml"},
+    )
+    assert (
+        "--bind /scratch:/scratch --bind /opt/ndv5 topo.xml:/opt/ndv5 topo.xml:ro --bind /data"
+        in (words(plan.launch))
+    )
+
+
+@pytest.mark.parametrize(
+    ("runtime", "mount", "said"),
+    [
+        ("pyxis", "/a b:/c", "pyxis cannot carry ' ' in a path: '/a b'"),
+        ("pyxis", "/a:/b,c", "pyxis cannot carry ',' in a path: '/b,c'"),
+        ("apptainer", "/a,b", "apptainer cannot carry ',' in a path"),
+        ("shifter", "/a;b", "shifter cannot carry ';' in a path"),
+        ("edf", "/it's", 'edf cannot carry "\'" in a path'),
+        ("apptainer", "/a:/b:/c:/d", "the mount '/a:/b:/c:/d' is none; write PATH, SOURCE:TARGET"),
+        ("apptainer", "/a:/b:rx", "the mount '/a:/b:rx' is none"),
+        ("apptainer", "data:/in", "'data' must be a whole path, from / on"),
+        ("apptainer", "/s/$USER:/in", r"'/s/$USER': no shell reads it"),
+    ],
+)
+def test_a_mount_that_cannot_be_is_refused_with_its_line(
+    boxed: Callable[..., LaunchPlan], runtime: str, mount: str, said: str
+) -> None:
+    with pytest.raises(PlanError) as failure:
+        boxed(runtime, {"mounts": [mount]})
+    assert failure.value.message.startswith(f"job.yaml:1: {said}")
+
+
+def test_a_path_with_a_space_is_no_trouble_where_it_is_one_word(
+    boxed: Callable[..., LaunchPlan],
+) -> None:
+    assert "--bind /a b:/c d --pwd" in words(boxed("apptainer", {"mounts": ["/a b:/c d"]}).launch)
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "single"])
+def test_slurm_opens_images_for_its_own_steps_only(
+    boxed: Callable[..., LaunchPlan], launcher: str
+) -> None:
+    with pytest.raises(PlanError, match=f"pyxis opens images through srun, .* {launcher} does"):
+        boxed("pyxis", launcher=launcher, resources={})
+
+
+def test_what_a_runtime_has_not(boxed: Callable[..., LaunchPlan], job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(PlanError, match="shifter has no writable images"):
+        boxed("shifter", {"writable": True})
+    with pytest.raises(PlanError, match="'w' must be a whole path"):
+        boxed(box={"workdir": "w"})
+    with pytest.raises(PlanError, match=r"pyxis cannot carry ',' in a path: '/a,b'"):
+        boxed("pyxis", workdir="/a,b")
+    with pytest.raises(PlanError, match=r"job\.yaml:1: big names no runtime") as failure:
+        make_plan(job(container=IMAGE), slurm())
+    assert "runtime: apptainer" in failure.value.hint

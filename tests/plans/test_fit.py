@@ -1,0 +1,155 @@
+"""GPUs, cores, nodes and ports that fit the ranks, or a word about those that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from hpc_train.errors import PlanError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import Topology
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.gpus import check_gpus
+from tests.plans.launchers.made import words
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+MASKS = "mask_cpu:0xfe,0xfe00"
+
+
+def warnings(gpus: int, tasks: int, launcher: str = "srun") -> str:
+    size = Topology(nodes=1, tasks_per_node=tasks, gpus_per_node=gpus, cpus_per_task=1)
+    return " | ".join(check_gpus(size, launcher))
+
+
+def test_one_gpu_for_each_rank_or_none_at_all_needs_no_word() -> None:
+    assert warnings(4, 4) == warnings(0, 4) == warnings(4, 2, "torchrun") == ""
+
+
+@pytest.mark.parametrize(
+    ("gpus", "tasks", "said"),
+    [
+        (4, 8, "8 ranks for 4 GPUs of a node: NCCL refuses"),
+        (1, 2, "2 ranks for 1 GPU of a node"),
+        (4, 3, "4 GPUs for 3 ranks of a node: 1 cannot be shared out"),
+        (4, 1, "the rank sees all 4 GPUs of its node (DataParallel, "),
+        (4, 2, "each of 2 ranks sees all 4 GPUs of its node (DataP"),
+    ],
+)
+def test_a_misfit_is_named_with_its_numbers(gpus: int, tasks: int, said: str) -> None:
+    assert warnings(gpus, tasks).startswith(said)
+
+
+def test_dataparallel_runs_and_is_advised_against(job: Jobs, slurm: Sites) -> None:
+    """All GPUs in one rank: nothing hides them, and the advice has the number to write."""
+    size = {"gpus_per_node": 4, "tasks_per_node": 1}
+    for launcher in ("srun", "single"):
+        plan = make_plan(job(size, launcher=launcher), slurm())
+        assert (
+            "DistributedDataParallel with a rank for each GPU (tasks_per_node: 4)"
+            in (plan.warnings[0])
+        )
+        assert not any("VISIBLE" in name for name, _ in (*plan.env, *plan.launch.rank_env))
+    assert "--gpu-bind" not in words(make_plan(job(size), bound(slurm, gpu_bind="closest")).launch)
+
+
+def bound(slurm: Sites, cores: int | None = 16, **words: str) -> Sourced[SiteProfile]:
+    launchers = {"default": "srun", "allowed": ["srun", "torchrun"], **words}
+    partition = {"name": "g", "default": True, "cpus_per_node": cores}
+    return slurm(launchers=launchers, partitions=[partition])
+
+
+def test_masks_need_the_whole_node_and_one_for_each_rank(job: Jobs, slurm: Sites) -> None:
+    site = bound(slurm, cpu_bind=MASKS)
+    whole = make_plan(job({"tasks_per_node": 2}), site)
+    assert f"--cpu-bind={MASKS}" in words(whole.launch)
+    part = make_plan(job({"tasks_per_node": 2, "cpus_per_task": 4}), site)
+    assert "--cpu-bind" not in words(part.launch)
+    assert "whole node" in part.settings["cpu_bind"].why
+    four = make_plan(job({"tasks_per_node": 4}), site)
+    assert four.settings["cpu_bind"].why == "left out: 2 masks, 4 ranks on a node"
+    agent = make_plan(job({"tasks_per_node": 2}, launcher="torchrun"), site)
+    assert "mask_cpu" not in words(agent.launch)
+
+
+def test_where_cores_are_not_known_exclusive_is_a_whole_node(job: Jobs, slurm: Sites) -> None:
+    site = bound(slurm, None, cpu_bind=MASKS)
+    assert "--cpu-bind" not in words(make_plan(job({"tasks_per_node": 2}), site).launch)
+    alone = make_plan(job({"tasks_per_node": 2, "exclusive": True}), site)
+    assert f"--cpu-bind={MASKS}" in words(alone.launch)
+
+
+def test_the_partitions_binding_wins_and_a_plain_word_needs_no_node(
+    job: Jobs, slurm: Sites
+) -> None:
+    launchers = {"default": "srun", "allowed": ["srun"], "cpu_bind": "cores"}
+    partitions = [{"name": "a", "cpu_bind": "threads"}, {"name": "b"}]
+    site = slurm(launchers=launchers, partitions=partitions)
+    assert "--cpu-bind=threads" in words(make_plan(job(partition="a"), site).launch)
+    assert "--cpu-bind=cores" in words(make_plan(job(partition="b"), site).launch)
+
+
+def test_a_gpu_binding_is_for_ranks_with_one_gpu(job: Jobs, slurm: Sites) -> None:
+    site = bound(slurm, gpu_bind="closest")
+    plan = make_plan(job({"gpus_per_node": 2}), site)
+    assert "--gpu-bind=closest" in words(plan.launch)
+    assert "number 0" in plan.settings["gpu_bind"].why
+
+
+def test_gpus_that_the_partition_gives_are_not_asked_for(job: Jobs, slurm: Sites) -> None:
+    plan = make_plan(job({"gpus_per_node": 3}), slurm(gpu_request="none"))
+    assert plan.topology.tasks_per_node == 3
+    assert not any("gpu" in value or "gres" in key for key, value in plan.directives)
+
+
+def test_an_elastic_job_outlives_a_node(job: Jobs, slurm: Sites) -> None:
+    elastic = {"min_nodes": 2, "max_restarts": 5}
+    plan = make_plan(job({"nodes": 4}, launcher="torchrun", elastic=elastic), slurm())
+    assert dict(plan.directives)["no-kill"] == ""
+    assert plan.elastic and plan.elastic.max_nodes == 4
+    fixed = make_plan(job({"nodes": 4}, launcher="torchrun", elastic={"max_restarts": 1}), slurm())
+    assert "no-kill" not in dict(fixed.directives)
+
+
+def test_elastic_bounds_and_launchers_that_do_not_hold(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(PlanError, match=r"job\.yaml:1: elastic needs the launcher torchrun, not s"):
+        make_plan(job(elastic={"max_restarts": 1}), slurm())
+    for bad in ({"max_nodes": 3}, {"min_nodes": 3}, {"min_nodes": 2, "max_nodes": 1}):
+        with pytest.raises(PlanError, match=r"min_nodes <= max_nodes <= the job's nodes, not"):
+            make_plan(job({"nodes": 2}, launcher="torchrun", elastic=bad), slurm())
+
+
+def test_ports_that_linux_hands_out_are_warned_of(job: Jobs, slurm: Sites) -> None:
+    for port, ports, warned in ((29500, 100, 0), (29500, 9000, 1), (61000, 4000, 0), (60999, 1, 1)):
+        plan = make_plan(job(), slurm(rendezvous={"port": port, "ports": ports}))
+        assert len(plan.warnings) == warned, port
+
+
+def test_the_jobs_torch_wins_over_the_sites(job: Jobs, slurm: Sites) -> None:
+    launchers = {"default": "torchrun", "allowed": ["torchrun"], "numa_binding": "exclusive"}
+    site = slurm(launchers=launchers, torch="2.13")
+    assert "--numa-binding exclusive" in words(make_plan(job(), site).launch)
+    assert "--numa-binding" not in words(make_plan(job(torch="2.5.1"), site).launch)
+
+
+def test_open_mpi_5_is_not_given_what_it_no_longer_knows(job: Jobs, slurm: Sites) -> None:
+    launchers = {
+        "default": "mpirun",
+        "allowed": ["mpirun", "srun"],
+        "mpi": "pmi2",
+        "mpirun_args": ["--mca", "orte_tag_output", "1"],
+    }
+    env = {"OMPI_MCA_oob_tcp_if_include": "eth0", "OMPI_MCA_pml": "ucx"}
+    old = make_plan(job(env=env), slurm(launchers=launchers))
+    assert old.warnings == ()
+    new = make_plan(job(env=env), slurm(launchers={**launchers, "openmpi": "5.0"}))
+    assert [text.partition("Open MPI 5 has no ")[2].split(":")[0] for text in new.warnings] == [
+        "orte_tag_output",
+        "OMPI_MCA_oob_tcp_if_include",
+    ]
+    assert new.warnings[1].startswith("job.yaml:8: ")
+    started = make_plan(job(launcher="srun"), slurm(launchers={**launchers, "openmpi": "5"}))
+    assert "PMI-2; use pmix" in started.warnings[0]

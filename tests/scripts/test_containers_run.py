@@ -1,0 +1,205 @@
+"""Ranks in images, run with programs that open none: what gets in, and what is recorded."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.model.plan import LaunchPlan
+from tests.scripts.stubs import calls, install
+
+Plans = Callable[..., LaunchPlan]
+Execute = Callable[..., subprocess.CompletedProcess[str]]
+NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "NOTE", "KEY", "OUTSIDE")
+SAY = 'printf "%s|" ' + " ".join(f'"${name}"' for name in NAMES) + ' "$@"'
+SITE = """\
+schema: 1
+name: big
+description: d
+scheduler: slurm
+launchers:
+  default: srun
+  allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn, single]
+containers: {runtime: RUNTIME}
+"""
+
+
+@pytest.fixture
+def boxed(plan: Plans, execute: Execute, tmp_path: Path) -> Plans:
+    """Make plans of jobs in an image that is there, two ranks unless the launcher is single."""
+    install(tmp_path / "bin")
+    (tmp_path / "an image.img").touch()
+
+    def make(runtime: str = "apptainer", launcher: str = "srun", **keys: Any) -> LaunchPlan:
+        (tmp_path / "big.yaml").write_text(SITE.replace("RUNTIME", runtime))
+        box = {"image": str(tmp_path / "an image.img"), "env": ["KEY"], **keys.pop("box", {})}
+        size = {"nodes": 1 if launcher in ("single", "mpirun") else 2, "cpus_per_task": 1}
+        if launcher == "mpirun":
+            size["tasks_per_node"] = 2
+        command = keys.pop("command", ["bash", "-c", SAY, "say", "a b"])
+        job = {"command": command, "resources": size, "env": {"NOTE": "it's, a b"}}
+        return plan(str(tmp_path / "big.yaml"), launcher=launcher, container=box, **job, **keys)
+
+    return make
+
+
+def run(execute: Execute, plan: LaunchPlan, folder: Path, **environment: str) -> str:
+    """Run a job in a folder; return its exit code and what it printed."""
+    (folder / "notes").mkdir(exist_ok=True)
+    names = {"NOTES": str(folder / "notes"), "KEY": "k 1", "OUTSIDE": "o"}
+    done = execute(plan, folder, **{**names, **environment})
+    return f"{done.returncode} {done.stdout}{done.stderr}"
+
+
+def said(folder: Path, name: str = "rank-0") -> list[str]:
+    return (folder / "logs" / f"{name}.out").read_text().split("|")[:-1]
+
+
+def failure(folder: Path) -> Any:
+    return json.loads((folder / "status.json").read_text())["failure"]
+
+
+@pytest.mark.parametrize(
+    "launcher",
+    [
+        *("srun", "torchrun", "ibrun", "accelerate", "deepspeed", "single"),
+        pytest.param("mpirun", marks=pytest.mark.mpi),
+    ],
+)
+def test_ranks_in_apptainer_know_themselves_and_nothing_of_the_host(
+    boxed: Plans, execute: Execute, tmp_path: Path, launcher: str
+) -> None:
+    told = run(execute, boxed(launcher=launcher), tmp_path)
+    assert told == "0 ", told
+    for rank in range(1 if launcher == "single" else 2):
+        names = said(tmp_path, f"rank-{rank}")
+        assert names[0] == str(rank)
+        size = "1" if launcher == "single" else "2"
+        assert names[2:] == [size, "localhost", "it's, a b", "k 1", "", "a b"]
+
+
+def test_spawn_in_apptainer(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
+    job = boxed(launcher="spawn", command=["bash", "-c", 'echo "$NODE_RANK|$WORLD_SIZE|"'])
+    assert run(execute, job, tmp_path) == "0 "
+    assert [said(tmp_path, f"node-{node}") for node in (0, 1)] == [["0", "2"], ["1", "2"]]
+
+
+def test_what_apptainer_is_told(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
+    job = boxed(box={"mounts": ["/a b:/c d:ro"]}, workdir=str(tmp_path))
+    assert run(execute, job, tmp_path) == "0 "
+    found = list(calls(tmp_path / "notes", "apptainer"))
+    assert len(found) == 2
+    assert found[0][:10] == [
+        *("apptainer", "exec", "--bind", str(tmp_path), "--bind", str(tmp_path)),
+        *("--bind", "/a b:/c d:ro", "--pwd", str(tmp_path)),
+    ]
+    assert found[0][10:12] == [str(tmp_path / "an image.img"), "bash"]
+
+
+ENTRANCES = [
+    (runtime, launcher)
+    for runtime in ("apptainer", "shifter", "pyxis")
+    for launcher in ("srun", "torchrun", "accelerate", "deepspeed")
+]
+
+
+@pytest.mark.parametrize(("runtime", "launcher"), [*ENTRANCES, ("apptainer", "ibrun")])
+def test_the_code_of_a_rank_in_an_image(
+    boxed: Plans, execute: Execute, tmp_path: Path, runtime: str, launcher: str
+) -> None:
+    fail = ["bash", "-c", 'echo "oh $RANK"; [ "$RANK" = 0 ] || exit 7']
+    assert run(execute, boxed(runtime, launcher, command=fail), tmp_path)[0] != "0"
+    found = failure(tmp_path)
+    assert (found["rank"], found["exit_code"]) == (1, 7)
+    assert found["host"]
+    assert (tmp_path / "first_failure.log").read_text() == "oh 1\n"
+
+
+def test_an_image_with_sh_and_nothing_else(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
+    """Under torchrun the ranks are born inside: no bash, date, tail or sleep is there."""
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    dash = shutil.which("dash")
+    if dash is None:
+        pytest.skip("dash is not here; apt-get install dash")
+    (inside / "sh").symlink_to(dash)
+    # The agent is what Python would be there.
+    shutil.copy(tmp_path / "bin" / "torchrun", inside / "torchrun")
+    fail = ["sh", "-c", 'echo "oh $RANK"; [ "$RANK" = 0 ] || exit 7']
+    job = boxed(launcher="torchrun", command=fail)
+    assert run(execute, job, tmp_path, INSIDE=str(inside))[0] != "0"
+    found = failure(tmp_path)
+    assert (found["rank"], found["exit_code"], found["time"]) == (1, 7, None)
+    assert found["host"] == "node1"
+    assert (tmp_path / "logs" / "rank-1.out").read_text() == "oh 1\n"
+    assert not (tmp_path / "first_failure.log").exists()
+
+
+def test_an_image_without_a_shell(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
+    """Under srun the wrapper is outside: the program alone must be there."""
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    (inside / "false").symlink_to(str(shutil.which("false")))
+    told = run(execute, boxed(command=["false"]), tmp_path, INSIDE=str(inside))
+    assert told[0] == "1"
+    assert failure(tmp_path)["exit_code"] == 1
+    assert failure(tmp_path)["time"]
+
+
+def test_an_image_that_is_not_there(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
+    told = run(execute, boxed(box={"image": "/no such.img"}), tmp_path)
+    assert not told.startswith("0")
+    assert failure(tmp_path)["exit_code"] == 255
+    assert "FATAL: no image /no such.img" in (tmp_path / "first_failure.log").read_text()
+
+
+def test_podman_lets_in_what_it_is_told(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
+    assert run(execute, boxed("podman-hpc"), tmp_path) == "0 "
+    assert said(tmp_path, "rank-1") == ["1", "1", "2", "localhost", "it's, a b", "k 1", "", "a b"]
+
+
+def test_pyxis_is_told_where_and_what(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
+    assert run(execute, boxed("pyxis", box={"mounts": ["/a:/b"]}), tmp_path) == "0 "
+    words = next(calls(tmp_path / "notes", "srun"))
+    assert f"--container-mounts={tmp_path}:{tmp_path},{tmp_path}:{tmp_path},/a:/b" in words
+    assert f"--container-image={tmp_path}/an image.img" in words
+    assert any(word.startswith("--container-env=MASTER_ADDR,") for word in words)
+
+
+def test_the_description_for_the_container_engine(
+    boxed: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    tomllib = pytest.importorskip("tomllib")
+    job = boxed("edf", box={"image": "torch", "mounts": ["/a b:/c:ro"], "writable": True})
+    assert run(execute, job, tmp_path) == "0 "
+    words = next(calls(tmp_path / "notes", "srun"))
+    file = next(word for word in words if word.startswith("--environment=")).partition("=")[2]
+    assert tomllib.loads(Path(file).read_text()) == {
+        "base_environment": "torch",
+        "mounts": [f"{tmp_path}:{tmp_path}", f"{tmp_path}:{tmp_path}", "/a b:/c:ro"],
+        "workdir": str(tmp_path),
+        "writable": True,
+    }
+
+
+@pytest.mark.parametrize("runtime", ["apptainer", "pyxis"])
+def test_a_run_folder_that_cannot_be_mounted(
+    boxed: Plans, execute: Execute, tmp_path: Path, runtime: str
+) -> None:
+    folder = tmp_path / "a,b"
+    folder.mkdir()
+    told = run(execute, boxed(runtime), folder)
+    assert told.startswith(f"1 hpctrain: {runtime} cannot mount {folder}; use a path without any")
+
+
+def test_a_runtime_that_is_missing(boxed: Plans, execute: Execute, tmp_path: Path) -> None:
+    (tmp_path / "bin" / "apptainer").unlink()
+    for launcher in ("srun", "single", "torchrun"):
+        told = run(execute, boxed(launcher=launcher), tmp_path)
+        assert told.startswith("127 hpctrain: apptainer is not on PATH on "), launcher

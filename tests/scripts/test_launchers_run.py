@@ -1,0 +1,177 @@
+"""Scripts of the launchers, run with programs that note their words: who the ranks are."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.scripts.render import render_script
+from tests.scripts.stubs import calls, install
+
+Plans = Callable[..., LaunchPlan]
+Execute = Callable[..., subprocess.CompletedProcess[str]]
+NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "NOTE", "OMP_NUM_THREADS")
+SAY = 'printf "%s|" ' + " ".join(f'"${name}"' for name in NAMES) + ' "$@"'
+SITE = """\
+schema: 1
+name: big
+description: d
+scheduler: slurm
+launchers:
+  default: srun
+  allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn, single]
+"""
+
+
+@pytest.fixture
+def big(plan: Plans, execute: Execute, tmp_path: Path) -> Plans:
+    """Make plans for a site of its own, with two ranks that say who they are."""
+    install(tmp_path / "bin")
+    (tmp_path / "image.img").touch()
+
+    def make(extra: str = "", **keys: Any) -> LaunchPlan:
+        (tmp_path / "big.yaml").write_text(SITE + extra)
+        size = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 3, **keys.pop("size", {})}
+        command = keys.pop("command", ["bash", "-c", SAY, "say", "a b", "$x"])
+        env = {"NOTE": "it's, a b"}
+        return plan(str(tmp_path / "big.yaml"), command=command, resources=size, env=env, **keys)
+
+    return make
+
+
+def run(execute: Execute, plan: LaunchPlan, folder: Path, **environment: str) -> int:
+    (folder / "notes").mkdir(exist_ok=True)
+    done = execute(plan, folder, NOTES=str(folder / "notes"), **environment)
+    (folder / "said").write_text(done.stdout + done.stderr)
+    return done.returncode
+
+
+def said(folder: Path, rank: int) -> list[str]:
+    return (folder / "logs" / f"rank-{rank}.out").read_text().split("|")[:-1]
+
+
+def failure(folder: Path) -> Any:
+    return json.loads((folder / "status.json").read_text())["failure"]
+
+
+@pytest.mark.parametrize("launcher", ["srun", "ibrun", "accelerate", "torchrun", "deepspeed"])
+def test_each_rank_knows_itself(
+    big: Plans, execute: Execute, tmp_path: Path, launcher: str
+) -> None:
+    assert run(execute, big(launcher=launcher), tmp_path) == 0, (tmp_path / "said").read_text()
+    for rank in (0, 1):
+        # One rank on each of two nodes, but for the stub of ibrun and srun, which have one node.
+        local = "0" if launcher in ("accelerate", "torchrun", "ibrun") else str(rank)
+        last = ["a b", "$x"] + ([f"--local_rank={local}"] if launcher == "deepspeed" else [])
+        names = [str(rank), local, "2", "localhost", "it's, a b", "3"]
+        assert said(tmp_path, rank) == [*names, *last]
+
+
+def test_the_machine_rank_of_accelerate_is_that_of_the_node(
+    big: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    assert run(execute, big(launcher="accelerate"), tmp_path) == 0
+    ranks = []
+    for words in calls(tmp_path / "notes", "accelerate"):
+        ranks.append(words[words.index("--machine_rank") + 1])
+        assert words[words.index("--main_process_ip") + 1] == "localhost"
+        assert words[words.index("--num_cpu_threads_per_process") + 1] == "3"
+    assert sorted(ranks) == ["0", "1"]
+
+
+@pytest.mark.parametrize("launcher", ["srun", "ibrun", "accelerate", "deepspeed"])
+def test_the_code_of_the_rank_that_failed(
+    big: Plans, execute: Execute, tmp_path: Path, launcher: str
+) -> None:
+    job = big(launcher=launcher, command=["bash", "-c", '[ "$RANK" = 0 ] || exit 7'])
+    assert run(execute, job, tmp_path) != 0
+    assert (failure(tmp_path)["rank"], failure(tmp_path)["exit_code"]) == (1, 7)
+
+
+def test_an_mpi_that_ibrun_does_not_say_is_a_word_and_no_rank(
+    big: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    job = big(launcher="ibrun")
+    silent = (tmp_path / "bin" / "ibrun").read_text().replace("PMI_RANK=$i", "OTHER=$i")
+    (tmp_path / "bin" / "ibrun").write_text(silent)
+    assert run(execute, job, tmp_path) != 0
+    assert "PMI_RANK: the launcher did not set it" in (tmp_path / "said").read_text()
+
+
+@pytest.mark.parametrize(
+    ("host", "address"),
+    [
+        ("batch-host", "head"),
+        ("hostname-ip", "10.0.0.7"),
+        ("address:2", "192.168.1.7"),
+        ("remote-address:1", "172.16.0.7"),
+        ("resolver", "10.9.9.9"),
+        ("interface:hsn0", "10.1.2.3"),
+    ],
+)
+def test_each_way_to_rank_0s_address(
+    big: Plans, execute: Execute, tmp_path: Path, host: str, address: str
+) -> None:
+    known = {
+        "hostname": "case ${1:-} in -i) echo 127.0.1.1 fe80::1 10.0.0.7 ;; "
+        "-I) echo 172.16.0.7 192.168.1.7 ;; *) echo head ;; esac",
+        "getent": '[ "$*" = "ahostsv4 localhost" ] && echo "10.9.9.9 STREAM localhost"',
+        "ip": '[ "$*" = "-4 -o addr show dev hsn0" ] && echo "2: hsn0 inet 10.1.2.3/24 scope g"',
+    }
+    job = big(f"rendezvous: {{host: '{host}'}}\n")
+    for name, text in known.items():
+        (tmp_path / "bin" / name).write_text(f"#!/bin/bash\n{text}\n")
+        (tmp_path / "bin" / name).chmod(0o755)
+    assert run(execute, job, tmp_path) == 0, (tmp_path / "said").read_text()
+    assert said(tmp_path, 0)[3] == said(tmp_path, 1)[3] == address
+    for name in known:
+        (tmp_path / "bin" / name).write_text("#!/bin/bash\nexit 1\n")
+    assert run(execute, job, tmp_path) == 1
+    assert f"rendezvous.host {host} gives no address" in (tmp_path / "said").read_text()
+
+
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "elastic": ("", {"launcher": "torchrun", "elastic": {"min_nodes": 1}}),
+    "elastic-address": (
+        "rendezvous: {host: 'interface:ib0'}\n",
+        {"launcher": "torchrun", "elastic": {"min_nodes": 1}},
+    ),
+    "ibrun": ("", {"launcher": "ibrun", "size": {"tasks_per_node": 2}}),
+    "accelerate": ("", {"launcher": "accelerate"}),
+    "deepspeed": ("", {"launcher": "deepspeed"}),
+    "hostname-ip": ("rendezvous: {host: hostname-ip}\n", {}),
+    "address": ("rendezvous: {host: 'address:2'}\n", {}),
+    "remote": ("rendezvous: {host: 'remote-address:1'}\n", {}),
+    "resolver": ("rendezvous: {host: resolver, suffix: i}\n", {}),
+    "apptainer": ("containers: {runtime: apptainer}\n", {"container": {"image": "/i.sif"}}),
+    "apptainer-agent": (
+        "containers: {runtime: apptainer}\n",
+        {"container": {"image": "/i.sif"}, "launcher": "torchrun", "elastic": {"min_nodes": 1}},
+    ),
+    "single": (
+        "containers: {runtime: shifter}\n",
+        {"container": {"image": "i"}, "launcher": "single", "size": {"nodes": 1}},
+    ),
+    "pyxis": (
+        "containers: {runtime: pyxis}\n",
+        {"container": {"image": "i", "mounts": ["/a:/b"]}, "launcher": "accelerate"},
+    ),
+    "edf": ("containers: {runtime: edf}\n", {"container": {"image": "i", "writable": True}}),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bash_and_shellcheck_have_no_complaint(big: Plans, tmp_path: Path, name: str) -> None:
+    extra, keys = CASES[name]
+    path = tmp_path / "checked.sh"
+    job = big(extra, command=["python", "train.py"], **keys)
+    path.write_text(render_script(job).text)
+    for argv in (["bash", "-n", str(path)], ["shellcheck", str(path)]):
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
