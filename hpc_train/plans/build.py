@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from typing import cast
 
-import msgspec
-
 from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.plan import LaunchPlan, Setting, Topology
+from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.plans.binding import resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import check_launch, container_settings, container_setup
 from hpc_train.plans.directives import resolve_directives
@@ -41,17 +39,13 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
     env = resolve_env(job, site, topology)
     launcher = settings["launcher"].value
-    check_elastic(job, launcher)
     bound = resolve_binding(job, site, topology)
-    request = with_binding(make_request(job, site, topology, env), bound)
-    request = msgspec.structs.replace(request, nested=nested)
-    launch = cast(Launcher, load("launchers", launcher))(request)
-    check_launch(job, request.container, launch, launcher)
+    request = with_binding(make_request(job, site, topology, env), bound, nested=nested)
+    launch = _launch(job, launcher, request)
+    setup = _setup(job, site)
+    directives = resolve_directives(site, settings, topology, launch)
     if nested:
         settings["placement"] = _placement(topology)
-    settings.update({**bound, **container_settings(job, site), **rendezvous_settings(site)})
-    settings.update({f"env.{name}": setting for name, setting in env.items()})
-    setup = _setup(job, site)
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -62,24 +56,35 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         time_s=int(settings["time"].value) if "time" in settings else None,
         rendezvous=site.value.rendezvous,
         workdir=job.value.workdir,
-        directives=(
-            *resolve_directives(site, settings, topology, launch),
-            *elastic_directives(request.elastic, topology.nodes),
-        ),
+        directives=(*directives, *elastic_directives(request.elastic, topology.nodes)),
         env=tuple((name, str(setting.value)) for name, setting in env.items()),
         setup=tuple(setting.value for setting in setup.values()),
         launch=launch,
-        settings={**settings, **setup},
-        warnings=(
-            *warnings,
-            *check_gpus(topology, launcher),
-            *check_openmpi(site, env, launcher),
-            *check_ports(site),
-        ),
+        settings={**settings, **bound, **_surroundings(job, site, env), **setup},
+        warnings=(*warnings, *_doubts(site, topology, env, launcher)),
         nested=nested,
         container=request.container,
         elastic=request.elastic,
     )
+
+
+def _surroundings(job: Job, site: Site, env: dict[str, Setting]) -> dict[str, Setting]:
+    of_env = {f"env.{name}": setting for name, setting in env.items()}
+    return {**container_settings(job, site), **rendezvous_settings(site), **of_env}
+
+
+def _launch(job: Job, launcher: str, request: LaunchRequest) -> Launch:
+    check_elastic(job, launcher)
+    launch = cast(Launcher, load("launchers", launcher))(request)
+    check_launch(job, request.container, launch, launcher)
+    return launch
+
+
+def _doubts(
+    site: Site, topology: Topology, env: dict[str, Setting], launcher: str
+) -> tuple[str, ...]:
+    gpus, mpi = check_gpus(topology, launcher), check_openmpi(site, env, launcher)
+    return (*gpus, *mpi, *check_ports(site))
 
 
 def _identity(job: Job, site: Site) -> dict[str, Setting]:
