@@ -44,8 +44,6 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     launch = _launch(job, launcher, request)
     setup = _setup(job, site)
     directives = resolve_directives(site, settings, topology, launch)
-    if nested:
-        settings["placement"] = _placement(topology)
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -60,7 +58,13 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         env=tuple((name, str(setting.value)) for name, setting in env.items()),
         setup=tuple(setting.value for setting in setup.values()),
         launch=launch,
-        settings={**settings, **bound, **_surroundings(job, site, env), **setup},
+        settings={
+            **settings,
+            **bound,
+            **_placement(topology, nested=nested),
+            **_surroundings(job, site, env),
+            **setup,
+        },
         warnings=(*warnings, *_doubts(site, topology, env, launcher)),
         nested=nested,
         container=request.container,
@@ -144,9 +148,10 @@ def _check_placement(site: Site, *, nested: bool) -> None:
         )
 
 
-def _placement(topology: Topology) -> Setting:
+def _placement(topology: Topology, *, nested: bool) -> dict[str, Setting]:
     nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
-    return rule("nested", f"nested: the first {nodes} of the study's allocation")
+    where = rule("nested", f"nested: the first {nodes} of the study's allocation")
+    return {"placement": where} if nested else {}
 
 
 def _setup(job: Job, site: Site) -> dict[str, Setting]:
