@@ -39,7 +39,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
     env = resolve_env(job, site, topology)
     launcher = settings["launcher"].value
-    bound = resolve_binding(job, site, topology)
+    bound = {**resolve_binding(job, site, topology), **_placement(topology, nested=nested)}
     request = with_binding(make_request(job, site, topology, env), bound, nested=nested)
     launch = _launch(job, launcher, request)
     setup = _setup(job, site)
@@ -58,13 +58,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         env=tuple((name, str(setting.value)) for name, setting in env.items()),
         setup=tuple(setting.value for setting in setup.values()),
         launch=launch,
-        settings={
-            **settings,
-            **bound,
-            **_placement(topology, nested=nested),
-            **_surroundings(job, site, env),
-            **setup,
-        },
+        settings={**settings, **bound, **_surroundings(job, site, env), **setup},
         warnings=(*warnings, *_doubts(site, topology, env, launcher)),
         nested=nested,
         container=request.container,
