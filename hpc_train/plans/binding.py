@@ -23,13 +23,15 @@ def resolve_binding(job: Job, site: Site, topology: Topology) -> dict[str, Setti
     return settings
 
 
-def with_binding(request: LaunchRequest, settings: dict[str, Setting]) -> LaunchRequest:
-    """Return the request with what is left of the binding."""
+def with_binding(
+    request: LaunchRequest, settings: dict[str, Setting], *, nested: bool
+) -> LaunchRequest:
+    """Return the request of a job's step with what is left of the binding."""
     words = {key: settings[key].value for key in ("cpu_bind", "gpu_bind") if key in settings}
     binding = msgspec.structs.replace(
         request.binding, cpus=words.get("cpu_bind"), gpus=words.get("gpu_bind")
     )
-    return msgspec.structs.replace(request, binding=binding)
+    return msgspec.structs.replace(request, binding=binding, nested=nested)
 
 
 def _cpu_word(job: Job, site: Site) -> tuple[str, str] | None:

@@ -45,7 +45,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     launcher = settings["launcher"].value
     check_elastic(job, launcher)
     bound = resolve_binding(job, site, topology)
-    request = with_binding(make_request(job, site, topology, env, nested=nested), bound)
+    request = with_binding(make_request(job, site, topology, env), bound, nested=nested)
     launch = cast(Launcher, load("launchers", launcher))(request)
     check_launch(job, request.container, launch, launcher)
     if nested:

@@ -11,7 +11,7 @@ from hpc_train.plans.resolve import Job, Site
 
 
 def make_request(
-    job: Job, site: Site, topology: Topology, env: Mapping[str, Setting], *, nested: bool
+    job: Job, site: Site, topology: Topology, env: Mapping[str, Setting]
 ) -> LaunchRequest:
     """Gather what launchers need of a job and a site.
 
@@ -29,7 +29,7 @@ def make_request(
         mpi=inside or launchers.mpi,
         exported=(*env, *job.value.secrets),
         gpu_request=site.value.gpu_request,
-        nested=nested,
+        nested=False,
         args=job.value.launcher_args,
         mpirun_args=launchers.mpirun_args,
         binding=Binding(numa=launchers.numa_binding, mpirun=launchers.bind_to),

@@ -13,7 +13,8 @@ import pytest
 from hpc_train.cli.main import COMMANDS
 from hpc_train.decode import keys_of
 from hpc_train.errors import HpcTrainError
-from hpc_train.model.job import JobSpec, Resources
+from hpc_train.model.container import Container, Containers
+from hpc_train.model.job import Elastic, JobSpec, Resources
 from hpc_train.model.record import UNITS
 from hpc_train.model.site import (
     Launchers,
@@ -46,11 +47,17 @@ INLINE_JOB = {"command": ["true"]}
 
 # Section of files.md -> prefix of the key -> the type whose keys it must list.
 TABLES: dict[str, dict[str, type[Value]]] = {
-    "Job files": {"": JobSpec, "resources": Resources},
+    "Job files": {
+        "": JobSpec,
+        "resources": Resources,
+        "elastic": Elastic,
+        "container": Container,
+    },
     "Study files": {"": StudySpec, "warmup": Warmup, "gates": Gates},
     "Site files": {
         "": SiteProfile,
         "launchers": Launchers,
+        "containers": Containers,
         "limits": Limits,
         "preflight": Preflight,
         "partitions[]": Partition,
