@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -20,6 +20,7 @@ Word = Annotated[str, Meta(pattern=r"^[!-~]+$", description="One word, no blanks
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
 Gpus = Annotated[int, Meta(ge=0, le=64)]
+Backend = Literal["auto", "nccl", "gloo", "mpi"]
 
 
 class Resources(Value, frozen=True, kw_only=True):
@@ -48,6 +49,9 @@ class JobSpec(Value, frozen=True, kw_only=True):
         Word | None,
         Meta(description="torchrun, srun, mpirun, spawn or single; default: the site's choice."),
     ] = None
+    backend: Annotated[
+        Backend, Meta(description="torch.distributed's; auto: by GPUs and fabric.")
+    ] = "auto"
     resources: Resources = Resources()
     account: Annotated[Word | None, Meta(description="Slurm account.")] = None
     partition: Annotated[Word | None, Meta(description="Slurm partition.")] = None

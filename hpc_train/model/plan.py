@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from hpc_train.model.network import Mode, Scope, Separator
 from hpc_train.model.site import Rendezvous
 from hpc_train.model.value import Value
 
@@ -13,11 +14,15 @@ DIRECTIVE_VALUE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
 class Setting(Value, frozen=True, kw_only=True):
-    """One resolved value: where it came from (`job.yaml:7`, `--set`, `rule`) and why."""
+    """One resolved value: where it came from (`job.yaml:7`, `--set`, `rule`) and why.
+
+    `source` names who says so, where that is somebody else than the files.
+    """
 
     value: Any
     origin: str
     why: str = ""
+    source: str = ""
 
 
 class Text(Value, frozen=True, kw_only=True, tag="text"):
@@ -83,6 +88,16 @@ class Launch(Value, frozen=True, kw_only=True):
     direct: bool = False
 
 
+class EnvChange(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """What happens to a variable beside the plain exports; a `value` of None unsets it."""
+
+    name: str
+    value: str | None
+    mode: Mode = "set"
+    scope: Scope = "job"
+    separator: Separator = ":"
+
+
 class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     """What a script is rendered from; nothing is left to decide.
 
@@ -90,7 +105,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     limit in seconds that an executor without a scheduler enforces itself. With `nested` the script
     runs on the first nodes of an allocation that is at least as large, and `directives` say what
     it needs of that. Defaults are not written down: a plan that is not nested keeps the digest
-    that names its runs.
+    that names its runs. `changes` follow the exports of `env`, in their order; an empty `backend`
+    is none that anybody may rely on.
     """
 
     name: str
@@ -109,6 +125,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     settings: dict[str, Setting]
     warnings: tuple[str, ...]
     nested: bool = False
+    changes: tuple[EnvChange, ...] = ()
+    backend: str = ""
 
 
 class Turn(Value, frozen=True, kw_only=True):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.model.job import Count, Gpus, Name, Nodes, Word
+from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 
@@ -101,6 +102,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = "allowed"
     rendezvous: Rendezvous = Rendezvous()
     limits: Limits = Limits()
+    network: Network | None = None
     poll: Annotated[
         Duration | None,
         Meta(description="Least time between two questions to the scheduler; default: 30 s."),
@@ -110,4 +112,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = None
     env: dict[str, str | int | float] = {}
     env_why: Annotated[dict[str, str], Meta(description="Variable -> why the site sets it.")] = {}
+    env_blocks: Annotated[
+        tuple[EnvBlock, ...], Meta(description="More variables, each block for some jobs.")
+    ] = ()
     setup: tuple[str, ...] = ()

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import cast
 
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.plan import LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.plans.directives import resolve_directives
-from hpc_train.plans.environment import resolve_env
+from hpc_train.plans.environment import resolve_environment
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
 from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of, rule
@@ -30,15 +31,13 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     topology, settings = resolve_topology(job, site)
     warnings = check_limits(job, site, topology)
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
-    env = resolve_env(job, site, topology)
     launcher = settings["launcher"].value
-    request = _request(job, site, topology, tuple(env), nested=nested)
+    environment = resolve_environment(job, site, topology, launcher)
+    request = _request(job, site, topology, environment.exported, nested=nested)
     launch = cast(Launcher, load("launchers", launcher))(request)
-    if nested:
-        settings["placement"] = _placement(topology)
-    settings.update(_rendezvous(site))
-    settings.update({f"env.{name}": setting for name, setting in env.items()})
-    settings.update(_setup(job, site))
+    setup = _setup(job, site, environment.script)
+    settings |= _placement(topology) if nested else {}
+    settings |= {**_rendezvous(site), **environment.settings, **setup}
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -50,12 +49,14 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         rendezvous=site.value.rendezvous,
         workdir=job.value.workdir,
         directives=resolve_directives(site, settings, topology, launch),
-        env=tuple((name, str(setting.value)) for name, setting in env.items()),
-        setup=(*site.value.setup, *job.value.setup),
+        env=environment.env,
+        setup=tuple(setting.value for setting in setup.values()),
         launch=launch,
         settings=settings,
-        warnings=warnings,
+        warnings=(*warnings, *environment.warnings),
         nested=nested,
+        changes=environment.changes,
+        backend=environment.backend,
     )
 
 
@@ -131,9 +132,9 @@ def _check_placement(site: Site, *, nested: bool) -> None:
         )
 
 
-def _placement(topology: Topology) -> Setting:
+def _placement(topology: Topology) -> dict[str, Setting]:
     nodes = f"{topology.nodes} nodes" if topology.nodes > 1 else "node"
-    return rule("nested", f"nested: the first {nodes} of the study's allocation")
+    return {"placement": rule("nested", f"nested: the first {nodes} of the study's allocation")}
 
 
 def _rendezvous(site: Site) -> dict[str, Setting]:
@@ -144,7 +145,16 @@ def _rendezvous(site: Site) -> dict[str, Setting]:
     return {"rendezvous.host": host, "rendezvous.port": port}
 
 
-def _setup(job: Job, site: Site) -> dict[str, Setting]:
-    lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
-    lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
-    return {f"setup.{i}": Setting(value=v, origin=o) for i, (v, o) in enumerate(lines)}
+def _setup(job: Job, site: Site, script: str | None) -> dict[str, Setting]:
+    """Put the vendor's script behind the site's lines, which load what it needs."""
+    lines = _lines(site)
+    if script is not None:
+        why = "the vendor's own settings, which nobody should repeat"
+        value = f"source {shlex.quote(script)}"
+        lines.append(Setting(value=value, origin=site.near("network.script"), why=why))
+    return {f"setup.{i}": line for i, line in enumerate([*lines, *_lines(job)])}
+
+
+def _lines(sourced: Job | Site) -> list[Setting]:
+    lines = enumerate(sourced.value.setup)
+    return [Setting(value=line, origin=sourced.origin(f"setup.{i}")) for i, line in lines]

@@ -16,6 +16,14 @@ def sh(value: str) -> str:
     return shlex.quote(str(value))
 
 
+def line(value: str) -> str:
+    """Quote literal text in one line: a line of its own could end a here-document."""
+    if "\n" not in value:
+        return sh(value)
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"$'{escaped}'"
+
+
 def token(value: Token) -> str:
     """Write a literal quoted, a job variable as a quoted expansion."""
     return sh(value.text) if isinstance(value, Text) else f'"${value.name}"'

@@ -62,7 +62,7 @@ def _environment(folder: Path) -> jinja2.Environment:
         # Nobody edits a template between two scripts of a study.
         auto_reload=False,
     )
-    for name in ("sh", "token", "required", "directive", "command"):
+    for name in ("sh", "line", "token", "required", "directive", "command"):
         environment.filters[name] = getattr(filters, name)
     return environment
 
