@@ -33,7 +33,7 @@ def explain(
         return
     if prepared.study is not None:
         click.echo(f"{prepared.points[0].stem}: the first of {len(prepared.points)} points")
-    rows = [(name, _shown(s.value), s.origin, s.why) for name, s in settings.items()]
+    rows = [(name, _shown(s.value), s.origin, _reason(s)) for name, s in settings.items()]
     echo_table(("setting", "value", "origin", "why"), rows)
 
 
@@ -44,9 +44,14 @@ def _json(settings: dict[str, Setting]) -> bytes:
 
     rows = [
         {"setting": name, "value": s.value, "origin": s.origin, "why": s.why}
+        | ({"source": s.source} if s.source else {})
         for name, s in settings.items()
     ]
     return msgspec.json.encode(rows, enc_hook=encode_unit)
+
+
+def _reason(setting: Setting) -> str:
+    return f"{setting.why} ({setting.source})".strip() if setting.source else setting.why
 
 
 def _shown(value: Any) -> str:

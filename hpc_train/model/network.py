@@ -28,6 +28,9 @@ Hca = Annotated[
         description="Name of a host adapter, with a port if need be: mlx5_0, mlx5_0:1.",
     ),
 ]
+Variable = Annotated[
+    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Name of a variable.")
+]
 Byte = Annotated[int, Meta(ge=0, le=255)]
 
 
@@ -91,7 +94,7 @@ class EnvBlock(Value, frozen=True, kw_only=True):
     when: When = When()
     scope: Annotated[Scope, Meta(description="Who is to see them.")] = "job"
     env: dict[str, str | int | float] = {}
-    unset: tuple[Word, ...] = ()
+    unset: tuple[Variable, ...] = ()
     already_set_by: Annotated[
         str | None, Meta(description="What sets env on this site, so that nothing is written.")
     ] = None
