@@ -34,7 +34,8 @@ FINE_GRAIN = {"HSA_FORCE_FINE_GRAIN_PCIE": "1"}
 HSN = {"GLOO_SOCKET_IFNAME": "hsn0,hsn1", "NCCL_SOCKET_IFNAME": "=hsn0,hsn1"}
 
 # network, nodes, GPUs per node, launcher -> the variables beside those that are always there.
-TABLE: dict[str, tuple[dict[str, Any], int, int, str, dict[str, str]]] = {
+Row = tuple[dict[str, Any], int, int, str, dict[str, str]]
+TABLE: dict[str, Row] = {
     "unknown": ({"nccl": "2.27"}, 4, 4, "srun", {}),
     "ib": ({"fabric": "infiniband"}, 2, 4, "srun", {"NCCL_NET": "IB"}),
     "ib-one-node": ({"fabric": "infiniband", "hcas": HCAS}, 1, 4, "srun", {}),
@@ -156,16 +157,16 @@ TABLE: dict[str, tuple[dict[str, Any], int, int, str, dict[str, str]]] = {
 
 @pytest.mark.parametrize("case", TABLE)
 def test_the_fabric_gives_these_variables_and_no_other(planned: Planned, case: str) -> None:
-    *given_, expected = TABLE[case]
-    plan = planned(*given_)
+    network, nodes, gpus, launcher, expected = TABLE[case]
+    plan = planned(network, nodes, gpus, launcher)
     assert {name: value for name, value in plan.env if name not in ALWAYS} == expected
     assert plan.changes == ()
 
 
 @pytest.mark.parametrize("case", [name for name, row in TABLE.items() if row[-1]])
 def test_each_variable_says_why_and_who_says_so(planned: Planned, case: str) -> None:
-    *given_, expected = TABLE[case]
-    plan = planned(*given_)
+    network, nodes, gpus, launcher, expected = TABLE[case]
+    plan = planned(network, nodes, gpus, launcher)
     for name in expected:
         setting = plan.settings[f"env.{name}"]
         assert setting.why

@@ -14,6 +14,7 @@ from hpc_train.cli.main import COMMANDS
 from hpc_train.decode import keys_of
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.job import JobSpec, Resources
+from hpc_train.model.network import EnvBlock, Network, When
 from hpc_train.model.record import UNITS
 from hpc_train.model.site import Launchers, Limits, Partition, Rendezvous, SiteProfile, Source
 from hpc_train.model.study import Gates, StudySpec, Warmup
@@ -42,8 +43,11 @@ TABLES: dict[str, dict[str, type[Value]]] = {
     "Study files": {"": StudySpec, "warmup": Warmup, "gates": Gates},
     "Site files": {
         "": SiteProfile,
+        "env_blocks[]": EnvBlock,
+        "env_blocks[].when": When,
         "launchers": Launchers,
         "limits": Limits,
+        "network": Network,
         "partitions[]": Partition,
         "rendezvous": Rendezvous,
         "sources[]": Source,

@@ -132,7 +132,7 @@ def test_what_is_wrong_is_refused(text: str, message: str, tmp_path: Path) -> No
         ('nccl: "2.20.5"', "nccl: 2.20", 14),
         ('nccl: ">=2.20', 'nccl: "=>2.20', 18),
         ("unset: [B]", "unset: [A]", 20),
-        ("C: 1", "C-D: 1", 25),
+        ("C: 1", "C-D: 1", 26),
     ],
 )
 def test_the_line_is_that_of_the_mistake(was: str, becomes: str, line: int, tmp_path: Path) -> None:
