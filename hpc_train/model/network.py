@@ -76,8 +76,10 @@ class When(Value, frozen=True, kw_only=True):
     """Jobs that a block is for: all that is said must hold, of a list one."""
 
     nodes: Annotated[NodeBounds | None, Meta(description="1, '>1', '>=2,<16'.")] = None
-    partition: Word | tuple[Word, ...] | None = None
-    launcher: Word | tuple[Word, ...] | None = None
+    # Not `Word | …`: a text with a pattern beside a list lets msgspec 0.22 crash when the
+    # interpreter ends.
+    partition: str | tuple[Word, ...] | None = None
+    launcher: str | tuple[Word, ...] | None = None
     runtime: Annotated[
         Runtime | tuple[Runtime, ...] | None, Meta(description="What moves the ranks' data.")
     ] = None

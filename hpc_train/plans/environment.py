@@ -42,7 +42,9 @@ def resolve_environment(job: Job, site: Site, topology: Topology, launcher: str)
     backend, doubts = resolve_backend(job, site, topology, launcher)
     facts = facts_of(job, site, topology, launcher, backend.value)
     found = resolve_env(job, site, topology, facts)
-    changes = tuple(change for change, _ in found.changes)
+    # `or ()`: Python 3.10 has more than one empty tuple, and only the default's is left out of a
+    # plan that is written down, and so of the name of a run.
+    changes = tuple(change for change, _ in found.changes) or ()
     handed_on = (c.name for c in changes if c.scope == "job" and c.value is not None)
     option = network_option(found, facts)
     return JobEnvironment(

@@ -143,10 +143,14 @@ def _slingshot(facts: Facts) -> Iterator[Rule]:
     key = "network.gdr_level" if network.gdr_level else "network.fabric"
     cache = "memhooks, the default, is not safe below NCCL"
     for name, value, why in (
-        ("NCCL_NET", "AWS Libfabric", f"the name by which every version knows itself; {_LOUD}"),
+        ("NCCL_NET", "AWS Libfabric", f"the name that all versions of the plug-in know; {_LOUD}"),
         ("NCCL_CROSS_NIC", "1", "all NICs are on one fabric"),
         ("FI_MR_CACHE_MONITOR", "userfaultfd", cache),
-        ("FI_CXI_DISABLE_HOST_REGISTER", "1", "GPU memory is registered by NCCL"),
+        (
+            "FI_CXI_DISABLE_HOST_REGISTER",
+            "1",
+            "registering host memory with the GPU may hang beside NCCL",
+        ),
         ("FI_CXI_DEFAULT_CQ_SIZE", "131072", "many messages are under way at once"),
         ("FI_CXI_DEFAULT_TX_SIZE", "2048", "many messages are under way at once"),
         ("FI_CXI_RX_MATCH_MODE", "hybrid", "software takes over when the NIC's lists are full"),

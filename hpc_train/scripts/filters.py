@@ -12,8 +12,9 @@ WIDTH = 92
 
 
 def sh(value: str) -> str:
-    """Quote literal text for the shell."""
-    return shlex.quote(str(value))
+    """Quote literal text for the shell; `==` after a name would look like a comparison."""
+    quoted = shlex.quote(str(value))
+    return f"'{quoted}'" if quoted.startswith("=") else quoted
 
 
 def line(value: str) -> str:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from hpc_train.errors import SiteProfileError
 from hpc_train.model.site import SiteProfile
 from hpc_train.sites.load import load_site
 
+ROOT = Path(__file__).parents[2]
 HEAD = """\
 schema: 1
 name: mine
@@ -58,6 +62,20 @@ def test_every_key_is_read(tmp_path: Path) -> None:
     assert first.env == {"A": "0123"}, "as it is written"
     assert first.when.nodes == ">1"
     assert second.already_set_by == "a module"
+
+
+@pytest.mark.parametrize("profile", ["slingshot-amd", "infiniband-nvidia", "cloud-efa"])
+def test_the_interpreter_survives_a_profile(profile: str) -> None:
+    path = Path(__file__).parent / f"profiles/{profile}.yaml"
+    code = f"from hpc_train.sites.load import load_site; load_site({str(path)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        # Memory that was given back is overwritten, so that its use does not go unseen.
+        env={**os.environ, "PYTHONMALLOC": "debug", "PYTHONPATH": str(ROOT)},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0
 
 
 def network(keys: str) -> str:
