@@ -43,8 +43,10 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
     if wrong == [] or wrong == {}:
         return f"{place}: {label}: must not be empty"
     quote = "; write it in quotes" if isinstance(wrong, (bool, int, float)) else ""
-    allowed = _allowed(_type_at(kind, path))
-    return f"{place}: {label}: must be {allowed}, not {_shown(wrong)}" + (
+    info = _type_at(kind, path)
+    allowed = _allowed(info)
+    near = nearest(wrong, _words_of(info)) if isinstance(wrong, str) else ""
+    return f"{place}: {label}: must be {allowed}, not {_shown(wrong)}{near}" + (
         quote if allowed.startswith("text") else ""
     )
 
@@ -142,6 +144,14 @@ def _allowed(info: Any) -> str:
     name = type(inner).__name__.removesuffix("Type").lower()
     words = {"list": "array", "vartuple": "array", "dict": "object", "struct": "object"}
     return _WORDS.get(words.get(name, name), name) + _description(info)
+
+
+def _words_of(info: Any) -> list[str]:
+    """Return the words that a value may be, where it is one of some words."""
+    inner = _unwrap(info)
+    if isinstance(inner, kinds.LiteralType):
+        return [str(value) for value in inner.values]
+    return [word for item in getattr(inner, "types", ()) for word in _words_of(item)]
 
 
 def _shown(value: Any) -> str:

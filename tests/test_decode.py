@@ -72,7 +72,8 @@ def test_a_list_where_a_mapping_belongs() -> None:
 def test_words_from_a_list_are_named() -> None:
     text = "name: s\njob: j.yaml\naxes: {nodes: [1]}\nscaling: stong\n"
     assert (
-        complaint(text, StudySpec) == "f.yaml:4: scaling: must be 'strong' or 'weak', not 'stong'"
+        complaint(text, StudySpec)
+        == "f.yaml:4: scaling: must be 'strong' or 'weak', not 'stong'; did you mean 'strong'?"
     )
 
 

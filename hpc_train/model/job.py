@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -29,6 +29,7 @@ Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]*$", description="One line
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
 Gpus = Annotated[int, Meta(ge=0, le=64)]
+Backend = Literal["auto", "nccl", "gloo", "mpi"]
 
 
 class Resources(Value, frozen=True, kw_only=True):
@@ -86,6 +87,9 @@ class JobSpec(Value, frozen=True, kw_only=True):
     torch: Annotated[
         Release | None, Meta(description="torch's version, as text: '2.9'; default: the site's.")
     ] = None
+    backend: Annotated[
+        Backend, Meta(description="torch.distributed's; auto: by GPUs and fabric.")
+    ] = "auto"
     resources: Resources = Resources()
     account: Annotated[Word | None, Meta(description="Slurm account.")] = None
     partition: Annotated[Word | None, Meta(description="Slurm partition.")] = None

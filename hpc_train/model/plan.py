@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.job import Elastic
+from hpc_train.model.network import Mode, Scope, Separator
 from hpc_train.model.site import Rendezvous
 from hpc_train.model.value import Value
 
@@ -16,11 +17,15 @@ DIRECTIVE_VALUE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
 class Setting(Value, frozen=True, kw_only=True):
-    """One resolved value: where it came from (`job.yaml:7`, `--set`, `rule`) and why."""
+    """One resolved value: where it came from (`job.yaml:7`, `--set`, `rule`) and why.
+
+    `source` names who says so, where that is somebody else than the files.
+    """
 
     value: Any
     origin: str
     why: str = ""
+    source: str = ""
 
 
 class Text(Value, frozen=True, kw_only=True, tag="text"):
@@ -161,6 +166,16 @@ class Checks(Value, frozen=True, kw_only=True):
     timeout_s: int
 
 
+class EnvChange(Value, frozen=True, kw_only=True, omit_defaults=True):
+    """What happens to a variable beside the plain exports; a `value` of None unsets it."""
+
+    name: str
+    value: str | None
+    mode: Mode = "set"
+    scope: Scope = "job"
+    separator: Separator = ":"
+
+
 class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     """What a script is rendered from; nothing is left to decide.
 
@@ -168,7 +183,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     limit in seconds that an executor without a scheduler enforces itself. With `nested` the script
     runs on the first nodes of an allocation that is at least as large, and `directives` say what
     it needs of that. `notes` are comments on the directives. Defaults are not written down: a
-    plan that is not nested keeps the digest that names its runs.
+    plan that is not nested keeps the digest that names its runs. `changes` follow the exports of
+    `env`, in their order; an empty `backend` is none that anybody may rely on.
     """
 
     name: str
@@ -194,6 +210,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     preflight: Checks | None = None
     container: ContainerPlan | None = None
     elastic: Elastic | None = None
+    changes: tuple[EnvChange, ...] = ()
+    backend: str = ""
 
 
 class Turn(Value, frozen=True, kw_only=True):

@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from hpc_train.model.container import Containers, Release
 from hpc_train.model.job import Count, Gpus, Module, Name, Nodes, Word
+from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 
@@ -178,6 +179,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     rendezvous: Rendezvous = Rendezvous()
     limits: Limits = Limits()
     preflight: Preflight | None = None
+    network: Network | None = None
     poll: Annotated[
         Duration | None,
         Meta(description="Least time between two questions to the scheduler; default: 30 s."),
@@ -189,5 +191,8 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     env_why: Annotated[dict[str, str], Meta(description="Variable -> why the site sets it.")] = {}
     modules: Annotated[
         tuple[Module, ...], Meta(description="Loaded in this order, before any setup line.")
+    ] = ()
+    env_blocks: Annotated[
+        tuple[EnvBlock, ...], Meta(description="More variables, each block for some jobs.")
     ] = ()
     setup: tuple[str, ...] = ()

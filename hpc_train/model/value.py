@@ -8,8 +8,10 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from hpc_train.model.units import Duration, Memory
+from hpc_train.model.versions import GdrLevel, NodeBounds, Version, VersionBounds
 
 T = TypeVar("T")
+_UNITS = (Duration, Memory, GdrLevel, Version, VersionBounds, NodeBounds)
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -42,13 +44,13 @@ def decode_unit(kind: type, raw: Any) -> Any:
     Raises:
         ValueError: the text is not of that unit; the message says what is allowed.
     """
-    if kind in (Duration, Memory):
+    if kind in _UNITS:
         return kind.parse(raw)
     raise NotImplementedError(kind)
 
 
 def encode_unit(value: Any) -> Any:
     """Encode the unit types for msgspec, as a person would write them."""
-    if isinstance(value, (Duration, Memory)):
+    if isinstance(value, _UNITS):
         return str(value)
     raise NotImplementedError(type(value))

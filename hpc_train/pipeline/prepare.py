@@ -21,6 +21,7 @@ from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
 from hpc_train.model.value import Sourced, Value, encode_unit
+from hpc_train.plans.backend import follows_from_gpus
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.nested import allocate
 from hpc_train.scripts.render import render_allocation, render_script
@@ -156,5 +157,7 @@ def _prepare_point(
 
 def plan_digest(plan: LaunchPlan) -> str:
     """Return eight hex digits that change when the job does, not when a line number does."""
-    bare = msgspec.structs.replace(plan, settings={}, warnings=(), notes=())
+    # The backend that torch takes by itself says nothing new.
+    backend = "" if plan.backend == follows_from_gpus(plan.topology) else plan.backend
+    bare = msgspec.structs.replace(plan, settings={}, warnings=(), notes=(), backend=backend)
     return hashlib.sha256(msgspec.json.encode(bare, enc_hook=encode_unit)).hexdigest()[:8]

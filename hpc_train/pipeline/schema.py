@@ -10,6 +10,7 @@ from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import StudySpec
 from hpc_train.model.units import Duration, Memory
+from hpc_train.model.versions import DISTANCES, GdrLevel, NodeBounds, Version, VersionBounds
 
 Kind = Literal["job", "study", "site"]
 _TYPES: dict[Kind, type] = {"job": JobSpec, "study": StudySpec, "site": SiteProfile}
@@ -27,7 +28,16 @@ def json_schema(kind: Kind) -> bytes:
 
 
 def _unit_schema(kind: type) -> dict[str, Any]:
-    examples = {Duration: ["1h30m", "01:30:00"], Memory: ["480G", "4000M"]}
+    if kind is GdrLevel:
+        return {"enum": list(DISTANCES)}
+    examples = {
+        Duration: ["1h30m", "01:30:00"],
+        Memory: ["480G", "4000M"],
+        Version: ["2.21.5"],
+        VersionBounds: [">=2.21,<2.30"],
+        NodeBounds: ["1", ">1"],
+    }
     if kind not in examples:
         raise NotImplementedError(kind)
-    return {"type": "string", "examples": examples[kind]}
+    types = ["string", "integer"] if kind is NodeBounds else "string"
+    return {"type": types, "examples": examples[kind]}

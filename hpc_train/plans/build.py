@@ -11,7 +11,7 @@ from hpc_train.plans.binding import resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import check_launch, container_settings
 from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.elastic import check_elastic, elastic_directives
-from hpc_train.plans.environment import resolve_env, resolve_secrets, secret_settings
+from hpc_train.plans.environment import JobEnvironment, resolve_environment
 from hpc_train.plans.gpus import check_gpus
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
@@ -21,6 +21,7 @@ from hpc_train.plans.reasons import directive_notes
 from hpc_train.plans.rendezvous import check_ports, rendezvous_settings
 from hpc_train.plans.request import make_request
 from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of, rule
+from hpc_train.plans.secrets import resolve_secrets, secret_settings
 from hpc_train.plans.setup import setup_settings, values_of
 from hpc_train.plans.topology import resolve_topology
 from hpc_train.registry import load, names
@@ -41,8 +42,9 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     topology, settings = resolve_topology(job, site)
     warnings = check_limits(job, site, topology)
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
-    env = resolve_env(job, site, topology)
     launcher = settings["launcher"].value
+    environment = resolve_environment(job, site, topology, launcher)
+    env = environment.variables
     check_elastic(job, launcher)
     bound = resolve_binding(job, site, topology)
     request = with_binding(make_request(job, site, topology, env), bound, nested=nested)
@@ -56,10 +58,11 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         _Decisions(
             request=request,
             launch=launch,
-            env=env,
-            settings={**settings, **bound, **_inside(job, site, env)},
+            environment=environment,
+            settings={**settings, **bound, **_inside(job, site, environment)},
             warnings=(
                 *warnings,
+                *environment.warnings,
                 *check_gpus(topology, launcher),
                 *check_openmpi(site, env, launcher),
                 *check_ports(site),
@@ -73,7 +76,7 @@ class _Decisions(Value, frozen=True, kw_only=True):
 
     request: LaunchRequest
     launch: Launch
-    env: dict[str, Setting]
+    environment: JobEnvironment
     settings: dict[str, Setting]
     warnings: tuple[str, ...]
 
@@ -96,7 +99,9 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
         workdir=job.value.workdir,
         directives=directives,
         notes=directive_notes(directives, settings),
-        env=tuple((name, str(setting.value)) for name, setting in made.env.items()),
+        env=made.environment.env,
+        changes=made.environment.changes,
+        backend=made.environment.backend,
         modules=values_of("modules", settings),
         setup=values_of("setup", settings),
         comment=job.value.comment or "",
@@ -174,15 +179,15 @@ def _placement(topology: Topology) -> Setting:
     return rule("nested", f"nested: the first {nodes} of the study's allocation")
 
 
-def _inside(job: Job, site: Site, env: dict[str, Setting]) -> dict[str, Setting]:
+def _inside(job: Job, site: Site, environment: JobEnvironment) -> dict[str, Setting]:
     """Return what is settled inside the job, before the ranks start."""
     return {
         **container_settings(job, site),
         **rendezvous_settings(site),
-        **{f"env.{name}": setting for name, setting in env.items()},
+        **environment.settings,
         **secret_settings(job),
         **preflight_settings(site),
-        **setup_settings(job, site),
+        **setup_settings(job, site, environment.script),
         **_template(site),
     }
 

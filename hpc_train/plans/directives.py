@@ -46,7 +46,7 @@ def resolve_directives(
         time=_value(settings, "time"),
         exclusive=bool(_value(settings, "exclusive")),
     )
-    queue = {key: _value(settings, key) for key in QUEUE}
+    queue = {key: _value(settings, key) for key in (*QUEUE, "network")}
     return sbatch_options(site, settings["name"].value, queue, size)
 
 
@@ -64,6 +64,7 @@ def sbatch_options(
         "mem": size.mem,
         "time": size.time,
         "exclusive": "" if size.exclusive else None,
+        "network": queue.get("network"),
         # A requeued job must add to its log, not erase it.
         "open-mode": "append",
     }

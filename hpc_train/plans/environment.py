@@ -2,41 +2,93 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import Secret, Setting, Topology
-from hpc_train.model.variable import ENV
+from hpc_train.model.plan import EnvChange, Setting, Topology
+from hpc_train.model.value import Value
+from hpc_train.plans.backend import resolve_backend
+from hpc_train.plans.env_blocks import Environment, apply_blocks, env_settings, overlay
+from hpc_train.plans.facts import Facts, facts_of
+from hpc_train.plans.network import (
+    ALT_READ,
+    RDZV_NETWORK,
+    RDZV_VARIABLE,
+    network_settings,
+    network_warnings,
+    script_of,
+)
 from hpc_train.plans.resolve import Job, Site, rule
 
 
-def resolve_env(job: Job, site: Site, topology: Topology) -> dict[str, Setting]:
-    """Return variable -> setting; the job's value wins over the site's, both over the rule."""
-    threads = "cores of the rank; unset, torchrun would give 1 and others all cores"
-    unbuffered = "a log that a crash cut short must still hold the last line"
-    settings = {
-        "OMP_NUM_THREADS": rule(topology.cpus_per_task, threads),
-        "PYTHONUNBUFFERED": rule(1, unbuffered),
-    }
-    for name, value in site.value.env.items():
-        why = site.value.env_why.get(name, "")
-        settings[name] = Setting(value=value, origin=site.origin(f"env.{name}"), why=why)
-    for name, value in job.value.env.items():
-        settings[name] = Setting(value=value, origin=job.origin(f"env.{name}"))
-    return settings
+class JobEnvironment(Value, frozen=True, kw_only=True):
+    """What a plan says of variables; `variables` are those that each rank must get.
+
+    `script` is the vendor's, to be sourced before.
+    """
+
+    backend: str
+    variables: dict[str, Setting]
+    env: tuple[tuple[str, str], ...]
+    changes: tuple[EnvChange, ...]
+    script: str | None
+    settings: dict[str, Setting]
+    warnings: tuple[str, ...]
 
 
-def resolve_secrets(job: Job) -> tuple[Secret, ...]:
-    """Return the variables whose values only the job may see."""
-    return tuple(
-        Secret(name=name, file=None if where == ENV else where)
-        for name, where in job.value.secrets.items()
+def resolve_environment(job: Job, site: Site, topology: Topology, launcher: str) -> JobEnvironment:
+    """Resolve backend and variables.
+
+    Raises:
+        PlanError: the backend cannot carry the job.
+    """
+    backend, doubts = resolve_backend(job, site, topology, launcher)
+    facts = facts_of(job, site, topology, launcher, backend.value)
+    found = resolve_env(job, site, topology, facts)
+    # `or ()`: Python 3.10 has more than one empty tuple, and only the default's is left out of a
+    # plan that is written down, and so of the name of a run.
+    changes = tuple(change for change, _ in found.changes) or ()
+    handed_on = (c.name for c in changes if c.scope == "job" and c.value is not None)
+    option = network_option(found, facts)
+    exported = tuple(dict.fromkeys((*found.env, *handed_on)))
+    settings = env_settings(found)
+    return JobEnvironment(
+        backend=backend.value,
+        variables={name: settings[f"env.{name}"] for name in exported},
+        env=tuple((name, str(setting.value)) for name, setting in found.env.items()),
+        changes=changes,
+        script=script_of(facts),
+        settings={"backend": backend, **option, **settings},
+        warnings=(*doubts, *network_warnings(facts), *found.warnings),
     )
 
 
-def secret_settings(job: Job) -> dict[str, Setting]:
-    """Return where each secret comes from; its value is nobody's to print."""
-    why = {True: "from the shell you submit from", False: "read by the job, mode 0600"}
+def resolve_env(job: Job, site: Site, topology: Topology, facts: Facts) -> Environment:
+    """Return the variables: the job's win over the site's blocks, its env, and the rules."""
+    settings = {**_rules(topology), **network_settings(facts, site)}
+    ruled = tuple(name for name in settings if name not in site.value.env)
+    for name, value in site.value.env.items():
+        why = site.value.env_why.get(name, "")
+        settings[name] = Setting(value=value, origin=site.origin(f"env.{name}"), why=why)
+    environment = apply_blocks(Environment(env=settings, ruled=ruled), facts, site)
+    own = {
+        name: Setting(value=value, origin=job.origin(f"env.{name}"))
+        for name, value in job.value.env.items()
+    }
+    return overlay(environment, own)
+
+
+def network_option(environment: Environment, facts: Facts) -> dict[str, Setting]:
+    """Return the option of sbatch without which alt_read, whoever sets it, must not run."""
+    settings = [*environment.env.items(), *environment.there]
+    settings += [(change.name, setting) for change, setting in environment.changes]
+    chosen = {str(setting.value) for name, setting in settings if name == RDZV_VARIABLE}
+    if facts.scheduler != "slurm" or ALT_READ not in chosen:
+        return {}
+    return {"network": rule(RDZV_NETWORK, f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone")}
+
+
+def _rules(topology: Topology) -> dict[str, Setting]:
+    threads = "cores of the rank; unset, torchrun would give 1 and others all cores"
+    unbuffered = "a log that a crash cut short must still hold the last line"
     return {
-        f"secrets.{name}": Setting(
-            value=where, origin=job.near(f"secrets.{name}"), why=why[where == ENV]
-        )
-        for name, where in job.value.secrets.items()
+        "OMP_NUM_THREADS": rule(topology.cpus_per_task, threads),
+        "PYTHONUNBUFFERED": rule(1, unbuffered),
     }

@@ -25,6 +25,8 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
         raise AssertionError("an allocation without runs")
     every = [plan for _, plan in plans]
     queue = {key: _common(every, key) for key in QUEUE}
+    networks = [dict(plan.directives).get("network") for plan in every]
+    queue["network"] = next((network for network in networks if network), None)
     turns = tuple(Turn(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
     size = _size(every, _time(site, turns, queue["partition"]))
     return Allocation(

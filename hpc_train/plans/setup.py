@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import shlex
+
 from hpc_train.model.plan import Setting
 from hpc_train.plans.containers.resolve import container_setup
 from hpc_train.plans.resolve import Job, Site
 
 
-def setup_settings(job: Job, site: Site) -> dict[str, Setting]:
-    """Return `modules.0`, … and `setup.0`, …, in the order in which they are run."""
+def setup_settings(job: Job, site: Site, script: str | None) -> dict[str, Setting]:
+    """Return `modules.0`, … and `setup.0`, …, in the order in which they are run.
+
+    The vendor's script comes behind the site's lines, which load what it needs.
+    """
     modules = [(name, site.origin(f"modules.{i}")) for i, name in enumerate(site.value.modules)]
     modules += [(name, job.origin(f"modules.{i}")) for i, name in enumerate(job.value.modules)]
     lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
+    if script is not None:
+        lines.append((f"source {shlex.quote(script)}", site.near("network.script")))
     lines += container_setup(job, site)
     lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
     return {

@@ -12,14 +12,23 @@ WIDTH = 92
 
 
 def sh(value: str | int | float) -> str:
-    """Quote literal text for the shell.
+    """Quote literal text for the shell; `==` after a name would look like a comparison.
 
     Raises:
         RenderError: neither text nor a number, such as a field that the plan leaves out.
     """
     if not isinstance(value, (str, int, float)):
         raise RenderError(f"sh quotes text, not {value!r}")
-    return shlex.quote(str(value))
+    quoted = shlex.quote(str(value))
+    return f"'{quoted}'" if quoted.startswith("=") else quoted
+
+
+def line(value: str) -> str:
+    """Quote literal text in one line: a line of its own could end a here-document."""
+    if "\n" not in value:
+        return sh(value)
+    escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
+    return f"$'{escaped}'"
 
 
 def token(value: Token) -> str:

@@ -18,7 +18,7 @@ from hpc_train.scripts.budget import CALL, TURNS, check_size, current, turns
 from hpc_train.scripts.loader import TemplateLoader
 from hpc_train.scripts.undefined import PlanUndefined
 
-OURS = ("sh", "token", "required", "directive", "command", "comment", "note")
+OURS = ("sh", "line", "token", "required", "directive", "command", "comment", "note")
 # Not among them: those that escape for HTML (`e`), draw lots, pad, or read attributes by name.
 OF_JINJA = (
     "abs capitalize count d default dictsort first float groupby int items join last length list "

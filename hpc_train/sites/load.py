@@ -18,6 +18,7 @@ from hpc_train.model.site import Partition, SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.model.variable import problem_of
 from hpc_train.sites.machine import Machine, this_machine
+from hpc_train.sites.network import check_blocks, check_network
 from hpc_train.sites.rendezvous import check_rendezvous
 from hpc_train.yamlfile import lookup, read
 
@@ -37,6 +38,8 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
     _check_launchers(site)
     _check_names(site, path)
     check_rendezvous(site)
+    check_network(site)
+    check_blocks(site)
     if site.value.scheduler == "local":
         return _on_this_machine(site, machine or this_machine())
     return site

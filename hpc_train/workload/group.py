@@ -21,6 +21,10 @@ SIGNS = {
     "srun": "SLURM_STEP_ID",
 }
 
+# What the job's plan says; `--backend` wins over it.
+PLANNED = "HPCTRAIN_BACKEND"
+BACKENDS = ("nccl", "gloo", "mpi")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
@@ -116,9 +120,18 @@ def _backend(wanted: str, device: torch.device) -> str:
     absent = [n for n in ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT") if n not in os.environ]
     if absent:
         raise LaunchError(f"{' and '.join(absent)} must be set when RANK is")
-    backend = wanted if wanted != "auto" else "nccl" if device.type == "cuda" else "gloo"
+    backend = wanted if wanted != "auto" else _automatic(device)
     if backend == "nccl" and device.type != "cuda":
         raise LaunchError("--backend nccl needs a CUDA device; use gloo on the CPU")
     if not distributed.is_backend_available(backend):
-        raise LaunchError(f"--backend {backend}: this torch was built without it")
+        raise LaunchError(f"backend {backend}: this torch was built without it")
     return backend
+
+
+def _automatic(device: torch.device) -> str:
+    """Return the job's own choice; nccl means GPUs, and this device may be none."""
+    usual = "nccl" if device.type == "cuda" else "gloo"
+    planned = os.environ.get(PLANNED) or usual
+    if planned not in BACKENDS:
+        raise LaunchError(f"{PLANNED}={planned!r} is none of {', '.join(BACKENDS)}")
+    return usual if planned == "nccl" else planned

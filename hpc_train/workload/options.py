@@ -21,6 +21,7 @@ RULE_HELP = (
     "(default: linear with --batch-size, none with --global-batch-size)"
 )
 BASE_HELP = f"the global batch that --learning-rate is meant for (default: {BASE_BATCH_SIZE})"
+BACKEND_HELP = "auto: $HPCTRAIN_BACKEND, else nccl on CUDA, gloo on the CPU"
 DEVICE_HELP = "auto: CUDA device LOCAL_RANK where there is one, else the CPU"
 
 
@@ -96,7 +97,7 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--device", choices=("auto", "cuda", "cpu"), default="auto", help=DEVICE_HELP)
     backends = ("auto", "gloo", "nccl", "mpi")
-    add("--backend", choices=backends, default="auto", help="auto: nccl on CUDA, gloo on the CPU")
+    add("--backend", choices=backends, default="auto", help=BACKEND_HELP)
 
 
 def _add_failure(parser: argparse.ArgumentParser) -> None:

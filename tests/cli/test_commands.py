@@ -101,7 +101,11 @@ def test_explain_gives_value_origin_and_reason(hpctrain: Hpctrain) -> None:
     }
     assert rows["launcher"]["origin"].startswith("site_profiles/local.yaml:")
     assert rows["OMP_NUM_THREADS"]["origin"] == "rule"
-    assert "site_profiles/local.yaml" in hpctrain("explain", "job.yaml").stdout
+    assert rows["backend"]["value"] == "gloo"
+    assert rows["backend"]["source"].startswith("PyTorch")
+    shown = hpctrain("explain", "job.yaml").stdout
+    assert "site_profiles/local.yaml" in shown
+    assert "CPUs: gloo (PyTorch" in shown
 
 
 def test_the_flag_set_wins_over_the_named_option(hpctrain: Hpctrain) -> None:

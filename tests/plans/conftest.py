@@ -10,8 +10,10 @@ import pytest
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError, SpecError
 from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
 from hpc_train.sites.load import load_site
 from hpc_train.sites.machine import Machine
 
@@ -52,5 +54,16 @@ def slurm() -> Callable[..., Site]:
             **keys,
         }
         return decode(data, SiteProfile, {"": "big.yaml"}, SiteProfileError)
+
+    return make
+
+
+@pytest.fixture
+def planned(
+    job: Callable[..., Job], slurm: Callable[..., Site]
+) -> Callable[[dict[str, Any] | None, int, int, str], LaunchPlan]:
+    def make(network: dict[str, Any] | None, nodes: int, gpus: int, launcher: str) -> LaunchPlan:
+        wanted = job({"nodes": nodes, "gpus_per_node": gpus}, launcher=launcher)
+        return make_plan(wanted, slurm(network=network))
 
     return make

@@ -77,7 +77,7 @@ def test_a_plan_that_is_not_nested_is_written_as_it_always_was(job: Jobs, slurm:
     )
     assert b'"nested"' not in alone
     assert b'"nested":true' in nested
-    assert alone.endswith(b'"warnings":[]}')
+    assert alone.endswith(b'"warnings":[],"backend":"gloo"}')
 
 
 def test_this_machine_has_no_allocation(job: Jobs, local: Site) -> None:

@@ -15,6 +15,7 @@ from hpc_train.decode import keys_of
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.container import Container, Containers
 from hpc_train.model.job import Elastic, JobSpec, Resources
+from hpc_train.model.network import EnvBlock, Network, When
 from hpc_train.model.record import UNITS
 from hpc_train.model.site import (
     Launchers,
@@ -56,10 +57,13 @@ TABLES: dict[str, dict[str, type[Value]]] = {
     "Study files": {"": StudySpec, "warmup": Warmup, "gates": Gates},
     "Site files": {
         "": SiteProfile,
+        "env_blocks[]": EnvBlock,
+        "env_blocks[].when": When,
         "launchers": Launchers,
         "containers": Containers,
         "limits": Limits,
         "preflight": Preflight,
+        "network": Network,
         "partitions[]": Partition,
         "rendezvous": Rendezvous,
         "sources[]": Source,

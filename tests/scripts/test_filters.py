@@ -6,7 +6,7 @@ import pytest
 
 from hpc_train.errors import RenderError
 from hpc_train.model.plan import JobVar, Text
-from hpc_train.scripts.filters import command, directive, required, token
+from hpc_train.scripts.filters import command, directive, line, required, sh, token
 
 
 def test_a_literal_is_quoted_and_a_job_variable_expands() -> None:
@@ -14,6 +14,12 @@ def test_a_literal_is_quoted_and_a_job_variable_expands() -> None:
     assert token(JobVar(name="MASTER_ADDR")) == '"$MASTER_ADDR"'
     assert required(JobVar(name="R")) == '"${R:?the launcher did not set it}"'
     assert required(Text(text="0")) == "0"
+
+
+def test_a_value_that_begins_with_an_equals_sign_is_no_comparison() -> None:
+    assert sh("=mlx5_0") == line("=mlx5_0") == "'=mlx5_0'"
+    assert sh("=it's") == "'=it'\"'\"'s'"
+    assert sh("a=b") == "a=b"
 
 
 @pytest.mark.parametrize("value", ["gpu", "a100&nvlink", "01:30:00", "gpu:a100:4", "[a|b]*2"])

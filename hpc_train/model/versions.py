@@ -1,0 +1,130 @@
+"""Versions, ranges of them, and NCCL's words for a distance, as people write them in a profile."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.errors import nearest
+
+# NCCL's words for how far a GPU and a NIC may be apart; the number was an older spelling.
+DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
+_VERSION = re.compile(r"\d+(?:\.\d+){0,3}")
+_BOUND = re.compile(r"(?P<sign>>=|<=|>|<|)\s*(?P<number>\d+(?:\.\d+){0,3})")
+_ANY_SIGN = re.compile(r"(?P<sign>[<>=~^!]*)\s*v?(?P<number>\d+(?:\.\d+){0,3})(?P<plus>\+?)")
+Parts = tuple[int, ...]
+
+
+class GdrLevel(str):
+    """How far a NIC may be from a GPU that it reads directly, in NCCL's word."""
+
+    @classmethod
+    def parse(cls, raw: object) -> GdrLevel:
+        """Read one of `DISTANCES`.
+
+        Raises:
+            ValueError: another word, or a number, whose meaning differs between NCCL's versions.
+        """
+        if raw in DISTANCES:
+            return cls(raw)
+        text = str(raw)
+        hint = nearest(text.upper(), DISTANCES)
+        if re.fullmatch(r"\d+", text):
+            word = DISTANCES[min(int(text), len(DISTANCES) - 1)]
+            hint = f", and the numbers have changed their meaning; write {word!r}"
+        raise ValueError(f"{raw!r} is none of NCCL's words {', '.join(DISTANCES)}{hint}")
+
+
+class Version(str):
+    """A version: up to four numbers with points between."""
+
+    @classmethod
+    def parse(cls, raw: object) -> Version:
+        """Read `2.21.5`.
+
+        Raises:
+            ValueError: not such numbers, or a bare number, which loses the zero of 2.20.
+        """
+        if isinstance(raw, str) and _VERSION.fullmatch(raw):
+            return cls(raw)
+        quotes = f'; write it in quotes: "{raw}"' if isinstance(raw, (int, float)) else ""
+        raise ValueError(f"{raw!r} is no version like '2.21.5'{quotes}")
+
+
+class VersionBounds(str):
+    """A range of versions: `>=2.21,<2.30`; a bare `2.21` is any 2.21.x."""
+
+    @classmethod
+    def parse(cls, raw: object) -> VersionBounds:
+        """Read bounds with commas between.
+
+        Raises:
+            ValueError: another sign than >, >=, < and <=, or no version behind it.
+        """
+        if isinstance(raw, str) and _is_bounds(raw):
+            return cls(raw)
+        examples = "'2.21', '>=2.21' or '>=2.21,<2.30'"
+        raise ValueError(f"{raw!r} is no range of versions{_guess(raw)}; write {examples}")
+
+
+class NodeBounds(str):
+    """A range of node counts: `1`, `>1`, `>=2,<16`."""
+
+    @classmethod
+    def parse(cls, raw: object) -> NodeBounds:
+        """Read a number, or bounds with commas between.
+
+        Raises:
+            ValueError: another sign than >, >=, < and <=, or no whole number behind it.
+        """
+        text = str(raw) if isinstance(raw, int) and not isinstance(raw, bool) else raw
+        if isinstance(text, str) and _is_bounds(text) and "." not in text:
+            return cls(text)
+        examples = "1, '>1' or '>=2,<16', with the quotes"
+        raise ValueError(f"{raw!r} is no range of node counts{_guess(raw)}; write {examples}")
+
+
+def parts(version: str) -> Parts:
+    """Return the numbers of a version."""
+    return tuple(int(number) for number in version.split("."))
+
+
+def within(version: Parts, bounds: str) -> bool:
+    """Say whether a version lies inside bounds; what a bound leaves out, it leaves open."""
+    return all(_holds(version, part.strip()) for part in bounds.split(","))
+
+
+def _holds(version: Parts, bound: str) -> bool:
+    match = _BOUND.fullmatch(bound)
+    if match is None:
+        raise AssertionError(bound)
+    limit = parts(match["number"])
+    found = (*version, *(0,) * len(limit))[: len(limit)]
+    return {
+        "": found == limit,
+        ">": found > limit,
+        ">=": found >= limit,
+        "<": found < limit,
+        "<=": found <= limit,
+    }[match["sign"]]
+
+
+def _is_bounds(text: str) -> bool:
+    return all(_BOUND.fullmatch(part.strip()) for part in text.split(","))
+
+
+def _guess(raw: object) -> str:
+    """Return `; did you mean '>=2.21'?` for a sign that other tools have."""
+    matches = [_ANY_SIGN.fullmatch(part.strip()) for part in str(raw).split(",")]
+    guess = ",".join(_sign(m["sign"], m["plus"]) + m["number"] for m in matches if m)
+    if not all(matches) or guess == str(raw):
+        return ""
+    return f"; did you mean {guess!r}?"
+
+
+def _sign(sign: str, plus: str) -> str:
+    """Return the nearest of our signs; `==2.21`, `~=2.21` and `^2.21` are nearest to `2.21`."""
+    if "<" in sign:
+        return "<=" if "=" in sign else "<"
+    if ">" in sign or plus:
+        return ">=" if "=" in sign or plus else ">"
+    return ""

@@ -1,0 +1,123 @@
+"""Which backend of torch.distributed a job gets, and which it cannot have."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpc_train.errors import PlanError
+from hpc_train.model.network import Network
+from hpc_train.model.plan import Setting, Topology
+from hpc_train.plans.resolve import Job, Site, rule
+
+VARIABLE = "HPCTRAIN_BACKEND"
+SOURCE = "PyTorch, torch.distributed: which backend to use"
+_MPI_LAUNCHERS = ("mpirun", "srun", "ibrun")
+_FSDP = ("fsdp", "fsdp2")
+_GLOO_ON_GPUS = "backend gloo with GPUs: it is slower there than nccl, which is made for them"
+_MPI_ON_GPUS = "backend mpi with GPUs: only an MPI that was built for them can send their memory"
+_MPI_IN_TORCH = "backend mpi: torch's own packages have none; this torch must be built with MPI"
+
+
+def resolve_backend(
+    job: Job, site: Site, topology: Topology, launcher: str
+) -> tuple[Setting, tuple[str, ...]]:
+    """Return the backend and the warnings; `auto` follows PyTorch's own rules.
+
+    Raises:
+        PlanError: the backend cannot carry the job.
+    """
+    _check_variable(job, site)
+    if job.value.backend == "auto":
+        return _automatic(job, site.value.network or Network(), topology, launcher), ()
+    chosen = Setting(value=job.value.backend, origin=job.origin("backend"))
+    if chosen.value == "nccl":
+        _check_nccl(chosen, topology)
+    if chosen.value == "mpi":
+        _check_mpi(chosen, job, site, launcher)
+    return chosen, _warnings(chosen.value, topology, site.value.network)
+
+
+def follows_from_gpus(topology: Topology) -> str:
+    """Return the backend that torch itself takes for these devices."""
+    return "nccl" if topology.gpus_per_node else "gloo"
+
+
+def asks_for_fsdp(command: Sequence[str]) -> bool:
+    """Say whether a program is told to shard its model: `--fsdp`, `--strategy fsdp`."""
+    words = [word.lower() for word in command]
+    for word, following in zip(words, [*words[1:], ""], strict=True):
+        option, _, value = word.partition("=")
+        if word == "--fsdp" or (option == "--strategy" and (value or following) in _FSDP):
+            return True
+    return False
+
+
+def _automatic(job: Job, network: Network, topology: Topology, launcher: str) -> Setting:
+    if topology.gpus_per_node:
+        why = "GPUs: nccl alone reaches InfiniBand and GPUs directly; AMD's RCCL has that name, too"
+        return Setting(value="nccl", origin="rule", why=why, source=SOURCE)
+    if network.fabric != "infiniband" or network.ip_over_ib is not False:
+        return Setting(value="gloo", origin="rule", why="CPUs: gloo", source=SOURCE)
+    without_ip = "CPUs, and InfiniBand that carries no IP"
+    obstacle = _obstacle(job, network, launcher)
+    if obstacle:
+        return rule("gloo", f"{without_ip}, but {obstacle}: gloo, over another network")
+    return Setting(value="mpi", origin="rule", why=f"{without_ip}: mpi", source=SOURCE)
+
+
+def _obstacle(job: Job, network: Network, launcher: str) -> str:
+    """Return why mpi, which would reach InfiniBand, cannot be taken unasked."""
+    if not network.torch_mpi:
+        return "the profile does not say that torch has MPI (network.torch_mpi)"
+    if launcher not in _MPI_LAUNCHERS:
+        return f"{launcher} does not start MPI's ranks"
+    return "mpi cannot carry FSDP" if asks_for_fsdp(job.value.command) else ""
+
+
+def _check_variable(job: Job, site: Site) -> None:
+    for sourced in (job, site):
+        if VARIABLE in sourced.value.env:
+            raise PlanError(
+                f"{sourced.near(f'env.{VARIABLE}')}: {VARIABLE} is set by the job's backend",
+                "write `backend: nccl`, gloo or mpi in the job, or --set backend=gloo",
+            )
+
+
+def _check_nccl(chosen: Setting, topology: Topology) -> None:
+    if not topology.gpus_per_node:
+        raise PlanError(
+            f"{chosen.origin}: backend nccl needs GPUs, and the job has none",
+            "ask for them with resources.gpus_per_node, or take backend gloo",
+        )
+
+
+def _check_mpi(chosen: Setting, job: Job, site: Site, launcher: str) -> None:
+    network = site.value.network or Network()
+    if network.torch_mpi is False:
+        place = site.near("network.torch_mpi")
+        raise PlanError(
+            f"{chosen.origin}: backend mpi, but {site.value.name}'s torch has no MPI ({place})",
+            "take backend gloo or nccl; every launcher works with them, mpirun, too",
+        )
+    if launcher not in (*_MPI_LAUNCHERS, "single"):
+        raise PlanError(
+            f"{chosen.origin}: backend mpi needs ranks that MPI knows; {launcher} starts others",
+            f"take a launcher that starts MPI's ranks ({', '.join(_MPI_LAUNCHERS)}), or gloo",
+        )
+    if asks_for_fsdp(job.value.command):
+        raise PlanError(
+            f"{chosen.origin}: backend mpi cannot carry FSDP: it has no reduce_scatter",
+            "take backend nccl on GPUs or gloo on CPUs",
+        )
+
+
+def _warnings(backend: str, topology: Topology, network: Network | None) -> tuple[str, ...]:
+    gpus = topology.gpus_per_node
+    found = []
+    if backend == "gloo" and gpus:
+        found.append(_GLOO_ON_GPUS)
+    if backend == "mpi" and gpus:
+        found.append(_MPI_ON_GPUS)
+    if backend == "mpi" and not (network and network.torch_mpi):
+        found.append(_MPI_IN_TORCH)
+    return tuple(found)

@@ -1,0 +1,176 @@
+"""A site's env_blocks: which of them a job meets, and what they make of its environment."""
+
+from __future__ import annotations
+
+import msgspec
+
+from hpc_train.model.network import EnvBlock, When
+from hpc_train.model.plan import EnvChange, Setting
+from hpc_train.model.value import Value
+from hpc_train.model.versions import within
+from hpc_train.plans.facts import Facts
+from hpc_train.plans.resolve import Site
+
+
+class Environment(Value, frozen=True, kw_only=True):
+    """Variables on their way to a job.
+
+    `env` is exported as it is, `changes` follow with their settings, `there` are set by somebody
+    else. `ruled` names what no file says, but a rule.
+    """
+
+    env: dict[str, Setting]
+    ruled: tuple[str, ...] = ()
+    changes: tuple[tuple[EnvChange, Setting], ...] = ()
+    there: tuple[tuple[str, Setting], ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def apply_blocks(environment: Environment, facts: Facts, site: Site) -> Environment:
+    """Lay the blocks that hold for a job over its environment, in order; a later one wins."""
+    for index, block in enumerate(site.value.env_blocks):
+        unknown = _unknown(block.when, facts)
+        if not meets(block.when, facts):
+            continue
+        if unknown:
+            environment = _skipped(environment, f"env_blocks.{index}", unknown, site)
+        elif block.already_set_by is not None:
+            environment = _leave(environment, block, f"env_blocks.{index}", site)
+        else:
+            environment = _write(environment, block, f"env_blocks.{index}", site)
+    return environment
+
+
+def meets(when: When, facts: Facts) -> bool:
+    """Say whether a job is one of those, as far as the facts are known."""
+    return (
+        (when.nodes is None or within((facts.nodes,), when.nodes))
+        and _among(facts.partition, when.partition)
+        and _among(facts.launcher, when.launcher)
+        and (when.runtime is None or not set(facts.runtimes).isdisjoint(_words(when.runtime)))
+        and _among(facts.vendor, when.vendor)
+        and (when.nccl is None or facts.nccl is None or within(facts.nccl, when.nccl))
+        and when.container in (None, facts.container)
+    )
+
+
+def overlay(environment: Environment, own: dict[str, Setting]) -> Environment:
+    """Lay the job's own variables over the rest: what it names, nothing else changes."""
+    return msgspec.structs.replace(
+        environment,
+        env={**environment.env, **own},
+        changes=tuple(pair for pair in environment.changes if pair[0].name not in own),
+        there=tuple(pair for pair in environment.there if pair[0] not in own),
+    )
+
+
+def env_settings(environment: Environment) -> dict[str, Setting]:
+    """Return what `explain` shows of the environment, also of what others set."""
+    known = (*environment.env.items(), *environment.there)
+    shown = {f"env.{name}": setting for name, setting in known}
+    for change, setting in environment.changes:
+        words = ["unset"] if change.value is None else []
+        words += [change.mode] if change.mode != "set" else []
+        words += [change.scope] if change.scope != "job" else []
+        key = base = f"env.{change.name} [{', '.join(words)}]"
+        number = 1
+        while key in shown:
+            number += 1
+            key = f"{base} {number}"
+        shown[key] = setting
+    return shown
+
+
+def _unknown(when: When, facts: Facts) -> str:
+    """Return who does not say what a block asks for."""
+    if when.partition is not None and facts.partition is None:
+        return "the job names no partition"
+    if when.vendor is not None and facts.vendor is None:
+        return "the profile does not say network.gpus"
+    if when.nccl is not None and facts.nccl is None:
+        return "the profile does not say network.nccl"
+    return ""
+
+
+def _among(value: str | None, wanted: str | tuple[str, ...] | None) -> bool:
+    """An unknown value may be any."""
+    return wanted is None or value is None or value in _words(wanted)
+
+
+def _words(wanted: str | tuple[str, ...]) -> tuple[str, ...]:
+    return (wanted,) if isinstance(wanted, str) else wanted
+
+
+def _skipped(environment: Environment, key: str, unknown: str, site: Site) -> Environment:
+    place = site.near(f"{key}.when")
+    warning = f"{place}: {key} is left out, because {unknown}"
+    return msgspec.structs.replace(environment, warnings=(*environment.warnings, warning))
+
+
+def _setting(block: EnvBlock, value: object, origin: str) -> Setting:
+    return Setting(value=value, origin=origin, why=block.why, source=block.source)
+
+
+def _leave(environment: Environment, block: EnvBlock, key: str, site: Site) -> Environment:
+    """Write nothing of what somebody else sets; the value is known, for rules that depend on it."""
+    said = f"set by {block.already_set_by}: nothing is written"
+    there = {
+        name: Setting(
+            value=str(value),
+            origin=site.near(f"{key}.env.{name}"),
+            why=f"{said}; {block.why}" if block.why else said,
+            source=block.source,
+        )
+        for name, value in block.env.items()
+    }
+    kept = {name: setting for name, setting in environment.env.items() if name not in there}
+    return msgspec.structs.replace(
+        environment,
+        env=kept,
+        changes=tuple(pair for pair in environment.changes if pair[0].name not in there),
+        there=(*(pair for pair in environment.there if pair[0] not in there), *there.items()),
+    )
+
+
+def _write(environment: Environment, block: EnvBlock, key: str, site: Site) -> Environment:
+    for name in block.unset:
+        change = EnvChange(name=name, value=None, scope=block.scope)
+        setting = _setting(block, None, site.near(f"{key}.unset"))
+        environment = _add(_forget(environment, change), change, setting)
+    for name, value in block.env.items():
+        change = EnvChange(
+            name=name,
+            value=str(value),
+            mode=block.mode,
+            scope=block.scope,
+            separator=block.separator,
+        )
+        setting = _setting(block, str(value), site.near(f"{key}.env.{name}"))
+        environment = _add(_forget(environment, change), change, setting)
+    return environment
+
+
+def _forget(environment: Environment, change: EnvChange) -> Environment:
+    """Drop what a change makes void: a set or unset all before it, a default the rules' value."""
+    env, name, whole = dict(environment.env), change.name, change.scope == "job"
+    replaces = change.mode == "set"
+    if whole and (replaces or (change.mode == "default" and name in environment.ruled)):
+        env.pop(name, None)
+    return msgspec.structs.replace(
+        environment,
+        env=env,
+        ruled=tuple(known for known in environment.ruled if known != name),
+        changes=tuple(
+            pair
+            for pair in environment.changes
+            if not (replaces and pair[0].name == name and (whole or pair[0].scope == change.scope))
+        ),
+        there=tuple(pair for pair in environment.there if pair[0] != name),
+    )
+
+
+def _add(environment: Environment, change: EnvChange, setting: Setting) -> Environment:
+    """A plain value for the whole job is an export like any other."""
+    if change.scope == "job" and change.mode == "set" and change.value is not None:
+        return msgspec.structs.replace(environment, env={**environment.env, change.name: setting})
+    return msgspec.structs.replace(environment, changes=(*environment.changes, (change, setting)))

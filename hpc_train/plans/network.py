@@ -1,0 +1,209 @@
+"""What a fabric asks of the environment, so that the ranks use it or fail, and nothing more.
+
+On one node no fabric is used, so nothing is set, with one exception: Slingshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from hpc_train.model.plan import Setting
+from hpc_train.model.versions import within
+from hpc_train.plans.facts import Facts
+from hpc_train.plans.resolve import Site
+
+NCCL_DOCS = "NVIDIA, NCCL user guide: environment variables"
+SLINGSHOT_DOCS = "HPE, recipe for NCCL and RCCL on Slingshot"
+EFA_DOCS = "AWS, aws-ofi-nccl: EFA environment variables"
+MPI_DOCS = "Open MPI documentation: InfiniBand, RoCE and libfabric"
+TORCH_DOCS = "PyTorch, torch.distributed: choosing the network interface"
+ALT_READ = "alt_read"
+# The two belong together: the protocol needs what the option turns off to be off.
+RDZV_VARIABLE, RDZV_NETWORK = "FI_CXI_RDZV_PROTO", "disable_rdzv_get"
+_LOUD = "a job that cannot use it fails, and does not fall back to slow TCP"
+_WANTS_GID = "<2.21"
+
+
+class Rule(NamedTuple):
+    """A variable that follows from the fabric; `key` is what the profile says of it."""
+
+    name: str
+    value: str
+    why: str
+    source: str = NCCL_DOCS
+    key: str = "network.fabric"
+
+
+def network_settings(facts: Facts, site: Site) -> dict[str, Setting]:
+    """Return variable -> setting for a job; empty where the fabric is not known."""
+    return {
+        rule.name: Setting(
+            value=rule.value, origin=_origin(rule.key, site), why=rule.why, source=rule.source
+        )
+        for rule in _rules(facts)
+    }
+
+
+def network_warnings(facts: Facts) -> tuple[str, ...]:
+    """Return what the profile should say and does not."""
+    network = facts.network
+    old = facts.nccl is not None and within(facts.nccl, _WANTS_GID)
+    if network.fabric == "roce" and facts.nodes > 1 and old and network.gid_index is None:
+        return (
+            f"NCCL {network.nccl} on RoCE takes GID 0 where nobody names another; say "
+            "network.gid_index in the profile (often 3), or use NCCL 2.21 or newer",
+        )
+    return ()
+
+
+def script_of(facts: Facts) -> str | None:
+    """Return the vendor's script that is to be sourced, on any number of nodes."""
+    return facts.network.script if _collective(facts) else None
+
+
+def _origin(key: str, site: Site) -> str:
+    return "rule" if key == "network.fabric" else site.near(key)
+
+
+def _collective(facts: Facts) -> bool:
+    return not {"nccl", "rccl"}.isdisjoint(facts.runtimes)
+
+
+def _rules(facts: Facts) -> Iterator[Rule]:
+    fabric = facts.network.fabric
+    if fabric is None:
+        return
+    if facts.nodes == 1:
+        if fabric == "slingshot" and _collective(facts):
+            yield _one_slingshot_node()
+        return
+    yield from _sockets(facts)
+    if _collective(facts):
+        yield from _FABRICS[fabric](facts)
+        if facts.network.plugin:
+            why = "the plug-in that the site's profile names"
+            yield Rule("NCCL_NET_PLUGIN", facts.network.plugin, why, key="network.plugin")
+        if "rccl" in facts.runtimes and fabric in ("infiniband", "roce", "slingshot"):
+            why = "AMD: memory of GPUs must be fine-grained for RCCL to send it over PCIe"
+            yield Rule("HSA_FORCE_FINE_GRAIN_PCIE", "1", why, "AMD, RCCL documentation")
+    if facts.launcher == "mpirun":
+        yield from _open_mpi(facts)
+
+
+def _one_slingshot_node() -> Rule:
+    why = "a job of one node has no Slingshot network, and NCCL's plug-in for it would fail"
+    return Rule("NCCL_NET", "Socket", why, SLINGSHOT_DOCS)
+
+
+def _sockets(facts: Facts) -> Iterator[Rule]:
+    network, names = facts.network, ",".join(facts.network.interfaces)
+    if names:
+        why = "exact names; gloo asks the host's name otherwise, which may lead elsewhere"
+        yield Rule("GLOO_SOCKET_IFNAME", names, why, TORCH_DOCS, "network.interfaces")
+    if names and _collective(facts):
+        why = "from the profile alone; with `=`, because eth1 alone would also be eth10"
+        yield Rule("NCCL_SOCKET_IFNAME", f"={names}", why, key="network.interfaces")
+    elif network.exclude_interfaces and _collective(facts):
+        excluded = f"^{','.join(network.exclude_interfaces)}"
+        why = "from the profile alone; by prefix, and lo must be named, too"
+        yield Rule("NCCL_SOCKET_IFNAME", excluded, why, key="network.exclude_interfaces")
+
+
+def _infiniband(facts: Facts) -> Iterator[Rule]:
+    yield Rule("NCCL_NET", "IB", _LOUD)
+    yield from _adapters(facts)
+
+
+def _roce(facts: Facts) -> Iterator[Rule]:
+    network = facts.network
+    yield Rule("NCCL_NET", "IB", f"RoCE is NCCL's IB, too; {_LOUD}")
+    yield from _adapters(facts)
+    if network.gid_index is not None and facts.nccl and within(facts.nccl, _WANTS_GID):
+        why = "NCCL below 2.21 does not choose the GID itself; a newer one does"
+        yield Rule("NCCL_IB_GID_INDEX", str(network.gid_index), why, key="network.gid_index")
+    if network.traffic_class is not None:
+        why = "the class in which this network's switches lose nothing"
+        yield Rule("NCCL_IB_TC", str(network.traffic_class), why, key="network.traffic_class")
+
+
+def _adapters(facts: Facts) -> Iterator[Rule]:
+    network = facts.network
+    if network.hcas:
+        why = "the adapters for data; with `=`, because mlx5_1 alone would also be mlx5_10"
+        yield Rule("NCCL_IB_HCA", f"={','.join(network.hcas)}", why, key="network.hcas")
+    if network.gdr_level:
+        why = "a word, because the numbers have changed their meaning"
+        yield Rule("NCCL_NET_GDR_LEVEL", network.gdr_level, why, key="network.gdr_level")
+
+
+def _slingshot(facts: Facts) -> Iterator[Rule]:
+    network = facts.network
+    level = network.gdr_level or "PHB"
+    key = "network.gdr_level" if network.gdr_level else "network.fabric"
+    cache = "memhooks, the default, is not safe below NCCL"
+    for name, value, why in (
+        ("NCCL_NET", "AWS Libfabric", f"the name that all versions of the plug-in know; {_LOUD}"),
+        ("NCCL_CROSS_NIC", "1", "all NICs are on one fabric"),
+        ("FI_MR_CACHE_MONITOR", "userfaultfd", cache),
+        (
+            "FI_CXI_DISABLE_HOST_REGISTER",
+            "1",
+            "registering host memory with the GPU may hang beside NCCL",
+        ),
+        ("FI_CXI_DEFAULT_CQ_SIZE", "131072", "many messages are under way at once"),
+        ("FI_CXI_DEFAULT_TX_SIZE", "2048", "many messages are under way at once"),
+        ("FI_CXI_RX_MATCH_MODE", "hybrid", "software takes over when the NIC's lists are full"),
+        ("MPICH_GPU_SUPPORT_ENABLED", "0", "NCCL beside an MPI that sends GPU memory may hang"),
+    ):
+        yield Rule(name, value, why, SLINGSHOT_DOCS)
+    why = "the NIC reads GPU memory up to this distance"
+    yield Rule("NCCL_NET_GDR_LEVEL", level, why, SLINGSHOT_DOCS, key)
+    if network.alt_read and facts.scheduler == "slurm":
+        yield from _alternative_rendezvous()
+
+
+def _alternative_rendezvous() -> Iterator[Rule]:
+    key = "network.alt_read"
+    why = f"together with --network={RDZV_NETWORK}, never without"
+    yield Rule(RDZV_VARIABLE, ALT_READ, why, SLINGSHOT_DOCS, key)
+    for name in ("EAGER_SIZE", "THRESHOLD", "GET_MIN"):
+        why = f"with {ALT_READ}, every message takes the same way"
+        yield Rule(f"FI_CXI_RDZV_{name}", "0", why, SLINGSHOT_DOCS, key)
+
+
+def _efa(_facts: Facts) -> Iterator[Rule]:
+    why = "the plug-in sets everything else by the type of the machine"
+    yield Rule("FI_PROVIDER", "efa", why, EFA_DOCS)
+
+
+def _ethernet(_facts: Facts) -> Iterator[Rule]:
+    why = "no RDMA here: NCCL must not try an adapter that leads nowhere"
+    yield Rule("NCCL_NET", "Socket", why)
+
+
+def _by_script(_facts: Facts) -> Iterator[Rule]:
+    """The vendor's script says it all."""
+    yield from ()
+
+
+_FABRICS: dict[str, Callable[[Facts], Iterator[Rule]]] = {
+    "infiniband": _infiniband,
+    "roce": _roce,
+    "slingshot": _slingshot,
+    "efa": _efa,
+    "gcp-tcpx": _by_script,
+    "gcp-tcpxo": _by_script,
+    "gcp-gib": _by_script,
+    "ethernet": _ethernet,
+}
+
+
+def _open_mpi(facts: Facts) -> Iterator[Rule]:
+    """Name the layer that knows the fabric, so that MPI does not take TCP unasked."""
+    fabric = facts.network.fabric
+    if fabric in ("infiniband", "roce"):
+        yield Rule("OMPI_MCA_pml", "ucx", f"UCX is Open MPI's way to it; {_LOUD}", MPI_DOCS)
+    if fabric == "slingshot":
+        yield Rule("OMPI_MCA_pml", "cm", "libfabric through cm; UCX does not know it", MPI_DOCS)
+        yield Rule("OMPI_MCA_mtl", "ofi", "libfabric, below cm", MPI_DOCS)

@@ -1,0 +1,138 @@
+"""A profile's network and env_blocks: what no type can say of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hpc_train.errors import SiteProfileError, nearest
+from hpc_train.model.network import EnvBlock, Network
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.model.variable import problem_of
+from hpc_train.model.versions import parts, within
+
+Site = Sourced[SiteProfile]
+
+_VERBS = ("infiniband", "roce")
+_SCRIPTED = ("gcp-tcpx", "gcp-tcpxo", "gcp-gib")
+# Key of the network -> the fabrics that know what to do with it; the others know it everywhere.
+_ONLY = {
+    "hcas": _VERBS,
+    "gdr_level": (*_VERBS, "slingshot"),
+    "gid_index": ("roce",),
+    "traffic_class": ("roce",),
+    "alt_read": ("slingshot",),
+    "ip_over_ib": ("infiniband",),
+}
+_WITHOUT_FABRIC = ("nccl", "gpus", "torch_mpi", "script")
+
+
+def check_network(site: Site) -> None:
+    """Refuse keys that would have no effect, and what would be missing in every job.
+
+    Raises:
+        SiteProfileError: with file:line.
+    """
+    network = site.value.network
+    if network is None:
+        return
+    for key in _given(network):
+        _check_key(site, network, key)
+    if network.fabric in _SCRIPTED and network.script is None:
+        raise SiteProfileError(
+            f"{site.near('network.fabric')}: network.fabric {network.fabric} needs network.script: "
+            "the vendor's script of settings, by its whole path"
+        )
+    if network.interfaces and network.exclude_interfaces:
+        raise SiteProfileError(
+            f"{site.near('network.exclude_interfaces')}: network.interfaces names what to take; "
+            "give that or network.exclude_interfaces, not both"
+        )
+    if network.gid_index is not None:
+        _check_gid(site, network)
+
+
+def check_blocks(site: Site) -> None:
+    """Refuse blocks that cannot do what they say.
+
+    Raises:
+        SiteProfileError: with file:line.
+    """
+    for index, block in enumerate(site.value.env_blocks):
+        key = f"env_blocks.{index}"
+        _check_content(site, block, key)
+        _check_variables(site, block, key)
+        _check_words(site, block, key)
+
+
+def _given(network: Network) -> list[str]:
+    plain = msgspec.structs.asdict(network)
+    return [key for key, value in plain.items() if value not in (None, (), False)]
+
+
+def _check_key(site: Site, network: Network, key: str) -> None:
+    place = site.near(f"network.{key}")
+    if network.fabric is None and key not in _WITHOUT_FABRIC:
+        raise SiteProfileError(
+            f"{place}: network.{key} has no effect without network.fabric",
+            "say network.fabric, or set variables with env or env_blocks",
+        )
+    fabrics = _ONLY.get(key)
+    if fabrics and network.fabric not in fabrics:
+        raise SiteProfileError(
+            f"{place}: network.{key} has no effect with fabric {network.fabric}; "
+            f"it belongs to {' or '.join(fabrics)}"
+        )
+
+
+def _check_gid(site: Site, network: Network) -> None:
+    place = site.near("network.gid_index")
+    if network.nccl is None or not within(parts(network.nccl), "<2.21"):
+        raise SiteProfileError(
+            f"{place}: network.gid_index is for NCCL below 2.21, which cannot choose it; "
+            f"network.nccl is {network.nccl or 'not given'}",
+            "leave it out, or say network.nccl",
+        )
+
+
+def _check_content(site: Site, block: EnvBlock, key: str) -> None:
+    if not block.env and not block.unset:
+        raise SiteProfileError(f"{site.near(key)}: {key}: env or unset must say what is done")
+    if block.already_set_by is not None and block.unset:
+        raise SiteProfileError(
+            f"{site.near(f'{key}.unset')}: {key}.unset: with already_set_by nothing is done"
+        )
+    if block.separator != ":" and block.mode not in ("prepend", "append"):
+        raise SiteProfileError(
+            f"{site.near(f'{key}.separator')}: {key}.separator has no effect with mode "
+            f"{block.mode}; it belongs to prepend or append"
+        )
+
+
+def _check_variables(site: Site, block: EnvBlock, key: str) -> None:
+    for name in block.env:
+        place = site.near(f"{key}.env.{name}")
+        problem = problem_of(name)
+        if problem:
+            raise SiteProfileError(f"{place}: {problem[0]}", problem[1])
+        if name in block.unset:
+            raise SiteProfileError(f"{place}: {key} sets and unsets {name}")
+
+
+def _check_words(site: Site, block: EnvBlock, key: str) -> None:
+    """A launcher or partition that no job can have is a mistake in writing."""
+    known: dict[str, tuple[Any, tuple[str, ...]]] = {
+        "launcher": (block.when.launcher, site.value.launchers.allowed),
+        "partition": (block.when.partition, tuple(one.name for one in site.value.partitions)),
+    }
+    for name, (wanted, allowed) in known.items():
+        words = (wanted,) if isinstance(wanted, str) else wanted or ()
+        for word in words:
+            if allowed and word not in allowed:
+                path = f"{key}.when.{name}"
+                raise SiteProfileError(
+                    f"{site.near(path)}: {path}: unknown {name} {word!r}{nearest(word, allowed)}; "
+                    f"known: {', '.join(allowed)}"
+                )

@@ -1,0 +1,172 @@
+"""What holds for every fabric: precedence, the vendor's script, pairs, and nothing harmful."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hpc_train.model.job import JobSpec
+from hpc_train.model.network import Fabric
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.nested import allocate
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+Planned = Callable[[dict[str, Any], int, int, str], LaunchPlan]
+
+ALWAYS = {"OMP_NUM_THREADS", "PYTHONUNBUFFERED"}
+
+
+def test_mpirun_hands_the_variables_on(planned: Planned) -> None:
+    plan = planned({"fabric": "infiniband"}, 2, 4, "mpirun")
+    words = [getattr(token, "text", "") for token in plan.launch.argv]
+    handed_on = {words[i + 1] for i, word in enumerate(words) if word == "-x"}
+    assert {"NCCL_NET", "OMPI_MCA_pml"} <= handed_on
+
+
+@pytest.mark.parametrize("gpu_type", ["mi250", "MI300X", "gfx942", "amd-mi210"])
+def test_the_vendor_follows_from_the_partitions_gpus(
+    job: Jobs, slurm: Sites, gpu_type: str
+) -> None:
+    partition = {"name": "gpu", "default": True, "gpu_type": gpu_type}
+    site = slurm(network={"fabric": "slingshot"}, partitions=[partition])
+    plan = make_plan(job({"nodes": 2, "gpus_per_node": 8}), site)
+    assert dict(plan.env)["HSA_FORCE_FINE_GRAIN_PCIE"] == "1"
+    nvidia = slurm(network={"fabric": "slingshot"}, partitions=[{**partition, "gpu_type": "a100"}])
+    plan = make_plan(job({"nodes": 2, "gpus_per_node": 8}), nvidia)
+    assert "HSA_FORCE_FINE_GRAIN_PCIE" not in dict(plan.env)
+
+
+def test_the_sites_env_wins_over_rules_and_the_jobs_over_both(job: Jobs, slurm: Sites) -> None:
+    site = slurm(
+        network={"fabric": "slingshot"},
+        env={"NCCL_CROSS_NIC": 0, "FI_CXI_RX_MATCH_MODE": "software"},
+    )
+    mine = {"FI_CXI_RX_MATCH_MODE": "hardware", "NCCL_NET": "Socket"}
+    plan = make_plan(job({"nodes": 2, "gpus_per_node": 4}, env=mine), site)
+    env = dict(plan.env)
+    assert env["NCCL_CROSS_NIC"] == "0"
+    assert env["FI_CXI_RX_MATCH_MODE"] == "hardware"
+    assert env["NCCL_NET"] == "Socket"
+    assert plan.settings["env.NCCL_NET"].origin == "job.yaml:8"
+
+
+def test_the_vendors_script_stands_between_the_sites_setup_and_the_jobs(
+    job: Jobs, slurm: Sites
+) -> None:
+    network = {"fabric": "gcp-gib", "script": "/usr/local/gib/it's/set_nccl_env.sh"}
+    site = slurm(network=network, setup=["module load a"])
+    for nodes in (1, 2):
+        wanted = job({"nodes": nodes, "gpus_per_node": 8}, setup=["module load b"])
+        plan = make_plan(wanted, site)
+        sourced = "source '/usr/local/gib/it'\"'\"'s/set_nccl_env.sh'"
+        assert plan.setup == ("module load a", sourced, "module load b")
+        assert plan.settings["setup.1"].why
+    assert make_plan(job({"nodes": 2}), site).setup == ("module load a",)
+
+
+OLD_ROCE = {"fabric": "roce", "nccl": "2.20.5"}
+
+
+@pytest.mark.parametrize(
+    ("network", "nodes", "warned"),
+    [
+        (OLD_ROCE, 2, True),
+        (OLD_ROCE, 1, False),
+        ({**OLD_ROCE, "gid_index": 3}, 2, False),
+        ({"fabric": "roce", "nccl": "2.21"}, 2, False),
+        ({"fabric": "roce"}, 2, False),
+        ({"fabric": "infiniband", "nccl": "2.20.5"}, 2, False),
+    ],
+)
+def test_old_nccl_on_roce_needs_a_gid(
+    planned: Planned, network: dict[str, Any], nodes: int, warned: bool
+) -> None:
+    plan = planned(network, nodes, 8, "srun")
+    assert any("network.gid_index" in text for text in plan.warnings) == warned
+
+
+ALT_READ = {"FI_CXI_RDZV_PROTO": "alt_read"}
+
+
+@pytest.mark.parametrize(
+    ("site_keys", "job_env", "together"),
+    [
+        ({"network": {"fabric": "slingshot", "alt_read": True}}, {}, True),
+        ({"network": {"fabric": "slingshot"}}, {}, False),
+        (
+            {"network": {"fabric": "slingshot", "alt_read": True}},
+            {"FI_CXI_RDZV_PROTO": "default"},
+            False,
+        ),
+        ({"env": ALT_READ}, {}, True),
+        ({}, ALT_READ, True),
+        ({"env_blocks": [{"env": ALT_READ}]}, {}, True),
+        ({"env_blocks": [{"env": ALT_READ, "scope": "ranks"}]}, {}, True),
+        ({"env_blocks": [{"env": ALT_READ, "already_set_by": "a module"}]}, {}, True),
+        ({"env": ALT_READ, "env_blocks": [{"unset": ["FI_CXI_RDZV_PROTO"]}]}, {}, False),
+    ],
+)
+def test_alt_read_and_its_option_come_together(
+    job: Jobs, slurm: Sites, site_keys: dict[str, Any], job_env: dict[str, str], together: bool
+) -> None:
+    plan = make_plan(job({"nodes": 2, "gpus_per_node": 4}, env=job_env), slurm(**site_keys))
+    assert (dict(plan.directives).get("network") == "disable_rdzv_get") == together
+    assert ("network" in plan.settings) == together
+
+
+def test_a_nested_study_asks_for_the_option_when_one_size_needs_it(job: Jobs, slurm: Sites) -> None:
+    site = slurm(network={"fabric": "slingshot", "alt_read": True})
+    plans = [
+        (str(nodes), make_plan(job({"nodes": nodes, "gpus_per_node": 4}), site, nested=True))
+        for nodes in (1, 2)
+    ]
+    assert dict(allocate(site, plans, "study").directives)["network"] == "disable_rdzv_get"
+    assert "network" not in dict(allocate(site, plans[:1], "study").directives)
+
+
+GIVEN = st.fixed_dictionaries(
+    {"fabric": st.sampled_from(get_args(Fabric))},
+    optional={
+        "interfaces": st.sampled_from([["eth0"], ["hsn0", "hsn1"]]),
+        "hcas": st.just(["mlx5_0", "mlx5_10"]),
+        "gdr_level": st.sampled_from(["PIX", "SYS"]),
+        "gid_index": st.integers(0, 255),
+        "traffic_class": st.integers(0, 255),
+        "alt_read": st.booleans(),
+        "nccl": st.sampled_from(["2.12", "2.20.5", "2.21", "2.30.7"]),
+        "gpus": st.sampled_from(["nvidia", "amd"]),
+    },
+)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(
+    network=GIVEN,
+    place=st.tuples(
+        st.integers(1, 3), st.sampled_from([0, 4]), st.sampled_from(["srun", "torchrun", "mpirun"])
+    ),
+)
+def test_whatever_the_network_nothing_harmful_is_set(
+    planned: Planned, network: dict[str, Any], place: tuple[int, int, str]
+) -> None:
+    plan = planned(network, *place)
+    env = dict(plan.env)
+    assert not env.keys() & {"UCX_TLS", "NCCL_ALGO", "NCCL_PROTO", "NCCL_DEBUG", "NCCL_IB_DISABLE"}
+    assert env.get("NCCL_IB_HCA", "=").startswith("=")
+    assert env.get("NCCL_NET_GDR_LEVEL", "PHB") in ("LOC", "PIX", "PXB", "PHB", "SYS")
+    assert ("NCCL_IB_GID_INDEX" in env) <= (network.get("nccl") in ("2.12", "2.20.5"))
+    assert ("NCCL_SOCKET_IFNAME" in env) <= ("interfaces" in network)
+    alone = env.keys() - ALWAYS - {"NCCL_NET"}
+    assert place[0] > 1 or not alone
+    together = "network" in dict(plan.directives)
+    assert together == (env.get("FI_CXI_RDZV_PROTO") == "alt_read")

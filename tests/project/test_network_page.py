@@ -1,0 +1,83 @@
+"""docs/network.md: its examples do what stands below them, its tables name what is set."""
+
+from __future__ import annotations
+
+import re
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.decode import decode
+from hpc_train.errors import SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs/network.md").read_text(encoding="utf-8")
+BLOCK = re.compile(r"^```(?P<kind>[^\n]*)\n(?P<text>.*?)^```$", re.MULTILINE | re.DOTALL)
+SKELETON = """\
+schema: 1
+name: example
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun, torchrun, mpirun]}
+"""
+FABRICS = {
+    "InfiniBand": "{fabric: infiniband, hcas: [a], gdr_level: PIX, gpus: amd}",
+    "RoCE": "{fabric: roce, hcas: [a], gdr_level: PIX, gpus: amd, nccl: '2.20', gid_index: 3, "
+    "traffic_class: 1}",
+    "Slingshot": "{fabric: slingshot, alt_read: true, gpus: amd}",
+    "EFA": "{fabric: efa}",
+    "Ethernet": "{fabric: ethernet}",
+}
+
+
+def examples() -> list[tuple[str, str]]:
+    """Return each part of a profile and what a script gets for it, which may be nothing."""
+    found = [(match["kind"], match["text"]) for match in BLOCK.finditer(PAGE)]
+    return [
+        (text, after[1] if after[0] == "sh" else "")
+        for (kind, text), after in pairwise([*found, ("", "")])
+        if kind == "yaml part"
+    ]
+
+
+def plan_of(part: str, folder: Path, launcher: str = "srun") -> LaunchPlan:
+    path = folder / "example.yaml"
+    path.write_text(SKELETON + part, encoding="utf-8")
+    keys: dict[str, Any] = {"nodes": 2, "gpus_per_node": 4}
+    data = {"name": "j", "command": ["true"], "launcher": launcher, "resources": keys}
+    return make_plan(decode(data, JobSpec, {"": "job.yaml"}, SpecError), load_site(str(path)))
+
+
+def test_there_are_examples_for_all() -> None:
+    text = "".join(part for part, _ in examples())
+    for key in ("when", "scope", "env", "unset", "already_set_by", "mode", "separator", "why"):
+        assert f"{key}: " in text, key
+    for key in ("nodes", "partition", "launcher", "runtime", "vendor", "nccl", "container"):
+        assert f"{key}: " in text, key
+
+
+@pytest.mark.parametrize(("part", "lines"), examples())
+def test_examples_give_what_stands_below_them(part: str, lines: str, tmp_path: Path) -> None:
+    plan = plan_of(part, tmp_path)
+    assert plan.warnings == ()
+    script = render_script(plan).text.splitlines()
+    assert [line for line in lines.splitlines() if line not in script] == []
+    if "already_set_by" in part:
+        assert not any("NCCL_CROSS_NIC" in line for line in script)
+    else:
+        assert lines, "an example without a result"
+
+
+@pytest.mark.parametrize("fabric", FABRICS)
+def test_the_table_of_a_fabric_names_what_it_sets(fabric: str, tmp_path: Path) -> None:
+    section = BLOCK.sub("", PAGE).partition(f"### {fabric}\n")[2].partition("\n#")[0]
+    cells = re.findall(r"^\| (`[^|]+) \|", section, re.MULTILINE)
+    listed = {name for cell in cells for name in re.findall(r"`([^`]+)`", cell)}
+    env = dict(plan_of(f"network: {FABRICS[fabric]}\n", tmp_path, "mpirun").env)
+    assert listed == env.keys() - {"OMP_NUM_THREADS", "PYTHONUNBUFFERED"}

@@ -1,0 +1,156 @@
+"""Changes of variables, done by bash: each mode, in each scope, with whatever people write."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hpc_train.model.plan import EnvChange, LaunchPlan
+from hpc_train.scripts.filters import line
+from hpc_train.scripts.render import render_script
+
+Plans = Callable[..., LaunchPlan]
+Execute = Callable[..., subprocess.CompletedProcess[str]]
+DUMP = "import json, os; print('SEEN ' + json.dumps(dict(os.environ)))"
+HOSTILE = [
+    "it's",
+    "a b",
+    "$(touch pwned)",
+    "`touch pwned`",
+    "a\nWRAPPER\ntouch pwned",
+    "\\",
+    "}",
+    "",
+]
+
+
+@pytest.fixture
+def seen(plan: Plans, execute: Execute, tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """Return the environment of rank 0 of a Slurm job with these changes."""
+
+    def run(*changes: EnvChange, **outer: str) -> dict[str, str]:
+        command = [sys.executable, "-c", DUMP]
+        made = plan("slurm-generic", command=command, launcher="srun")
+        made = msgspec.structs.replace(made, changes=changes)
+        (tmp_path / "run").mkdir(exist_ok=True)
+        done = execute(made, tmp_path / "run", **outer)
+        assert done.returncode == 0, done.stderr
+        lines = (tmp_path / "run/logs/rank-0.out").read_text().splitlines()
+        found: dict[str, str] = json.loads(lines[-1].removeprefix("SEEN "))
+        return found
+
+    return run
+
+
+def change(value: str | None, **keys: Any) -> EnvChange:
+    return EnvChange(name="X", value=value, **keys)
+
+
+# How it is changed, what X is before (None: not set) and what the rank sees.
+CASES = [
+    (change("new"), "old", "new"),
+    (change(None), "old", None),
+    (change(None), None, None),
+    (change("new", mode="default"), None, "new"),
+    (change("new", mode="default"), "", "new"),
+    (change("new", mode="default"), "old", "old"),
+    (change("new", mode="prepend"), "old", "new:old"),
+    (change("new", mode="prepend"), None, "new"),
+    (change("new", mode="prepend"), "", "new"),
+    (change("new", mode="append"), "old", "old:new"),
+    (change("new", mode="append"), None, "new"),
+    (change("new", mode="append", separator=","), "old", "old,new"),
+    (change("new", mode="prepend", separator=" "), "old", "new old"),
+    (change("new", mode="append", separator=";"), "a b", "a b;new"),
+]
+
+
+@pytest.mark.parametrize("scope", ["job", "ranks", "launcher"])
+@pytest.mark.parametrize(("how", "before", "after"), CASES)
+def test_each_mode_in_each_scope(
+    seen: Callable[..., dict[str, str]],
+    how: EnvChange,
+    before: str | None,
+    after: str | None,
+    scope: Any,
+) -> None:
+    outer = {} if before is None else {"X": before}
+    found = seen(msgspec.structs.replace(how, scope=scope), **outer)
+    assert found.get("X") == after
+
+
+def test_changes_are_done_in_order(seen: Callable[..., dict[str, str]]) -> None:
+    found = seen(
+        change("b", mode="prepend"), change("a", mode="prepend"), change("z", mode="append"), X="m"
+    )
+    assert found["X"] == "a:b:m:z"
+
+
+def test_only_the_ranks_see_what_is_for_them(plan: Plans) -> None:
+    made = plan("slurm-generic", launcher="srun")
+    for scope, inside in (("job", False), ("launcher", False), ("ranks", True)):
+        changed = msgspec.structs.replace(made, changes=(change("new", scope=scope),))
+        text = render_script(changed).text
+        before, _, wrapper = text.partition("<<'WRAPPER'")
+        assert ("export X=new" in wrapper) == inside
+        assert ("export X=new" in before) != inside
+
+
+@pytest.mark.parametrize("mode", ["set", "default", "prepend", "append"])
+@pytest.mark.parametrize("scope", ["job", "ranks"])
+@pytest.mark.parametrize("value", HOSTILE)
+def test_hostile_values_arrive(
+    seen: Callable[..., dict[str, str]], tmp_path: Path, mode: Any, scope: Any, value: str
+) -> None:
+    assert seen(change(value, mode=mode, scope=scope))["X"] == value
+    assert not list(tmp_path.rglob("pwned"))
+
+
+TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=60)
+
+
+@settings(
+    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(value=TEXT, before=TEXT)
+def test_any_text_keeps_its_one_line(tmp_path: Path, value: str, before: str) -> None:
+    word = line(value)
+    assert "\n" not in word
+    script = f"printf %s {word} >out; printf %s {line(before)}{word} >both"
+    subprocess.run(["bash", "-c", script], cwd=tmp_path, check=True, timeout=60)
+    assert (tmp_path / "out").read_bytes().decode() == value
+    assert (tmp_path / "both").read_bytes().decode() == before + value
+
+
+@pytest.mark.parametrize("launcher", ["srun", "mpirun"])
+def test_bash_and_shellcheck_have_no_complaint(plan: Plans, tmp_path: Path, launcher: str) -> None:
+    changes = [how for how, _, _ in CASES] + [change(value, scope="ranks") for value in HOSTILE]
+    made = plan("slurm-generic", launcher=launcher)
+    path = tmp_path / "job.sh"
+    path.write_text(render_script(msgspec.structs.replace(made, changes=tuple(changes))).text)
+    for argv in (["bash", "-n", str(path)], ["shellcheck", "-e", "SC2016", str(path)]):
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(("backend", "gpus"), [("gloo", 0), ("nccl", 2)])
+def test_the_ranks_are_told_the_backend(
+    plan: Plans, execute: Execute, tmp_path: Path, backend: str, gpus: int
+) -> None:
+    made = plan(
+        "slurm-generic",
+        command=[sys.executable, "-c", "import os; print(os.environ['HPCTRAIN_BACKEND'])"],
+        launcher="srun",
+        resources={"gpus_per_node": gpus, "tasks_per_node": 1},
+    )
+    assert execute(made, tmp_path, HPCTRAIN_BACKEND="of-an-outer-job").returncode == 0
+    assert (tmp_path / "logs/rank-0.out").read_text() == f"{backend}\n"

@@ -1,0 +1,80 @@
+"""Whole scripts of sites with a network: what is set, and that bash and shellcheck read them."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.decode import decode
+from hpc_train.errors import SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+
+PROFILES = Path(__file__).parents[1] / "sites/profiles"
+NAMES = sorted(path.stem for path in PROFILES.glob("*.yaml"))
+
+
+def plan_of(name: str, nodes: int, **keys: Any) -> LaunchPlan:
+    resources = {"nodes": nodes, "gpus_per_node": 0 if "partition" in keys else 4}
+    data = {"name": "j", "command": ["true"], "account": "a", "resources": resources, **keys}
+    job = decode(data, JobSpec, {"": "job.yaml"}, SpecError)
+    return make_plan(job, load_site(str(PROFILES / f"{name}.yaml")))
+
+
+def test_there_are_profiles() -> None:
+    assert len(NAMES) == 3
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("nodes", [1, 2])
+def test_bash_and_shellcheck_have_no_complaint(name: str, nodes: int, tmp_path: Path) -> None:
+    plan = plan_of(name, nodes)
+    assert plan.warnings == ()
+    path = tmp_path / "job.sh"
+    path.write_text(render_script(plan).text)
+    for argv in (["bash", "-n", str(path)], ["shellcheck", str(path)]):
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_module_that_chooses_the_protocol_brings_the_option() -> None:
+    plan = plan_of("slingshot-amd", 2)
+    assert dict(plan.directives)["network"] == "disable_rdzv_get"
+    env = dict(plan.env)
+    assert not env.keys() & {"FI_CXI_RDZV_PROTO", "FI_MR_CACHE_MONITOR"}
+    assert env["HSA_FORCE_FINE_GRAIN_PCIE"] == "1"
+    assert [(c.name, c.scope) for c in plan.changes] == [
+        ("MIOPEN_USER_DB_PATH", "ranks"),
+        ("MIOPEN_CUSTOM_CACHE_DIR", "ranks"),
+    ]
+    alone = plan_of("slingshot-amd", 1)
+    assert dict(alone.env)["NCCL_NET"] == "Socket"
+    assert "network" not in dict(alone.directives)
+
+
+def test_a_cpu_job_on_infiniband_has_gloo_and_nothing_of_nccl() -> None:
+    plan = plan_of("infiniband-nvidia", 2, partition="cpu")
+    assert plan.backend == "gloo"
+    assert [name for name, _ in plan.env if name.startswith("NCCL")] == []
+    assert dict(plan.env)["GLOO_SOCKET_IFNAME"] == "ib0"
+    assert [(c.name, c.value) for c in plan.changes] == [
+        ("CUDA_VISIBLE_DEVICES", None),
+        ("LD_LIBRARY_PATH", "/opt/site/lib"),
+    ]
+    below = plan_of("infiniband-nvidia", 2, partition="cpu", launcher="mpirun")
+    assert dict(below.env)["UCX_LOG_LEVEL"] == "warn"
+
+
+def test_a_cloud_sets_what_its_plug_in_does_not() -> None:
+    env = dict(plan_of("cloud-efa", 2).env)
+    assert {name for name in env if name.startswith(("NCCL", "FI_"))} == {
+        "FI_PROVIDER",
+        "FI_EFA_USE_HUGE_PAGE",
+        "NCCL_SOCKET_IFNAME",
+    }

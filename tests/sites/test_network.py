@@ -1,0 +1,158 @@
+"""A profile's network and env_blocks: what is refused, with the line and the nearest word."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import SiteProfileError
+from hpc_train.model.site import SiteProfile
+from hpc_train.sites.load import load_site
+
+ROOT = Path(__file__).parents[2]
+HEAD = """\
+schema: 1
+name: mine
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun, torchrun]}
+partitions: [{name: gpu}, {name: debug}]
+"""
+FULL = """\
+network:
+  fabric: roce
+  interfaces: [eth0, bond0.100]
+  hcas: [mlx5_0, "mlx5_1:1"]
+  gdr_level: PHB
+  gid_index: 3
+  traffic_class: 106
+  nccl: "2.20.5"
+  gpus: nvidia
+env_blocks:
+  - when: {nodes: ">1", partition: [gpu, debug], launcher: srun, runtime: [nccl, rccl],
+           vendor: nvidia, nccl: ">=2.20,<2.30", container: false}
+    scope: ranks
+    env: {A: 0123}
+    unset: [B]
+    mode: append
+    separator: ","
+    why: w
+    source: s
+  - {env: {C: 1}, already_set_by: a module}
+"""
+
+
+def loaded(text: str, tmp_path: Path) -> SiteProfile:
+    path = tmp_path / "mine.yaml"
+    path.write_text(HEAD + text)
+    return load_site(str(path)).value
+
+
+def test_every_key_is_read(tmp_path: Path) -> None:
+    site = loaded(FULL, tmp_path)
+    assert site.network is not None
+    assert site.network.gdr_level == "PHB"
+    assert site.network.nccl == "2.20.5"
+    first, second = site.env_blocks
+    assert first.env == {"A": "0123"}, "as it is written"
+    assert first.when.nodes == ">1"
+    assert second.already_set_by == "a module"
+
+
+@pytest.mark.parametrize("profile", ["slingshot-amd", "infiniband-nvidia", "cloud-efa"])
+def test_the_interpreter_survives_a_profile(profile: str) -> None:
+    path = Path(__file__).parent / f"profiles/{profile}.yaml"
+    code = f"from hpc_train.sites.load import load_site; load_site({str(path)!r})"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        # Memory that was given back is overwritten, so that its use does not go unseen.
+        env={**os.environ, "PYTHONMALLOC": "debug", "PYTHONPATH": str(ROOT)},
+        check=False,
+        timeout=60,
+    )
+    assert done.returncode == 0
+
+
+def network(keys: str) -> str:
+    return f"network:\n  {keys}\n"
+
+
+def block(keys: str) -> str:
+    return f"env_blocks:\n  - {keys}\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (network("fabric: infinband"), "not 'infinband'; did you mean 'infiniband'?"),
+        (network("fabirc: roce"), "unknown key 'network.fabirc'; did you mean 'fabric'?"),
+        (network("{fabric: roce, gdr_level: 3}"), "3 is none of NCCL's words .* write 'PHB'"),
+        (network("{fabric: roce, gdr_level: '4'}"), "write 'SYS'"),
+        (network("{fabric: roce, gdr_level: phb}"), "did you mean 'PHB'?"),
+        (network("{fabric: roce, hcas: [=mlx5_0]}"), "network.hcas.0: must be text"),
+        (network("{fabric: roce, interfaces: [^lo]}"), "network.interfaces.0: must be text"),
+        (network("nccl: 2.20"), "2.2 is no version.*; write it in quotes"),
+        (network("nccl: v2.21"), "'v2.21' is no version like '2.21.5'"),
+        (network("gpus: nvdia"), "did you mean 'nvidia'?"),
+        (network("hcas: [mlx5_0]"), "network.hcas has no effect without network.fabric"),
+        (network("{fabric: efa, gdr_level: PHB}"), "no effect with fabric efa; it belongs to"),
+        (network("{fabric: roce, alt_read: true}"), "alt_read has no effect with fabric roce"),
+        (network("fabric: gcp-gib"), "fabric gcp-gib needs network.script"),
+        (network("{fabric: gcp-gib, script: env.sh}"), "network.script: must be text"),
+        (network("{fabric: roce, gid_index: 3}"), "network.nccl is not given"),
+        (network("{fabric: roce, nccl: '2.21', gid_index: 3}"), "network.nccl is 2.21"),
+        (
+            network("{fabric: efa, interfaces: [a], exclude_interfaces: [b]}"),
+            "not both",
+        ),
+        (block("when: {node: 1}"), "unknown key 'env_blocks.0.when.node'.*mean 'nodes'"),
+        (block("when: {nodes: 1-2}"), "'1-2' is no range of node counts"),
+        (block("when: {nodes: 2.5}"), "2.5 is no range of node counts"),
+        (block("when: {nodes: 2+}"), "did you mean '>=2'?"),
+        (block("when: {nccl: '=>2.21'}"), "did you mean '>=2.21'?"),
+        (block("when: {nccl: '>=2.21,=<2.30'}"), "did you mean '>=2.21,<=2.30'?"),
+        (block("when: {nccl: '==2.21'}"), "did you mean '2.21'?"),
+        (block("when: {nccl: new}"), "'new' is no range of versions; write"),
+        (block("when: {nccl: 2.20}"), "2.2 is no range of versions"),
+        (block("when: {runtime: ncll}"), "did you mean 'nccl'?"),
+        (block("{when: {launcher: srunn}, env: {A: 1}}"), "unknown launcher 'srunn'.*'srun'"),
+        (block("{when: {partition: [gpu, gpx]}, env: {A: 1}}"), "unknown partition 'gpx'"),
+        (block("{mode: prefix, env: {A: 1}}"), "mode: must be 'append' or 'default'"),
+        (block("{scope: rank, env: {A: 1}}"), "did you mean 'ranks'?"),
+        (block("{mode: append, separator: '|', env: {A: 1}}"), "separator: must be"),
+        (block("{separator: ',', env: {A: 1}}"), "separator has no effect with mode set"),
+        (block("why: nothing"), "env or unset must say what is done"),
+        (block("{unset: [A], already_set_by: m}"), "with already_set_by nothing is done"),
+        (block("{unset: [A-B]}"), "env_blocks.0.unset.0: must be text"),
+        (block("{env: {A-B: 1}}"), "'A-B' is no name of an environment variable"),
+        (block("{env: {API_KEY: 1}}"), "API_KEY looks like a secret"),
+        (block("{env: {A: 1}, unset: [A]}"), "sets and unsets A"),
+    ],
+)
+def test_what_is_wrong_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SiteProfileError) as caught:
+        loaded(text, tmp_path)
+    pattern = message.replace("?", r"\?") if ".*" in message else re.escape(message)
+    assert re.search(pattern, caught.value.message), caught.value.message
+    assert "mine.yaml:8: " in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "line"),
+    [
+        ("gdr_level: PHB", "gdr_level: 3", 11),
+        ("bond0.100", "^lo", 9),
+        ('nccl: "2.20.5"', "nccl: 2.20", 14),
+        ('nccl: ">=2.20', 'nccl: "=>2.20', 18),
+        ("unset: [B]", "unset: [A]", 20),
+        ("C: 1", "C-D: 1", 26),
+    ],
+)
+def test_the_line_is_that_of_the_mistake(was: str, becomes: str, line: int, tmp_path: Path) -> None:
+    with pytest.raises(SiteProfileError, match=rf"mine\.yaml:{line}: "):
+        loaded(FULL.replace(was, becomes), tmp_path)

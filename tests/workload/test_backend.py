@@ -1,0 +1,38 @@
+"""The reference workload joins with the backend that the job's plan says."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.workload.launching import TINY, events, finish, meeting_point, start, trainer
+
+pytest.importorskip("torch")
+pytestmark = pytest.mark.slow
+COMMAND = (*TINY, "--global-batch-size", "8", "--device", "cpu", "--no-accuracy")
+
+
+def joined(*options: str, planned: str) -> tuple[int, str, str]:
+    words = {**meeting_point(), "RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0}
+    return finish(start(trainer(*COMMAND, *options), **words, HPCTRAIN_BACKEND=planned))
+
+
+@pytest.mark.parametrize("planned", ["gloo", "nccl", ""])
+def test_a_rank_on_the_cpu_takes_gloo(planned: str) -> None:
+    code, out, err = joined(planned=planned)
+    assert (code, err) == (0, "")
+    assert [event["backend"] for event in events(out, "start")] == ["gloo"]
+
+
+def test_the_plan_is_followed_and_the_option_wins() -> None:
+    code, _, err = joined(planned="mpi")
+    assert code == 2
+    assert "backend mpi: this torch was built without it" in err
+    code, out, _ = joined("--backend", "gloo", planned="mpi")
+    assert code == 0
+    assert [event["backend"] for event in events(out, "start")] == ["gloo"]
+
+
+def test_a_word_that_is_no_backend_is_refused() -> None:
+    code, _, err = joined(planned="smoke")
+    assert code == 2
+    assert "HPCTRAIN_BACKEND='smoke' is none of nccl, gloo, mpi" in err
