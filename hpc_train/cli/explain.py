@@ -48,7 +48,8 @@ def explain(
 
 
 def _why(item: Explained) -> str:
-    return f"{item.why} ({item.trap})" if item.trap else item.why
+    said = ", ".join(filter(None, (item.trap, item.source)))
+    return f"{item.why} ({said})" if said else item.why
 
 
 def _json(found: Sequence[Explained]) -> bytes:
@@ -64,6 +65,7 @@ def _json(found: Sequence[Explained]) -> bytes:
             "origin": item.origin,
             "why": item.why,
             "trap": item.trap,
+            "source": item.source,
         }
         for item in found
     ]

@@ -20,7 +20,7 @@ _MEETING = {
 
 
 class Explained(Value, frozen=True, kw_only=True):
-    """One line of the answer; `trap` is a number of docs/traps.md."""
+    """One line of the answer; `trap` is a number of docs/traps.md, `source` who says so."""
 
     kind: Kind
     name: str
@@ -28,6 +28,7 @@ class Explained(Value, frozen=True, kw_only=True):
     origin: str
     why: str
     trap: str = ""
+    source: str = ""
 
 
 def explain(plan: LaunchPlan, site: Sourced[SiteProfile]) -> tuple[Explained, ...]:
@@ -55,9 +56,12 @@ def _directives(plan: LaunchPlan) -> Iterator[Explained]:
 
 
 def _variables(plan: LaunchPlan) -> Iterator[Explained]:
-    for name, value in plan.env:
-        setting = plan.settings.get(f"env.{name}")
-        yield _explained("variable", name, value, setting or Setting(value=value, origin="rule"))
+    for key, setting in plan.settings.items():
+        if key.startswith("env."):
+            yield _explained("variable", key.removeprefix("env."), setting.value, setting)
+    if plan.backend:
+        setting = plan.settings["backend"]
+        yield _explained("variable", "HPCTRAIN_BACKEND", plan.backend, setting)
     for name, (key, why) in _MEETING.items():
         origin = plan.settings[key].origin
         yield Explained(kind="variable", name=name, value=None, origin=origin, why=why)
@@ -106,7 +110,14 @@ def _origin(word: str, option: str, site: Sourced[SiteProfile]) -> str:
 
 
 def _explained(kind: Kind, name: str, value: Any, setting: Setting) -> Explained:
-    return Explained(kind=kind, name=name, value=value, origin=setting.origin, why=setting.why)
+    return Explained(
+        kind=kind,
+        name=name,
+        value=value,
+        origin=setting.origin,
+        why=setting.why,
+        source=setting.source,
+    )
 
 
 def _shown(token: Token) -> str:

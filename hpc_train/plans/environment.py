@@ -45,17 +45,15 @@ def resolve_environment(job: Job, site: Site, topology: Topology, launcher: str)
     # `or ()`: Python 3.10 has more than one empty tuple, and only the default's is left out of a
     # plan that is written down, and so of the name of a run.
     changes = tuple(change for change, _ in found.changes) or ()
-    handed_on = (c.name for c in changes if c.scope == "job" and c.value is not None)
+    handed_on = {c.name: s for c, s in found.changes if c.scope == "job" and c.value is not None}
     option = network_option(found, facts)
-    exported = tuple(dict.fromkeys((*found.env, *handed_on)))
-    settings = env_settings(found)
     return JobEnvironment(
         backend=backend.value,
-        variables={name: settings[f"env.{name}"] for name in exported},
+        variables={**found.env, **{n: s for n, s in handed_on.items() if n not in found.env}},
         env=tuple((name, str(setting.value)) for name, setting in found.env.items()),
         changes=changes,
         script=script_of(facts),
-        settings={"backend": backend, **option, **settings},
+        settings={"backend": backend, **option, **env_settings(found)},
         warnings=(*doubts, *network_warnings(facts), *found.warnings),
     )
 

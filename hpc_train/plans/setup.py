@@ -14,15 +14,17 @@ def setup_settings(job: Job, site: Site, script: str | None) -> dict[str, Settin
 
     The vendor's script comes behind the site's lines, which load what it needs.
     """
+    why = "the vendor's own settings, which nobody should repeat"
     modules = [(name, site.origin(f"modules.{i}")) for i, name in enumerate(site.value.modules)]
     modules += [(name, job.origin(f"modules.{i}")) for i, name in enumerate(job.value.modules)]
     lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
-    if script is not None:
-        lines.append((f"source {shlex.quote(script)}", site.near("network.script")))
+    sourced = site.near("network.script") if script is not None else None
+    if script is not None and sourced is not None:
+        lines.append((f"source {shlex.quote(script)}", sourced))
     lines += container_setup(job, site)
     lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
     return {
-        f"{key}.{i}": Setting(value=value, origin=origin)
+        f"{key}.{i}": Setting(value=value, origin=origin, why=why * (origin == sourced))
         for key, found in (("modules", modules), ("setup", lines))
         for i, (value, origin) in enumerate(found)
     }

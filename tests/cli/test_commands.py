@@ -98,6 +98,7 @@ def test_explain_gives_value_origin_and_reason(hpctrain: Hpctrain) -> None:
         "origin": "job.yaml:2",
         "why": "",
         "trap": "",
+        "source": "",
     }
     assert rows["launcher"]["origin"].startswith("site_profiles/local.yaml:")
     assert rows["OMP_NUM_THREADS"]["origin"] == "rule"

@@ -15,11 +15,24 @@ from hpc_train.specs.override import parse_setting
 SIZES = ("nodes=2", "tasks_per_node=4", "gpus_per_node=4", "cpus_per_task=8", "time=1h", "mem=64G")
 
 
+SITE = """\
+schema: 1
+name: big
+description: d
+scheduler: slurm
+launchers:
+  default: srun
+  allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn]
+  srun_args: [--kill-on-bad-exit=1, --wait=60]
+"""
+
+
 def prepared(launcher: str) -> Prepared:
+    Path("big.yaml").write_text(SITE)
     path = Path("job.yaml")
     path.write_text("command: [python, t.py]\nenv: {A: b}\nsecrets: {HF_TOKEN: env}\n")
     overrides = tuple(map(parse_setting, (*SIZES, f"launcher={launcher}")))
-    return prepare(Request(path=path, site="slurm-generic", overrides=overrides))
+    return prepare(Request(path=path, site="big", overrides=overrides))
 
 
 def rows(made: Prepared) -> tuple[Explained, ...]:
@@ -46,7 +59,7 @@ def test_where_it_comes_from(desk: Path) -> None:
     found = {row.name: row for row in rows(prepared("torchrun"))}
     assert found["A"].origin == "job.yaml:2"
     assert found["secrets.HF_TOKEN"].value == "env"
-    assert found["srun --kill-on-bad-exit"].origin == "site_profiles/slurm-generic.yaml:14"
+    assert found["srun --kill-on-bad-exit"].origin == "big.yaml:8"
     assert found["--gpus-per-node"].trap == "F7"
     assert found["torchrun --master-addr"].value == "$MASTER_ADDR"
     assert found["--time"].origin == "--set time"
