@@ -108,10 +108,9 @@ def unknown_option(subject: Subject) -> Iterator[Hit]:
             )
         else:
             word = option.word.text if option.word else option.spelled
-            near = (
-                f"; did you mean -{word}?" if word[1:].partition("=")[0] in SBATCH_OPTIONS else ""
-            )
-            yield Hit(line=option.line, message=f"unknown option {option.spelled}{near}")
+            long = word[1:].partition("=")[0] in SBATCH_OPTIONS
+            hint = f"; did you mean -{word}?" if long else ""
+            yield Hit(line=option.line, message=f"unknown option {option.spelled}{hint}")
 
 
 @rule(

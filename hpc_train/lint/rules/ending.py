@@ -52,7 +52,8 @@ def lost_in_pipe(subject: Subject) -> Iterator[Hit]:
         if command.ending not in ("|", "|&") or command.inside:
             continue
         # `python list.py | sort` prepares something; what is teed is worth a log.
-        if launch.outer or launch.starter != "python" or following[command].program == "tee":
+        teed = command in following and following[command].program == "tee"
+        if launch.outer or launch.starter != "python" or teed:
             yield Hit(line=command.line, message="the training's exit code is lost in the pipe")
 
 
