@@ -27,7 +27,7 @@ def read_silence(script: Script) -> Silence:
     """Read the comments; one that stands alone counts for the next line that is no comment."""
     everywhere: set[str] = set()
     lines: dict[int, set[str]] = {}
-    spans = _spans(script)
+    spans, targets = _spans(script), _targets(script.lines)
     for number, line in enumerate(script.lines, 1):
         match = _COMMENT.search(line)
         if match is None:
@@ -36,7 +36,7 @@ def read_silence(script: Script) -> Silence:
         if match[1] == "ignore-file":
             everywhere |= rules
             continue
-        for covered in spans.get(_target(script.lines, number), (number,)):
+        for covered in spans.get(targets[number - 1], (targets[number - 1],)):
             lines.setdefault(covered, set()).update(rules)
     return Silence(
         everywhere=frozenset(everywhere),
@@ -44,14 +44,17 @@ def read_silence(script: Script) -> Silence:
     )
 
 
-def _target(lines: tuple[str, ...], number: int) -> int:
-    """Return the line that a comment speaks of: its own, or the next one with something on it."""
-    if not re.match(r"\s*#\s*hpctrain:", lines[number - 1]):
-        return number
-    for later in range(number, len(lines)):
-        if lines[later].strip() and not re.match(r"\s*#\s*hpctrain:", lines[later]):
-            return later + 1
-    return number
+def _targets(lines: tuple[str, ...]) -> list[int]:
+    """Return, for each line, the one that a comment there speaks of: itself, or the next code."""
+    targets: list[int] = []
+    following = len(lines)
+    for number in range(len(lines), 0, -1):
+        line = lines[number - 1]
+        alone = re.match(r"\s*#\s*hpctrain:", line) is not None
+        targets.append(following if alone else number)
+        if line.strip() and not alone:
+            following = number
+    return targets[::-1]
 
 
 def _spans(script: Script) -> dict[int, range]:

@@ -2,15 +2,29 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Iterator
 
-from hpc_train.errors import nearest
 from hpc_train.lint.options import SBATCH_OPTIONS, SBATCH_SHORT, Option
 from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
 _AROUND_EQUALS = re.compile(r"(--[a-z-]+)(\s+=\s*|=\s+)(?=[^\s-])")
+# What is given twice adds up.
+_ADDED = ("mail-type", "verbose", "quiet", "container-mounts", "container-env")
+# Words of other schedulers, and beginnings that fit several options.
+_MEANT = {
+    "walltime": "time",
+    "memory": "mem",
+    "queue": "partition",
+    "gpu": "gpus-per-node",
+    "cpus": "cpus-per-task",
+    "ncpus": "cpus-per-task",
+    "tasks": "ntasks",
+    "name": "job-name",
+    "email": "mail-user",
+}
 _WORD_TIME = re.compile(r"\d+\s*[dhms][\dhms]*", re.IGNORECASE)
 _CLOCK = re.compile(r"\d+(-\d+(:\d+){0,2}|(:\d+){0,2})|infinite|unlimited", re.IGNORECASE)
 
@@ -80,22 +94,23 @@ def unclosed_quote(subject: Subject) -> Iterator[Hit]:
 def unknown_option(subject: Subject) -> Iterator[Hit]:
     for option in _options(subject):
         name = option.spelled.lstrip("-")
-        if option.known:
+        meant = _MEANT.get(name) if option.spelled.startswith("--") else None
+        if option.known and not meant:
             continue
         if option.spelled.startswith("--"):
-            near = nearest(name, SBATCH_OPTIONS)
+            near = [meant] if meant else difflib.get_close_matches(name, SBATCH_OPTIONS, 1, 0.8)
+            hint = f"; did you mean --{near[0]}?" if near else ""
             yield Hit(
                 line=option.line,
-                message=f"unknown option --{name}{near}",
+                message=f"unknown option --{name}{hint}",
                 # A site's own plug-in may add options that only its sbatch knows.
                 severity="error" if near else "info",
             )
         else:
             word = option.word.text if option.word else option.spelled
-            near = (
-                f"; did you mean -{word}?" if word[1:].partition("=")[0] in SBATCH_OPTIONS else ""
-            )
-            yield Hit(line=option.line, message=f"unknown option {option.spelled}{near}")
+            long = word[1:].partition("=")[0] in SBATCH_OPTIONS
+            hint = f"; did you mean -{word}?" if long else ""
+            yield Hit(line=option.line, message=f"unknown option {option.spelled}{hint}")
 
 
 @rule(
@@ -150,7 +165,9 @@ def given_twice(subject: Subject) -> Iterator[Hit]:
         for option in directive.options:
             before = seen.get((directive.group, option.name))
             seen[directive.group, option.name] = option
-            if before and before.value != option.value and not directive.late and option.known:
+            if option.name in _ADDED or directive.late or not option.known:
+                continue
+            if before and before.value != option.value:
                 message = (
                     f"--{option.name}={option.value} replaces the {before.value} of line "
                     f"{before.line}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 
 from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.lint.rules.ranks import rank_launches
@@ -45,8 +46,14 @@ def lost_in_pipe(subject: Subject) -> Iterator[Hit]:
     script = subject.script
     if _sets(script, "pipefail") or "PIPESTATUS" in script.text:
         return
-    for command in _runs_in_front(script):
-        if command.ending in ("|", "|&"):
+    following = dict(pairwise(script.commands))
+    for launch in rank_launches(script):
+        command = launch.command
+        if command.ending not in ("|", "|&") or command.inside:
+            continue
+        # `python list.py | sort` prepares something; what is teed is worth a log.
+        teed = command in following and following[command].program == "tee"
+        if launch.outer or launch.starter != "python" or teed:
             yield Hit(line=command.line, message="the training's exit code is lost in the pipe")
 
 

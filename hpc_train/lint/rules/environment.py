@@ -13,8 +13,8 @@ from hpc_train.model.variable import problem_of
 _TOKEN = re.compile(r"(hf_|ghp_|github_pat_|glpat-|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{12,}")
 _PLACEHOLDER = re.compile(r"[<>{}\s]|x{4,}|\*{3,}|your|changeme|/|^\d+$", re.IGNORECASE)
 _READ_BY_RANKS = re.compile(
-    r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|CUDA|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
-    r"PYTHONPATH|WORLD_SIZE|PYTHONUNBUFFERED"
+    r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
+    r"WORLD_SIZE|PYTHONUNBUFFERED"
 )
 _DEBUG: dict[str, tuple[str, str]] = {
     "CUDA_LAUNCH_BLOCKING": (r"1", "makes every kernel wait for the one before"),

@@ -84,6 +84,8 @@ def misspelt_marker(subject: Subject) -> Iterator[Hit]:
         edit = Edit(line=number, before=indent + marks + gap + word, after=MARKER)
         # `# SBATCH` may be somebody's way of switching a line off.
         sure = not gap and not indent
+        if (gap and word != "SBATCH") or re.search(r"\.(sh|sbatch|slurm|job)\b", rest):
+            continue
         message = f"`{(indent + marks + gap + word).strip()}` is a comment to sbatch"
         if indent and word == "SBATCH" and not gap:
             message = "an indented #SBATCH is a comment to sbatch"

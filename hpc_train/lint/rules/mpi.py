@@ -11,7 +11,8 @@ from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.model.finding import Severity
 
 _BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf", "--cpu-set")
-_OTHER_MPI = re.compile(
+_OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)
+_OTHER_OPTION = re.compile(
     r"^(-ppn|-perhost|-genv|-genvall|-env|-envall|-f|-hosts|-bootstrap|-iface)$"
 )
 _OLD = (
@@ -31,8 +32,8 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[Launch, list[str]]]:
         texts = _own_words([word.text for word in launch.words])
         if launch.outer != "mpirun" or len(launch.words) < 2 or "--version" in texts:
             continue
-        other = any(_OTHER_MPI.match(text) for text in texts)
-        if not other and not any(f.name.startswith("I_MPI_") for f in subject.script.assignments):
+        other = any(_OTHER_OPTION.match(text) for text in texts)
+        if not other and not _OTHER_MPI.search(subject.script.text):
             yield launch, texts
 
 
@@ -77,6 +78,9 @@ def mpirun_binding(subject: Subject) -> Iterator[Hit]:
     if known or any(f.name.startswith("PRTE_MCA_") for f in subject.script.assignments):
         return
     for launch, texts in _mpiruns(subject):
+        # A program of one thread is well served by one core.
+        if launch.starter == "" and (subject.script.asked.cpus_per_task or 1) == 1:
+            continue
         hidden = any(
             text.startswith("$") and not before.startswith("-")
             for before, text in pairwise(["", *texts])

@@ -97,13 +97,14 @@ def fixed_port(subject: Subject) -> Iterator[Hit]:
 
 def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
     script = subject.script
+    told: set[str] = set()
     for found in script.settings(*_PORTS):
+        told.add(found.value)
         yield found.line, found.value
     for launch in rank_launches(script):
         for name in ("master-port", "rdzv-endpoint", "main-process-port"):
             text = launch.flags.get(name) or ""
-            written = any(text in word.text for word in launch.command.words)
-            if text and written:
+            if text.rpartition(":")[2] not in told:
                 yield launch.starter_line, text
 
 
@@ -168,7 +169,8 @@ def own_master(subject: Subject) -> Iterator[Hit]:
     script = subject.script
     if not script.asked.batch or (script.asked.nodes or 1) < 2:
         return
-    for found in script.settings("MASTER_ADDR"):
+    addresses = script.settings("MASTER_ADDR")
+    for found in addresses if len(addresses) == 1 else ():
         local = found.value in ("localhost", "127.0.0.1", "0.0.0.0", "::1")  # noqa: S104 - text
         own = found.inside == "task" and re.search(
             r"\$\(hostname|`hostname|\$HOSTNAME", found.value

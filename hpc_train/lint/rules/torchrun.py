@@ -35,6 +35,9 @@ def several_agents(subject: Subject) -> Iterator[Hit]:
     for launch in _torchruns(script):
         if launch.outer != "srun" or launch.opaque or launch.option("het-group"):
             continue
+        # Agents of one worker each may well share a node.
+        if _number(launch, script, "nproc-per-node") == 1:
+            continue
         tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
         own = launch.option("ntasks", "nodes", "ntasks-per-node")
         each = None if own else script.asked.tasks_per_node
@@ -151,6 +154,8 @@ def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
     script = subject.script
     for launch in _torchruns(script):
         nodes = nodes_of(launch, script)
+        if _number(launch, script, "nproc-per-node") == 1 and tasks_of(launch, script) != nodes:
+            continue
         if launch.option("het-group") or not script.asked.batch or nodes is None:
             continue
         nnodes = _number(launch, script, "nnodes")

@@ -1,0 +1,96 @@
+"""`hpctrain lint`: its text, its JSON, its exit codes."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+BAD = "#!/bin/bash\n#sbatch --nodes=2\nexport MASTER_PORT=29500\nsrun python train.py\n"
+INFO = "#!/bin/bash\n#SBATCH --nodes=1\nsrun python train.py\n"
+GOOD = "#!/bin/bash\n#SBATCH --time=1:00:00\nsrun python train.py\n"
+
+
+@pytest.fixture
+def scripts(hpctrain: Hpctrain) -> Hpctrain:
+    for name, text in (("bad.sh", BAD), ("info.sh", INFO), ("good.sh", GOOD)):
+        Path(name).write_text(text)
+    Path("binary").write_bytes(b"\x7fELF\0")
+    return hpctrain
+
+
+def test_text_has_file_line_id_severity_and_advice(scripts: Hpctrain) -> None:
+    done = scripts("lint", "bad.sh", "info.sh")
+    lines = done.stdout.splitlines()
+    assert lines[0] == "bad.sh:2: HT003 warning: `#sbatch` is a comment to sbatch"
+    assert lines[1].startswith("    write #SBATCH at the beginning of the line")
+    assert [line.split(" ")[1] for line in lines[::2]] == ["HT003", "HT303", "HT105"]
+    assert done.stderr == "hpctrain: 2 warnings, 1 info in 2 files\n"
+    assert done.returncode == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (["good.sh"], 0),
+        (["info.sh"], 0),
+        (["bad.sh"], 1),
+        (["bad.sh", "--select", "HT001"], 0),
+        (["bad.sh", "--ignore", "HT003,HT3"], 0),
+        (["bad.sh", "nothing.sh"], 2),
+        (["binary"], 2),
+        (["."], 2),
+        ([], 2),
+        (["good.sh", "--select", "HT999"], 2),
+        (["good.sh", "--nccl", "new"], 2),
+        (["good.sh", "--site", "nowhere"], 2),
+        (["-", "--fix"], 2),
+    ],
+)
+def test_exit_code(scripts: Hpctrain, words: list[str], code: int) -> None:
+    done = scripts("lint", *words)
+    assert done.returncode == code, done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stderr
+
+
+def test_json_is_the_contract(scripts: Hpctrain) -> None:
+    done = scripts("lint", "bad.sh", "nothing.sh", "--json")
+    answer = json.loads(done.stdout)
+    assert set(answer) == {"schema", "findings"}
+    assert answer["schema"] == 1
+    assert [set(row) for row in answer["findings"]] == [
+        {"file", "id", "severity", "line", "message", "advice"}
+    ] * 2
+    assert (answer["findings"][0]["id"], answer["findings"][0]["line"]) == ("HT003", 2)
+    assert "nothing.sh: No such file" in done.stderr
+    assert json.loads(scripts("lint", "good.sh", "--json").stdout)["findings"] == []
+
+
+def test_fix_says_what_it_has_changed(scripts: Hpctrain) -> None:
+    done = scripts("lint", "bad.sh", "--fix", "--json")
+    answer = json.loads(done.stdout)
+    assert [row["id"] for row in answer["fixed"]] == ["HT003"]
+    assert "HT003" not in [row["id"] for row in answer["findings"]]
+    assert Path("bad.sh").read_text() == BAD.replace("#sbatch", "#SBATCH")
+    Path("bad.sh").write_text(BAD)
+    assert "bad.sh:2: HT003 fixed: " in scripts("lint", "bad.sh", "--fix").stderr
+
+
+def test_list_names_every_rule(hpctrain: Hpctrain) -> None:
+    rules = json.loads(hpctrain("lint", "--list", "--json").stdout)["rules"]
+    assert len(rules) > 100
+    table = hpctrain("lint", "--list").stdout
+    assert all(rule["id"] in table for rule in rules)
+    assert hpctrain("lint", "--list", "--markdown").stdout.startswith("# Lint rules\n")
+
+
+def test_a_job_file_is_checked_as_it_is_rendered(hpctrain: Hpctrain) -> None:
+    Path("job.yaml").write_text("command: [python, t.py]\nenv: {NCCL_DEBUG: TRACE}\n")
+    done = hpctrain("lint", "job.yaml", "--site", "slurm-generic")
+    assert "job.yaml:2: HT523 warning: NCCL_DEBUG=TRACE\n" in done.stdout
+    assert done.returncode == 1

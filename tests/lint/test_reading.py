@@ -1,0 +1,106 @@
+"""Scripts are read as sbatch and bash read them, and anything can be read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hpc_train.lint.check import lint_script, repair_script
+from hpc_train.lint.commands import read_commands
+from hpc_train.lint.directives import split_directive
+from hpc_train.lint.script import read_script
+
+GOLDEN = Path(__file__).parent.parent / "golden"
+PIECES = st.sampled_from(
+    [
+        *"'\"`$(){}[]<>|&;#\\\n\r\t =-", "#SBATCH ", "--nodes", "srun ", "bash -c ", "<<E\n", "$((",
+        "export A=", "case ", "esac", "python ", "torchrun ", "2", "\udcff", "\ufeff",
+        "#!/bin/bash",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=60))
+@settings(max_examples=200, deadline=None)
+def test_any_text_can_be_checked_and_mended(pieces: list[str]) -> None:
+    text = "".join(pieces)
+    lines = text.count("\n") + 1
+    assert all(1 <= finding.line <= lines for finding in lint_script(text))
+    mended = repair_script(text).text
+    assert repair_script(mended).text == mended
+
+
+def test_a_pipe_into_nothing_is_read() -> None:
+    assert lint_script("#!/bin/bash\npython train.py |") == ()
+
+
+@pytest.mark.parametrize(
+    "piece", ["$(", "`", "((", "${", "'", '"', "a=(", "<<E\n", 'bash -c "', "("]
+)
+def test_what_is_never_closed_is_read_in_time(piece: str) -> None:
+    lint_script("#!/bin/bash\n" + piece * 5000)
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "unclosed"),
+    [
+        (" --nodes=2 # two", ["--nodes=2"], ""),
+        (' --job-name="a b" -N 2', ["--job-name=a b", "-N", "2"], ""),
+        (" --job-name=a#b --nodes=2", ["--job-name=a"], ""),
+        (" --comment=a\\ b", ["--comment=a b"], ""),
+        (" --comment='a", ["--comment=a"], "'"),
+    ],
+)
+def test_a_directive_is_split_as_sbatch_splits_it(
+    text: str, words: list[str], unclosed: str
+) -> None:
+    assert split_directive(text) == (words, unclosed)
+
+
+def test_words_know_what_their_quotes_do() -> None:
+    (command,) = read_commands("""srun "$A" '$B' "\\$C" \\$D ${E:-x} "a 'b' $F"\n""").commands
+    assert [word.text for word in command.words] == [
+        "srun", "$A", "$B", "$C", "$D", "${E:-x}", "a 'b' $F",
+    ]  # fmt: skip
+    assert [name for word in command.words for name in word.expanded] == ["A", "E", "F"]
+    assert [name for word in command.words for name in word.held] == ["B", "C", "D"]
+
+
+def test_here_documents_and_comments_are_no_commands() -> None:
+    read = read_commands("cat <<'END' | tee f\nsrun a\nit's\nEND\n# srun b\nsrun c # srun d\n")
+    assert [(c.program, c.line) for c in read.commands] == [("cat", 1), ("tee", 1), ("srun", 6)]
+    assert [(document.body, document.quoted) for document in read.documents] == [
+        ("srun a\nit's", True)
+    ]
+
+
+def test_joined_lines_and_substitutions_keep_their_lines() -> None:
+    read = read_commands("srun a \\\n  b &\nx=$(\n  hostname\n)\ncase $x in\n a) srun d;;\nesac\n")
+    found = {c.program: (c.line, c.last_line, c.ending) for c in read.commands if c.words}
+    assert found["srun"] == (7, 7, ";;")
+    assert found["hostname"][0] == 4
+    assert (read.commands[0].line, read.commands[0].last_line, read.commands[0].ending) == (
+        1,
+        2,
+        "&",
+    )
+
+
+def test_sizes_follow_from_the_directives() -> None:
+    header = "#!/bin/bash\n#SBATCH -N2 --gres=gpu:a100:4,nvme:1 -c 8\n#SBATCH --ntasks-per-node 4\n"
+    asked = read_script(header + "srun x\n#SBATCH --nodes=9\n").asked
+    assert (asked.nodes, asked.tasks, asked.gpus_per_node, asked.cpus_per_task) == (2, 8, 4, 8)
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*")), ids=lambda path: str(path.name))
+def test_every_command_of_our_scripts_is_seen(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    script = read_script(text)
+    programs = {command.program for command in script.commands}
+    assert {"unset", "trap", "mkdir", "exit", "write_status"} <= programs
+    assert "tail" not in programs, "the here-document is no command of the batch script"
+    words = [word.text for command in script.commands for word in command.words]
+    assert words.count("train.py") == words.count("it's $5") == 1
