@@ -9,7 +9,7 @@ from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Top
 from hpc_train.plans.binding import resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import check_launch, container_settings, container_setup
 from hpc_train.plans.directives import resolve_directives
-from hpc_train.plans.elastic import check_elastic, elastic_directives
+from hpc_train.plans.elastic import check_elastic, elastic_directives, elastic_settings
 from hpc_train.plans.environment import resolve_env
 from hpc_train.plans.gpus import check_gpus
 from hpc_train.plans.launchers.base import Launcher
@@ -68,7 +68,17 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
 
 def _surroundings(job: Job, site: Site, env: dict[str, Setting]) -> dict[str, Setting]:
     of_env = {f"env.{name}": setting for name, setting in env.items()}
-    return {**container_settings(job, site), **rendezvous_settings(site), **of_env}
+    args = job.value.launcher_args
+    words = Setting(value=list(args), origin=job.near("launcher_args"))
+    torch = from_job(job, "torch") or from_site(site, "torch", site.value.torch)
+    return {
+        **({"launcher_args": words} if args else {}),
+        **({"torch": torch} if torch else {}),
+        **elastic_settings(job),
+        **container_settings(job, site),
+        **rendezvous_settings(site),
+        **of_env,
+    }
 
 
 def _launch(job: Job, launcher: str, request: LaunchRequest) -> Launch:
