@@ -22,6 +22,14 @@ from hpc_train.pipeline.prepare import Request, prepare
 from hpc_train.runs.files import cannot_write, write_file
 from hpc_train.sites.load import load_site
 
+# RoCE carries the same verbs; Google's stacks are their own.
+_FABRICS: dict[str, Fabric] = {
+    "infiniband": "infiniband",
+    "roce": "infiniband",
+    "slingshot": "slingshot",
+    "efa": "efa",
+    "ethernet": "ethernet",
+}
 _LARGEST = 4 * 1024 * 1024
 
 
@@ -73,7 +81,10 @@ def make_linter(options: LintOptions) -> Linter:
 
 
 def _fabric(site: SiteProfile) -> Fabric | None:
-    """Read the fabric from the variables that the profile sets."""
+    """Return the profile's fabric, or the one that the variables which it sets belong to."""
+    network = site.network
+    if network is not None and network.fabric is not None:
+        return _FABRICS.get(network.fabric)
     if site.env.get("FI_PROVIDER") == "efa":
         return "efa"
     if site.env.get("FI_PROVIDER") == "cxi" or any(name.startswith("FI_CXI_") for name in site.env):

@@ -10,7 +10,7 @@ from hpc_train.model.value import Value
 from hpc_train.plans.binding import resolve_binding, with_binding
 from hpc_train.plans.containers.resolve import check_launch, container_settings
 from hpc_train.plans.directives import resolve_directives
-from hpc_train.plans.elastic import check_elastic, elastic_directives
+from hpc_train.plans.elastic import check_elastic, elastic_directives, elastic_settings
 from hpc_train.plans.environment import JobEnvironment, resolve_environment
 from hpc_train.plans.gpus import check_gpus
 from hpc_train.plans.launchers.base import Launcher
@@ -182,6 +182,8 @@ def _placement(topology: Topology) -> Setting:
 def _inside(job: Job, site: Site, environment: JobEnvironment) -> dict[str, Setting]:
     """Return what is settled inside the job, before the ranks start."""
     return {
+        **_launching(job, site),
+        **elastic_settings(job),
         **container_settings(job, site),
         **rendezvous_settings(site),
         **environment.settings,
@@ -190,6 +192,15 @@ def _inside(job: Job, site: Site, environment: JobEnvironment) -> dict[str, Sett
         **setup_settings(job, site, environment.script),
         **_template(site),
     }
+
+
+def _launching(job: Job, site: Site) -> dict[str, Setting]:
+    args, torch = list(job.value.launcher_args), job.value.torch or site.value.torch
+    given = {
+        "launcher_args": Setting(value=args, origin=job.near("launcher_args")) if args else None,
+        "torch": from_job(job, "torch") or from_site(site, "torch", torch),
+    }
+    return {key: setting for key, setting in given.items() if setting is not None}
 
 
 def _template(site: Site) -> dict[str, Setting]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import Elastic
+from hpc_train.model.plan import Setting
 from hpc_train.plans.resolve import Job
 
 
@@ -25,6 +26,17 @@ def resolve_elastic(job: Job) -> Elastic | None:
             f"not {fewest}, {most}, {nodes}"
         )
     return Elastic(min_nodes=fewest, max_nodes=most, max_restarts=wanted.max_restarts)
+
+
+def elastic_settings(job: Job) -> dict[str, Setting]:
+    """Return the bounds as `explain` shows them."""
+    found = resolve_elastic(job)
+    if found is None:
+        return {}
+    return {
+        f"elastic.{key}": Setting(value=getattr(found, key), origin=job.near(f"elastic.{key}"))
+        for key in ("min_nodes", "max_nodes", "max_restarts")
+    }
 
 
 def check_elastic(job: Job, launcher: str) -> None:

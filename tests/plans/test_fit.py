@@ -110,6 +110,7 @@ def test_an_elastic_job_outlives_a_node(job: Jobs, slurm: Sites) -> None:
     plan = make_plan(job({"nodes": 4}, launcher="torchrun", elastic=elastic), slurm())
     assert dict(plan.directives)["no-kill"] == ""
     assert plan.elastic and plan.elastic.max_nodes == 4
+    assert plan.settings["elastic.max_nodes"].value == 4
     fixed = make_plan(job({"nodes": 4}, launcher="torchrun", elastic={"max_restarts": 1}), slurm())
     assert "no-kill" not in dict(fixed.directives)
 
@@ -131,7 +132,10 @@ def test_ports_that_linux_hands_out_are_warned_of(job: Jobs, slurm: Sites) -> No
 def test_the_jobs_torch_wins_over_the_sites(job: Jobs, slurm: Sites) -> None:
     launchers = {"default": "torchrun", "allowed": ["torchrun"], "numa_binding": "exclusive"}
     site = slurm(launchers=launchers, torch="2.13")
-    assert "--numa-binding exclusive" in words(make_plan(job(), site).launch)
+    plan = make_plan(job(launcher_args=["--log-dir", "x"]), site)
+    assert "--numa-binding exclusive --log-dir x --no-python" in words(plan.launch)
+    assert plan.settings["torch"].value == "2.13"
+    assert plan.settings["launcher_args"].value == ["--log-dir", "x"]
     assert "--numa-binding" not in words(make_plan(job(torch="2.5.1"), site).launch)
 
 

@@ -81,7 +81,8 @@ def test_ranks_in_apptainer_know_themselves_and_nothing_of_the_host(
         names = said(tmp_path, f"rank-{rank}")
         assert names[0] == str(rank)
         size = "1" if launcher == "single" else "2"
-        assert names[2:] == [size, "localhost", "it's, a b", "k 1", "", "a b"]
+        assert names[2:8] == [size, "localhost", "it's, a b", "k 1", "", "a b"]
+        assert names[8:] == ([f"--local_rank={names[1]}"] if launcher == "deepspeed" else [])
 
 
 def test_spawn_in_apptainer(boxed: Plans, execute: Execute, tmp_path: Path) -> None:

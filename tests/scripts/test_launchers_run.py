@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,7 @@ from tests.scripts.stubs import calls, install
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "NOTE", "OMP_NUM_THREADS")
 SAY = 'printf "%s|" ' + " ".join(f'"${name}"' for name in NAMES) + ' "$@"'
 SITE = """\
@@ -175,3 +178,19 @@ def test_bash_and_shellcheck_have_no_complaint(big: Plans, tmp_path: Path, name:
     for argv in (["bash", "-n", str(path)], ["shellcheck", str(path)]):
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.mark.mpi
+@pytest.mark.parametrize(("word", "cores"), [("core", 1), ("none", len(os.sched_getaffinity(0)))])
+def test_mpirun_binds_as_the_profile_says(
+    plan: Plans, execute: Execute, tmp_path: Path, word: str, cores: int
+) -> None:
+    text = (ROOT / "site_profiles" / "local.yaml").read_text().replace("name: local", "name: bound")
+    text = text.replace("  default: torchrun", f"  default: mpirun\n  bind_to: {word}")
+    (tmp_path / "bound.yaml").write_text(text)
+    code = "import os; print(len(os.sched_getaffinity(0)))"
+    size = {"tasks_per_node": 1, "cpus_per_task": 1}
+    job = plan(str(tmp_path / "bound.yaml"), command=[sys.executable, "-c", code], resources=size)
+    done = execute(job, tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "logs" / "rank-0.out").read_text() == f"{cores}\n"

@@ -22,13 +22,19 @@ def command(request: LaunchRequest) -> Launch:
     """Return `ibrun -n W -o 0 …`: it takes hosts from Slurm, and binds ranks itself.
 
     Raises:
-        PlanError: the job is no job of Slurm.
+        PlanError: the job is no job of Slurm, or one of several in an allocation.
     """
     topology = request.topology
     if request.scheduler != "slurm":
         raise PlanError(
             "the launcher ibrun starts ranks in a job of Slurm; there is none here",
             "use --launcher torchrun or mpirun",
+        )
+    if request.nested:
+        # It places ranks by the slots of the whole allocation, not by a run's.
+        raise PlanError(
+            "the launcher ibrun cannot keep to a part of an allocation (placement nested)",
+            "leave placement out: independent is the default",
         )
     argv = (
         *texts("ibrun", "-n", topology.world_size, "-o", 0, *request.args),

@@ -21,6 +21,8 @@ def test_ibrun_says_how_many_and_takes_the_rank_of_any_mpi() -> None:
     with pytest.raises(PlanError, match="ibrun starts ranks in a job of Slurm") as failure:
         ibrun.command(request("local"))
     assert "torchrun" in failure.value.hint
+    with pytest.raises(PlanError, match="ibrun cannot keep to a part of an allocation"):
+        ibrun.command(request(nested=True))
 
 
 def test_accelerate_starts_one_agent_per_node_with_its_machine_rank() -> None:
