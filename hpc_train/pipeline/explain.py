@@ -99,7 +99,7 @@ def _arguments(plan: LaunchPlan, site: Sourced[SiteProfile]) -> Iterator[Explain
 def _program(word: str, before: str) -> str:
     if word in ("torchrun", "torch.distributed.run"):
         return "torchrun"
-    return word if word in ("srun", "mpirun") else before
+    return word if word in ("srun", "mpirun", "ibrun") else before
 
 
 def _origin(word: str, option: str, site: Sourced[SiteProfile]) -> str:

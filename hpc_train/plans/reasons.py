@@ -54,6 +54,10 @@ ARGUMENTS = {
         "--gpus-per-node": Reason(why="of the allocation's GPUs, those of this run"),
         "--gres": Reason(why="of the allocation's GPUs, those of this run"),
     },
+    "ibrun": {
+        "-n": Reason(why="all ranks; ibrun takes the hosts from the allocation"),
+        "-o": Reason(why="the first of them: the ranks begin at the allocation's first slot"),
+    },
     "torchrun": {
         "--nnodes": Reason(why="a fixed number of agents, one on each node"),
         "--nproc-per-node": Reason(why="the ranks that an agent starts"),
