@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
 from hpc_train.model.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
@@ -13,6 +13,15 @@ from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES, Reason, setting_of
 
 Kind = Literal["setting", "directive", "variable", "argument"]
 _NONE = Reason(why="")
+_PROGRAMS = {
+    "srun": "srun",
+    "mpirun": "mpirun",
+    "ibrun": "ibrun",
+    "accelerate": "accelerate",
+    "accelerate.commands.launch": "accelerate",
+    "torchrun": "torchrun",
+    "torch.distributed.run": "torchrun",
+}
 _MEETING = {
     "MASTER_ADDR": ("rendezvous.host", "where rank 0 is; found when the job starts"),
     "MASTER_PORT": ("rendezvous.port", "free on rank 0's host when the job starts"),
@@ -74,12 +83,10 @@ def _variables(plan: LaunchPlan) -> Iterator[Explained]:
 def _arguments(plan: LaunchPlan, site: Sourced[SiteProfile]) -> Iterator[Explained]:
     """Explain the options of the launcher, and of the srun before it, up to the job's command."""
     program = ""
-    tokens = plan.launch.argv
+    tokens = (*_before_ranks(plan.launch.argv), *(plan.launch.agent or ()))
     for index, token in enumerate(tokens):
         word = _shown(token)
-        if word == "$rank_wrapper":
-            return
-        program = _program(word, program)
+        program = _program(word, program, plan)
         option, _, value = word.partition("=")
         if not option.startswith("-") or option in ("-m", "-c"):
             continue
@@ -96,10 +103,19 @@ def _arguments(plan: LaunchPlan, site: Sourced[SiteProfile]) -> Iterator[Explain
         )
 
 
-def _program(word: str, before: str) -> str:
-    if word in ("torchrun", "torch.distributed.run"):
-        return "torchrun"
-    return word if word in ("srun", "mpirun", "ibrun") else before
+def _before_ranks(tokens: Sequence[Token]) -> Iterator[Token]:
+    """Yield what starts the ranks, without the wrapper of a rank and the job's command."""
+    for token in tokens:
+        if _shown(token) == "$rank_wrapper":
+            return
+        yield token
+
+
+def _program(word: str, before: str, plan: LaunchPlan) -> str:
+    """Return the program whose options follow."""
+    if plan.container is not None and word == plan.container.program:
+        return plan.container.runtime
+    return _PROGRAMS.get(word, before)
 
 
 def _origin(word: str, option: str, site: Sourced[SiteProfile]) -> str:

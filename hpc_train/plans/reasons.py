@@ -61,10 +61,25 @@ ARGUMENTS = {
     "torchrun": {
         "--nnodes": Reason(why="a fixed number of agents, one on each node"),
         "--nproc-per-node": Reason(why="the ranks that an agent starts"),
+        "--node-rank": Reason(why="expands on the node, not in the batch script", trap="F14"),
         "--master-addr": Reason(why="static rendezvous: rank 0 is where this says", trap="F13"),
         "--master-port": Reason(why="free on rank 0's host when the job starts", trap="F11"),
         "--no-python": Reason(
             why="each rank is started behind hpctrain's rank wrapper", trap="F24"
+        ),
+    },
+    "accelerate": {
+        "--multi_gpu": Reason(why="more than one rank"),
+        "--num_machines": Reason(why="one agent on each node"),
+        "--num_processes": Reason(why="the ranks of all nodes"),
+        "--machine_rank": Reason(why="expands on the node, not in the batch script", trap="F14"),
+        "--main_process_ip": Reason(why="where rank 0 is", trap="F12"),
+        "--main_process_port": Reason(why="free on rank 0's host when the job starts", trap="F11"),
+        "--num_cpu_threads_per_process": Reason(
+            why="accelerate would write 1 over the ranks' threads", trap="F6"
+        ),
+        "--no_python": Reason(
+            why="each rank starts behind the wrapper that records it", trap="F24"
         ),
     },
     "mpirun": {

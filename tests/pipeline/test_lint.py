@@ -139,7 +139,7 @@ def test_a_job_file_is_not_mended(write: Write) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(write: Write, tmp_path: Path) -> None:
-    long = tmp_path / ("n" * 250)
+    long = tmp_path / ("n" * 255)
     long.write_text("#!/bin/bash\n#sbatch -N 1\npython t.py\n")
     # The new file beside it would need a longer name than the file system takes.
     with pytest.raises(StoreError, match="cannot be written"):
