@@ -38,8 +38,7 @@ def facts_of(job: Job, site: Site, topology: Topology, launcher: str, backend: s
     """Gather the facts; whose GPUs they are follows from the partition's gpu_type if need be."""
     network = site.value.network or Network()
     found = partition_of(job, site)
-    vendor = network.gpus or _vendor(found[1].gpu_type if found else None)
-    vendor = vendor if topology.gpus_per_node else "none"
+    vendor = vendor_of(job, site, topology)
     return Facts(
         network=network,
         nodes=topology.nodes,
@@ -49,8 +48,17 @@ def facts_of(job: Job, site: Site, topology: Topology, launcher: str, backend: s
         vendor=vendor,
         nccl=parts(network.nccl) if network.nccl else None,
         runtimes=_runtimes(network, vendor, launcher, backend),
-        container=getattr(job.value, "container", None) is not None,
+        container=job.value.container is not None,
     )
+
+
+def vendor_of(job: Job, site: Site, topology: Topology) -> Vendor | None:
+    """Return whose GPUs a job has: the profile says it, or its partition's `gpu_type` does."""
+    if not topology.gpus_per_node:
+        return "none"
+    found = partition_of(job, site)
+    said = site.value.network.gpus if site.value.network else None
+    return said or _vendor(found[1].gpu_type if found else None)
 
 
 def _vendor(gpu_type: str | None) -> Vendor | None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Literal
 
@@ -16,7 +15,8 @@ from hpc_train.plans.containers.mounts import (
     parse_mount,
 )
 from hpc_train.plans.containers.runtimes import FORMS, Form, Opening
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.plans.facts import vendor_of
+from hpc_train.plans.resolve import Job, Site
 
 OURS = (
     "MASTER_ADDR",
@@ -25,7 +25,6 @@ OURS = (
     "HPCTRAIN_LOG_DIR",
     "HPCTRAIN_FAILURE_FILE",
 )
-_AMD = re.compile(r"amd|mi[0-9]", re.IGNORECASE)
 
 
 def resolve_container(
@@ -150,8 +149,6 @@ def _asked_for(job: Job, site: Site, env: Mapping[str, Setting]) -> Iterator[Mou
 
 
 def _gpus(job: Job, site: Site, topology: Topology) -> Literal["nvidia", "amd"] | None:
-    if not topology.gpus_per_node:
-        return None
-    found = partition_of(job, site)
-    kind = (found[1].gpu_type if found else None) or ""
-    return "amd" if _AMD.match(kind) else "nvidia"
+    """Return whose libraries the image is given; NVIDIA's where nobody says whose GPUs they are."""
+    vendor = vendor_of(job, site, topology) or "nvidia"
+    return None if vendor == "none" else vendor
