@@ -115,6 +115,8 @@ class Document:
             kind = "str"
         if "\0" in text:
             raise self._fail(node, "a NUL character cannot be passed to any program")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise self._fail(node, f"{text!r} is not UTF-8 text")
         match kind:
             case "bool":
                 return text.lower() == "true"
