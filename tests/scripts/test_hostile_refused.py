@@ -52,7 +52,7 @@ SITE: dict[str, Any] = {
     ],
     "modules": ["cuda"],
     "setup": [":"],
-    "preflight": {"interfaces": ["ib0"], "hcas": ["mlx5_0"], "space": {"/dev/shm": "1M"}},
+    "preflight": {"interfaces": ["ib0"], "hcas": ["mlx5_0"], "space": {"/var/scratch": "1M"}},
 }
 JOB: dict[str, Any] = {
     "name": "demo",
@@ -103,7 +103,7 @@ NEVER = {
         *("partitions.0.gpu_type", "partitions.0.cpu_bind"),
         *("network.fabric", "network.interfaces.0", "network.hcas.0", "network.plugin"),
         *("network.script", "preflight.interfaces.0", "preflight.hcas.0"),
-        *("preflight.space./dev/shm", "preflight.space./dev/shm!"),
+        *("preflight.space./var/scratch", "preflight.space./var/scratch!"),
         *("env.S!", "env_blocks.0.env.A!", "env_blocks.1.env.B!", "env_blocks.3.env.D!"),
         *("env_blocks.1.mode", "env_blocks.1.scope", "env_blocks.2.unset.0"),
     },
@@ -177,7 +177,7 @@ def tried(make: Callable[..., str], plain: str, place: str, text: str, which: st
 def test_the_plain_job_is_fine(script: Callable[..., str]) -> None:
     assert len(directives(script())) > 8
     assert {"name", "env.V", "env.V!", "container.mounts.0", "secrets.T"} <= set(JOB_PLACES)
-    assert {"env_blocks.1.env.B!", "preflight.space./dev/shm!", "rendezvous.suffix"} <= set(
+    assert {"env_blocks.1.env.B!", "preflight.space./var/scratch!", "rendezvous.suffix"} <= set(
         SITE_PLACES
     )
 

@@ -116,7 +116,7 @@ def test_below_each_starter(
     assert one["cwd"] == str(folder)
     wanted = {**expected(HOSTILE), "HF_TOKEN": "t $0", "HPCTRAIN_BACKEND": "gloo"}
     wanted |= {f"V{i}": value for i, value in enumerate(HOSTILE)}
-    assert {name: one["env"].get(name) for name in wanted} == wanted
+    assert one["env"].items() >= wanted.items()
     assert one["env"]["MASTER_ADDR"] == "localhost\nWRAPPER\ntouch pwned\n'$(touch pwned)"
     for program in ("srun", runtime) if runtime else ("srun",):
         if (program, launcher) != ("srun", "single"):
@@ -165,9 +165,7 @@ def test_an_image_with_a_poor_shell_gets_lines_too(
     # The agent is what Python would be there.
     (inside / "torchrun").symlink_to(tmp_path / "bin" / "torchrun")
     fine(execute(plan, tmp_path, INSIDE=str(inside), **notes(tmp_path)))
-    env = seen(tmp_path)[0]["env"]
-    wanted = {name: text for name, text in expected(HOSTILE).items() if name.startswith("ranks")}
-    assert {name: env.get(name) for name in wanted} == wanted
+    assert seen(tmp_path)[0]["env"].items() >= expected(HOSTILE).items()
 
 
 def test_an_elastic_agent_is_put_together_on_its_node(
@@ -210,8 +208,9 @@ def test_paths_and_words_of_an_image(execute: Execute, dump: list[str], tmp_path
 
 
 def test_modules(execute: Execute, dump: list[str], tmp_path: Path) -> None:
-    (tmp_path / "bin" / "module").write_text('#!/bin/bash\necho "$@" >>"$NOTES/modules"\n')
-    (tmp_path / "bin" / "module").chmod(0o755)
+    module = tmp_path / "bin" / "module"
+    module.write_text('#!/bin/bash\necho "$@" >>"$NOTES/modules"\n')
+    module.chmod(0o755)
     plan = plan_of({"modules": WORDS[:3]}, modules=WORDS[3:], command=dump)
     fine(execute(plan, tmp_path, **notes(tmp_path)))
     told = (tmp_path / "notes" / "modules").read_text().splitlines()
@@ -250,4 +249,4 @@ def test_any_text(
     one = seen(tmp_path)[0]
     assert one["argv"] == values
     wanted = {**expected(values), "V": suffix, "MASTER_ADDR": f"localhost{suffix}"}
-    assert {name: one["env"].get(name) for name in wanted} == wanted
+    assert one["env"].items() >= wanted.items()
