@@ -14,6 +14,8 @@ from hpc_train.yamlfile import join, lookup
 
 _PLACE = re.compile(r"^(?P<text>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(?P<name>[^`]*)`")
+# Our patterns end in it; people need not know.
+_NO_BREAK = r"(?!\n)"
 _WORDS = {
     "int": "a whole number",
     "float": "a number",
@@ -137,7 +139,7 @@ def _allowed(info: Any) -> str:
         low = f"above {inner.gt:g}" if inner.gt is not None else "of any sign"
         return f"a number {low} and at most {inner.le:g}"
     if isinstance(inner, kinds.StrType) and inner.pattern and not _description(info):
-        return f"text like {inner.pattern}"
+        return f"text like {inner.pattern.removesuffix(_NO_BREAK)}"
     if isinstance(inner, kinds.UnionType):
         names = [_allowed(item) for item in inner.types]
         return ", ".join(names[:-1]) + " or " + names[-1]

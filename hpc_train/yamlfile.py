@@ -101,6 +101,7 @@ class Document:
             key = key_node.value
             if not isinstance(key, str) or not isinstance(key, Hashable):
                 raise self._fail(key_node, "a key must be a word")
+            self._check_letters(key_node, key)
             if key in result:
                 raise self._fail(key_node, f"the key {key!r} stands here twice")
             child = join(path, key)
@@ -108,13 +109,18 @@ class Document:
             result[key] = self._build(value_node, child)
         return result
 
+    def _check_letters(self, node: yaml.Node, text: str) -> None:
+        if "\0" in text:
+            raise self._fail(node, "a NUL character cannot be passed to any program")
+        if any("\ud800" <= letter <= "\udfff" for letter in text):
+            raise self._fail(node, f"{text!r} is not UTF-8 text")
+
     def _scalar(self, node: yaml.ScalarNode, *, as_text: bool) -> Any:
         kind = node.tag.rpartition(":")[2]
         text: str = node.value
         if as_text and kind in ("bool", "int", "float"):
             kind = "str"
-        if "\0" in text:
-            raise self._fail(node, "a NUL character cannot be passed to any program")
+        self._check_letters(node, text)
         match kind:
             case "bool":
                 return text.lower() == "true"

@@ -12,15 +12,17 @@ Runtime = Literal["apptainer", "singularity", "pyxis", "podman-hpc", "shifter", 
 Release = Annotated[
     str,
     Meta(
-        pattern=r"^[0-9]+(\.[0-9]+)*([-+.a-z][-+.A-Za-z0-9]*)?$",
+        pattern=r"^[0-9]+(\.[0-9]+)*([-+.a-z][-+.A-Za-z0-9]*)?$(?!\n)",
         description="A version as text: '2.9', '5.0.8'.",
     ),
 ]
 Variable = Annotated[
     str,
-    Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Name of an environment variable."),
+    Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="Name of an environment variable."),
 ]
-Line = Annotated[str, Meta(min_length=1, pattern=r"^[^\n]*$", description="Text of one line.")]
+Line = Annotated[
+    str, Meta(min_length=1, pattern=r"^[^\n]*$(?!\n)", description="Text of one line.")
+]
 Mounts = Annotated[
     tuple[Line, ...],
     Meta(description="Host folders that the ranks see: PATH, SOURCE:TARGET or SOURCE:TARGET:ro."),

@@ -10,22 +10,23 @@ from hpc_train.model.container import Container, Release
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 
+# `(?!\n)` in patterns, because Python's `$` also stands before a line break at the end.
 Name = Annotated[
     str,
     Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$(?!\n)",
         description="1 to 100 letters, digits, '.', '_' and '-'; it names the results folder.",
     ),
 ]
-Word = Annotated[str, Meta(pattern=r"^[!-~]+$", description="One word, no blanks.")]
+Word = Annotated[str, Meta(pattern=r"^[!-~]+$(?!\n)", description="One word, no blanks.")]
 Module = Annotated[
     str,
     Meta(
-        pattern=r"^[A-Za-z0-9_][!-~]*$",
+        pattern=r"^[A-Za-z0-9_][!-~]*$(?!\n)",
         description="A module as `module load` takes it: cuda/12.4.",
     ),
 ]
-Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]*$", description="One line of text.")]
+Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="One line of text.")]
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
 Gpus = Annotated[int, Meta(ge=0, le=64)]

@@ -19,17 +19,18 @@ Scope = Literal["job", "ranks", "launcher"]
 Mode = Literal["set", "default", "prepend", "append"]
 Separator = Literal[":", ",", ";", " "]
 Interface = Annotated[
-    str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$", description="Name of a network interface.")
+    str,
+    Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$(?!\n)", description="Name of a network interface."),
 ]
 Hca = Annotated[
     str,
     Meta(
-        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*(:[0-9]+){0,3}$",
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*(:[0-9]+){0,3}$(?!\n)",
         description="Name of a host adapter, with a port if need be: mlx5_0, mlx5_0:1.",
     ),
 ]
 Variable = Annotated[
-    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$", description="Name of a variable.")
+    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="Name of a variable.")
 ]
 Byte = Annotated[int, Meta(ge=0, le=255)]
 
@@ -57,7 +58,7 @@ class Network(Value, frozen=True, kw_only=True):
     ] = False
     plugin: Annotated[Word | None, Meta(description="NCCL_NET_PLUGIN: a suffix or a path.")] = None
     script: Annotated[
-        Annotated[str, Meta(pattern=r"^/[^\n]*$")] | None,
+        Annotated[str, Meta(pattern=r"^/[^\n]*$(?!\n)")] | None,
         Meta(description="The vendor's script of settings, by its whole path; it is sourced."),
     ] = None
     nccl: Annotated[

@@ -120,7 +120,7 @@ class Preflight(Value, frozen=True, kw_only=True):
         tuple[Word, ...], Meta(description="InfiniBand adapters with an active port: mlx5_0.")
     ] = ()
     space: Annotated[
-        dict[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*$")], Memory],
+        dict[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*$(?!\n)")], Memory],
         Meta(description="Folder -> free space that it must have: /dev/shm: 1G."),
     ] = {}
     memlock: Annotated[
@@ -138,14 +138,14 @@ class Source(Value, frozen=True, kw_only=True):
     """Where facts of the profile come from."""
 
     what: str
-    date: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$")]
+    date: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$(?!\n)")]
     confidence: Confidence
 
 
 Template = Annotated[
     str,
     Meta(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\.j2$",
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\.j2$(?!\n)",
         description="File name of the template of the job script, e.g. mysite.sbatch.j2.",
     ),
 ]

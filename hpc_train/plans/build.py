@@ -47,7 +47,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     env = environment.variables
     check_elastic(job, launcher)
     bound = resolve_binding(job, site, topology)
-    request = with_binding(make_request(job, site, topology, env), bound, nested=nested)
+    request = with_binding(make_request(job, site, topology, environment), bound, nested=nested)
     launch = cast(Launcher, load("launchers", launcher))(request)
     check_launch(job, request.container, launch, launcher)
     if nested:

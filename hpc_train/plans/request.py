@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from hpc_train.model.plan import Binding, LaunchRequest, Setting, Topology
+from hpc_train.model.plan import Binding, LaunchRequest, Topology
 from hpc_train.plans.containers.resolve import resolve_container
 from hpc_train.plans.elastic import resolve_elastic
+from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.resolve import Job, Site
 
 
 def make_request(
-    job: Job, site: Site, topology: Topology, env: Mapping[str, Setting]
+    job: Job, site: Site, topology: Topology, environment: JobEnvironment
 ) -> LaunchRequest:
     """Gather what launchers need of a job and a site.
 
     Raises:
         PlanError: the container or the elastic bounds do not fit.
     """
-    launchers = site.value.launchers
-    container = resolve_container(job, site, topology, env)
+    launchers, env = site.value.launchers, environment.variables
+    of_ranks = tuple(dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks"))
+    container = resolve_container(job, site, topology, env, of_ranks)
     inside = site.value.containers.mpi if container and site.value.containers else None
     return LaunchRequest(
         topology=topology,

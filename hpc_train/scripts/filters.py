@@ -12,19 +12,21 @@ WIDTH = 92
 
 
 def sh(value: str | int | float) -> str:
-    """Quote literal text for the shell; `==` after a name would look like a comparison.
+    """Quote literal text for any shell; `==` after a name would look like a comparison.
+
+    Each further line begins with two quotes: alone on a line, a word could end a here-document.
 
     Raises:
         RenderError: neither text nor a number, such as a field that the plan leaves out.
     """
     if not isinstance(value, (str, int, float)):
         raise RenderError(f"sh quotes text, not {value!r}")
-    quoted = shlex.quote(str(value))
+    quoted = shlex.quote(str(value)).replace("\n", "\n''")
     return f"'{quoted}'" if quoted.startswith("=") else quoted
 
 
 def line(value: str) -> str:
-    """Quote literal text in one line: a line of its own could end a here-document."""
+    """Quote literal text in one line, for bash."""
     if "\n" not in value:
         return sh(value)
     escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")

@@ -28,9 +28,15 @@ OURS = (
 
 
 def resolve_container(
-    job: Job, site: Site, topology: Topology, env: Mapping[str, Setting]
+    job: Job,
+    site: Site,
+    topology: Topology,
+    env: Mapping[str, Setting],
+    of_ranks: tuple[str, ...],
 ) -> ContainerPlan | None:
     """Return how the ranks get into the job's image; None for a job without one.
+
+    `of_ranks` names the variables that only a rank's wrapper sets.
 
     Raises:
         PlanError: the site has no runtime, or its runtime cannot carry what is asked for.
@@ -48,7 +54,8 @@ def resolve_container(
         workdir=wanted.workdir,
         writable=wanted.writable,
         gpus=_gpus(job, site, topology),
-        passed=tuple(dict.fromkeys((*OURS, *env, *wanted.env))),
+        passed=tuple(dict.fromkeys((*OURS, *env, *job.value.secrets, *wanted.env))),
+        of_ranks=of_ranks,
         args=offered.args,
     )
     return _plan(offered, form, opening)

@@ -11,7 +11,15 @@ from hpc_train.plans.containers.mounts import Mount, own
 
 RUN, HERE = "HPCTRAIN_RUN", "PWD"
 # Names that a rank's wrapper gives; a runtime that passes nothing on must be told them.
-RANK_NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "NODE_RANK", "NNODES")
+RANK_NAMES = (
+    "RANK",
+    "WORLD_SIZE",
+    "LOCAL_RANK",
+    "LOCAL_WORLD_SIZE",
+    "NODE_RANK",
+    "NNODES",
+    "HPCTRAIN_BACKEND",
+)
 _MPI_NAMES = ("SLURM_*", "PMI*", "OMPI_*", "CROSS_*", "LOCAL_SIZE")
 
 
@@ -25,6 +33,7 @@ class Opening(Value, frozen=True, kw_only=True):
     writable: bool
     gpus: Literal["nvidia", "amd"] | None
     passed: tuple[str, ...]
+    of_ranks: tuple[str, ...]
     args: tuple[str, ...]
 
     def place(self) -> Text | JobVar:
@@ -71,7 +80,7 @@ def _apptainer(opening: Opening) -> tuple[Token, ...]:
 
 def _podman(opening: Opening) -> tuple[Token, ...]:
     """One container a rank: only with the host's network, memory and process ids do they meet."""
-    names = (*RANK_NAMES, *_MPI_NAMES, *opening.passed)
+    names = (*RANK_NAMES, *_MPI_NAMES, *opening.of_ranks, *opening.passed)
     return (
         *_texts(opening.program, "run", "--rm", "--net=host", "--ipc=host", "--pid=host"),
         *_texts(*(["--gpu"] if opening.gpus else [])),

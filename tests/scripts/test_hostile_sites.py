@@ -1,0 +1,252 @@
+"""Whatever a job and a profile hold arrives unchanged, also below srun and in images."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from hpc_train.decode import decode
+from hpc_train.errors import SiteProfileError, SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.site import SiteProfile
+from hpc_train.plans.build import make_plan
+from tests.scripts.stubs import NOTE, calls, install
+from tests.scripts.test_hostile import DUMP, HOSTILE, TEXT
+
+Execute = Callable[..., subprocess.CompletedProcess[str]]
+MODES = ("set", "default", "prepend", "append")
+LINES = [text for text in HOSTILE if text and "\n" not in text]
+WORDS = ["a$(touch${IFS}pwned)", "b;touch${IFS}pwned", "c'd\"", "e`touch${IFS}pwned`", "f*", "g\\"]
+
+
+def plan_of(site: dict[str, Any], **keys: Any) -> LaunchPlan:
+    launchers = {"default": "srun", "allowed": ["srun", "torchrun", "single"]}
+    basis = {"schema": 1, "name": "big", "description": "d", "scheduler": "slurm"}
+    profile = {**basis, "launchers": {**launchers, **site.pop("launchers", {})}, **site}
+    data = {"name": "demo", "resources": {"cpus_per_task": 1}, **keys}
+    job = decode(data, JobSpec, {"": "job.yaml"}, SpecError)
+    return make_plan(job, decode(profile, SiteProfile, {"": "big.yaml"}, SiteProfileError))
+
+
+def blocks(values: list[str]) -> list[dict[str, Any]]:
+    """Return a block for each scope and mode; what is prepended to has a value already."""
+    return [
+        {"scope": scope, "mode": mode, "env": {f"{scope}_{mode}_{i}": value}}
+        for scope in ("job", "ranks")
+        for mode in MODES
+        for i, value in enumerate(values)
+    ]
+
+
+def expected(values: list[str]) -> dict[str, str]:
+    return {name: text for block in blocks(values) for name, text in block["env"].items()}
+
+
+def seen(folder: Path) -> list[dict[str, Any]]:
+    return [json.loads(path.read_text()) for path in sorted(folder.glob("seen-*.json"))]
+
+
+def fine(done: subprocess.CompletedProcess[str]) -> None:
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture(autouse=True)
+def unharmed(tmp_path: Path) -> Iterator[None]:
+    yield
+    assert not list(tmp_path.rglob("pwned"))
+
+
+def notes(folder: Path) -> dict[str, str]:
+    (folder / "notes").mkdir(exist_ok=True)
+    return {"NOTES": str(folder / "notes")}
+
+
+@pytest.fixture
+def dump(execute: Execute, tmp_path: Path) -> list[str]:
+    """Return a program that writes down what it was given."""
+    install(tmp_path / "bin")
+    (tmp_path / "dump.py").write_text(DUMP)
+    # Not Python itself, whose torch would be asked for an agent.
+    return ["env", sys.executable, str(tmp_path / "dump.py")]
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun", "single"])
+@pytest.mark.parametrize("runtime", [None, "apptainer", "podman-hpc"])
+def test_below_each_starter(
+    execute: Execute, dump: list[str], tmp_path: Path, launcher: str, runtime: str | None
+) -> None:
+    folder = tmp_path / "a $(touch pwned) 'b' \"c\" größe"
+    folder.mkdir()
+    image = folder / "i$(touch pwned) 'm.img"
+    image.touch()
+    secret = folder / "it's $HOME\n#SBATCH"
+    secret.write_text("t $0")
+    secret.chmod(0o600)
+    box = {"image": str(image)} if runtime else None
+    words = [f"--x={text}" for text in HOSTILE]
+    plan = plan_of(
+        {
+            "rendezvous": {"suffix": "\nWRAPPER\ntouch pwned\n'$(touch pwned)"},
+            "launchers": {"srun_args": words},
+            "containers": {"runtime": runtime or "apptainer", "args": words},
+            "env_blocks": blocks(HOSTILE),
+            "torch": "2.9",
+        },
+        launcher=launcher,
+        launcher_args=words if launcher != "single" else [],
+        command=[*dump, *HOSTILE],
+        container=box,
+        secrets={"HF_TOKEN": str(secret)},
+        env={f"V{i}": value for i, value in enumerate(HOSTILE)},
+        workdir=str(folder),
+    )
+    fine(execute(plan, tmp_path, **notes(tmp_path)))
+    (one,) = seen(tmp_path)
+    assert one["argv"] == HOSTILE
+    assert one["cwd"] == str(folder)
+    wanted = {**expected(HOSTILE), "HF_TOKEN": "t $0", "HPCTRAIN_BACKEND": "gloo"}
+    wanted |= {f"V{i}": value for i, value in enumerate(HOSTILE)}
+    assert one["env"].items() >= wanted.items()
+    assert one["env"]["MASTER_ADDR"] == "localhost\nWRAPPER\ntouch pwned\n'$(touch pwned)"
+    for program in ("srun", runtime) if runtime else ("srun",):
+        if (program, launcher) != ("srun", "single"):
+            assert set(words) <= set(next(calls(tmp_path / "notes", str(program)))), program
+
+
+def test_what_is_there_already_stays_beside_it(
+    execute: Execute, dump: list[str], tmp_path: Path
+) -> None:
+    old = "old $(touch pwned)"
+    plan = plan_of(
+        {
+            "env": {f"{scope}_{mode}_0": old for scope in ("job", "ranks") for mode in MODES},
+            "env_blocks": [
+                {**block, **({"separator": ";"} if block["mode"] in MODES[2:] else {})}
+                for block in blocks(["x\nWRAPPER\n'y'"])
+            ],
+        },
+        command=dump,
+    )
+    fine(execute(plan, tmp_path, **notes(tmp_path)))
+    env, new = seen(tmp_path)[0]["env"], "x\nWRAPPER\n'y'"
+    for scope in ("job", "ranks"):
+        found = [env[f"{scope}_{mode}_0"] for mode in MODES]
+        assert found == [new, old, f"{new};{old}", f"{old};{new}"]
+
+
+def test_an_image_with_a_poor_shell_gets_lines_too(
+    execute: Execute, dump: list[str], tmp_path: Path
+) -> None:
+    """Below torchrun the wrapper is inside, where sh need not be bash."""
+    inside = tmp_path / "inside"
+    inside.mkdir()
+    for name, program in {"sh": "dash", "env": "env"}.items():
+        found = shutil.which(program)
+        if found is None:
+            pytest.skip("dash is not here; apt-get install dash")
+        (inside / name).symlink_to(found)
+    (tmp_path / "i.img").touch()
+    plan = plan_of(
+        {"containers": {"runtime": "apptainer"}, "env_blocks": blocks(HOSTILE)},
+        launcher="torchrun",
+        command=dump,
+        container={"image": str(tmp_path / "i.img")},
+    )
+    # The agent is what Python would be there.
+    (inside / "torchrun").symlink_to(tmp_path / "bin" / "torchrun")
+    fine(execute(plan, tmp_path, INSIDE=str(inside), **notes(tmp_path)))
+    assert seen(tmp_path)[0]["env"].items() >= expected(HOSTILE).items()
+
+
+def test_an_elastic_agent_is_put_together_on_its_node(
+    execute: Execute, dump: list[str], tmp_path: Path
+) -> None:
+    suffix = "\nWRAPPER\ntouch pwned\n$(touch pwned)"
+    plan = plan_of(
+        {"rendezvous": {"suffix": suffix}},
+        launcher="torchrun",
+        launcher_args=["--y", suffix],
+        command=dump,
+        resources={"nodes": 2, "cpus_per_task": 1},
+        elastic={"max_restarts": 1},
+    )
+    (tmp_path / "bin" / "torchrun").write_text(NOTE)
+    execute(plan, tmp_path, **notes(tmp_path))
+    told = [
+        words[words.index("--local-addr") + 1] for words in calls(tmp_path / "notes", "torchrun")
+    ]
+    assert sorted(told) == [f"node0{suffix}", f"node1{suffix}"]
+    for words in calls(tmp_path / "notes", "torchrun"):
+        assert words[words.index("--y") + 1] == suffix
+
+
+def test_paths_and_words_of_an_image(execute: Execute, dump: list[str], tmp_path: Path) -> None:
+    image = tmp_path / "i.img"
+    image.touch()
+    mounts = [f"/s{text}:/t{text}:ro" for text in LINES if not set(text) & set(":,$")]
+    assert len(mounts) > 8
+    plan = plan_of(
+        {"containers": {"runtime": "apptainer", "mounts": mounts[:4]}},
+        command=dump,
+        container={"image": str(image), "mounts": mounts[4:], "workdir": "/w`touch pwned` 'x"},
+    )
+    fine(execute(plan, tmp_path, **notes(tmp_path)))
+    words = next(calls(tmp_path / "notes", "apptainer"))
+    binds = [words[i + 1] for i, word in enumerate(words) if word == "--bind"]
+    assert binds[2:] == mounts
+    assert words[words.index("--pwd") + 1] == "/w`touch pwned` 'x"
+
+
+def test_modules(execute: Execute, dump: list[str], tmp_path: Path) -> None:
+    module = tmp_path / "bin" / "module"
+    module.write_text('#!/bin/bash\necho "$@" >>"$NOTES/modules"\n')
+    module.chmod(0o755)
+    plan = plan_of({"modules": WORDS[:3]}, modules=WORDS[3:], command=dump)
+    fine(execute(plan, tmp_path, **notes(tmp_path)))
+    told = (tmp_path / "notes" / "modules").read_text().splitlines()
+    assert told == [f"load {name}" for name in WORDS]
+
+
+def test_folders_that_must_have_space(execute: Execute, dump: list[str], tmp_path: Path) -> None:
+    names = [text.replace("/", "") for text in LINES]
+    for name in names:
+        (tmp_path / f"f{name}").mkdir()
+    asked = {f"{tmp_path}/f{name}": "1M" for name in names}
+    missing = f"{tmp_path}/no $(touch pwned) 'x"
+    site = {"scheduler": "local", "partitions": [{"name": "m", "cpus_per_node": 4}]}
+    for space in (asked, {missing: "1M"}):
+        checks = {"names": False, "space": space}
+        plan = plan_of({**site, "preflight": checks}, launcher="single", command=dump)
+        done = execute(plan, tmp_path, **notes(tmp_path))
+        assert (done.returncode == 0) == (space is asked), done.stderr
+    assert f"{missing} has no MiB of free space, 1 are needed" in done.stderr
+
+
+@settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+@given(values=st.lists(TEXT, min_size=1, max_size=3), suffix=TEXT)
+def test_any_text(
+    execute: Execute, dump: list[str], tmp_path: Path, values: list[str], suffix: str
+) -> None:
+    plan = plan_of(
+        {"env_blocks": blocks(values), "rendezvous": {"suffix": suffix}},
+        command=[*dump, *values],
+        launcher_args=[f"--x={suffix}"],
+        env={"V": suffix},
+    )
+    fine(execute(plan, tmp_path, **notes(tmp_path)))
+    one = seen(tmp_path)[0]
+    assert one["argv"] == values
+    wanted = {**expected(values), "V": suffix, "MASTER_ADDR": f"localhost{suffix}"}
+    assert one["env"].items() >= wanted.items()
