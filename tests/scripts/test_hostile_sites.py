@@ -112,8 +112,7 @@ def test_below_each_starter(
     )
     fine(execute(plan, tmp_path, **notes(tmp_path)))
     (one,) = seen(tmp_path)
-    assert one["argv"] == HOSTILE
-    assert one["cwd"] == str(folder)
+    assert (one["argv"], one["cwd"]) == (HOSTILE, str(folder))
     wanted = {**expected(HOSTILE), "HF_TOKEN": "t $0", "HPCTRAIN_BACKEND": "gloo"}
     wanted |= {f"V{i}": value for i, value in enumerate(HOSTILE)}
     assert one["env"].items() >= wanted.items()
@@ -191,8 +190,7 @@ def test_an_elastic_agent_is_put_together_on_its_node(
 
 
 def test_paths_and_words_of_an_image(execute: Execute, dump: list[str], tmp_path: Path) -> None:
-    image = tmp_path / "i.img"
-    image.touch()
+    (image := tmp_path / "i.img").touch()
     mounts = [f"/s{text}:/t{text}:ro" for text in LINES if not set(text) & set(":,$")]
     assert len(mounts) > 8
     plan = plan_of(
