@@ -1,0 +1,137 @@
+"""Traps of docs/traps.md that only a real Slurm can show."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Slurm
+from tests.end_to_end.user import User
+from tests.pipeline.waiting import wait_for
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+NOTE = "a,b 'c' \"d\" $HOME\nnext"
+SHOW = """\
+import json, os, socket
+kept = {k: v for k, v in os.environ.items() if k.startswith(("SLURM_", "CUDA_", "RANK", "NOTE"))}
+cores = len(os.sched_getaffinity(0))
+print(json.dumps({**kept, "cores": cores, "host": socket.gethostname()}))
+"""
+LISTEN = """\
+import os, pathlib, socket, time
+with socket.create_server(("", int(os.environ["MASTER_PORT"]))):
+    print(os.environ["MASTER_PORT"], flush=True)
+    while not pathlib.Path("go").exists():
+        time.sleep(0.05)
+"""
+COUNT = """\
+import pathlib, signal, time
+signal.signal(signal.SIGUSR2, lambda *_: print("warned", flush=True))
+print("ready", flush=True)
+while not pathlib.Path("go").exists():
+    time.sleep(0.05)
+"""
+
+
+def job(user: User, name: str, program: str, launcher: str, **resources: Any) -> str:
+    """Write a job that runs a Python program; return the file's name."""
+    (user.folder / f"{name}.py").write_text(program)
+    size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "1m", **resources}
+    spec = {
+        "name": name,
+        "command": ["python", f"{name}.py"],
+        "launcher": launcher,
+        "resources": size,
+        "env": {"NOTE": NOTE},
+    }
+    return user.write(f"{name}.yaml", spec)
+
+
+def ranks(user: User, word: str) -> list[dict[str, Any]]:
+    """Return what each rank has printed, in order."""
+    logs = user.logs(word)
+    return [json.loads(logs[name]) for name in sorted(logs) if name.startswith("rank-")]
+
+
+def step(slurm: Slurm, job_id: str) -> str:
+    """Return the first step of a running job as Slurm describes it."""
+    return slurm("scontrol", "--oneliner", "show", "step", f"{job_id}.0")
+
+
+def test_what_each_rank_finds(user: User) -> None:
+    """F1 cores, F5 memory, F7 GPUs, F14 numbers, F17 to F19 values."""
+    size = {"nodes": 2, "tasks_per_node": 2, "cpus_per_task": 3, "gpus_per_node": 2, "mem": "300M"}
+    file = job(user, "show", SHOW, "srun", **size)
+    done = user.hpctrain("submit", file, "--site", "lab", "--wait", SBATCH_EXPORT="NONE")
+    assert done.returncode == 0, done.stderr + str(user.logs("show"))
+    found = ranks(user, "show")
+    assert [rank["RANK"] for rank in found] == ["0", "1", "2", "3"]
+    assert [rank["SLURM_NODEID"] for rank in found] == ["0", "0", "1", "1"]
+    assert {rank["SLURM_CPUS_PER_TASK"] for rank in found} == {"3"}
+    assert {rank["SLURM_MEM_PER_NODE"] for rank in found} == {"300"}
+    assert {rank["CUDA_VISIBLE_DEVICES"] for rank in found} == {"0,1"}
+    assert {rank["NOTE"] for rank in found} == {NOTE}
+    assert {rank["SLURM_EXPORT_ENV"] for rank in found} == {"ALL"}
+
+
+def test_the_step_has_the_cores_of_all_its_ranks(user: User, slurm: Slurm) -> None:
+    """F1: this Slurm does not hand them from the job to srun; F28: the end is noted at once."""
+    file = job(user, "wait", COUNT, "srun", tasks_per_node=2, cpus_per_task=3)
+    assert user.submit(file).returncode == 0
+    wait_for(lambda: "ready" in user.logs("wait").get("rank-1.out", ""))
+    row = user.run("wait")
+    assert "TRES=cpu=6," in step(slurm, row["job"])
+    slurm("scancel", row["job"])
+    status = Path(user.folder, row["folder"], "status.json")
+    # Slurm itself would kill them only after KillWait.
+    wait_for(lambda: json.loads(status.read_text())["ended"] is not None, within_s=4)
+    ended = json.loads(status.read_text())
+    assert (ended["exit_code"], ended["failure"]) == (143, None)
+
+
+def test_two_jobs_on_one_node_do_not_share_a_port(user: User, slurm: Slurm) -> None:
+    """F11: with two ports, every second job begins at the same one."""
+    user.site("few", "  host: first-host\n", "  host: first-host\n  ports: 2\n")
+    for name in ("first", "second"):
+        file = job(user, name, LISTEN, "srun")
+        assert user.submit(file, site="few").returncode == 0
+        wait_for(lambda name=name: "rank-0.out" in user.logs(name))  # type: ignore[misc]
+        # A number in between is used up.
+        slurm("sbatch", "--hold", "--output=/dev/null", "--wrap=true")
+    (user.folder / "go").touch()
+    rows = [user.run(name) for name in ("first", "second")]
+    assert int(rows[1]["job"]) - int(rows[0]["job"]) == 2
+    wait_for(lambda: {user.run(name)["state"] for name in ("first", "second")} == {"COMPLETED"})
+    assert rows[0]["nodes"] == rows[1]["nodes"]
+    ports = [user.logs(name)["rank-0.out"] for name in ("first", "second")]
+    assert len(set(ports)) == 2
+
+
+@pytest.mark.usefixtures("torch")
+def test_a_warning_reaches_the_ranks_of_torchrun_once(user: User, slurm: Slurm) -> None:
+    """F29: by itself the agent would die of it."""
+    file = job(user, "warn", COUNT, "torchrun", tasks_per_node=2)
+    assert user.submit(file).returncode == 0
+    wait_for(lambda: all("ready" in user.logs("warn").get(f"rank-{n}.out", "") for n in (0, 1)))
+    slurm("scancel", "--signal=USR2", user.run("warn")["job"])
+    wait_for(lambda: all("warned" in user.logs("warn")[f"rank-{n}.out"] for n in (0, 1)))
+    (user.folder / "go").touch()
+    wait_for(lambda: user.run("warn")["state"] == "COMPLETED")
+    assert [user.logs("warn")[f"rank-{n}.out"] for n in (0, 1)] == ["ready\nwarned\n"] * 2
+
+
+@pytest.mark.mpi
+def test_mpirun_places_ranks_as_asked_and_binds_none(user: User) -> None:
+    """F33: Open MPI would give each of two ranks one core."""
+    size = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 2}
+    done = user.submit(job(user, "mpi", SHOW, "mpirun", **size), "--wait")
+    assert done.returncode == 0, done.stderr
+    found = ranks(user, "mpi")
+    assert [rank["RANK"] for rank in found] == ["0", "1"]
+    assert len({rank["host"] for rank in found}) == 2
+    assert {rank["NOTE"] for rank in found} == {NOTE}
+    assert {rank["cores"] for rank in found} == {len(os.sched_getaffinity(0))}
