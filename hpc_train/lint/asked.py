@@ -9,7 +9,7 @@ from hpc_train.lint.directives import Directive
 from hpc_train.lint.options import Option
 from hpc_train.model.value import Value
 
-_GPU = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d+))?(?=$|,|\()")
+_GPU = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d{1,9}))?(?=$|,|\()")
 
 
 class Asked(Value, frozen=True, kw_only=True):

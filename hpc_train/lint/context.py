@@ -24,12 +24,12 @@ class Context(Value, frozen=True, kw_only=True):
 
 
 def parse_version(text: str, option: str) -> Version:
-    """Read `2.21` or `2.21.5-1`.
+    """Read `5`, `2.21` or `2.21.5-1`.
 
     Raises:
         SpecError: anything else.
     """
-    match = re.fullmatch(r"v?(\d{1,4}(?:\.\d{1,4}){1,3})(?:[-+].*)?", text.strip())
+    match = re.fullmatch(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?:[-+].*)?", text.strip())
     if match is None:
         raise SpecError(f"{option}: {text!r} is not a version", f"write it like {option} 2.21.5")
     return tuple(int(part) for part in match[1].split("."))

@@ -151,7 +151,10 @@ class Launch(Value, frozen=True, kw_only=True):
 
 
 class Checks(Value, frozen=True, kw_only=True):
-    """What `argv` asks each node before the ranks start; `space` is in MiB."""
+    """What `argv` asks each node before the ranks start; `space` is in MiB.
+
+    `hcas` are pairs of device and port, an empty port is any.
+    """
 
     argv: tuple[Token, ...]
     gpus: int
@@ -159,7 +162,7 @@ class Checks(Value, frozen=True, kw_only=True):
     image: str | None
     names: bool
     interfaces: tuple[str, ...]
-    hcas: tuple[str, ...]
+    hcas: tuple[tuple[str, str], ...]
     space: tuple[tuple[str, int], ...]
     memlock: bool
     clock_s: int | None

@@ -13,6 +13,24 @@ _SECRET = re.compile(
 )
 
 
+# What the script itself calls so, and what bash lets nobody set: a value would not arrive.
+_OURS = frozenset(
+    """
+    address bad_nodes begun child code devices failure folder head here host job link log mode name
+    names node node_address node_wrapper nodes now port preflight program rank rank_wrapper
+    ranks_ended rest room seen started tries try when with_local_rank word wrong
+    BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID
+    RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
+    HPCTRAIN_RUN HPCTRAIN_LOG_DIR HPCTRAIN_FAILURE_FILE
+    """.split()
+)
+
+
+def is_reserved(name: str) -> bool:
+    """Whether a job's script would not pass a variable of this name on as it was given."""
+    return name in _OURS
+
+
 def is_variable(name: str) -> bool:
     """Whether a shell can export a variable of this name."""
     return bool(_NAME.fullmatch(name))

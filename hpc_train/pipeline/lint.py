@@ -68,16 +68,29 @@ def make_linter(options: LintOptions) -> Linter:
     """
     name = options.site or os.environ.get("HPCTRAIN_SITE")
     site = load_site(name).value if name else None
-    context = Context(
-        site=site,
-        fabric=_fabric(site) if site else None,
+    given = Context(
         nccl=parse_version(options.nccl, "--nccl") if options.nccl is not None else None,
         openmpi=parse_version(options.openmpi, "--openmpi")
         if options.openmpi is not None
         else None,
     )
+    context = _at_site(given, site) if site else given
     rules = chosen_rules(options.select, options.ignore)
     return Linter(context=context, rules=rules, site=options.site, fix=options.fix)
+
+
+def _at_site(context: Context, site: SiteProfile) -> Context:
+    """Add what the profile says; versions of the command line win."""
+    network, openmpi = site.network, site.launchers.openmpi
+    nccl = parse_version(network.nccl, "network.nccl") if network and network.nccl else None
+    mpi = parse_version(openmpi, "launchers.openmpi") if openmpi else None
+    return replace(
+        context,
+        site=site,
+        fabric=_fabric(site),
+        nccl=context.nccl or nccl,
+        openmpi=context.openmpi or mpi,
+    )
 
 
 def _fabric(site: SiteProfile) -> Fabric | None:
@@ -154,7 +167,7 @@ def _write(path: Path, content: bytes) -> None:
 def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[Finding]:
     prepared = prepare(Request(path=path, site=linter.site))
     site = prepared.site.value
-    context = replace(linter.context, site=site, fabric=_fabric(site))
+    context = _at_site(linter.context, site)
     found: dict[Finding, None] = {}
     for point in prepared.points:
         for finding in lint_script(point.script.text, context, linter.rules):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import stat
 from pathlib import Path
 
 from hpc_train.errors import SpecError
@@ -34,10 +35,13 @@ def check_secrets(prepared: Prepared) -> None:
 
 def _check_file(path: Path, where: str) -> None:
     try:
-        mode = path.stat().st_mode & 0o777
+        found = path.stat().st_mode
+        if not stat.S_ISREG(found):
+            raise SpecError(f"{where}: {path} is no regular file")
         path.open("rb").close()
     except OSError as failure:
         raise SpecError(f"{where}: {path}: {failure.strerror}") from None
+    mode = stat.S_IMODE(found)
     if mode & 0o177:
         raise SpecError(f"{where}: {path} has mode {mode:o}, not 600", f"chmod 600 {path}")
 
@@ -45,10 +49,11 @@ def _check_file(path: Path, where: str) -> None:
 def _check_script(point: PreparedPoint) -> None:
     """A shell expands `--token $HF_TOKEN` before hpctrain sees it."""
     named = {secret.name for secret in point.plan.secrets}
+    text = f"{point.script.text}\n{point.plan.comment}"
     for name, value in os.environ.items():
         if not (name in named or looks_secret(name)):
             continue
-        if len(value) >= _SHORTEST and value in point.script.text:
+        if len(value) >= _SHORTEST and value in text:
             raise SpecError(
                 f"{point.job.origin('command')}: the script would hold the value of {name}, and "
                 "scripts are kept and shared",

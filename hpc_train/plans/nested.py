@@ -29,10 +29,14 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
     queue["network"] = next((network for network in networks if network), None)
     turns = tuple(Turn(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
     size = _size(every, _time(site, turns, queue["partition"]))
+    outlives = any("no-kill" in dict(plan.directives) for plan in every)
     return Allocation(
         name=name,
         site=site.value.name,
-        directives=sbatch_options(site, name, queue, size),
+        directives=(
+            *sbatch_options(site, name, queue, size),
+            *((("no-kill", ""),) if outlives else ()),
+        ),
         turns=turns,
         warnings=(*_no_limit(size, len(turns)), *_more_gpus(every, size.gpus_per_node)),
     )

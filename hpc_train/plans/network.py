@@ -80,7 +80,10 @@ def _rules(facts: Facts) -> Iterator[Rule]:
         return
     yield from _sockets(facts)
     if _collective(facts):
-        yield from _FABRICS[fabric](facts)
+        own = facts.network.plugin not in (None, "none")
+        # An exact name: what is built in would win over the plug-in, which has a name of its own.
+        built_in = [("NCCL_NET", "IB"), ("NCCL_NET", "Socket")] if own else []
+        yield from (r for r in _FABRICS[fabric](facts) if (r.name, r.value) not in built_in)
         if facts.network.plugin:
             why = "the plug-in that the site's profile names"
             yield Rule("NCCL_NET_PLUGIN", facts.network.plugin, why, key="network.plugin")

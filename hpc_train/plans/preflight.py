@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
+from hpc_train.model.network import Network
 from hpc_train.model.plan import Checks, JobVar, LaunchRequest, Setting, Token
 from hpc_train.plans.launchers.base import srun, texts
 from hpc_train.plans.resolve import Site
@@ -17,6 +18,10 @@ def resolve_preflight(site: Site, request: LaunchRequest) -> Checks | None:
     wanted = site.value.preflight
     if wanted is None:
         return None
+    network = site.value.network or Network()
+    # One node alone needs no network.
+    several = request.topology.nodes > 1
+    hcas = wanted.hcas or (network.hcas if several else ())
     return Checks(
         argv=_argv(request),
         gpus=request.topology.gpus_per_node if wanted.gpus else 0,
@@ -24,8 +29,8 @@ def resolve_preflight(site: Site, request: LaunchRequest) -> Checks | None:
         program=wanted.program and request.container is None,
         image=_image(request) if wanted.program else None,
         names=wanted.names,
-        interfaces=wanted.interfaces,
-        hcas=wanted.hcas,
+        interfaces=wanted.interfaces or (network.interfaces if several else ()),
+        hcas=tuple((name, port) for name, _, port in (hca.partition(":") for hca in hcas)),
         space=tuple((path, int(size)) for path, size in wanted.space.items()),
         memlock=wanted.memlock,
         clock_s=None if wanted.clock is None else int(wanted.clock),

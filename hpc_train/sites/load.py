@@ -16,7 +16,7 @@ from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.model.site import Partition, SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.model.variable import problem_of
+from hpc_train.model.variable import is_reserved, problem_of
 from hpc_train.sites.machine import Machine, this_machine
 from hpc_train.sites.network import check_blocks, check_network
 from hpc_train.sites.rendezvous import check_rendezvous
@@ -107,6 +107,9 @@ def _check_names(site: Sourced[SiteProfile], path: Path) -> None:
         problem = problem_of(name)
         if problem:
             raise SiteProfileError(f"{site.origin(f'env.{name}')}: {problem[0]}", problem[1])
+        if is_reserved(name):
+            place = site.origin(f"env.{name}")
+            raise SiteProfileError(f"{place}: env.{name}: the script or bash sets {name} itself")
 
 
 def _on_this_machine(site: Sourced[SiteProfile], machine: Machine) -> Sourced[SiteProfile]:

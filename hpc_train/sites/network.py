@@ -10,7 +10,7 @@ from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.model.variable import problem_of
+from hpc_train.model.variable import is_reserved, problem_of
 from hpc_train.model.versions import parts, within
 
 Site = Sourced[SiteProfile]
@@ -112,6 +112,8 @@ def _check_content(site: Site, block: EnvBlock, key: str) -> None:
 
 
 def _check_variables(site: Site, block: EnvBlock, key: str) -> None:
+    for name in filter(is_reserved, (*block.env, *block.unset)):
+        raise SiteProfileError(f"{site.near(key)}: {key}: the script or bash sets {name} itself")
     for name in block.env:
         place = site.near(f"{key}.env.{name}")
         problem = problem_of(name)

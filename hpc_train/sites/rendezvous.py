@@ -18,6 +18,7 @@ _METHODS = (
     "remote-address:N",
     "interface:NAME",
 )
+_LAST_PORT = 65535
 _NAMES = ("first-host", "batch-host", "resolver")
 
 
@@ -33,6 +34,13 @@ def check_rendezvous(site: Sourced[SiteProfile]) -> None:
         raise SiteProfileError(
             f"{where}: rendezvous.host: {meeting.host!r} is none"
             f"{nearest(meeting.host, _METHODS)}; allowed: {', '.join(_METHODS)} (N from 1 to 9)"
+        )
+    last = meeting.port + meeting.ports - 1
+    if last > _LAST_PORT:
+        raise SiteProfileError(
+            f"{site.near('rendezvous.ports')}: ports {meeting.port} to {last}, but the last port "
+            f"is {_LAST_PORT}",
+            f"ports: {_LAST_PORT - meeting.port + 1} or fewer",
         )
     if meeting.suffix and meeting.host not in _NAMES:
         raise SiteProfileError(

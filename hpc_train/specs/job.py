@@ -13,7 +13,7 @@ from hpc_train.decode import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.value import Sourced
-from hpc_train.model.variable import ENV, is_variable, problem_of
+from hpc_train.model.variable import ENV, is_reserved, is_variable, problem_of
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.yamlfile import read
 
@@ -54,6 +54,7 @@ def build_job(
     _check_text(job)
     _check_env(job)
     _check_secrets(job)
+    _check_image(job)
     return _with_paths(job, path)
 
 
@@ -83,6 +84,10 @@ def _check_env(job: Sourced[JobSpec]) -> None:
         problem = problem_of(name)
         if problem:
             raise SpecError(f"{job.origin(f'env.{name}')}: {problem[0]}", problem[1])
+    for key, names in (("env", job.value.env), ("secrets", job.value.secrets)):
+        for name in filter(is_reserved, names):
+            place = job.near(f"{key}.{name}")
+            raise SpecError(f"{place}: {key}.{name}: the script or bash sets {name} itself")
 
 
 def _check_secrets(job: Sourced[JobSpec]) -> None:
@@ -99,6 +104,13 @@ def _check_secrets(job: Sourced[JobSpec]) -> None:
                 f"export {name} in the shell you submit from and write `{name}: env`, or put it "
                 f"into a file of mode 0600 and write its path, e.g. ~/.{name.lower()}",
             )
+
+
+def _check_image(job: Sourced[JobSpec]) -> None:
+    container = job.value.container
+    if container is not None and container.image.startswith("-"):
+        place = job.near("container.image")
+        raise SpecError(f"{place}: the image {container.image!r} would be taken for an option")
 
 
 def _with_paths(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:

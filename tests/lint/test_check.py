@@ -116,7 +116,7 @@ def test_rules_are_chosen_by_the_beginnings_of_their_ids() -> None:
         chosen_rules(["HT999"])
 
 
-@pytest.mark.parametrize("text", ["2", "two", "2.x", "", "2.3.4.5.6"])
+@pytest.mark.parametrize("text", ["two", "2.x", "", "2.3.4.5.6"])
 def test_a_version_is_numbers(text: str) -> None:
     with pytest.raises(SpecError, match="is not a version"):
         parse_version(text, "--nccl")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hpc_train.errors import SpecError
@@ -96,3 +97,17 @@ def test_a_secret_that_is_gone_when_the_job_starts_ends_it(secret: Path, where: 
     assert "HF_TOKEN is not set in the job" in said or "others may read it: chmod 600" in said
     assert VALUE not in said
     assert os.environ["HF_TOKEN"] == VALUE
+
+
+def test_a_value_in_the_comment_is_refused() -> None:
+    prepared = job("env")
+    plan = msgspec.structs.replace(prepared.points[0].plan, comment=f"for {VALUE}")
+    point = msgspec.structs.replace(prepared.points[0], plan=plan)
+    with pytest.raises(SpecError, match="would hold the value of HF_TOKEN"):
+        check_secrets(msgspec.structs.replace(prepared, points=(point,)))
+
+
+def test_a_pipe_is_no_file_of_a_secret(desk: Path) -> None:
+    os.mkfifo(desk / "pipe", 0o600)
+    with pytest.raises(SpecError, match="is no regular file"):
+        check_secrets(job("./pipe"))

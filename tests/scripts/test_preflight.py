@@ -16,6 +16,7 @@ import pytest
 from hpc_train.decode import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
+from hpc_train.model.network import Network
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import Preflight
 from hpc_train.model.units import Duration, Memory
@@ -47,11 +48,11 @@ def cluster(execute: Execute, tmp_path: Path) -> None:
         path.chmod(0o755)
 
 
-def plan(command: str = "true", **checks: Any) -> LaunchPlan:
+def plan(command: str = "true", network: Network | None = None, **checks: Any) -> LaunchPlan:
     resources = {"nodes": 2, "tasks_per_node": 1, "cpus_per_task": 1, "gpus_per_node": 2}
     data = {"name": "j", "command": [command], "launcher": "srun", "resources": resources}
     site = load_site("slurm-generic")
-    value = msgspec.structs.replace(site.value, preflight=Preflight(**checks))
+    value = msgspec.structs.replace(site.value, preflight=Preflight(**checks), network=network)
     return make_plan(decode(data, JobSpec, {}, SpecError), Sourced(value=value, origins={}))
 
 
@@ -133,6 +134,37 @@ def test_without_a_wish_nobody_is_asked(execute: Execute, tmp_path: Path) -> Non
     assert "bad_nodes" not in render_script(made).text
 
 
+def test_an_address_needs_no_name(execute: Execute, tmp_path: Path) -> None:
+    """`getent hosts` of an address asks backwards, which few sites answer."""
+    text = render_script(plan()).text
+    assert 'getent ahosts "$head"' in text
+    (tmp_path / "bin" / "getent").unlink()
+    asked = "getent() { case $2 in 10.255.255.1) command getent ahosts 10.255.255.1 ;; esac; }"
+    made = plan()
+    done = execute(msgspec.structs.replace(made, setup=(asked,)), tmp_path, **WELL)
+    assert "does not resolve 10.255.255.1" not in done.stderr
+
+
+def test_what_the_network_names_is_looked_at() -> None:
+    network = Network(fabric="infiniband", interfaces=("ib0",), hcas=("mlx5_0:1", "mlx5_2"))
+    made = plan(network=network)
+    assert made.preflight is not None
+    assert made.preflight.interfaces == ("ib0",)
+    assert made.preflight.hcas == (("mlx5_0", "1"), ("mlx5_2", ""))
+    text = render_script(made).text
+    assert "/sys/class/infiniband/mlx5_0/ports/1/state" in text
+    assert "/sys/class/infiniband/mlx5_2/ports/*/state" in text
+
+
+def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:
+    hung = "[ -e asked ] || { touch asked; trap '' TERM; sleep 30; }"
+    done = execute(plan(timeout=Duration(1)), tmp_path, **WELL, BEFORE=hung)
+    assert "node1: did not answer within 1 s" in done.stderr
+    # What is left of it sleeps for half a minute.
+    found = status(tmp_path)
+    assert found["ended"] - found["started"] < 25
+
+
 def test_what_is_not_wanted_is_not_asked() -> None:
     text = render_script(plan(gpus=False, program=False, names=False)).text
     for word in ("nvidia-smi", "getent", "/scratch", "ulimit", "infiniband", "ip -o"):
@@ -144,7 +176,5 @@ def test_an_image_that_a_node_lacks() -> None:
     assert made.preflight is not None
     checks = msgspec.structs.replace(made.preflight, program=False, image="/images/a b.sif")
     text = render_script(msgspec.structs.replace(made, preflight=checks)).text
-    assert (
-        """[ -r '/images/a b.sif' ] || problem "cannot read the image "'/images/a b.sif'""" in text
-    )
+    assert """[ -r '/images/a b.sif' ] || lack "cannot read the image "'/images/a b.sif'""" in text
     assert "has no program" not in text

@@ -76,6 +76,11 @@ def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
         (("name: mine", "name: yours"), "the name 'yours' is not that of the file, 'mine'"),
         (("launchers", "env: {API_KEY: x}\nlaunchers"), "env.API_KEY looks like a secret"),
         (("launchers", "env: {A-B: x}\nlaunchers"), "'A-B' is no name of an environment"),
+        (("launchers", "env: {port: 1}\nlaunchers"), "env.port: the script or bash sets port"),
+        (
+            ("launchers", "rendezvous: {port: 65000, ports: 600}\nlaunchers"),
+            "ports 65000 to 65599, but the last port is 65535",
+        ),
         (("slurm", "pbs"), "scheduler: must be 'local' or 'slurm'"),
         (("launchers", "template: ../x.j2\nlaunchers"), "template: must be text (File name of the"),
         (("launchers", "template: mine.sh\nlaunchers"), "e.g. mysite.sbatch.j2), not 'mine.sh'"),

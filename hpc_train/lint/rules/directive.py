@@ -201,7 +201,7 @@ def unreadable_time(subject: Subject) -> Iterator[Hit]:
 )
 def time_in_minutes(subject: Subject) -> Iterator[Hit]:
     for option in _options(subject):
-        match = re.fullmatch(r"(\d+)(:00)?", option.value or "")
+        match = re.fullmatch(r"(\d{1,9})(:00)?", option.value or "")
         if option.name == "time" and match and 0 < int(match[1]) <= 72:
             yield Hit(line=option.line, message=f"{match[0]} is {int(match[1])} minutes")
 

@@ -99,11 +99,17 @@ def interface_by_name(subject: Subject) -> Iterator[Hit]:
             if found.name.startswith("NCCL"):
                 message = f"{found.name}={value} lets lo in again"
                 yield Hit(line=found.line, message=message, severity="warning")
-        elif re.fullmatch(r"=?(eth|en[opsx])\w*", value):
+        elif re.fullmatch(r"=?(eth|en[opsx])\w*", value) and value.lstrip("=") != _named(subject):
             fast = fabric in ("infiniband", "slingshot")
             where = f", and this site has {fabric}" if fast else ""
             message = f"{found.name}={value} is a name of one cluster{where}"
             yield Hit(line=found.line, message=message, severity="warning" if fast else None)
+
+
+def _named(subject: Subject) -> str:
+    """Return the interfaces that the site's profile names."""
+    network = subject.context.site.network if subject.context.site else None
+    return ",".join(network.interfaces) if network else ""
 
 
 @rule(

@@ -13,7 +13,7 @@ from hpc_train.model.finding import Severity
 _TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
 _PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
 _EPHEMERAL = range(32768, 61000)
-_SHUF = re.compile(r"shuf\s+(?:-n\s*1\s+)?(?:-i\s*|--input-range=)(\d+)-(\d+)")
+_SHUF = re.compile(r"shuf\s+(?:-n\s*1\s+)?(?:-i\s*|--input-range=)(\d{1,9})-(\d{1,9})")
 _BASE_MODULO = re.compile(r"(\d{4,5})\s*\+[^%]*%\s*(\d{2,5})|%\s*(\d{2,5})\s*\)?\s*\+\s*(\d{4,5})")
 _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
 
@@ -37,7 +37,8 @@ def expanded_too_early(subject: Subject) -> Iterator[Hit]:
             for name in _early(word.expanded, script.asked.nodes):
                 yield Hit(line=word.line, message=f"${name} expands here, to 0, not in the task")
     for found in script.assignments:
-        if found.inside == "task" or found.name in _TASK_VARIABLES:
+        # A path may hold any number: nobody is told a rank by it.
+        if found.inside == "task" or found.name in _TASK_VARIABLES or "/" in found.value:
             continue
         for name in _early(found.word.expanded, script.asked.nodes):
             if found.exported or _starts_ranks(found):

@@ -10,7 +10,7 @@ from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.model.site import Partition, SiteProfile
 from hpc_train.model.units import Memory
 
-_TIME = re.compile(r"(?:(\d+)-)?(\d+)(?::(\d+))?(?::(\d+))?")
+_TIME = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
 
 
 def slurm_seconds(text: str) -> int | None:

@@ -44,6 +44,13 @@ def _agent(request: LaunchRequest, machine: Token) -> tuple[Token, ...]:
         JobVar(name="MASTER_PORT"),
         # accelerate would write 1 over the threads of the ranks.
         *texts("--num_cpu_threads_per_process"),
-        JobVar(name="OMP_NUM_THREADS"),
+        *_threads(request),
         *texts(*request.args, "--no_python"),
     )
+
+
+def _threads(request: LaunchRequest) -> tuple[Token, ...]:
+    """A site may take the variable away."""
+    if "OMP_NUM_THREADS" in request.exported:
+        return (JobVar(name="OMP_NUM_THREADS"),)
+    return texts(request.topology.cpus_per_task)

@@ -1,8 +1,8 @@
 """mpirun of Open MPI: mapping and binding always explicit, one `-x` for each variable.
 
 Without `--bind-to`, Open MPI 4 binds to a core when there are two ranks or fewer and to a socket
-above, so a rank with several threads would lose its cores. Nothing is said of the network: TCP is
-what other starters of MPI choose, and it turns InfiniBand off.
+above, so a rank with several threads would lose its cores. Nothing here names TCP, as other
+starters of MPI do: it turns InfiniBand off.
 """
 
 from __future__ import annotations
