@@ -9,6 +9,7 @@ from pathlib import Path
 from hpc_train.errors import HpcTrainError
 
 _PACKAGE = Path(__file__).resolve().parent
+_SYSTEM = Path("/etc/hpctrain")
 _OURS = re.compile(r'^name\s*=\s*"hpctrain"\s*$', re.MULTILINE)
 
 
@@ -26,7 +27,12 @@ def site_folders() -> tuple[Path, ...]:
     """Return where a site or a user keeps files: `$HPCTRAIN_SITE_PATH`, the configuration."""
     own = [Path(p) for p in os.environ.get("HPCTRAIN_SITE_PATH", "").split(os.pathsep) if p]
     config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "hpctrain"
-    return (*own, config, Path("/etc/hpctrain"))
+    return (*own, config, system_folder())
+
+
+def system_folder() -> Path:
+    """Return where those who run the machine keep files."""
+    return _SYSTEM
 
 
 def template_path(profile: Path) -> tuple[Path, ...]:

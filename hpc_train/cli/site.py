@@ -18,7 +18,8 @@ def list_sites(as_json: bool) -> None:
     """List the profiles that --site finds."""
     from hpc_train.cli.output import echo_table
     from hpc_train.errors import SiteProfileError
-    from hpc_train.sites.load import load_site, profile_files
+    from hpc_train.sites.load import load_site
+    from hpc_train.sites.search import profile_files
 
     rows: list[dict[str, Any]] = []
     for path in profile_files():
@@ -62,11 +63,16 @@ def show(name: str) -> None:
 
 
 @site.command()
-def schema() -> None:
+@click.option("--markdown", is_flag=True, help="The page docs/site-reference.md instead.")
+def schema(*, markdown: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
+    from hpc_train.pipeline.reference import site_reference
     from hpc_train.pipeline.schema import json_schema
 
-    click.echo(json_schema("site"))
+    if markdown:
+        click.echo(site_reference(), nl=False)
+    else:
+        click.echo(json_schema("site"))
 
 
 def _plain(value: Any) -> Any:

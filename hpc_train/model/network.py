@@ -79,12 +79,18 @@ class When(Value, frozen=True, kw_only=True):
     nodes: Annotated[NodeBounds | None, Meta(description="1, '>1', '>=2,<16'.")] = None
     # Not `Word | …`: a text with a pattern beside a list lets msgspec 0.22 crash when the
     # interpreter ends.
-    partition: str | tuple[Word, ...] | None = None
-    launcher: str | tuple[Word, ...] | None = None
+    partition: Annotated[
+        str | tuple[Word, ...] | None, Meta(description="The job's partition.")
+    ] = None
+    launcher: Annotated[str | tuple[Word, ...] | None, Meta(description="The job's launcher.")] = (
+        None
+    )
     runtime: Annotated[
         Runtime | tuple[Runtime, ...] | None, Meta(description="What moves the ranks' data.")
     ] = None
-    vendor: Vendor | tuple[Vendor, ...] | None = None
+    vendor: Annotated[
+        Vendor | tuple[Vendor, ...] | None, Meta(description="Whose GPUs the job has.")
+    ] = None
     nccl: Annotated[
         VersionBounds | None, Meta(description="Versions of network.nccl: '>=2.21,<2.30'.")
     ] = None
@@ -96,12 +102,12 @@ class EnvBlock(Value, frozen=True, kw_only=True):
 
     when: When = When()
     scope: Annotated[Scope, Meta(description="Who is to see them.")] = "job"
-    env: dict[str, str | int | float] = {}
-    unset: tuple[Variable, ...] = ()
+    env: Annotated[dict[str, str | int | float], Meta(description="What is set.")] = {}
+    unset: Annotated[tuple[Variable, ...], Meta(description="What is taken away.")] = ()
     already_set_by: Annotated[
         str | None, Meta(description="What sets env on this site, so that nothing is written.")
     ] = None
     mode: Annotated[Mode, Meta(description="What becomes of a value that is there.")] = "set"
     separator: Annotated[Separator, Meta(description="Between items; prepend and append.")] = ":"
-    why: str = ""
+    why: Annotated[str, Meta(description="Shown by `explain`.")] = ""
     source: Annotated[str, Meta(description="Where that is written.")] = ""

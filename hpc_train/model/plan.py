@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.job import Elastic
+from hpc_train.model.launching import Rendezvous
 from hpc_train.model.network import Mode, Scope, Separator
-from hpc_train.model.site import Rendezvous
 from hpc_train.model.value import Value
 
 # What an sbatch option can hold: its values know no quotes, and a blank would end them.

@@ -7,83 +7,63 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.model.container import Containers, Release
-from hpc_train.model.job import Count, Gpus, Module, Name, Nodes, Word
+from hpc_train.model.facility import Detect, Internet, Lifecycle, Storage
+from hpc_train.model.job import Count, Line, Module, Name, Nodes, Word
+from hpc_train.model.launching import Launchers, Preflight, Rendezvous
 from hpc_train.model.network import EnvBlock, Network
-from hpc_train.model.units import Duration, Memory
+from hpc_train.model.partition import Arch, Partition, Qos
+from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
+from hpc_train.model.versions import Version
 
-HOST_METHOD = (
-    r"^(loopback|first-host|batch-host|hostname-ip|resolver|(remote-)?address:[1-9]"
-    r"|interface:[A-Za-z0-9][A-Za-z0-9_.-]*)$"
-)
+SCHEMA = 1
 Confidence = Literal["high", "medium", "low"]
+Date = Annotated[
+    str, Meta(pattern=r"^\d{4}-\d{2}(-\d{2})?$(?!\n)", description="2026-08-20 or 2026-08.")
+]
+Key = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_*-]+(\.[^.\s]+)*$(?!\n)",
+        description="A key of this file with points between; an item of a list by its name.",
+    ),
+]
+Template = Annotated[
+    str,
+    Meta(
+        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\.j2$(?!\n)",
+        description="File name of the template of the job script, e.g. mysite.sbatch.j2.",
+    ),
+]
 
 
-class Partition(Value, frozen=True, kw_only=True):
-    """A queue and the nodes behind it; what is absent is unknown."""
+class Source(Value, frozen=True, kw_only=True):
+    """Where facts of the profile come from."""
 
-    name: Word
-    default: bool = False
-    max_nodes: Nodes | None = None
-    max_time: Duration | None = None
-    cpus_per_node: Annotated[
-        Count | None, Meta(description="Cores that a job may use on one node.")
-    ] = None
-    gpus_per_node: Gpus | None = None
-    gpu_type: Word | None = None
-    mem_per_node: Memory | None = None
-    cpu_bind: Annotated[
-        Word | None, Meta(description="srun --cpu-bind=… of a rank; masks only on whole nodes.")
-    ] = None
-
-
-class Launchers(Value, frozen=True, kw_only=True):
-    """Which launchers the site has, which it prefers and which it forbids, and why."""
-
-    default: Word
-    allowed: tuple[Word, ...]
-    forbidden: Annotated[dict[str, str], Meta(description="launcher -> the site's reason")] = {}
-    srun_args: tuple[str, ...] = ()
-    mpi: Annotated[
-        Word | None, Meta(description="srun --mpi=…: pmix, pmi2, cray_shasta, none.")
-    ] = None
-    cpu_bind: Annotated[
-        Word | None, Meta(description="srun --cpu-bind=… of a rank, where the partition has none.")
-    ] = None
-    gpu_bind: Annotated[
-        Word | None, Meta(description="srun --gpu-bind=… of a rank that has one GPU.")
-    ] = None
-    numa_binding: Annotated[
-        Literal["node", "socket", "exclusive", "core-complex"] | None,
-        Meta(description="torchrun --numa-binding=…, from torch 2.9 on."),
-    ] = None
-    openmpi: Annotated[
-        Release | None, Meta(description="Open MPI's version: '4.1', '5'; default: 4.")
-    ] = None
-    bind_to: Annotated[
-        Literal["none", "core", "numa", "socket", "package"],
-        Meta(description="mpirun --bind-to …; core gives a rank cpus_per_task cores."),
-    ] = "none"
-    mpirun_args: Annotated[tuple[str, ...], Meta(description="More options of mpirun.")] = ()
-
-
-class Rendezvous(Value, frozen=True, kw_only=True):
-    """Where the ranks meet: how rank 0's host is named and which ports are tried.
-
-    The ports should lie outside Linux's ephemeral range, 32768-60999 by default.
-    """
-
-    host: Annotated[
-        str,
+    what: Annotated[Line, Meta(description="Document, repository or person.")]
+    date: Annotated[Date | None, Meta(description="Its date; absent where it has none.")] = None
+    confidence: Annotated[
+        Confidence,
         Meta(
-            description="How rank 0's address is found: loopback, first-host, batch-host, "
-            "hostname-ip, resolver, address:N, remote-address:N or interface:NAME.",
-            extra_json_schema={"pattern": HOST_METHOD},
+            description="high: the operator says so; medium: several independent scripts do; "
+            "low: one does."
         ),
-    ] = "first-host"
-    suffix: Annotated[str, Meta(description="Appended to the host name, e.g. 'i'.")] = ""
-    port: Annotated[int, Meta(ge=1024, le=65535, description="First port tried.")] = 61000
-    ports: Annotated[int, Meta(ge=1, le=60000, description="How many ports may be tried.")] = 4000
+    ]
+    covers: Annotated[
+        tuple[Key, ...],
+        Meta(description="The keys that rest on it; default: all that no other covers."),
+    ] = ()
+
+
+class Account(Value, frozen=True, kw_only=True):
+    """What the site wants to know of who pays."""
+
+    required: Annotated[bool, Meta(description="Whether a job must name one.")] = False
+    pattern: Annotated[
+        str | None, Meta(description="What an account looks like, as a regular expression.")
+    ] = None
+    example: Annotated[str | None, Meta(description="What one looks like, for messages.")] = None
+    command: Annotated[Line | None, Meta(description="Prints the accounts that you have.")] = None
 
 
 class Limits(Value, frozen=True, kw_only=True):
@@ -94,105 +74,150 @@ class Limits(Value, frozen=True, kw_only=True):
         Meta(description="Largest number of a job array's element, plus one."),
     ] = None
     max_array_running: Annotated[
-        Annotated[int, Meta(ge=1)] | None,
+        Count | None,
         Meta(description="Elements of one array that run at once."),
     ] = None
     max_submit_jobs: Annotated[
         Annotated[int, Meta(ge=1)] | None,
         Meta(description="Jobs in the queue at once, each array element one."),
     ] = None
-
-
-class Preflight(Value, frozen=True, kw_only=True):
-    """What each node is asked, at once, before the ranks start; what is absent is not asked."""
-
-    gpus: Annotated[bool, Meta(description="The node sees as many GPUs as were asked for.")] = True
-    program: Annotated[
-        bool, Meta(description="The job's program, or its image, is on the node.")
-    ] = True
-    names: Annotated[
-        bool, Meta(description="The node resolves rank 0's host, and that one the node.")
-    ] = True
-    interfaces: Annotated[
-        tuple[Word, ...], Meta(description="Network interfaces that exist and are up.")
-    ] = ()
-    hcas: Annotated[
-        tuple[Word, ...], Meta(description="InfiniBand adapters with an active port: mlx5_0.")
-    ] = ()
-    space: Annotated[
-        dict[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*$(?!\n)")], Memory],
-        Meta(description="Folder -> free space that it must have: /dev/shm: 1G."),
-    ] = {}
-    memlock: Annotated[
-        bool, Meta(description="`ulimit -l` is unlimited, as InfiniBand needs it.")
-    ] = False
-    clock: Annotated[
-        Duration | None, Meta(description="How far a node's clock may be off, e.g. 2s.")
+    max_study_jobs: Annotated[
+        Annotated[int, Meta(ge=1)] | None, Meta(description="Runs of one study.")
     ] = None
-    timeout: Annotated[
-        Duration | None, Meta(description="How long a node may take to answer; default: 30 s.")
+    max_study_gpu_hours: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="GPU-hours of one study, by the time limits of its runs."),
+    ] = None
+    max_study_nodes: Annotated[Nodes | None, Meta(description="Nodes of one run of a study.")] = (
+        None
+    )
+
+
+class Expected(Value, frozen=True, kw_only=True):
+    """What the smoke job measured, so that the next one can be compared."""
+
+    date: Annotated[Date, Meta(description="Of the job.")]
+    nodes: Annotated[Nodes, Meta(description="Of the job.")]
+    launcher: Annotated[Word, Meta(description="Of the job.")]
+    backend: Annotated[Word, Meta(description="torch.distributed's.")]
+    interface: Annotated[Word | None, Meta(description="Where its sockets were.")] = None
+    transport: Annotated[str | None, Meta(description="What NCCL said it uses.")] = None
+    busbw_gbs: Annotated[
+        float | None, Meta(description="Bus bandwidth of a large all-reduce, GB/s.")
     ] = None
 
 
-class Source(Value, frozen=True, kw_only=True):
-    """Where facts of the profile come from."""
+class Tests(Value, frozen=True, kw_only=True):
+    """What is known of a working site."""
 
-    what: str
-    date: Annotated[str, Meta(pattern=r"^\d{4}-\d{2}-\d{2}$(?!\n)")]
-    confidence: Confidence
-
-
-Template = Annotated[
-    str,
-    Meta(
-        pattern=r"^[A-Za-z0-9_][A-Za-z0-9_.-]*\.j2$(?!\n)",
-        description="File name of the template of the job script, e.g. mysite.sbatch.j2.",
-    ),
-]
+    expect: Annotated[tuple[Expected, ...], Meta(description="Results of smoke jobs.")] = ()
 
 
 class SiteProfile(Value, frozen=True, kw_only=True):
     """One site, as sysadmins write it in site_profiles/NAME.yaml."""
 
     schema: Annotated[Literal[1], Meta(description="Version of this format.")]
-    name: Name
-    description: str
-    scheduler: Literal["local", "slurm"]
-    template: Template | None = None
-    contact: str | None = None
-    url: str | None = None
-    sources: tuple[Source, ...] = ()
-    launchers: Launchers
-    containers: Annotated[Containers | None, Meta(description="How the site runs images.")] = None
-    torch: Annotated[
-        Release | None, Meta(description="The site's torch, as text: '2.9'; a job's wins.")
+    name: Annotated[Name, Meta(description="The file's name without .yaml.")]
+    extends: Annotated[
+        Name | None, Meta(description="The profile or family whose values this one takes over.")
     ] = None
-    partitions: tuple[Partition, ...] = ()
-    account_required: bool = False
-    gpu_request: Annotated[
-        Literal["gpus-per-node", "gres", "none"],
-        Meta(description="Slurm option that asks for GPUs; none: the partition gives them."),
-    ] = "gpus-per-node"
-    mem_request: Annotated[
-        Literal["allowed", "forbidden"], Meta(description="Whether --mem may be given.")
-    ] = "allowed"
-    rendezvous: Rendezvous = Rendezvous()
-    limits: Limits = Limits()
-    preflight: Preflight | None = None
-    network: Network | None = None
+    family: Annotated[bool, Meta(description="For others to extend; no job can name it.")] = False
+    description: Annotated[str, Meta(description="System, place, hardware in one line.")]
+    operator: Annotated[str | None, Meta(description="Who runs it.")] = None
+    contact: Annotated[str | None, Meta(description="Whom to ask about this file.")] = None
+    url: Annotated[str | None, Meta(description="The site's documentation.")] = None
+    verified_on: Annotated[
+        Date | None, Meta(description="When somebody last compared this file with the site.")
+    ] = None
+    confidence: Annotated[
+        Confidence | None, Meta(description="Of the whole; default: of the weakest source.")
+    ] = None
+    sources: Annotated[tuple[Source, ...], Meta(description="Where the facts come from.")] = ()
+    locked: Annotated[
+        tuple[Key, ...],
+        Meta(description="Keys that no profile above this one may change; below /etc/hpctrain."),
+    ] = ()
+    detect: Annotated[Detect | None, Meta(description="How to tell the site's hosts.")] = None
+    scheduler: Annotated[Literal["local", "slurm"], Meta(description="What runs jobs.")]
+    slurm: Annotated[Version | None, Meta(description="Slurm's version: '23.11'.")] = None
+    step_manager: Annotated[
+        Literal["slurmd", "psid"], Meta(description="What starts the processes of a step.")
+    ] = "slurmd"
+    slurm_conf: Annotated[
+        str | None, Meta(description="Path of slurm.conf, where the commands do not find it.")
+    ] = None
     poll: Annotated[
         Duration | None,
         Meta(description="Least time between two questions to the scheduler; default: 30 s."),
     ] = None
-    slurm_conf: Annotated[
-        str | None, Meta(description="Path of slurm.conf, where the commands do not find it.")
+    arch: Annotated[Arch | None, Meta(description="Of the nodes' processors.")] = None
+    template: Template | None = None
+    account: Annotated[Account, Meta(description="Who pays.")] = Account()
+    partition_choice: Annotated[
+        Literal["default", "fitting", "job"],
+        Meta(
+            description="For jobs that name no partition: the default one; the first listed that "
+            "the job fits; or a question, because the job must say."
+        ),
+    ] = "default"
+    partitions: Annotated[tuple[Partition, ...], Meta(description="Queues and nodes.")] = ()
+    qos: Annotated[tuple[Qos, ...], Meta(description="Qualities of service.")] = ()
+    limits: Annotated[Limits, Meta(description="Of one user and of one study.")] = Limits()
+    gpu_request: Annotated[
+        Literal["gpus-per-node", "gres", "gpus", "gpus-per-task", "none"],
+        Meta(description="Slurm option that asks for GPUs; none: the partition gives them."),
+    ] = "gpus-per-node"
+    gpu_request_typed: Annotated[
+        bool, Meta(description="Whether the partition's gpu_type is part of the request.")
+    ] = False
+    cpu_request: Annotated[
+        Literal["allowed", "forbidden"], Meta(description="Whether cores may be asked for.")
+    ] = "allowed"
+    mem_request: Annotated[
+        Literal["allowed", "forbidden", "required", "zero", "per-gpu", "per-cpu"],
+        Meta(
+            description="How memory is asked for: --mem as the job says, never, always, --mem=0 "
+            "unless the job says, --mem-per-gpu or --mem-per-cpu."
+        ),
+    ] = "allowed"
+    required: Annotated[
+        tuple[Literal["partition", "account", "qos", "time", "mem", "constraint"], ...],
+        Meta(description="What each job must say."),
+    ] = ()
+    forbidden: Annotated[
+        dict[str, str], Meta(description="sbatch option -> why the site refuses it.")
+    ] = {}
+    launchers: Launchers
+    rendezvous: Annotated[Rendezvous, Meta(description="Where ranks meet.")] = Rendezvous()
+    network: Annotated[Network | None, Meta(description="What connects the nodes.")] = None
+    containers: Annotated[Containers | None, Meta(description="How the site runs images.")] = None
+    torch: Annotated[
+        Release | None, Meta(description="The site's torch, as text: '2.9'; a job's wins.")
     ] = None
-    env: dict[str, str | int | float] = {}
-    env_why: Annotated[dict[str, str], Meta(description="Variable -> why the site sets it.")] = {}
+    modules_purge: Annotated[bool, Meta(description="`module purge` before any load.")] = False
+    modules_use: Annotated[
+        tuple[Line, ...], Meta(description="Folders for `module use`, in this order.")
+    ] = ()
     modules: Annotated[
         tuple[Module, ...], Meta(description="Loaded in this order, before any setup line.")
     ] = ()
+    setup: Annotated[
+        tuple[str, ...], Meta(description="Shell lines run once before the ranks.")
+    ] = ()
+    env: Annotated[dict[str, str | int | float], Meta(description="Variables for each job.")] = {}
+    env_why: Annotated[dict[str, str], Meta(description="Variable -> why the site sets it.")] = {}
     env_blocks: Annotated[
         tuple[EnvBlock, ...], Meta(description="More variables, each block for some jobs.")
     ] = ()
-    setup: tuple[str, ...] = ()
+    storage: Annotated[dict[str, Storage], Meta(description="Name -> file system.")] = {}
+    submit_from: Annotated[
+        Line | None, Meta(description="The folder that jobs must be submitted from: $SCRATCH.")
+    ] = None
+    internet: Annotated[Internet | None, Meta(description="The way out of a node.")] = None
+    lifecycle: Annotated[
+        Lifecycle | None, Meta(description="What the site does to jobs by itself.")
+    ] = None
+    preflight: Annotated[
+        Preflight | None, Meta(description="What nodes are asked before the ranks start.")
+    ] = None
+    tests: Annotated[Tests | None, Meta(description="What the site was seen to do.")] = None

@@ -18,7 +18,8 @@ from hpc_train.pipeline.handover import cluster_of
 from hpc_train.pipeline.preflight import check_slurm
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
-from hpc_train.sites.load import find_profile, load_site
+from hpc_train.sites.load import load_site
+from hpc_train.sites.search import find_profile
 from hpc_train.specs.job import build_job
 from hpc_train.specs.override import Override
 from hpc_train.submissions.slurm.functions import (

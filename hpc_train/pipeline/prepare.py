@@ -25,7 +25,8 @@ from hpc_train.plans.backend import follows_from_gpus
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.nested import allocate
 from hpc_train.scripts.render import render_allocation, render_script
-from hpc_train.sites.load import find_profile, load_site
+from hpc_train.sites.load import load_site
+from hpc_train.sites.search import find_profile
 from hpc_train.specs.job import build_job, command_job
 from hpc_train.specs.override import Override
 from hpc_train.specs.study import build_study, is_study

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.model.partition import Partition
 from hpc_train.model.plan import Topology
-from hpc_train.model.site import Partition
 from hpc_train.plans.resolve import Job, Site, partition_of
 
 
@@ -26,7 +26,7 @@ def check_limits(job: Job, site: Site, topology: Topology) -> tuple[str, ...]:
 
 
 def _check_account(job: Job, site: Site) -> None:
-    if site.value.account_required and job.value.account is None:
+    if site.value.account.required and job.value.account is None:
         raise PlanError(
             f"{site.value.name} needs an account",
             "add `account: NAME` to the job, or --set account=NAME",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from hpc_train.model.launching import Rendezvous
 from hpc_train.model.plan import Setting
-from hpc_train.model.site import Rendezvous
 from hpc_train.plans.resolve import Site
 
 # net.ipv4.ip_local_port_range: what Linux hands out to connections by itself.

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from hpc_train.model.job import JobSpec
+from hpc_train.model.partition import Partition
 from hpc_train.model.plan import Setting
-from hpc_train.model.site import Partition, SiteProfile
+from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 
 Job = Sourced[JobSpec]

@@ -1,26 +1,23 @@
-"""Find a site profile on the search path and decode it.
-
-Search path: `./`, `./site_profiles`, the folders of `$HPCTRAIN_SITE_PATH`,
-`~/.config/hpctrain`, `/etc/hpctrain`, the package. The first file of that name wins.
-"""
+"""A profile's files -> SiteProfile, checked."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from hpc_train.assets import profile_folder, site_folders
 from hpc_train.decode import decode
-from hpc_train.errors import SiteProfileError, UnknownNameError
-from hpc_train.model.site import Partition, SiteProfile
+from hpc_train.errors import SiteProfileError
+from hpc_train.model.partition import Partition
+from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.model.variable import is_reserved, problem_of
+from hpc_train.sites.lineage import read_profile
 from hpc_train.sites.machine import Machine, this_machine
 from hpc_train.sites.network import check_blocks, check_network
+from hpc_train.sites.queues import check_queues
 from hpc_train.sites.rendezvous import check_rendezvous
-from hpc_train.yamlfile import lookup, read
+from hpc_train.sites.search import find_profile
 
 
 def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]:
@@ -30,58 +27,25 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
 
     Raises:
         UnknownNameError: no profile of that name.
-        SiteProfileError: the profile is wrong, with file:line.
+        SiteProfileError: the profile is wrong, with file:line; or it is a family.
     """
     path = find_profile(name)
-    document = read(path, SiteProfileError, _label(path))
-    site = decode(document.data, SiteProfile, document.origins, SiteProfileError)
+    whole = read_profile(path)
+    if isinstance(whole.values, dict) and whole.values.get("family") is True:
+        raise SiteProfileError(
+            f"{whole.origins['family']}: {path.stem} is a family, which only profiles can name",
+            f"write a profile with `extends: {path.stem}`, or: hpctrain site list",
+        )
+    site = decode(whole.values, SiteProfile, whole.origins, SiteProfileError)
     _check_launchers(site)
     _check_names(site, path)
+    check_queues(site)
     check_rendezvous(site)
     check_network(site)
     check_blocks(site)
     if site.value.scheduler == "local":
         return _on_this_machine(site, machine or this_machine())
     return site
-
-
-def find_profile(name: str) -> Path:
-    """Return the file of a profile given by name or by path."""
-    if "/" in name or name.endswith((".yaml", ".yml")):
-        return Path(name)
-    for folder in search_path():
-        candidate = folder / f"{name}.yaml"
-        if candidate.is_file():
-            return candidate
-    raise UnknownNameError("site", name, [path.stem for path in profile_files()])
-
-
-def search_path() -> tuple[Path, ...]:
-    """Return the folders that may hold profiles, first match first."""
-    return (Path(), Path("site_profiles"), *site_folders(), profile_folder())
-
-
-def profile_files() -> Iterator[Path]:
-    """Yield every profile file that a name can reach, in order of their names."""
-    found: dict[str, Path] = {}
-    for folder in search_path():
-        for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
-            if path.stem not in found and _looks_like_profile(path):
-                found[path.stem] = path
-    yield from (found[name] for name in sorted(found))
-
-
-def _looks_like_profile(path: Path) -> bool:
-    """`./` holds job files too; a profile says which scheduler it has."""
-    try:
-        return lookup(read(path, SiteProfileError).data, "scheduler") is not None
-    except SiteProfileError:
-        return path.parent != Path()
-
-
-def _label(path: Path) -> str:
-    """Name shipped profiles by their place in the project, whatever the installation."""
-    return f"site_profiles/{path.name}" if path.parent == profile_folder() else str(path)
 
 
 def _check_launchers(site: Sourced[SiteProfile]) -> None:
@@ -94,6 +58,11 @@ def _check_launchers(site: Sourced[SiteProfile]) -> None:
             f"{place}: the default launcher {launchers.default!r} is not among the allowed: "
             f"{', '.join(launchers.allowed)}"
         )
+    for name in launchers.allowed:
+        if name in launchers.forbidden:
+            raise SiteProfileError(
+                f"{site.near(f'launchers.forbidden.{name}')}: {name} is allowed and forbidden"
+            )
 
 
 def _check_names(site: Sourced[SiteProfile], path: Path) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 
 from hpc_train.errors import SiteProfileError, nearest
-from hpc_train.model.site import HOST_METHOD, SiteProfile
+from hpc_train.model.launching import HOST_METHOD
+from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 
 _METHODS = (

@@ -34,7 +34,7 @@ SITE = {
         },
         {"name": "test", "max_time": "30m"},
     ],
-    "account_required": True,
+    "account": {"required": True},
     "gpu_request": "gres",
     "mem_request": "forbidden",
 }

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import SiteProfileError, UnknownNameError
-from hpc_train.sites.load import load_site, profile_files
+from hpc_train.sites.load import load_site
 from hpc_train.sites.machine import Machine, this_machine
+from hpc_train.sites.search import profile_files
 
 SITE = """\
 schema: 1

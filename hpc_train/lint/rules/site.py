@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from hpc_train.errors import nearest
 from hpc_train.lint.rule import Hit, Subject, rule
-from hpc_train.model.site import Partition, SiteProfile
+from hpc_train.model.partition import Partition
+from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Memory
 
 _TIME = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
@@ -129,7 +130,7 @@ def forbidden_launcher(subject: Subject) -> Iterator[Hit]:
 )
 def no_account(subject: Subject) -> Iterator[Hit]:
     site, asked = _site(subject), subject.script.asked
-    if site and site.account_required and not asked.has("account"):
+    if site and site.account.required and not asked.has("account"):
         yield Hit(line=1, message=f"{site.name} needs an account")
 
 

@@ -120,7 +120,7 @@ def test_a_job_that_a_further_call_makes_fit(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("strict.yaml").write_text(
-        "schema: 1\nname: strict\ndescription: d\nscheduler: slurm\naccount_required: true\n"
+        "schema: 1\nname: strict\ndescription: d\nscheduler: slurm\naccount: {required: true}\n"
         "launchers: {default: srun, allowed: [srun]}\n"
     )
     executor.update_parameters(hpctrain_site="strict")

@@ -1,0 +1,100 @@
+"""Launchers, Rendezvous, Preflight: how ranks start and meet, and what nodes are asked before."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from msgspec import Meta
+
+from hpc_train.model.container import Release
+from hpc_train.model.job import Word
+from hpc_train.model.units import Duration, Memory
+from hpc_train.model.value import Value
+
+HOST_METHOD = (
+    r"^(loopback|first-host|batch-host|hostname-ip|resolver|(remote-)?address:[1-9]"
+    r"|interface:[A-Za-z0-9][A-Za-z0-9_.-]*)$"
+)
+
+
+class Launchers(Value, frozen=True, kw_only=True):
+    """Which launchers the site has, which it prefers and which it forbids, and why."""
+
+    default: Annotated[Word, Meta(description="Taken when a job names none.")]
+    allowed: Annotated[tuple[Word, ...], Meta(description="What a job may name.")]
+    forbidden: Annotated[dict[str, str], Meta(description="launcher -> the site's reason")] = {}
+    warned: Annotated[
+        dict[str, str], Meta(description="launcher -> why the site advises against it")
+    ] = {}
+    srun_args: Annotated[tuple[str, ...], Meta(description="More options of srun.")] = ()
+    mpi: Annotated[
+        Word | None, Meta(description="srun --mpi=…: pmix, pmi2, cray_shasta, none.")
+    ] = None
+    cpu_bind: Annotated[
+        Word | None, Meta(description="srun --cpu-bind=… of a rank, where the partition has none.")
+    ] = None
+    gpu_bind: Annotated[
+        Word | None, Meta(description="srun --gpu-bind=… of a rank that has one GPU.")
+    ] = None
+    numa_binding: Annotated[
+        Literal["node", "socket", "exclusive", "core-complex"] | None,
+        Meta(description="torchrun --numa-binding=…, from torch 2.9 on."),
+    ] = None
+    openmpi: Annotated[
+        Release | None, Meta(description="Open MPI's version: '4.1', '5'; default: 4.")
+    ] = None
+    bind_to: Annotated[
+        Literal["none", "core", "numa", "socket", "package"],
+        Meta(description="mpirun --bind-to …; core gives a rank cpus_per_task cores."),
+    ] = "none"
+    mpirun_args: Annotated[tuple[str, ...], Meta(description="More options of mpirun.")] = ()
+
+
+class Rendezvous(Value, frozen=True, kw_only=True):
+    """Where the ranks meet: how rank 0's host is named and which ports are tried.
+
+    The ports should lie outside Linux's ephemeral range, 32768-60999 by default.
+    """
+
+    host: Annotated[
+        str,
+        Meta(
+            description="How rank 0's address is found: loopback, first-host, batch-host, "
+            "hostname-ip, resolver, address:N, remote-address:N or interface:NAME.",
+            extra_json_schema={"pattern": HOST_METHOD},
+        ),
+    ] = "first-host"
+    suffix: Annotated[str, Meta(description="Appended to the host name, e.g. 'i'.")] = ""
+    port: Annotated[int, Meta(ge=1024, le=65535, description="First port tried.")] = 61000
+    ports: Annotated[int, Meta(ge=1, le=60000, description="How many ports may be tried.")] = 4000
+
+
+class Preflight(Value, frozen=True, kw_only=True):
+    """What each node is asked, at once, before the ranks start; what is absent is not asked."""
+
+    gpus: Annotated[bool, Meta(description="The node sees as many GPUs as were asked for.")] = True
+    program: Annotated[
+        bool, Meta(description="The job's program, or its image, is on the node.")
+    ] = True
+    names: Annotated[
+        bool, Meta(description="The node resolves rank 0's host, and that one the node.")
+    ] = True
+    interfaces: Annotated[
+        tuple[Word, ...], Meta(description="Network interfaces that exist and are up.")
+    ] = ()
+    hcas: Annotated[
+        tuple[Word, ...], Meta(description="InfiniBand adapters with an active port: mlx5_0.")
+    ] = ()
+    space: Annotated[
+        dict[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*$(?!\n)")], Memory],
+        Meta(description="Folder -> free space that it must have: /dev/shm: 1G."),
+    ] = {}
+    memlock: Annotated[
+        bool, Meta(description="`ulimit -l` is unlimited, as InfiniBand needs it.")
+    ] = False
+    clock: Annotated[
+        Duration | None, Meta(description="How far a node's clock may be off, e.g. 2s.")
+    ] = None
+    timeout: Annotated[
+        Duration | None, Meta(description="How long a node may take to answer; default: 30 s.")
+    ] = None

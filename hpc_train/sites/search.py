@@ -1,0 +1,91 @@
+"""Where site profiles lie: a name, or the name of a family, becomes a file.
+
+Search path: `./`, the folders of `$HPCTRAIN_SITE_PATH`, `~/.config/hpctrain`, `/etc/hpctrain`, in
+each its own files and those of `site_profiles`; last the package. The first file of a name wins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hpc_train.assets import profile_folder, site_folders, system_folder
+from hpc_train.errors import SiteProfileError, UnknownNameError
+from hpc_train.yamlfile import lookup, read
+
+
+def search_path() -> tuple[Path, ...]:
+    """Return the folders that may hold profiles, first match first."""
+    given = (Path(), *site_folders())
+    return (*(place for folder in given for place in _places(folder)), profile_folder())
+
+
+def find_profile(name: str) -> Path:
+    """Return the file of a profile given by name or by path.
+
+    Raises:
+        UnknownNameError: no profile of that name.
+    """
+    if "/" in name or name.endswith((".yaml", ".yml")):
+        return Path(name)
+    for path in files_named(name):
+        return path
+    raise UnknownNameError("site", name, [path.stem for path in profile_files()])
+
+
+def files_named(name: str) -> Iterator[Path]:
+    """Yield the files that a profile or family of that name may be, first match first."""
+    seen: set[Path] = set()
+    for folder in search_path():
+        for path in (folder / f"{name}.yaml", folder / "families" / f"{name}.yaml"):
+            if path.is_file() and path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield path
+
+
+def system_files(name: str) -> Iterator[Path]:
+    """Yield the files of that name that the machine's administrators keep."""
+    for folder in _places(system_folder()):
+        path = folder / f"{name}.yaml"
+        if path.is_file():
+            yield path
+
+
+def profile_files() -> Iterator[Path]:
+    """Yield every profile file that a name can reach, in order of their names."""
+    found: dict[str, Path] = {}
+    for folder in search_path():
+        for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
+            if path.stem not in found and _looks_like_profile(path):
+                found[path.stem] = path
+    yield from (found[name] for name in sorted(found))
+
+
+def label_of(path: Path) -> str:
+    """Name shipped profiles by their place in the project, whatever the installation."""
+    if path.is_relative_to(profile_folder()):
+        return f"site_profiles/{path.relative_to(profile_folder())}"
+    return str(path)
+
+
+def layer_of(path: Path) -> str:
+    """Say whose file it is: shipped, system, user, or here."""
+    whose = {"shipped": profile_folder(), "system": system_folder()}
+    for layer, folder in whose.items():
+        if path.resolve().is_relative_to(folder.resolve()):
+            return layer
+    return "here" if path.resolve().is_relative_to(Path().resolve()) else "user"
+
+
+def _places(folder: Path) -> tuple[Path, Path]:
+    return folder, folder / "site_profiles"
+
+
+def _looks_like_profile(path: Path) -> bool:
+    """`./` holds job files too; a profile says its schema, and a scheduler or whom it extends."""
+    try:
+        document = read(path, SiteProfileError).data
+    except SiteProfileError:
+        return path.parent != Path()
+    says = any(lookup(document, key) is not None for key in ("scheduler", "extends"))
+    return says and lookup(document, "schema") is not None

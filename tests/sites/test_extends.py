@@ -1,0 +1,147 @@
+"""`extends`: a profile over its parents, and what the system has locked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train import assets
+from hpc_train.errors import SiteProfileError
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.sites.load import load_site
+
+FAMILY = """\
+schema: 1
+name: family
+family: true
+description: a family
+scheduler: slurm
+launchers: {default: srun, allowed: [srun, torchrun], mpi: pmix}
+env: {A: 1, B: 2}
+env_blocks: [{env: {C: 3}}]
+partitions:
+  - {name: small, default: true, max_nodes: 4}
+  - {name: large, max_nodes: 64}
+"""
+CHILD = """\
+schema: 1
+name: mine
+extends: family
+description: my site
+launchers: {default: torchrun}
+env: {B: 20, A: null}
+env_blocks: [{env: {D: 4}}]
+partitions:
+  - {name: large, max_nodes: 128, max_time: 1d}
+  - {name: huge}
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HPCTRAIN_SITE_PATH", str(tmp_path / "own"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(assets, "_SYSTEM", tmp_path / "system")
+    for folder in ("own/families", "config/hpctrain", "system/site_profiles"):
+        (tmp_path / folder).mkdir(parents=True)
+    return tmp_path
+
+
+@pytest.fixture
+def site(here: Path) -> Sourced[SiteProfile]:
+    (here / "own/families/family.yaml").write_text(FAMILY)
+    (here / "own/mine.yaml").write_text(CHILD)
+    return load_site("mine")
+
+
+def test_mappings_are_joined(site: Sourced[SiteProfile]) -> None:
+    assert site.value.launchers.default == "torchrun"
+    assert site.value.launchers.mpi == "pmix"
+    assert site.value.env == {"B": "20"}
+
+
+def test_lists_are_joined_by_name_or_appended(site: Sourced[SiteProfile]) -> None:
+    sizes = {one.name: one.max_nodes for one in site.value.partitions}
+    assert sizes == {"small": 4, "large": 128, "huge": None}
+    assert [block.env for block in site.value.env_blocks] == [{"C": "3"}, {"D": "4"}]
+
+
+def test_each_value_has_the_line_that_it_comes_from(site: Sourced[SiteProfile]) -> None:
+    ends = {
+        key: Path(site.origin(key)).name
+        for key in ("launchers.mpi", "launchers.default", "env.B", "partitions.0.max_nodes")
+    }
+    assert ends == {
+        "launchers.mpi": "family.yaml:6",
+        "launchers.default": "mine.yaml:5",
+        "env.B": "mine.yaml:6",
+        "partitions.0.max_nodes": "family.yaml:10",
+    }
+    assert Path(site.origin("partitions.1.max_nodes")).name == "mine.yaml:9"
+    assert Path(site.origin("partitions.2.name")).name == "mine.yaml:10"
+
+
+def test_what_a_file_says_of_itself_is_not_handed_down(site: Sourced[SiteProfile]) -> None:
+    assert (site.value.family, site.value.extends, site.value.locked) == (False, "family", ())
+
+
+def test_a_family_is_no_site(site: Sourced[SiteProfile]) -> None:
+    with pytest.raises(SiteProfileError, match=r"family\.yaml:3: family is a family"):
+        load_site("family")
+
+
+def test_policy_extends_the_facts_of_the_same_name(here: Path) -> None:
+    facts = FAMILY.replace("family: true\n", "").replace("name: family", "name: mine")
+    (here / "config/hpctrain/mine.yaml").write_text(facts)
+    (here / "own/mine.yaml").write_text(
+        "schema: 1\nname: mine\nextends: mine\naccount: {required: true}\n"
+    )
+    found = load_site("mine")
+    assert found.value.account.required
+    assert found.value.description == "a family"
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"a": "b", "b": "a"}, r"extends goes round: a -> b -> a"),
+        ({"a": "a"}, r"a\.yaml:3: extends: no profile or family 'a' further down"),
+        ({"a": "familly"}, r"no profile or family 'familly'"),
+        ({f"a{i}": f"a{i + 1}" for i in range(20)} | {"a": "a0"}, r"extends: more than 8 files"),
+    ],
+)
+def test_a_parent_that_leads_nowhere(here: Path, files: dict[str, str], message: str) -> None:
+    for name, parent in files.items():
+        (here / f"own/{name}.yaml").write_text(f"schema: 1\nname: {name}\nextends: {parent}\n")
+    with pytest.raises(SiteProfileError, match=message):
+        load_site("a")
+
+
+def test_a_newer_schema_is_named_as_such(here: Path) -> None:
+    (here / "own/a.yaml").write_text("schema: 2\nname: a\nfancy: true\n")
+    with pytest.raises(SiteProfileError, match=r"a\.yaml:1: schema 2 is newer than this hpctrain"):
+        load_site("a")
+
+
+def test_the_system_locks_a_key(here: Path) -> None:
+    (here / "own/families/family.yaml").write_text(FAMILY)
+    (here / "system/site_profiles/mine.yaml").write_text(
+        CHILD + "limits: {max_study_jobs: 50}\nlocked: [limits.max_study_jobs, partitions.large]\n"
+    )
+    own = here / "own/mine.yaml"
+    own.write_text("schema: 1\nname: mine\nextends: mine\nenv: {X: 1}\n")
+    assert load_site("mine").value.env["X"] == "1"
+    own.write_text(CHILD + "limits: {max_study_jobs: 5000}\n")
+    with pytest.raises(SiteProfileError) as failure:
+        load_site("mine")
+    assert "max_study_jobs = 5000, but the system's profile locks it at 50" in str(failure.value)
+    assert f"{own}:11" in str(failure.value)
+    assert "system/site_profiles/mine.yaml:12" in str(failure.value)
+    own.write_text(
+        "schema: 1\nname: mine\nextends: mine\npartitions: [{name: large, max_nodes: 9}]"
+    )
+    with pytest.raises(SiteProfileError, match=r"partitions\.large = "):
+        load_site("mine")

@@ -1,0 +1,81 @@
+"""Partitions and qualities of service that contradict themselves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import SiteProfileError
+from hpc_train.sites.load import load_site
+
+SITE = """\
+schema: 1
+name: mine
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("partitions: [{name: a}, {name: a}]", "mine.yaml:6: partitions: 'a' is there twice"),
+        (
+            "partitions: [{name: a, default: true}, {name: b, default: true}]",
+            "two defaults: a .* and b",
+        ),
+        ("qos: [{name: a, default: true}, {name: b, default: true}]", "two defaults: a .* and b"),
+        ("partitions: [{name: a, min_nodes: 3, max_nodes: 2}]", "min_nodes = 3, but max_nodes = 2"),
+        (
+            "partitions: [{name: a, min_time: 2h, max_time: 1h}]",
+            "min_time = 02:00:00, but max_time = 01:00:00",
+        ),
+        ("partitions: [{name: a, nodes: 3, max_nodes: 4}]", "max_nodes = 4 of 3 nodes"),
+        (
+            "partitions: [{name: a, default_time: 2h, max_time: 1h}]",
+            "default_time = 02:00:00, but max_time",
+        ),
+        (
+            "partitions: [{name: a, gpus_per_node: 4, cpus_per_node: 64, cpus_per_gpu: 20}]",
+            "cpus_per_gpu x 4 GPUs = 80, but cpus_per_node = 64",
+        ),
+        (
+            "partitions: [{name: a, gpus_per_node: 4, mem_per_node: 400G, mem_per_gpu: 120G}]",
+            "mem_per_gpu x 4 GPUs = 480G, but mem_per_node = 400G",
+        ),
+        (
+            "partitions: [{name: a, gpus_per_node: 4, gpu_order: [3, 2, 1]}]",
+            "gpu_order must name each GPU of 0 to 3 once",
+        ),
+        ("qos: [{name: q, partitions: [a]}]", "qos q: unknown partition 'a'; known: none"),
+        (
+            "partitions: [{name: gpu}]\nqos: [{name: q, partitions: [gpuu]}]",
+            "unknown partition 'gpuu'; did you mean 'gpu'",
+        ),
+        (
+            "partition_choice: job\npartitions: [{name: a, default: true}]",
+            "job, but a is the default",
+        ),
+        ("partition_choice: fitting", "there are no partitions to choose from"),
+        ("partitions: [{name: '*', default: true}]", "is no default"),
+        ("account: {pattern: '('}", "account.pattern: no regular expression"),
+        ("account: {pattern: 'p[0-9]+', example: x1}", "'x1' does not match the pattern"),
+    ],
+)
+def test_what_contradicts_itself_is_refused(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(f"{SITE}{text}\n")
+    with pytest.raises(SiteProfileError, match=message):
+        load_site(str(path))
+
+
+def test_each_partition_may_have_a_default_qos(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        f"{SITE}partitions: [{{name: a}}, {{name: b}}]\nqos:\n"
+        "  - {name: qa, default: true, partitions: [a]}\n"
+        "  - {name: qb, default: true, partitions: [b]}\n"
+    )
+    assert len(load_site(str(path)).value.qos) == 2
