@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.sites.showing import Shown
+
+UNKNOWN = "?"
 
 
 @click.group()
@@ -14,52 +19,116 @@ def site() -> None:
 
 @site.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_sites(as_json: bool) -> None:
+def list_sites(*, as_json: bool) -> None:
     """List the profiles that --site finds."""
-    from hpc_train.cli.output import echo_table
-    from hpc_train.errors import SiteProfileError
-    from hpc_train.sites.load import load_site
-    from hpc_train.sites.search import profile_files
+    import msgspec
 
-    rows: list[dict[str, Any]] = []
-    for path in profile_files():
-        try:
-            profile = load_site(str(path)).value
-        except SiteProfileError as failure:
-            click.echo(f"hpctrain: warning: {failure.message}", err=True)
-            continue
-        rows.append(
-            {
-                "name": profile.name,
-                "scheduler": profile.scheduler,
-                "launchers": list(profile.launchers.allowed),
-                "description": profile.description,
-                "file": str(path),
-            }
-        )
+    from hpc_train.cli.output import echo_table, say
+    from hpc_train.errors import HpcTrainError
+    from hpc_train.pipeline.sites import listing
+
+    rows: list[listing.Listed] = []
+    for found in listing.list_sites():
+        if isinstance(found, HpcTrainError):
+            say(f"warning: {found.message}")
+        else:
+            rows.append(found)
     if as_json:
-        import msgspec
-
         click.echo(msgspec.json.encode(rows))
         return
-    cells = [(r["name"], r["scheduler"], " ".join(r["launchers"]), r["description"]) for r in rows]
-    echo_table(("name", "scheduler", "launchers", "description"), cells)
+    cells = [
+        (
+            row.name,
+            " | ".join(row.gpus) or UNKNOWN,
+            row.fabric or UNKNOWN,
+            " ".join(row.launchers),
+            row.verified_on or UNKNOWN,
+            row.confidence or UNKNOWN,
+        )
+        for row in rows
+    ]
+    echo_table(("name", "GPUs", "fabric", "launchers", "verified", "confidence"), cells)
 
 
 @site.command()
 @click.argument("name")
-def show(name: str) -> None:
-    """Show what a profile says, and where each value stands; what is not there is unknown."""
+@click.option("--origin", is_flag=True, help="Where each value stands, and what it rests on.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def show(name: str, *, origin: bool, as_json: bool) -> None:
+    """Show what a profile says; what is not there is unknown."""
+    import msgspec
+
     from hpc_train.cli.output import echo_table
+    from hpc_train.model.value import encode_unit
+    from hpc_train.pipeline.sites.showing import show_site, unknown_keys
     from hpc_train.sites.load import load_site
 
     profile = load_site(name)
-    rows = [
-        (key, text, profile.origin(key))
-        for key, text in _leaves(_plain(profile.value), "")
-        if text not in ("None", "{}", "")
-    ]
-    echo_table(("key", "value", "origin"), rows)
+    rows, unknown = show_site(profile, defaults=origin), unknown_keys(profile)
+    sources = profile.value.sources
+    if as_json:
+        answer = {"schema": 1, "values": rows, "sources": sources, "unknown": unknown}
+        click.echo(msgspec.json.encode(answer, enc_hook=encode_unit))
+        return
+    heads = ("key", "value", "origin", "layer", "source")
+    cells = [(row.key, _text(row.value), row.origin, row.layer, _mark(row)) for row in rows]
+    width = len(heads) if origin else 2
+    echo_table(heads[:width], [cell[:width] for cell in cells])
+    for number, source in enumerate(sources, 1):
+        date = f", {source.date}" if source.date else ""
+        click.echo(f"[{number}] {source.what}{date}: confidence {source.confidence}")
+    if unknown:
+        click.echo(f"not known: {', '.join(unknown)}")
+
+
+@site.command()
+@click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check(names: tuple[str, ...], *, as_json: bool) -> None:
+    """Check profiles without a scheduler: the file, its sources, the jobs that it must carry."""
+    import datetime
+
+    import msgspec
+
+    from hpc_train.pipeline.sites.checking import check_site
+
+    today = datetime.date.today()
+    checks = {name: check_site(name, today) for name in names}
+    if as_json:
+        click.echo(msgspec.json.encode({"schema": 1, "checks": checks}))
+    for name, made in () if as_json else checks.items():
+        for one in made.complaints:
+            place = f"{one.place}: " if one.place else ""
+            click.echo(f"{one.severity}: {place}{one.message}")
+        errors = sum(one.severity == "error" for one in made.complaints)
+        click.echo(f"{name}: {made.jobs} jobs planned, rendered and read; {errors} errors")
+    if any(one.severity == "error" for made in checks.values() for one in made.complaints):
+        raise SystemExit(1)
+
+
+@site.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def detect(*, as_json: bool) -> None:
+    """Say which profile is this host's, and why."""
+    import msgspec
+
+    from hpc_train.cli.output import say
+    from hpc_train.pipeline.sites.detecting import detect_site, this_host
+
+    host = this_host()
+    found = detect_site(host)
+    if as_json:
+        click.echo(msgspec.json.encode({"schema": 1, "matches": found.matches}))
+    for match in () if as_json else found.matches:
+        click.echo(f"{match.name}: {', '.join(match.reasons)}")
+    if not found.matches:
+        cluster = f", Slurm cluster {host.cluster}" if host.cluster else ""
+        say(
+            f"no profile says that {host.names[0]}{cluster} is its own; those that say how to "
+            f"tell: {', '.join(found.known) or 'none'}"
+        )
+        say("name one: --site NAME, or write your own: hpctrain site init")
+        raise SystemExit(1)
 
 
 @site.command()
@@ -75,23 +144,9 @@ def schema(*, markdown: bool) -> None:
         click.echo(json_schema("site"))
 
 
-def _plain(value: Any) -> Any:
-    import msgspec
-
-    from hpc_train.model.value import encode_unit
-
-    return msgspec.to_builtins(value, enc_hook=encode_unit)
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _leaves(value: Any, path: str) -> list[tuple[str, str]]:
-    """Return the values of a tree with their dotted keys."""
-    if isinstance(value, dict) and value:
-        items = value.items()
-    elif isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
-        items = {str(i): item for i, item in enumerate(value)}.items()
-    else:
-        text = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
-        return [(path, text)]
-    return [
-        leaf for key, item in items for leaf in _leaves(item, f"{path}.{key}" if path else str(key))
-    ]
+def _mark(row: Shown) -> str:
+    return f"[{row.source}]" if row.source else ""

@@ -13,6 +13,8 @@ from hpc_train.assets import profile_folder, site_folders, system_folder
 from hpc_train.errors import SiteProfileError, UnknownNameError
 from hpc_train.yamlfile import lookup, read
 
+FAMILIES = "families"
+
 
 def search_path() -> tuple[Path, ...]:
     """Return the folders that may hold profiles, first match first."""
@@ -37,7 +39,7 @@ def files_named(name: str) -> Iterator[Path]:
     """Yield the files that a profile or family of that name may be, first match first."""
     seen: set[Path] = set()
     for folder in search_path():
-        for path in (folder / f"{name}.yaml", folder / "families" / f"{name}.yaml"):
+        for path in (folder / f"{name}.yaml", folder / FAMILIES / f"{name}.yaml"):
             if path.is_file() and path.resolve() not in seen:
                 seen.add(path.resolve())
                 yield path
@@ -69,12 +71,25 @@ def label_of(path: Path) -> str:
 
 
 def layer_of(path: Path) -> str:
-    """Say whose file it is: shipped, system, user, or here."""
+    """Say whose file it is: a family's, shipped, the system's, the user's, or of this folder."""
+    if path.parent.name == FAMILIES:
+        return "family"
     whose = {"shipped": profile_folder(), "system": system_folder()}
     for layer, folder in whose.items():
         if path.resolve().is_relative_to(folder.resolve()):
             return layer
     return "here" if path.resolve().is_relative_to(Path().resolve()) else "user"
+
+
+def layer_at(origin: str) -> str:
+    """Say whose word an origin is: the layer of its file, or the origin itself."""
+    file, _, line = origin.rpartition(":")
+    if not line.isdigit():
+        return origin
+    path = Path(file)
+    if file.startswith("site_profiles/") and path.parent.name != FAMILIES:
+        return "shipped"
+    return layer_of(path)
 
 
 def _places(folder: Path) -> tuple[Path, Path]:

@@ -118,7 +118,7 @@ def test_the_flag_set_wins_over_the_named_option(hpctrain: Hpctrain) -> None:
 def test_sites(hpctrain: Hpctrain) -> None:
     names = [row["name"] for row in json.loads(hpctrain("site", "list", "--json").stdout)]
     assert {"local", "slurm-generic"} <= set(names)
-    shown = hpctrain("site", "show", "slurm-generic").stdout
+    shown = hpctrain("site", "show", "slurm-generic", "--origin").stdout
     assert "launchers.default" in shown
     assert "site_profiles/slurm-generic.yaml:" in shown
 

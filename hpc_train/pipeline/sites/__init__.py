@@ -1,0 +1,1 @@
+"""What `hpctrain site` does: list, show, check and detect profiles."""

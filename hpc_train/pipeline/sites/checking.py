@@ -1,0 +1,103 @@
+"""Is a profile good? Without a scheduler: it loads, its sources are young, its jobs are right."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from typing import Literal
+
+from hpc_train.assets import template_path
+from hpc_train.errors import HpcTrainError
+from hpc_train.lint.check import lint_script
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced, Value
+from hpc_train.pipeline.lint import LintOptions, make_linter
+from hpc_train.pipeline.sites.samples import sample_jobs
+from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+from hpc_train.sites.provenance import covers_nothing
+from hpc_train.sites.search import find_profile
+
+Site = Sourced[SiteProfile]
+
+STALE_DAYS = 365
+
+
+class Complaint(Value, frozen=True, kw_only=True):
+    """One thing about a profile; an error makes it unfit."""
+
+    severity: Literal["error", "warning"]
+    place: str
+    message: str
+
+
+class Check(Value, frozen=True, kw_only=True):
+    """What was found, and how many sample jobs were planned, rendered and read again."""
+
+    complaints: tuple[Complaint, ...]
+    jobs: int
+
+
+def check_site(name: str, today: datetime.date) -> Check:
+    """Load a profile, and plan, render and lint the sample jobs that it must carry.
+
+    Raises:
+        HpcTrainError: no such profile.
+    """
+    path = find_profile(name)
+    try:
+        site = load_site(str(path))
+    except HpcTrainError as failure:
+        wrong = Complaint(severity="error", place="", message=failure.message)
+        return Check(complaints=(wrong,), jobs=0)
+    jobs = tuple(sample_jobs(site.value))
+    folders = template_path(path)
+    linter = make_linter(LintOptions(site=str(path)))
+    found = [*_age(site, today), *_sources(site)]
+    for job in jobs:
+        try:
+            text = render_script(make_plan(job, site), folders).text
+        except HpcTrainError as failure:
+            found.append(Complaint(severity="error", place=job.origin(""), message=failure.message))
+            continue
+        for finding in lint_script(text, linter.context, linter.rules):
+            if finding.severity != "info":
+                message = f"{finding.id}: {finding.message}"
+                complaint = Complaint(
+                    severity=finding.severity, place=job.origin(""), message=message
+                )
+                found.append(complaint)
+    return Check(complaints=tuple(dict.fromkeys(found)), jobs=len(jobs))
+
+
+def _age(site: Site, today: datetime.date) -> Iterator[Complaint]:
+    verified = site.value.verified_on
+    if site.value.scheduler == "local":
+        return
+    if verified is None:
+        yield Complaint(
+            severity="warning",
+            place=site.origin(""),
+            message="no verified_on: nobody says when this was last true",
+        )
+        return
+    year, month, day = (int(part) for part in f"{verified}-01-01".split("-")[:3])
+    try:
+        age = today - datetime.date(year, month, day)
+    except ValueError:
+        text = f"verified_on: {verified} is no date"
+        yield Complaint(severity="error", place=site.near("verified_on"), message=text)
+        return
+    if age.days > STALE_DAYS or age.days < 0:
+        text = f"verified_on: {verified} is {age.days} days ago" if age.days > 0 else "the future"
+        yield Complaint(severity="warning", place=site.near("verified_on"), message=text)
+
+
+def _sources(site: Site) -> Iterator[Complaint]:
+    if not site.value.sources:
+        text = "no sources: nobody can check it"
+        yield Complaint(severity="warning", place=site.origin(""), message=text)
+    for key, place in covers_nothing(site):
+        text = f"covers: {key} is not in this file"
+        yield Complaint(severity="error", place=place, message=text)

@@ -1,0 +1,80 @@
+"""Which profile is this host's? What profiles say of their hosts against what is here."""
+
+from __future__ import annotations
+
+import os
+import re
+import socket
+from collections.abc import Iterator, Mapping
+from fnmatch import fnmatchcase
+
+from hpc_train.errors import SiteProfileError
+from hpc_train.model.facility import Detect
+from hpc_train.model.value import Value
+from hpc_train.shell import run
+from hpc_train.sites.load import load_site
+from hpc_train.sites.search import profile_files
+
+_TIMEOUT_S = 10.0
+
+
+class Host(Value, frozen=True, kw_only=True):
+    """What tells where one is: host names, Slurm's cluster if there is one, the environment."""
+
+    names: tuple[str, ...]
+    cluster: str
+    env: Mapping[str, str]
+
+
+class Match(Value, frozen=True, kw_only=True):
+    """A profile that fits, and why."""
+
+    name: str
+    reasons: tuple[str, ...]
+
+
+class Detection(Value, frozen=True, kw_only=True):
+    """The profiles that fit, best first, and all that say how to tell their hosts."""
+
+    matches: tuple[Match, ...]
+    known: tuple[str, ...]
+
+
+def this_host() -> Host:
+    """Ask the machine and, where there is one, the scheduler."""
+    answer = run(
+        ["scontrol", "show", "config"], _TIMEOUT_S, environment={**os.environ, "LC_ALL": "C"}
+    )
+    found = re.search(r"^ClusterName\s*=\s*(\S+)", answer.stdout, re.MULTILINE)
+    names = dict.fromkeys((socket.gethostname(), socket.getfqdn()))
+    return Host(names=tuple(names), cluster=found[1] if found else "", env=dict(os.environ))
+
+
+def detect_site(host: Host) -> Detection:
+    """Compare a host with each profile that says how to tell its own."""
+    matches, known = [], []
+    for path in profile_files():
+        try:
+            profile = load_site(str(path)).value
+        except SiteProfileError:
+            continue
+        if profile.detect is None:
+            continue
+        known.append(profile.name)
+        reasons = tuple(_reasons(profile.detect, host))
+        if reasons:
+            matches.append(Match(name=profile.name, reasons=reasons))
+    matches.sort(key=lambda match: -len(match.reasons))
+    return Detection(matches=tuple(matches), known=tuple(known))
+
+
+def _reasons(detect: Detect, host: Host) -> Iterator[str]:
+    for name, pattern in detect.env.items():
+        if fnmatchcase(host.env.get(name, ""), pattern) and name in host.env:
+            yield f"{name}={host.env[name]}"
+    if host.cluster in detect.clusters:
+        yield f"ClusterName {host.cluster}"
+    for pattern in detect.hosts:
+        for name in host.names:
+            if fnmatchcase(name, pattern):
+                yield f"host {name}"

@@ -1,0 +1,87 @@
+"""A profile -> each of its values, with its place and its source, and what is not known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced, Value, encode_unit
+from hpc_train.sites.provenance import source_of
+from hpc_train.sites.search import layer_at
+
+Site = Sourced[SiteProfile]
+
+# What a job is better for; the rest of the format is nothing that every site has.
+_WANTED = ("contact", "url", "verified_on", "slurm", "partitions", "network", "internet", "storage")
+_WANTED_OF_PARTITION = ("max_time", "max_nodes", "gpus_per_node", "cpus_per_node")
+
+
+class Shown(Value, frozen=True, kw_only=True):
+    """One value: its key, itself, its place, whose file that is, and the source that it rests on.
+
+    `source` counts from 1 in the profile's sources; 0 is none.
+    """
+
+    key: str
+    value: Any
+    origin: str
+    layer: str
+    source: int
+
+
+def show_site(site: Site, *, defaults: bool = False) -> tuple[Shown, ...]:
+    """Return the values in the order of the schema, lists by names; those that somebody wrote.
+
+    With `defaults` also those that nobody did.
+    """
+    plain = msgspec.to_builtins(site.value, enc_hook=encode_unit)
+    return tuple(
+        _shown(site, key, name, value)
+        for key, name, value in _leaves(plain, "", "")
+        if not key.startswith("sources.")
+        and (key in site.origins or (defaults and value not in (None, [], (), {}, "")))
+    )
+
+
+def unknown_keys(site: Site) -> tuple[str, ...]:
+    """Return the facts that jobs would be better for, and that the profile does not state."""
+    profile = site.value
+    missing = [key for key in _WANTED if getattr(profile, key) in (None, (), {})]
+    for partition in profile.partitions:
+        missing += [
+            f"partitions.{partition.name}.{key}"
+            for key in _WANTED_OF_PARTITION
+            if getattr(partition, key) is None
+        ]
+    return tuple(missing)
+
+
+def _shown(site: Site, key: str, name: str, value: Any) -> Shown:
+    origin = site.origin(key)
+    source = source_of(site, key) if key in site.origins else None
+    return Shown(
+        key=name,
+        value=value,
+        origin=origin,
+        layer=layer_at(origin),
+        source=site.value.sources.index(source) + 1 if source else 0,
+    )
+
+
+def _leaves(value: Any, key: str, name: str) -> Iterator[tuple[str, str, Any]]:
+    """Yield the values of a tree: their keys by position, their keys by name, themselves."""
+    items: list[tuple[str, str, Any]]
+    if isinstance(value, dict) and value:
+        items = [(one, one, inner) for one, inner in value.items()]
+    elif isinstance(value, (list, tuple)) and value and isinstance(value[0], dict):
+        items = [(str(i), str(one.get("name", i)), one) for i, one in enumerate(value)]
+    else:
+        yield key, name, value
+        return
+    for part, label, inner in items:
+        yield from _leaves(
+            inner, f"{key}.{part}" if key else part, f"{name}.{label}" if name else label
+        )

@@ -1,0 +1,155 @@
+"""Profiles listed, shown, checked and recognised."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from pathlib import Path
+
+import pytest
+
+from hpc_train import assets
+from hpc_train.errors import HpcTrainError
+from hpc_train.pipeline.sites.checking import Check, check_site
+from hpc_train.pipeline.sites.detecting import Host, detect_site
+from hpc_train.pipeline.sites.listing import Listed, list_sites
+from hpc_train.pipeline.sites.showing import show_site, unknown_keys
+from hpc_train.sites.load import load_site
+from hpc_train.sites.provenance import covers_nothing, source_of
+
+TODAY = datetime.date(2026, 11, 21)
+SITE = """\
+schema: 1
+name: mine
+description: d
+verified_on: 2026-08
+scheduler: slurm
+sources:
+  - {what: manual, date: 2026-08-20, confidence: high}
+  - {what: a script, confidence: low, covers: [partitions.gpu]}
+launchers: {default: srun, allowed: [srun, torchrun], srun_args: [-K1, --wait=60]}
+partitions:
+  - {name: cpu, cpus_per_node: 64}
+  - {name: gpu, default: true, max_nodes: 4, cpus_per_node: 64, gpus_per_node: 4, gpu_type: a100}
+detect: {env: {MY_CLUSTER: mine}, clusters: [mine], hosts: ['login*.mine.example']}
+"""
+
+
+@pytest.fixture
+def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("HPCTRAIN_SITE_PATH", str(tmp_path / "own"))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
+    monkeypatch.setattr(assets, "_SYSTEM", tmp_path / "system")
+    path = tmp_path / "own" / "mine.yaml"
+    path.parent.mkdir()
+    path.write_text(SITE)
+    return path
+
+
+def test_list_sums_a_profile_up(mine: Path) -> None:
+    rows = {one.name: one for one in list_sites() if isinstance(one, Listed)}
+    assert rows["mine"].gpus == ("4 a100",)
+    assert (rows["mine"].verified_on, rows["mine"].confidence) == ("2026-08", "low")
+    assert (rows["mine"].layer, rows["local"].layer) == ("here", "shipped")
+
+
+def test_list_goes_on_behind_a_broken_profile(mine: Path) -> None:
+    (mine.parent / "broken.yaml").write_text("schema: 1\nscheduler: slurm\nname: broken\n")
+    found = list(list_sites())
+    assert [type(one) is Listed for one in found].count(False) == 1
+    assert any("broken.yaml" in one.message for one in found if isinstance(one, HpcTrainError))
+
+
+def test_a_value_rests_on_the_nearest_source(mine: Path) -> None:
+    site = load_site("mine")
+    what = {
+        key: source.what if (source := source_of(site, key)) else None
+        for key in ("partitions.1.max_nodes", "partitions.gpu.max_nodes", "partitions.0.name")
+    }
+    assert what == {
+        "partitions.1.max_nodes": "a script",
+        "partitions.gpu.max_nodes": "a script",
+        "partitions.0.name": "manual",
+    }
+
+
+def test_a_value_of_a_parent_rests_on_the_parents_sources(mine: Path) -> None:
+    child = mine.parent / "child.yaml"
+    child.write_text(
+        "schema: 1\nname: child\nextends: mine\n"
+        "sources: [{what: mail, confidence: medium}]\npoll: 60s\n"
+    )
+    site = load_site("child")
+    assert [
+        source.what if (source := source_of(site, key)) else None
+        for key in ("poll", "launchers.default")
+    ] == ["mail", "manual"]
+
+
+def test_show_leaves_defaults_out_unless_asked(mine: Path) -> None:
+    site = load_site("mine")
+    shown = {row.key: row for row in show_site(site)}
+    assert shown["partitions.gpu.gpu_type"].value == "a100"
+    assert shown["partitions.gpu.gpu_type"].source == 2
+    assert "rendezvous.port" not in shown
+    everything = {row.key: row for row in show_site(site, defaults=True)}
+    assert everything["rendezvous.port"].layer == "default"
+    assert unknown_keys(site)[-3:] == (
+        "partitions.cpu.max_nodes",
+        "partitions.cpu.gpus_per_node",
+        "partitions.gpu.max_time",
+    )
+
+
+def messages(check: Check) -> str:
+    return "\n".join(f"{one.severity}: {one.place}: {one.message}" for one in check.complaints)
+
+
+def test_check_plans_and_reads_jobs(mine: Path) -> None:
+    made = check_site("mine", TODAY)
+    assert messages(made) == ""
+    assert made.jobs == 10
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("2026-08\n", "2024-01\n", "warning: .*:4: verified_on: 2024-01 is 1055 days ago"),
+        ("2026-08\n", "2026-13\n", "error: .*:4: verified_on: 2026-13 is no date"),
+        ("verified_on: 2026-08\n", "", "warning: .*no verified_on"),
+        ("[partitions.gpu]", "[partitions.gpo]", "error: .*:8: covers: partitions.gpo is not in"),
+        ("default: srun", "default: mpirun", "error: : .*default launcher 'mpirun'"),
+        ("[srun, torchrun]", "[srun, ibrum]", "error: .*ibrum"),
+        ("detect:", "account: {required: true}\ndetect:", "error: gpu, srun, 1 .*needs an account"),
+    ],
+)
+def test_check_names_what_is_wrong(mine: Path, old: str, new: str, message: str) -> None:
+    assert old in SITE
+    mine.write_text(SITE.replace(old, new))
+    found = messages(check_site("mine", TODAY))
+    assert re.search(message, found), found
+
+
+def test_covers_of_a_family_are_looked_for_in_the_family(mine: Path) -> None:
+    mine.write_text(SITE.replace("[partitions.gpu]", "[partitions.gpu, env]"))
+    (mine.parent / "child.yaml").write_text(
+        "schema: 1\nname: child\nextends: mine\nenv: {A: 1}\n"
+        "sources: [{what: x, confidence: low, covers: [env]}]\n"
+    )
+    assert [key for key, _ in covers_nothing(load_site("child"))] == ["env"]
+
+
+@pytest.mark.parametrize(
+    ("host", "reasons"),
+    [
+        (Host(names=("x",), cluster="", env={"MY_CLUSTER": "mine"}), ("MY_CLUSTER=mine",)),
+        (Host(names=("x",), cluster="mine", env={}), ("ClusterName mine",)),
+        (Host(names=("login2.mine.example",), cluster="", env={}), ("host login2.mine.example",)),
+        (Host(names=("login2",), cluster="other", env={"MY_CLUSTER": "x"}), None),
+    ],
+)
+def test_detect_gives_its_reasons(mine: Path, host: Host, reasons: tuple[str, ...] | None) -> None:
+    found = {match.name: match.reasons for match in detect_site(host).matches}
+    assert found.get("mine") == reasons
+    assert "slurm-generic" not in found
