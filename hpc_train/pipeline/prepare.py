@@ -26,7 +26,7 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.nested import allocate
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.load import load_site
-from hpc_train.sites.search import find_profile
+from hpc_train.sites.search import announcement, find_profile
 from hpc_train.specs.job import build_job, command_job
 from hpc_train.specs.override import Override
 from hpc_train.specs.study import build_study, is_study
@@ -76,7 +76,8 @@ def prepare(request: Request) -> Prepared:
     Raises:
         HpcTrainError: anything wrong in the file, the site, or between them.
     """
-    profile = find_profile(request.site or os.environ.get("HPCTRAIN_SITE") or "local")
+    named = request.site or os.environ.get("HPCTRAIN_SITE") or "local"
+    profile = find_profile(named)
     site = load_site(str(profile))
     study, points = _points(request)
     nested = study is not None and study.spec.placement == "nested"
@@ -89,7 +90,8 @@ def prepare(request: Request) -> Prepared:
     folders = template_path(profile)
     prepared = tuple(_prepare_point(point, site, folders, nested=nested) for point in points)
     name = study.spec.name if study else prepared[0].plan.name
-    warnings = [text for point in prepared for text in point.plan.warnings]
+    warnings = [*announcement(named, profile)]
+    warnings += [text for point in prepared for text in point.plan.warnings]
     script = None
     if study is not None and nested:
         allocation = _allocation(study, prepared, site)

@@ -35,6 +35,16 @@ def find_profile(name: str) -> Path:
     raise UnknownNameError("site", name, [path.stem for path in profile_files()])
 
 
+def announcement(name: str, path: Path) -> tuple[str, ...]:
+    """Return a sentence on a profile that was found by name in the current folder.
+
+    A folder of somebody else's may hold one, and its setup lines run in the job.
+    """
+    if path != Path(name) and layer_of(path) == "here":
+        return (f"site {name}: the profile {path} of this folder is used",)
+    return ()
+
+
 def files_named(name: str) -> Iterator[Path]:
     """Yield the files that a profile or family of that name may be, first match first."""
     seen: set[Path] = set()
@@ -78,7 +88,7 @@ def layer_of(path: Path) -> str:
     for layer, folder in whose.items():
         if path.resolve().is_relative_to(folder.resolve()):
             return layer
-    return "here" if path.resolve().is_relative_to(Path().resolve()) else "user"
+    return "here" if path.parent in _places(Path()) else "user"
 
 
 def layer_at(origin: str) -> str:

@@ -16,6 +16,7 @@ from hpc_train.pipeline.sites.listing import Listed, list_sites
 from hpc_train.pipeline.sites.showing import show_site, unknown_keys
 from hpc_train.sites.load import load_site
 from hpc_train.sites.provenance import covers_nothing, source_of
+from hpc_train.sites.search import announcement, find_profile
 
 TODAY = datetime.date(2026, 11, 21)
 SITE = """\
@@ -51,7 +52,7 @@ def test_list_sums_a_profile_up(mine: Path) -> None:
     rows = {one.name: one for one in list_sites() if isinstance(one, Listed)}
     assert rows["mine"].gpus == ("4 a100",)
     assert (rows["mine"].verified_on, rows["mine"].confidence) == ("2026-08", "low")
-    assert (rows["mine"].layer, rows["local"].layer) == ("here", "shipped")
+    assert (rows["mine"].layer, rows["local"].layer) == ("user", "shipped")
 
 
 def test_list_goes_on_behind_a_broken_profile(mine: Path) -> None:
@@ -153,3 +154,25 @@ def test_detect_gives_its_reasons(mine: Path, host: Host, reasons: tuple[str, ..
     found = {match.name: match.reasons for match in detect_site(host).matches}
     assert found.get("mine") == reasons
     assert "slurm-generic" not in found
+
+
+@pytest.mark.parametrize(
+    ("folder", "name", "told"),
+    [
+        ("here", "mine", 1),
+        ("here/site_profiles", "mine", 1),
+        ("own", "mine", 0),
+        ("here", "./mine.yaml", 0),
+    ],
+)
+def test_a_profile_of_this_folder_is_announced(
+    mine: Path, monkeypatch: pytest.MonkeyPatch, folder: str, name: str, told: int
+) -> None:
+    place = mine.parents[1] / folder
+    place.mkdir(parents=True, exist_ok=True)
+    mine.rename(place / "mine.yaml")
+    (mine.parents[1] / "here").mkdir(exist_ok=True)
+    monkeypatch.chdir(mine.parents[1] / "here")
+    said = announcement(name, find_profile(name))
+    assert len(said) == told
+    assert all("of this folder is used" in sentence for sentence in said)
