@@ -19,7 +19,8 @@ def site() -> None:
 
 @site.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def list_sites(*, as_json: bool) -> None:
+@click.option("--markdown", is_flag=True, help="The page docs/sites.md: what is shipped.")
+def list_sites(*, as_json: bool, markdown: bool) -> None:
     """List the profiles that --site finds."""
     import msgspec
 
@@ -27,6 +28,11 @@ def list_sites(*, as_json: bool) -> None:
     from hpc_train.errors import HpcTrainError
     from hpc_train.pipeline.sites import listing
 
+    if markdown:
+        from hpc_train.pipeline.sites.matrix import site_matrix
+
+        click.echo(site_matrix(), nl=False)
+        return
     rows: list[listing.Listed] = []
     for found in listing.list_sites():
         if isinstance(found, HpcTrainError):
