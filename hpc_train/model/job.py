@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Container, Release
+from hpc_train.model.container import Container
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
+from hpc_train.model.versions import Version
 
 # `(?!\n)` in patterns, because Python's `$` also stands before a line break at the end.
 Name = Annotated[
@@ -86,7 +87,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
         Container | None, Meta(description="Image that the ranks run in, if the site has any.")
     ] = None
     torch: Annotated[
-        Release | None, Meta(description="torch's version, as text: '2.9'; default: the site's.")
+        Version | None, Meta(description="torch's version, as text: '2.9'; default: the site's.")
     ] = None
     backend: Annotated[
         Backend, Meta(description="torch.distributed's; auto: by GPUs and fabric.")

@@ -6,11 +6,12 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Containers, Release
+from hpc_train.model.container import Containers
 from hpc_train.model.job import Count, Gpus, Module, Name, Nodes, Word
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
+from hpc_train.model.versions import Version
 
 HOST_METHOD = (
     r"^(loopback|first-host|batch-host|hostname-ip|resolver|(remote-)?address:[1-9]"
@@ -58,7 +59,7 @@ class Launchers(Value, frozen=True, kw_only=True):
         Meta(description="torchrun --numa-binding=…, from torch 2.9 on."),
     ] = None
     openmpi: Annotated[
-        Release | None, Meta(description="Open MPI's version: '4.1', '5'; default: 4.")
+        Version | None, Meta(description="Open MPI's version: '4.1', '5'; default: 4.")
     ] = None
     bind_to: Annotated[
         Literal["none", "core", "numa", "socket", "package"],
@@ -165,7 +166,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     launchers: Launchers
     containers: Annotated[Containers | None, Meta(description="How the site runs images.")] = None
     torch: Annotated[
-        Release | None, Meta(description="The site's torch, as text: '2.9'; a job's wins.")
+        Version | None, Meta(description="The site's torch, as text: '2.9'; a job's wins.")
     ] = None
     partitions: tuple[Partition, ...] = ()
     account_required: bool = False

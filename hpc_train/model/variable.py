@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import re
+from typing import Annotated
 
+from msgspec import Meta
+
+Variable = Annotated[
+    str,
+    Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="Name of an environment variable."),
+]
 # In a job's `secrets`: from the shell that submits.
 ENV = "env"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -13,6 +20,14 @@ _SECRET = re.compile(
 )
 
 
+# What the script exports for the ranks.
+FROM_SCRIPT = (
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "HPCTRAIN_RUN",
+    "HPCTRAIN_LOG_DIR",
+    "HPCTRAIN_FAILURE_FILE",
+)
 # What the script itself calls so, and what bash lets nobody set: a value would not arrive.
 _OURS = frozenset(
     """
@@ -20,10 +35,9 @@ _OURS = frozenset(
     names node node_address node_wrapper nodes now port preflight program rank rank_wrapper
     ranks_ended rest room seen started tries try when with_local_rank word wrong
     BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID
-    RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE MASTER_ADDR MASTER_PORT
-    HPCTRAIN_RUN HPCTRAIN_LOG_DIR HPCTRAIN_FAILURE_FILE
+    RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
     """.split()
-)
+).union(FROM_SCRIPT)
 
 
 def is_reserved(name: str) -> bool:

@@ -8,7 +8,8 @@ from hpc_train.errors import nearest
 
 # NCCL's words for how far a GPU and a NIC may be apart; the number was an older spelling.
 DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
-_VERSION = re.compile(r"\d+(?:\.\d+){0,3}")
+_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+_VERSION = re.compile(rf"{_NUMBERS.pattern}(?:\.?[-+a-z][-+.A-Za-z0-9]*)?")
 _BOUND = re.compile(r"(?P<sign>>=|<=|>|<|)\s*(?P<number>\d+(?:\.\d+){0,3})")
 _ANY_SIGN = re.compile(r"(?P<sign>[<>=~^!]*)\s*v?(?P<number>\d+(?:\.\d+){0,3})(?P<plus>\+?)")
 Parts = tuple[int, ...]
@@ -35,14 +36,14 @@ class GdrLevel(str):
 
 
 class Version(str):
-    """A version: up to four numbers with points between."""
+    """A version: numbers with points between, and what a build adds to them."""
 
     @classmethod
     def parse(cls, raw: object) -> Version:
-        """Read `2.21.5`.
+        """Read `2.21.5`, `2.9.1+cu130`, `5.0.0rc2`.
 
         Raises:
-            ValueError: not such numbers, or a bare number, which loses the zero of 2.20.
+            ValueError: no numbers, or a bare number, which loses the zero of 2.20.
         """
         if isinstance(raw, str) and _VERSION.fullmatch(raw):
             return cls(raw)
@@ -84,8 +85,9 @@ class NodeBounds(str):
 
 
 def parts(version: str) -> Parts:
-    """Return the numbers of a version."""
-    return tuple(int(number) for number in version.split("."))
+    """Return the numbers of a version: (2, 9, 1) for `2.9.1+cu130`; the rest is left out."""
+    match = _NUMBERS.match(version)
+    return tuple(int(number) for number in match[0].split(".")) if match else ()
 
 
 def within(version: Parts, bounds: str) -> bool:

@@ -23,7 +23,7 @@ scheduler: slurm
 launchers:
   default: srun
   allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn]
-  srun_args: [--kill-on-bad-exit=1, --wait=60]
+  srun_args: [--wait=30]
 """
 
 
@@ -59,7 +59,9 @@ def test_where_it_comes_from(desk: Path) -> None:
     found = {row.name: row for row in rows(prepared("torchrun"))}
     assert found["A"].origin == "job.yaml:2"
     assert found["secrets.HF_TOKEN"].value == "env"
-    assert found["srun --kill-on-bad-exit"].origin == "big.yaml:8"
+    guard = found["srun --kill-on-bad-exit"]
+    assert (guard.value, guard.origin, guard.trap) == ("1", "rule", "F23")
+    assert (found["srun --wait"].value, found["srun --wait"].origin) == ("30", "big.yaml:8")
     assert found["--gpus-per-node"].trap == "F7"
     assert found["torchrun --master-addr"].value == "$MASTER_ADDR"
     assert found["--time"].origin == "--set time"

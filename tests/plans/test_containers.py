@@ -93,7 +93,7 @@ def test_pyxis_is_options_of_srun(boxed: Callable[..., LaunchPlan]) -> None:
     plan = boxed("pyxis", {"image": "nvcr.io#nvidia/pytorch:25.01-py3"})
     assert words(plan.launch) == (
         "srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --cpus-per-task=1 --kill-on-bad-exit=1 "
-        "--container-image=nvcr.io#nvidia/pytorch:25.01-py3 "
+        "--wait=60 --container-image=nvcr.io#nvidia/pytorch:25.01-py3 "
         "--container-mounts=$HPCTRAIN_RUN:$HPCTRAIN_RUN,$PWD:$PWD,/data:/in:ro "
         f"--container-workdir=$PWD --container-env={PASSED} --x "
         "sh -c $rank_wrapper rank python t.py"
