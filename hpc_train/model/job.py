@@ -116,6 +116,10 @@ class JobSpec(Value, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="Shell lines run once before the ranks, e.g. module load."),
     ] = ()
+    signal_before_end: Annotated[
+        Duration | None,
+        Meta(description="How long before the time limit the ranks get USR1: 2m; default: never."),
+    ] = None
     workdir: Annotated[
         str | None,
         Meta(

@@ -31,9 +31,9 @@ FROM_SCRIPT = (
 # What the script itself calls so, and what bash lets nobody set: a value would not arrive.
 _OURS = frozenset(
     """
-    address bad_nodes begun child code devices failure folder head here host job link log mode name
-    names node node_address node_wrapper nodes now port preflight program rank rank_wrapper
-    ranks_ended rest room seen started tries try when with_local_rank word wrong
+    address attempt bad_nodes begun child code devices failure folder head here host job kept link
+    log mode name names node node_address node_wrapper nodes now port preflight program rank
+    rank_wrapper ranks_ended rest room seen started tries try when with_local_rank word wrong
     BASHOPTS BASH_VERSINFO EUID PPID SHELLOPTS UID
     RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE
     """.split()

@@ -92,7 +92,8 @@ def _arguments(plan: LaunchPlan, site: Sourced[SiteProfile]) -> Iterator[Explain
             continue
         if not value and index + 1 < len(tokens) and not _shown(tokens[index + 1]).startswith("-"):
             value = _shown(tokens[index + 1])
-        reason = ARGUMENTS.get(program, {}).get(option, _NONE)
+        reasons = ARGUMENTS.get(program, {})
+        reason = reasons.get(word) or reasons.get(option, _NONE)
         yield Explained(
             kind="argument",
             name=f"{program} {option}",

@@ -127,9 +127,7 @@ def _guards(words: tuple[str, ...]) -> tuple[str, ...]:
     """End the step with its first failed rank, and soon after the first that leaves; else the
     others wait for it until the time limit. Who names an option has decided.
     """
-    return tuple(
-        guard for guard, named in _GUARDS.items() if not any(map(named.fullmatch, words))
-    )
+    return tuple(guard for guard, named in _GUARDS.items() if not any(map(named.fullmatch, words)))
 
 
 def _share(request: LaunchRequest) -> tuple[str, ...]:

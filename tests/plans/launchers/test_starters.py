@@ -29,7 +29,8 @@ def test_accelerate_starts_one_agent_per_node_with_its_machine_rank() -> None:
     launch = accelerate.command(request())
     assert words(launch) == (
         "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=6 --kill-on-bad-exit=1 "
-        "--wait=60 --cpu-bind=none bash -c $node_wrapper node bash -c $rank_wrapper rank python t.py"
+        "--wait=60 --cpu-bind=none bash -c $node_wrapper node bash -c "
+        "$rank_wrapper rank python t.py"
     )
     assert launch.agent
     assert line(launch.agent) == (
