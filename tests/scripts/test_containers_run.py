@@ -12,22 +12,12 @@ from typing import Any
 import pytest
 
 from hpc_train.model.plan import LaunchPlan
-from tests.scripts.stubs import calls, install
+from tests.scripts.stubs import SITE, calls, install
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "NOTE", "KEY", "OUTSIDE")
 SAY = 'printf "%s|" ' + " ".join(f'"${name}"' for name in NAMES) + ' "$@"'
-SITE = """\
-schema: 1
-name: big
-description: d
-scheduler: slurm
-launchers:
-  default: srun
-  allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn, single]
-containers: {runtime: RUNTIME}
-"""
 
 
 @pytest.fixture
@@ -37,7 +27,7 @@ def boxed(plan: Plans, execute: Execute, tmp_path: Path) -> Plans:
     (tmp_path / "an image.img").touch()
 
     def make(runtime: str = "apptainer", launcher: str = "srun", **keys: Any) -> LaunchPlan:
-        (tmp_path / "big.yaml").write_text(SITE.replace("RUNTIME", runtime))
+        (tmp_path / "big.yaml").write_text(f"{SITE}containers: {{runtime: {runtime}}}\n")
         box = {"image": str(tmp_path / "an image.img"), "env": ["KEY"], **keys.pop("box", {})}
         size = {"nodes": 1 if launcher in ("single", "mpirun") else 2, "cpus_per_task": 1}
         if launcher == "mpirun":
