@@ -35,7 +35,7 @@ from hpc_train.scripts.undefined import PlanUndefined
 OURS = ("sh", "line", "token", "required", "directive", "command", "comment", "note")
 # Not among them: those that escape for HTML (`e`), draw lots, pad, or read attributes by name.
 OF_JINJA = (
-    "abs capitalize count d default dictsort first float groupby int items last length list "
+    "abs capitalize count d default dictsort first float groupby int items join last length list "
     "lower map max min reject rejectattr replace reverse select selectattr sort string sum title "
     "trim truncate unique upper"
 ).split()
