@@ -14,6 +14,7 @@ import msgspec
 from hpc_train.assets import profile_folder, site_folders
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError, UnknownNameError
+from hpc_train.model.sbatch import directive_problem
 from hpc_train.model.site import Partition, SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.sites.machine import Machine, this_machine
@@ -38,6 +39,7 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
     _check_launchers(site)
     _check_name(site, path)
     check_variables(site)
+    _check_directives(site)
     check_rendezvous(site)
     check_network(site)
     check_blocks(site)
@@ -104,6 +106,14 @@ def _check_name(site: Sourced[SiteProfile], path: Path) -> None:
             f"{site.origin('name')}: the name {site.value.name!r} is not that of the file, "
             f"{path.stem!r}"
         )
+
+
+def _check_directives(site: Sourced[SiteProfile]) -> None:
+    for name, value in site.value.directives.items():
+        problem = directive_problem(name, value)
+        if problem:
+            place = site.near(f"directives.{name}")
+            raise SiteProfileError(f"{place}: directives.{name}: {problem[0]}", problem[1])
 
 
 def _on_this_machine(site: Sourced[SiteProfile], machine: Machine) -> Sourced[SiteProfile]:

@@ -12,6 +12,7 @@ from typing import Any
 from hpc_train.decode import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
+from hpc_train.model.sbatch import directive_problem
 from hpc_train.model.value import Sourced
 from hpc_train.model.variable import ENV
 from hpc_train.specs.override import Override, apply, check_key, full_key
@@ -52,6 +53,7 @@ def build_job(
     apply(data, origins, full)
     job = decode(data, JobSpec, origins, SpecError)
     _check_text(job)
+    _check_directives(job)
     check_variables(job)
     _check_image(job)
     return _with_paths(job, path)
@@ -76,6 +78,14 @@ def _check_text(job: Sourced[JobSpec]) -> None:
     for key, word in words:
         if any("\ud800" <= letter <= "\udfff" for letter in word):
             raise SpecError(f"{job.near(key)}: {word!r} is not UTF-8 text")
+
+
+def _check_directives(job: Sourced[JobSpec]) -> None:
+    for name, value in job.value.directives.items():
+        problem = directive_problem(name, value)
+        if problem:
+            place = job.near(f"directives.{name}")
+            raise SpecError(f"{place}: directives.{name}: {problem[0]}", problem[1])
 
 
 def _check_image(job: Sourced[JobSpec]) -> None:
