@@ -31,6 +31,13 @@ Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="On
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
 Gpus = Annotated[int, Meta(ge=0, le=64)]
+Directives = Annotated[
+    dict[str, str | int | bool],
+    Meta(
+        description="More options of sbatch by their long names: reservation: maint; "
+        "true is a bare flag, false leaves out what the site says."
+    ),
+]
 Backend = Literal["auto", "nccl", "gloo", "mpi"]
 
 
@@ -97,6 +104,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
     partition: Annotated[Word | None, Meta(description="Slurm partition.")] = None
     qos: Annotated[Word | None, Meta(description="Slurm quality of service.")] = None
     constraint: Annotated[Word | None, Meta(description="Slurm node features.")] = None
+    directives: Directives = {}
     env: Annotated[
         dict[str, str | int | float],
         Meta(description="Environment of the ranks; a value may hold anything but NUL."),

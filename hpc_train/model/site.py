@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.model.container import Containers
-from hpc_train.model.job import Count, Gpus, Module, Name, Nodes, Word
+from hpc_train.model.job import Count, Directives, Gpus, Module, Name, Nodes, Word
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
@@ -188,6 +188,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     slurm_conf: Annotated[
         str | None, Meta(description="Path of slurm.conf, where the commands do not find it.")
     ] = None
+    directives: Directives = {}
     env: dict[str, str | int | float] = {}
     env_why: Annotated[dict[str, str], Meta(description="Variable -> why the site sets it.")] = {}
     modules: Annotated[

@@ -14,11 +14,6 @@ Variable = Annotated[
 # In a job's `secrets`: from the shell that submits.
 ENV = "env"
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SECRET = re.compile(
-    r"(?:^|_)(?:TOKEN|SECRET|PASSWORD|PASSWD|API_?KEY|ACCESS_KEY|PRIVATE_KEY|CREDENTIALS?)(?:$|_)",
-    re.IGNORECASE,
-)
-
 
 # What the script exports for the ranks.
 FROM_SCRIPT = (
@@ -39,6 +34,11 @@ _OURS = frozenset(
     """.split()
 ).union(FROM_SCRIPT)
 
+_NEEDED = {
+    "PATH": "without it, the script finds no program",
+    "HOME": "without it, ~ is no folder, and programs do not find their settings and caches",
+}
+
 
 def is_reserved(name: str) -> bool:
     """Whether a job's script would not pass a variable of this name on as it was given."""
@@ -50,18 +50,6 @@ def is_variable(name: str) -> bool:
     return bool(_NAME.fullmatch(name))
 
 
-def looks_secret(name: str) -> bool:
-    """Whether a variable's name says that its value is nobody else's business."""
-    return bool(_SECRET.search(name))
-
-
-def problem_of(name: str) -> tuple[str, str] | None:
-    """Return what is wrong with a variable and what to do instead; None when nothing is."""
-    if not is_variable(name):
-        return f"{name!r} is no name of an environment variable", ""
-    if looks_secret(name):
-        return (
-            f"env.{name} looks like a secret, and scripts are kept and shared",
-            f"export {name} in the shell you submit from, and write `secrets: {{{name}: env}}`",
-        )
-    return None
+def why_not_empty(name: str) -> str:
+    """Return why a script cannot do without a variable, or nothing."""
+    return _NEEDED.get(name, "")

@@ -12,6 +12,7 @@ from hpc_train.plans.containers.resolve import check_launch, container_settings
 from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.elastic import check_elastic, elastic_directives, elastic_settings
 from hpc_train.plans.environment import JobEnvironment, resolve_environment
+from hpc_train.plans.extra import extra_directives, extra_settings
 from hpc_train.plans.gpus import check_gpus
 from hpc_train.plans.last_words import (
     check_signal,
@@ -89,11 +90,13 @@ class _Decisions(Value, frozen=True, kw_only=True):
 
 def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
     settings, topology = made.settings, made.request.topology
-    directives = (
+    ours = (
         *resolve_directives(site, settings, topology, made.launch),
         *elastic_directives(made.request.elastic, topology.nodes),
         *signal_directives(job, site, made.launch),
     )
+    slurm = site.value.scheduler == "slurm"
+    directives = (*ours, *(extra_directives(settings, ours) if slurm else ()))
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -191,6 +194,7 @@ def _inside(job: Job, site: Site, environment: JobEnvironment) -> dict[str, Sett
     """Return what is settled inside the job, before the ranks start."""
     return {
         **_launching(job, site),
+        **extra_settings(job, site),
         **elastic_settings(job),
         **signal_settings(job),
         **container_settings(job, site),

@@ -100,7 +100,7 @@ ARGUMENTS = {
 
 def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
     """Return the setting behind a directive, with the directive's own reason where it has one."""
-    found = settings.get(_SETTINGS.get(option, option))
+    found = settings.get(f"directives.{option}") or settings.get(_SETTINGS.get(option, option))
     origin = found.origin if found else "rule"
     reason = DIRECTIVES.get(option)
     why = reason.why if reason else (found.why if found else "")

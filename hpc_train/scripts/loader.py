@@ -12,7 +12,9 @@ import jinja2
 
 from hpc_train.errors import RenderError, nearest
 from hpc_train.model.script import TemplateFile
+from hpc_train.scripts.blocks import Blocks, note_ancestors, read_blocks
 from hpc_train.scripts.budget import limit_loops
+from hpc_train.scripts.growth import Counted
 
 PACKAGE = "package:"
 _NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -29,6 +31,7 @@ class TemplateLoader(jinja2.BaseLoader):
         self._folders = tuple(folders)
         self._roots = tuple(folder.resolve() for folder in folders)
         self._files: dict[str, TemplateFile] = {}
+        self.blocks: dict[str, Blocks] = {}
 
     def reference(self, name: str, parent: str | None = None) -> str:
         """Return what Jinja calls the template that `parent` means by `name`.
@@ -64,10 +67,12 @@ class TemplateLoader(jinja2.BaseLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,
     ) -> jinja2.Template:
-        """Load a template whose loops are counted."""
+        """Load a template whose loops and texts are counted, and whose blocks are known."""
         text, path, uptodate = self.get_source(environment, name)
         try:
             tree = limit_loops(environment.parse(text, name, path), environment)
+            self.blocks[name] = read_blocks(tree, path)
+            tree = Counted(environment).visit(note_ancestors(tree, name, environment))
             code = environment.compile(tree, name, path)
         except RecursionError:
             raise RenderError(f"{path}: nested too deeply") from None

@@ -17,6 +17,7 @@ WRONG = (
     ArithmeticError,
     AttributeError,
     LookupError,
+    MemoryError,
     RecursionError,
     TypeError,
     ValueError,
@@ -54,6 +55,8 @@ def _place(failure: BaseException, paths: Collection[str]) -> str:
 def _text(failure: BaseException, words: Mapping[str, Collection[str]]) -> str:
     if isinstance(failure, RecursionError):
         return "templates or macros that call one another without end"
+    if isinstance(failure, MemoryError):
+        return "more memory than there is"
     text = str(getattr(failure, "message", None) or failure)
     match = _NO_SUCH.search(text)
     if match is None:

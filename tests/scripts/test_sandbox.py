@@ -96,6 +96,47 @@ ENDLESS = [
     ("{{ '%2000000d' % 1 }}", "a width above 999"),
     ("{{ '%*d' % (2000000, 1) }}", "a width above 999"),
 ]
+LONG = "{% set t = 'x' * 1000000 %}{% set many = [t] * 1000000 %}"
+TEXT, NO_TEXT, LOOP = "more than 128 MiB of text", "is no text", "{% for i in range(9999) %}"
+LARGE = [
+    ("{{ t | replace('x', t) }}", TEXT),
+    ("{{ t | replace('', t) }}", TEXT),
+    ("{{ ['a'] | map('replace', 'a', t) | map('replace', 'x', t) | list }}", TEXT),
+    ("{{ t.replace('x', t) }}", TEXT),
+    ("{{ many | join }}", TEXT),
+    ("{{ ([1] * 9999) | join(t) }}", TEXT),
+    ("{{ ([[t]] * 9999) | join('', attribute=0) }}", TEXT),
+    ("{{ ','.join(many) }}", TEXT),
+    ("{{ range(9999) | map('string') | map('replace', '', t) | list | length }}", TEXT),
+    ("{{ many | string }}", NO_TEXT),
+    ("{{ many | upper }}", NO_TEXT),
+    ("{{ many ~ '' }}", NO_TEXT),
+    ("{{ '%s' % [many] }}", NO_TEXT),
+    ("{{ [many] * 1000000 | sum(start=[]) }}", "sum adds numbers"),
+    ("{{ [[t]] | map('sum', start=[]) | list }}", "sum adds numbers"),
+    ("{{ ('%s' * 500000) % (t, ) }}", TEXT),
+    ("{{ ('%(a)s' * 200000) % {'a': t} }}", TEXT),
+    ("{{ ('\t' * 1000000).expandtabs(1000000) }}", TEXT),
+    ("{{ t.translate({120: t}) }}", "attribute 'translate'"),
+    ("{{ many | sort | length }}", TEXT),
+    (LOOP + "{% set t = t ~ t %}{{ t }}{% endfor %}", "larger than 64 MiB"),
+    ("{% set n = namespace(t=t) %}" + LOOP + "{% set n.t = n.t ~ n.t %}{% endfor %}", TEXT),
+    ("{% set n = namespace(t=t) %}" + LOOP + "{% set n.t = n.t + n.t %}{% endfor %}", TEXT),
+    (
+        "{% set n = namespace(t=t) %}" + LOOP + "{% set n.t = '%s%s' % (n.t, n.t) %}{% endfor %}",
+        TEXT,
+    ),
+    (
+        "{% set n = namespace(t=9) %}" + LOOP + "{% set n.t = n.t * n.t %}{% endfor %}",
+        "of that size",
+    ),
+    ("{% set n = namespace(t=[]) %}" + LOOP + "{% set n.t = [n.t, t[i:]] %}{% endfor %}", TEXT),
+    ("{% set n = namespace(t=[]) %}" + LOOP + "{% set n.t = [n.t, t | upper] %}{% endfor %}", TEXT),
+    ("{% set n = namespace(t=[]) %}" + LOOP + "{% set n.t = [n.t, t.upper()] %}{% endfor %}", TEXT),
+    ("{% set s %}" + LOOP + "{{ t }}{% endfor %}{% endset %}", TEXT),
+    ("{% macro m() %}" + LOOP + "{{ t }}{% endfor %}{% endmacro %}{{ m() | length }}", TEXT),
+    (LOOP + "{% set x = 'a' * -1000000 %}{% endfor %}{{ many | join }}", TEXT),
+]
 MISTAKES = [
     ("{{ pln.name }}", "unknown variable 'pln'; did you mean 'plan'?; there is: plan"),
     ("{{ plan.topolgy }}", "unknown field 'plan.topolgy'; did you mean 'topology'?; plan has: na"),
@@ -138,6 +179,26 @@ def test_there_is_an_end(refused: Refused, folder: Path, text: str, message: str
     (folder / "there.j2").write_text("{% include 'back.j2' %}")
     (folder / "back.j2").write_text("{% include 'there.j2' %}")
     assert message in refused(text)
+
+
+@pytest.mark.parametrize(("text", "message"), LARGE)
+def test_a_text_that_would_fill_the_memory(refused: Refused, text: str, message: str) -> None:
+    said = refused(f"{LONG}\n\n{text}")
+    assert message in said
+    assert said.startswith("bad.j2:3: ") or "larger than" in said
+
+
+def test_the_memory_of_a_small_machine_ends_without_a_traceback(
+    plan: Plans, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("hpc_train.scripts.budget.Rendering.make", full)
+    (folder / "bad.j2").write_text("\n{{ 'a' ~ 'b' }}")
+    single = plan("local", launcher="single", resources={"cpus_per_task": 1})
+    with pytest.raises(RenderError, match=r"bad\.j2:2: more memory than there is"):
+        render_script(msgspec.structs.replace(single, template="bad.j2"), [folder])
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES)

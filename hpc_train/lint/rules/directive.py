@@ -6,8 +6,9 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.options import SBATCH_OPTIONS, SBATCH_SHORT, Option
+from hpc_train.lint.options import SBATCH_SHORT, Option
 from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
+from hpc_train.model.sbatch import SBATCH_OPTIONS
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
 _AROUND_EQUALS = re.compile(r"(--[a-z-]+)(\s+=\s*|=\s+)(?=[^\s-])")

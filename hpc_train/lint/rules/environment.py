@@ -8,9 +8,8 @@ from itertools import pairwise
 
 from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
 from hpc_train.lint.rules.ranks import rank_launches
-from hpc_train.model.variable import problem_of
+from hpc_train.model.secret import looks_secret, secret_form
 
-_TOKEN = re.compile(r"(hf_|ghp_|github_pat_|glpat-|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{12,}")
 _PLACEHOLDER = re.compile(r"[<>{}\s]|x{4,}|\*{3,}|your|changeme|/|^\d+$", re.IGNORECASE)
 _READ_BY_RANKS = re.compile(
     r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
@@ -44,9 +43,8 @@ def secret(subject: Subject) -> Iterator[Hit]:
         value = found.value
         if not found.literal or len(value) < 8 or found.word.items:
             continue
-        problem = problem_of(found.name)
-        named = bool(problem and problem[1]) and not _PLACEHOLDER.search(value)
-        if named or _TOKEN.search(value):
+        named = looks_secret(found.name) and not _PLACEHOLDER.search(value)
+        if named or secret_form(value):
             yield Hit(line=found.line, message=f"{found.name} looks like a secret")
 
 

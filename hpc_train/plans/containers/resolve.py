@@ -48,6 +48,7 @@ def resolve_container(
         writable=wanted.writable,
         gpus=_gpus(job, site, topology),
         passed=tuple(dict.fromkeys((*FROM_SCRIPT, *env, *job.value.secrets, *wanted.env))),
+        private=tuple(job.value.secrets),
         of_ranks=of_ranks,
         args=offered.args,
     )
@@ -121,8 +122,7 @@ def _check(job: Job, form: Form, runtime: str) -> None:
     if wanted.workdir:
         check_whole(wanted.workdir, job.near("container.workdir"))
     if runtime == "edf":
-        where = job.near("container.image")
-        check_characters(wanted.image, "'", runtime, where)
+        check_characters(wanted.image, "$", runtime, job.near("container.image"))
     if job.value.workdir:
         check_characters(job.value.workdir, form.forbidden, runtime, job.near("workdir"))
 
