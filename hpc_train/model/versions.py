@@ -8,9 +8,9 @@ from hpc_train.errors import nearest
 
 # NCCL's words for how far a GPU and a NIC may be apart; the number was an older spelling.
 DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
-_VERSION = re.compile(r"\d+(?:\.\d+){0,3}")
-_BOUND = re.compile(r"(?P<sign>>=|<=|>|<|)\s*(?P<number>\d+(?:\.\d+){0,3})")
-_ANY_SIGN = re.compile(r"(?P<sign>[<>=~^!]*)\s*v?(?P<number>\d+(?:\.\d+){0,3})(?P<plus>\+?)")
+_VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,3}")
+_BOUND = re.compile(r"(?P<sign>>=|<=|>|<|)\s*(?P<number>\d{1,9}(?:\.\d{1,9}){0,3})")
+_ANY_SIGN = re.compile(r"(?P<sign>[<>=~^!]*)\s*v?(?P<number>\d{1,9}(?:\.\d{1,9}){0,3})(?P<plus>\+?)")
 Parts = tuple[int, ...]
 
 
@@ -28,7 +28,7 @@ class GdrLevel(str):
             return cls(raw)
         text = str(raw)
         hint = nearest(text.upper(), DISTANCES)
-        if re.fullmatch(r"\d+", text):
+        if re.fullmatch(r"\d{1,9}", text):
             word = DISTANCES[min(int(text), len(DISTANCES) - 1)]
             hint = f", and the numbers have changed their meaning; write {word!r}"
         raise ValueError(f"{raw!r} is none of NCCL's words {', '.join(DISTANCES)}{hint}")
@@ -86,6 +86,11 @@ class NodeBounds(str):
 def parts(version: str) -> Parts:
     """Return the numbers of a version."""
     return tuple(int(number) for number in version.split("."))
+
+
+def older(version: str | None, than: str) -> bool:
+    """Say whether a version is known, and comes before another."""
+    return version is not None and within(parts(version), f"<{than}")
 
 
 def within(version: Parts, bounds: str) -> bool:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.lint.rules.values import exported_values
+from hpc_train.model.versions import older
 
 _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
 
@@ -22,7 +23,7 @@ _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
 def gid_index(subject: Subject) -> Iterator[Hit]:
     version = subject.context.nccl
     for found in exported_values(subject, "NCCL_IB_GID_INDEX"):
-        if found.value == "-1" or (version is not None and version < (2, 21)):
+        if found.value == "-1" or older(version, "2.21"):
             continue
         message = f"NCCL_IB_GID_INDEX={found.value} stops the choice that NCCL makes since 2.21"
         yield Hit(line=found.line, message=message, severity="warning" if version else None)
