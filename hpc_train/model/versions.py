@@ -8,9 +8,10 @@ from hpc_train.errors import nearest
 
 # NCCL's words for how far a GPU and a NIC may be apart; the number was an older spelling.
 DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
-_VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,3}")
-_BOUND = re.compile(r"(?P<sign>>=|<=|>|<|)\s*(?P<number>\d{1,9}(?:\.\d{1,9}){0,3})")
-_ANY_SIGN = re.compile(r"(?P<sign>[<>=~^!]*)\s*v?(?P<number>\d{1,9}(?:\.\d{1,9}){0,3})(?P<plus>\+?)")
+_NUMBERS = r"\d{1,9}(?:\.\d{1,9}){0,3}"
+_VERSION = re.compile(_NUMBERS)
+_BOUND = re.compile(rf"(?P<sign>>=|<=|>|<|)\s*(?P<number>{_NUMBERS})")
+_ANY_SIGN = re.compile(rf"(?P<sign>[<>=~^!]*)\s*v?(?P<number>{_NUMBERS})(?P<plus>\+?)")
 Parts = tuple[int, ...]
 
 

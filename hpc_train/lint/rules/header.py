@@ -184,9 +184,9 @@ def not_utf8(subject: Subject) -> Iterator[Hit]:
     "HT009",
     "error",
     "quote, parenthesis or here-document without its end",
-    why="The shell reads on to the end of the file: it then refuses the rest, or takes it for text "
-    "and runs nothing of it.",
-    advice="close it; an earlier quote that ends too soon can be the cause, `bash -n FILE` looks too",
+    why="The shell reads on to the end of the file: it then refuses the rest, or takes it for "
+    "text and runs nothing of it.",
+    advice="close it; the cause can be an earlier quote that ends too soon (try bash -n FILE)",
 )
 def unclosed(subject: Subject) -> Iterator[Hit]:
     for found in subject.script.unclosed[:1]:

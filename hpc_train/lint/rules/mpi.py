@@ -29,12 +29,13 @@ _GONE = re.compile(r"^(yalla|mxm|psm)$")
 
 def _mpiruns(subject: Subject) -> Iterator[tuple[Launch, list[str]]]:
     """Yield the launches by Open MPI's mpirun, with its own words."""
+    if _OTHER_MPI.search(subject.script.text):
+        return
     for launch in subject.script.launches:
         texts = _own_words([word.text for word in launch.words])
         if launch.outer != "mpirun" or len(launch.words) < 2 or "--version" in texts:
             continue
-        other = any(_OTHER_OPTION.match(text) for text in texts)
-        if not other and not _OTHER_MPI.search(subject.script.text):
+        if not any(_OTHER_OPTION.match(text) for text in texts):
             yield launch, texts
 
 

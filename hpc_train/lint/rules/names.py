@@ -113,9 +113,11 @@ def undocumented_name(subject: Subject) -> Iterator[Hit]:
 )
 def plugin_name(subject: Subject) -> Iterator[Hit]:
     script, fabric = subject.script, subject.context.fabric
+    if "google" in script.text.lower() or script.sets("NCCL_NET_PLUGIN"):
+        return
     for found in _exported(subject):
         reader = plugin_of(found.name)
-        if reader is None or "google" in script.text.lower() or script.sets("NCCL_NET_PLUGIN"):
+        if reader is None:
             continue
         elsewhere = fabric is not None and fabric != reader[1]
         where = f"; this site's fabric is {fabric}" if elsewhere else ""

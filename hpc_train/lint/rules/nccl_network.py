@@ -175,12 +175,13 @@ def collnet_without_plugin(subject: Subject) -> Iterator[Hit]:
     advice="add the file to --container-mounts",
 )
 def topology_file(subject: Subject) -> Iterator[Hit]:
+    boxes = [launch for launch in subject.script.launches if launch.option("container-image")]
+    given = [box.option("container-mounts") for box in boxes]
+    mounts = {(option and option.value) or "" for option in given}
     for found in exported_values(subject, "NCCL_TOPO_FILE"):
-        for launch in subject.script.launches:
-            mounts = launch.option("container-mounts")
-            if launch.option("container-image") and "$" not in ((mounts and mounts.value) or ""):
-                roots = re.split(r"[:,]", (mounts and mounts.value) or "")
-                if not any(root and found.value.startswith(root) for root in roots):
-                    message = f"{found.value} is not among the container's mounts"
-                    yield Hit(line=found.line, message=message)
-                    break
+        for mount in mounts:
+            roots = [root for root in re.split(r"[:,]", mount) if root]
+            if "$" not in mount and not found.value.startswith(tuple(roots)):
+                message = f"{found.value} is not among the container's mounts"
+                yield Hit(line=found.line, message=message)
+                break
