@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from hpc_train.lint.commands import read_commands
 from hpc_train.lint.options import SRUN, Option, read_options
@@ -68,9 +69,10 @@ def _launch(command: Command, values: Values) -> Launch | None:
         return _srun(command, words[1:], values)
     if program in MPIRUNS:
         return _below(command, "mpirun", (), words[1:], values)
+    if not program.startswith(("torchrun", "accelerate", "deepspeed", "python")):
+        return None
     launch = _below(command, "", (), words, values)
-    direct = program in ("torchrun", "accelerate", "deepspeed") or program.startswith("python")
-    return launch if launch.starter and direct else None
+    return launch if launch.starter else None
 
 
 def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -139,8 +141,14 @@ def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
         return known.word.items
     if word.raw.startswith('"'):
         return (Word(raw=word.raw, text=known.value, line=word.line),)
-    read = read_commands(known.value, known.line)
-    return tuple(w for command in read.commands for w in (*command.assignments, *command.words))
+    return _words_of(known.value, known.line) if len(known.value) <= _LONGEST else (word,)
+
+
+@lru_cache(maxsize=256)
+def _words_of(text: str, line: int) -> tuple[Word, ...]:
+    """Split a value as the shell does where it stands without quotes."""
+    commands = read_commands(text, line).commands
+    return tuple(w for command in commands for w in (*command.assignments, *command.words))
 
 
 def _is_shell(words: Sequence[Word], index: int) -> bool:

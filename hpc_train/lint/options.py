@@ -55,10 +55,11 @@ SBATCH = Grammar(long=SBATCH_OPTIONS, short=SBATCH_SHORT)
 SRUN = Grammar(long=SRUN_OPTIONS, short=SRUN_SHORT)
 
 
-def read_options(words: Sequence[Word], grammar: Grammar) -> tuple[tuple[Option, ...], int]:
+def read_options(
+    words: Sequence[Word], grammar: Grammar, index: int = 0
+) -> tuple[tuple[Option, ...], int]:
     """Read options up to the first word that is none; return them and that word's index."""
     options: list[Option] = []
-    index = 0
     while index < len(words):
         text = words[index].text
         if text == "--":

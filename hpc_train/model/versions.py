@@ -8,10 +8,11 @@ from hpc_train.errors import nearest
 
 # NCCL's words for how far a GPU and a NIC may be apart; the number was an older spelling.
 DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
-_NUMBERS = re.compile(r"\d+(?:\.\d+)*")
+_SHORT = r"\d{1,9}(?:\.\d{1,9}){0,3}"
+_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}")
 _VERSION = re.compile(rf"{_NUMBERS.pattern}(?:\.?[-+a-z][-+.A-Za-z0-9]*)?")
-_BOUND = re.compile(r"(?P<sign>>=|<=|>|<|)\s*(?P<number>\d+(?:\.\d+){0,3})")
-_ANY_SIGN = re.compile(r"(?P<sign>[<>=~^!]*)\s*v?(?P<number>\d+(?:\.\d+){0,3})(?P<plus>\+?)")
+_BOUND = re.compile(rf"(?P<sign>>=|<=|>|<|)\s*(?P<number>{_SHORT})")
+_ANY_SIGN = re.compile(rf"(?P<sign>[<>=~^!]*)\s*v?(?P<number>{_SHORT})(?P<plus>\+?)")
 Parts = tuple[int, ...]
 
 
@@ -29,7 +30,7 @@ class GdrLevel(str):
             return cls(raw)
         text = str(raw)
         hint = nearest(text.upper(), DISTANCES)
-        if re.fullmatch(r"\d+", text):
+        if re.fullmatch(r"\d{1,9}", text):
             word = DISTANCES[min(int(text), len(DISTANCES) - 1)]
             hint = f", and the numbers have changed their meaning; write {word!r}"
         raise ValueError(f"{raw!r} is none of NCCL's words {', '.join(DISTANCES)}{hint}")
@@ -88,6 +89,11 @@ def parts(version: str) -> Parts:
     """Return the numbers of a version: (2, 9, 1) for `2.9.1+cu130`; the rest is left out."""
     match = _NUMBERS.match(version)
     return tuple(int(number) for number in match[0].split(".")) if match else ()
+
+
+def older(version: str | None, than: str) -> bool:
+    """Say whether a version is known, and comes before another."""
+    return version is not None and within(parts(version), f"<{than}")
 
 
 def within(version: Parts, bounds: str) -> bool:

@@ -11,7 +11,7 @@ from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
 from hpc_train.model.sbatch import SBATCH_OPTIONS
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
-_AROUND_EQUALS = re.compile(r"(--[a-z-]+)(\s+=\s*|=\s+)(?=[^\s-])")
+_AROUND_EQUALS = re.compile(r"(--[a-z-]{1,40})(\s+=\s*|=\s+)(?=[^\s-])")
 # What is given twice adds up.
 _ADDED = ("mail-type", "verbose", "quiet", "container-mounts", "container-env")
 # Words of other schedulers, and beginnings that fit several options.

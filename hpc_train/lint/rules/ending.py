@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.lint.rules.ranks import rank_launches
@@ -87,13 +87,11 @@ def replaced_by_last(subject: Subject) -> Iterator[Hit]:
 )
 def late_trap(subject: Subject) -> Iterator[Hit]:
     script = subject.script
-    runs = list(_runs_in_front(script))
-    for command, signals in _traps(script):
-        late = [run for run in runs if run.line > command.line]
+    for command, signals in islice(_traps(script), 1):
+        late = [run.line for run in _runs_in_front(script) if run.line > command.line]
         if late:
-            message = f"the trap of {signals[0]} waits for the command of line {late[0].line}"
+            message = f"the trap of {signals[0]} waits for the command of line {late[0]}"
             yield Hit(line=command.line, message=message)
-            return
 
 
 def _traps(script: Script) -> Iterator[tuple[Command, list[str]]]:

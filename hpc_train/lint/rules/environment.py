@@ -26,6 +26,7 @@ _DEBUG: dict[str, tuple[str, str]] = {
     "FI_LOG_LEVEL": (r"info|debug|trace", "prints a lot"),
     "UCX_LOG_LEVEL": (r"info|debug|trace|req|data|poll", "prints a lot"),
 }
+_USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
 _LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
 
 
@@ -99,10 +100,11 @@ def not_exported(subject: Subject) -> Iterator[Hit]:
     script = subject.script
     if not any(rank_launches(script)):
         return
+    used = set(_USED.findall(script.text))
     for found in script.assignments:
         if found.exported or found.inside or not _READ_BY_RANKS.fullmatch(found.name):
             continue
-        if not re.search(rf"\$\{{?{found.name}\b|-x\s+{found.name}\b", script.text):
+        if found.name not in used:
             message = f"{found.name} is neither exported nor used: the ranks do not see it"
             yield Hit(line=found.line, message=message)
 
