@@ -17,8 +17,6 @@ STEPS = 1_000_000
 CALL = 20
 LARGEST = 1_000_000
 CHARACTERS = 64 * 1024 * 1024
-# All that is put together on the way to the script.
-MADE = 2 * CHARACTERS
 TURNS = "turns"
 
 
@@ -32,7 +30,6 @@ class Rendering:
         # Template and the one that it extends.
         self.extends: set[tuple[str, str]] = set()
         self._steps = 0
-        self._made = 0
 
     def step(self, price: int = 1) -> None:
         """Count a turn of a loop, or a call or an inclusion, which take longer.
@@ -45,16 +42,6 @@ class Rendering:
             raise RenderError(
                 f"more than {STEPS} steps: a turn of a loop is one, a call or an inclusion {CALL}"
             )
-
-    def make(self, size: int) -> None:
-        """Count a text or a list, before it is there where it may be large.
-
-        Raises:
-            RenderError: there would be too much.
-        """
-        self._made += max(0, size)
-        if self._made > MADE:
-            raise RenderError(f"more than {MADE // 2**20} MiB of text are put together")
 
 
 current: ContextVar[Rendering] = ContextVar("current")

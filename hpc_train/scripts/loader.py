@@ -14,7 +14,6 @@ from hpc_train.errors import RenderError, nearest
 from hpc_train.model.script import TemplateFile
 from hpc_train.scripts.blocks import Blocks, note_ancestors, read_blocks
 from hpc_train.scripts.budget import limit_loops
-from hpc_train.scripts.growth import Counted
 
 PACKAGE = "package:"
 _NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -67,12 +66,12 @@ class TemplateLoader(jinja2.BaseLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,
     ) -> jinja2.Template:
-        """Load a template whose loops and texts are counted, and whose blocks are known."""
+        """Load a template whose loops are counted, and whose blocks are known."""
         text, path, uptodate = self.get_source(environment, name)
         try:
             tree = limit_loops(environment.parse(text, name, path), environment)
             self.blocks[name] = read_blocks(tree, path)
-            tree = Counted(environment).visit(note_ancestors(tree, name, environment))
+            tree = note_ancestors(tree, name, environment)
             code = environment.compile(tree, name, path)
         except RecursionError:
             raise RenderError(f"{path}: nested too deeply") from None

@@ -15,6 +15,7 @@ from hpc_train.model.value import Value
 from hpc_train.scripts.blocks import check_blocks
 from hpc_train.scripts.budget import CHARACTERS, Rendering, current
 from hpc_train.scripts.loader import TemplateLoader
+from hpc_train.scripts.memory import limited_memory
 from hpc_train.scripts.mistakes import WRONG, explain
 from hpc_train.scripts.sandbox import HIDDEN, TemplateEnvironment
 
@@ -50,7 +51,8 @@ def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Scri
     rendering = Rendering(values)
     token = current.set(rendering)
     try:
-        text = _text(environment, template.value)
+        with limited_memory():
+            text = _text(environment, template.value)
     except WRONG as failure:
         words = {"filter": environment.filters.keys() - HIDDEN.keys(), "test": environment.tests}
         paths = environment.templates.paths()

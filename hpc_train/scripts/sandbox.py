@@ -15,20 +15,7 @@ from hpc_train.errors import RenderError
 from hpc_train.model.value import Value
 from hpc_train.scripts import filters
 from hpc_train.scripts.blocks import EXTENDED, extended
-from hpc_train.scripts.budget import CALL, TURNS, current, turns
-from hpc_train.scripts.growth import (
-    CONCATENATED,
-    COPIED,
-    concat,
-    concatenated,
-    copied,
-    count_method,
-    count_operation,
-    join,
-    limited,
-    size_of,
-    written,
-)
+from hpc_train.scripts.budget import CALL, TURNS, check_size, current, turns
 from hpc_train.scripts.loader import TemplateLoader
 from hpc_train.scripts.undefined import PlanUndefined
 
@@ -40,18 +27,14 @@ OF_JINJA = (
     "trim truncate unique upper"
 ).split()
 # What the loader puts into templates.
-HIDDEN = {TURNS: turns, EXTENDED: extended, CONCATENATED: concatenated, COPIED: copied}
-# They read attributes by themselves, pad without limit, or write one letter as many.
-_NEVER = ("format", "format_map", "translate", "encode")
+HIDDEN = {TURNS: turns, EXTENDED: extended}
 _WIDE = re.compile(r"%[^A-Za-z%]*(?:\d{4}|\*)")
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
     """Renders shell scripts from the templates of a loader, and notes which it used."""
 
-    intercepted_binops = frozenset({"*", "**", "%", "+"})
-    # What macros, `set` blocks and `super()` put together.
-    concat = staticmethod(concat)
+    intercepted_binops = frozenset({"*", "**", "%"})
 
     def __init__(self, loader: TemplateLoader) -> None:
         super().__init__(
@@ -62,13 +45,12 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
-            finalize=written,
+            finalize=_written,
         )
         self.templates = loader
         self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
-        self.filters = {name: limited(name, FILTERS[name]) for name in OF_JINJA}
-        ours = {name: limited(name, getattr(filters, name)) for name in OURS}
-        self.filters.update(ours, join=join, **HIDDEN)
+        self.filters = {name: FILTERS[name] for name in OF_JINJA}
+        self.filters.update({name: getattr(filters, name) for name in OURS}, **HIDDEN)
 
     def join_path(self, template: str, parent: str) -> str:
         """Return what `parent` means by the name of a template."""
@@ -103,10 +85,10 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return self.get_template(last, parent, globals)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Refuse some methods of texts, too."""
+        """Refuse `str.format`, too, which reads attributes by itself and pads without limit."""
         if isinstance(obj, Value):
             return not attr.startswith("_")
-        return attr not in _NEVER and super().is_safe_attribute(obj, attr, value)
+        return attr not in ("format", "format_map") and super().is_safe_attribute(obj, attr, value)
 
     def wrap_str_format(self, value: Any) -> None:
         """Leave `str.format` to `is_safe_attribute`."""
@@ -118,18 +100,12 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         *args: Any,
         **kwargs: Any,
     ) -> Any:
-        """Call a macro or a method, at its price."""
+        """Call a macro or a method, at the price of one step."""
         current.get().step(CALL)
-        if not isinstance(__obj, BuiltinMethodType):
-            return super().call(__context, __obj, *args, **kwargs)
-        text = __obj.__self__
-        if isinstance(text, str):
-            if __obj.__name__ == "join":
-                return concat(args[0] if len(args) == 1 else (), text)
-            count_method(text, __obj.__name__, args, kwargs)
-        result = super().call(__context, __obj, *args, **kwargs)
-        current.get().make(size_of(result))
-        return result
+        # `ljust` and its like.
+        for number in args if isinstance(__obj, BuiltinMethodType) else ():
+            check_size(number)
+        return super().call(__context, __obj, *args, **kwargs)
 
     def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
         """Multiply and format, but nothing that would fill the memory."""
@@ -137,5 +113,15 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
             raise RenderError("a template cannot raise to a power")
         if operator == "%" and isinstance(left, str) and _WIDE.search(left):
             raise RenderError("a width above 999 has no place in a template")
-        count_operation(operator, left, right)
+        if operator == "*":
+            for one, other in ((left, right), (right, left)):
+                if isinstance(one, (str, list, tuple)):
+                    check_size(len(one) * other)
         return super().call_binop(context, operator, left, right)
+
+
+def _written(value: object) -> object:
+    """Let nothing into a script that reads `None` or `Topology(nodes=…)`."""
+    if isinstance(value, (str, int, float, jinja2.Undefined)):
+        return value
+    raise RenderError(f"a {type(value).__name__} is no text; sh, command or join write one")
