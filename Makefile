@@ -15,6 +15,8 @@ RESULT := results/$(STUDY)
 # `make test REQUIRE_SLURM=1`: without Slurm or Open MPI the tests fail instead of skipping.
 REQUIRE_SLURM ?= $(HPCTRAIN_REQUIRE_SLURM)
 export HPCTRAIN_REQUIRE_SLURM := $(REQUIRE_SLURM)
+# Some images set it; then every start of hpctrain would compile every module.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test lint bench clean system
 
@@ -38,7 +40,7 @@ demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and 
 	exit "$$code"
 
 test: $(VENV)/.dev-installed system lint ## check style, types and contracts, run every test
-	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest
+	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n auto --maxprocesses 4 --dist loadgroup
 
 lint: $(VENV)/.dev-installed ## check style, types and contracts only
 	@export PATH="$(CURDIR)/$(BIN):$$PATH"

@@ -53,6 +53,13 @@ def missing(marker: str) -> str:
     return f"{', '.join(absent)} not found; install {packages}"
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Keep together, where tests are spread over processes, what shares a lab or a file."""
+    for item in items:
+        shared = "lab" if "machine" in getattr(item, "fixturenames", ()) else str(item.path)
+        item.add_marker(pytest.mark.xdist_group(shared))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for marker in NEEDS:
         reason = missing(marker) if item.get_closest_marker(marker) else ""

@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import jinja2
@@ -13,6 +14,7 @@ import jinja2
 from hpc_train.errors import RenderError, nearest
 from hpc_train.model.script import TemplateFile
 from hpc_train.scripts.budget import limit_loops
+from hpc_train.scripts.compiled import remembered
 
 PACKAGE = "package:"
 _NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -66,9 +68,14 @@ class TemplateLoader(jinja2.BaseLoader):
     ) -> jinja2.Template:
         """Load a template whose loops are counted."""
         text, path, uptodate = self.get_source(environment, name)
-        try:
+
+        def compiled() -> CodeType:
             tree = limit_loops(environment.parse(text, name, path), environment)
-            code = environment.compile(tree, name, path)
+            return environment.compile(tree, name, path)
+
+        try:
+            shipped = self._files[name].shipped
+            code = remembered(environment, name, path, text, compiled) if shipped else compiled()
         except RecursionError:
             raise RenderError(f"{path}: nested too deeply") from None
         return environment.template_class.from_code(environment, code, globals or {}, uptodate)
