@@ -12,6 +12,9 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 STUDY := digits-strong
 RESULT := results/$(STUDY)
 
+# Of the processes of `make test`; one has the lab, which mostly waits.
+WORKERS ?= 3
+
 # `make test REQUIRE_SLURM=1`: without Slurm or Open MPI the tests fail instead of skipping.
 REQUIRE_SLURM ?= $(HPCTRAIN_REQUIRE_SLURM)
 export HPCTRAIN_REQUIRE_SLURM := $(REQUIRE_SLURM)
@@ -40,7 +43,7 @@ demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and 
 	exit "$$code"
 
 test: $(VENV)/.dev-installed system lint ## check style, types and contracts, run every test
-	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n auto --maxprocesses 4 --dist loadgroup
+	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n $(WORKERS) --dist loadgroup
 
 lint: $(VENV)/.dev-installed ## check style, types and contracts only
 	@export PATH="$(CURDIR)/$(BIN):$$PATH"
