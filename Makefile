@@ -43,7 +43,7 @@ demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and 
 	exit "$$code"
 
 test: $(VENV)/.dev-installed system lint ## check style, types and contracts, run every test
-	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n $(WORKERS) --dist loadgroup
+	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n $(WORKERS)
 
 lint: $(VENV)/.dev-installed ## check style, types and contracts only
 	@export PATH="$(CURDIR)/$(BIN):$$PATH"
