@@ -6,6 +6,7 @@ import hashlib
 import re
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import jinja2
@@ -14,6 +15,7 @@ from hpc_train.errors import RenderError, nearest
 from hpc_train.model.script import TemplateFile
 from hpc_train.scripts.blocks import Blocks, note_ancestors, read_blocks
 from hpc_train.scripts.budget import limit_loops
+from hpc_train.scripts.compiled import remembered
 
 PACKAGE = "package:"
 _NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -68,14 +70,20 @@ class TemplateLoader(jinja2.BaseLoader):
     ) -> jinja2.Template:
         """Load a template whose loops are counted, and whose blocks are known."""
         text, path, uptodate = self.get_source(environment, name)
-        try:
+
+        def compiled() -> CodeType:
             tree = limit_loops(environment.parse(text, name, path), environment)
             self.blocks[name] = read_blocks(tree, path)
-            tree = note_ancestors(tree, name, environment)
-            code = environment.compile(tree, name, path)
+            return environment.compile(note_ancestors(tree, name, environment), name, path)
+
+        try:
+            shipped = self._files[name].shipped
+            code = remembered(environment, name, path, text, compiled) if shipped else compiled()
         except RecursionError:
             raise RenderError(f"{path}: nested too deeply") from None
-        return environment.template_class.from_code(environment, code, globals or {}, uptodate)
+        made = environment.template_class.from_code(environment, code, globals or {}, uptodate)
+        self.blocks.setdefault(name, Blocks(path=path, names=frozenset(made.blocks), outer={}))
+        return made
 
     def get_source(
         self, environment: jinja2.Environment, template: str
