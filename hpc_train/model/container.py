@@ -21,7 +21,7 @@ Variable = Annotated[
     Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="Name of an environment variable."),
 ]
 Line = Annotated[
-    str, Meta(min_length=1, pattern=r"^[^\n]*$(?!\n)", description="Text of one line.")
+    str, Meta(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="One line of text.")
 ]
 Mounts = Annotated[
     tuple[Line, ...],
