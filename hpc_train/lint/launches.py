@@ -27,7 +27,7 @@ class Launch(Value, frozen=True, kw_only=True):
 
     `outer` is srun, mpirun or empty, `starter` what starts the training program below it (torchrun,
     accelerate, deepspeed, python, or mpirun below srun). With `opaque`, options may hide in a
-    variable that is not known here.
+    variable that is not known here; one that `asks` trains nothing.
     """
 
     command: Command
@@ -39,6 +39,7 @@ class Launch(Value, frozen=True, kw_only=True):
     starter_line: int
     flags: dict[str, str | None]
     by_shell: bool = False
+    asks: bool = False
     module: str = ""
 
     @property
@@ -113,8 +114,18 @@ def _below(
         starter_line=flat[index].line if starter else command.line,
         flags=_flags(flat[index + 1 :]) if starter not in ("", "python", "mpirun") else {},
         by_shell=any(_is_shell(words, i) for i in range(len(words))),
+        asks=_asks(starter, flat[index + 1 :]),
         module=module,
     )
+
+
+def _asks(starter: str, words: tuple[Word, ...]) -> bool:
+    """`python -c`, `python -V` and `python -m pip` ask or install something."""
+    if starter != "python":
+        return any(word.text == "--help" for word in words)
+    rest = [word.text for word in words[:2]]
+    asking = rest[:1] in (["-c"], ["-V"], ["--version"], ["-"], [])
+    return asking or rest in (["-m", "pip"], ["-m", "venv"], ["-m", "torch.utils.collect_env"])
 
 
 def flatten(words: Sequence[Word], values: Values) -> tuple[Word, ...]:
@@ -138,7 +149,7 @@ def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
         return (word,)
     known = values.once[name]
     if known.word.items:
-        return known.word.items
+        return known.word.items[:_LONGEST]
     if word.raw.startswith('"'):
         return (Word(raw=word.raw, text=known.value, line=word.line),)
     return _words_of(known.value, known.line) if len(known.value) <= _LONGEST else (word,)

@@ -11,7 +11,7 @@ from hpc_train.model.variable import Variable
 
 ContainerRuntime = Literal["apptainer", "singularity", "pyxis", "podman-hpc", "shifter", "edf"]
 Line = Annotated[
-    str, Meta(min_length=1, pattern=r"^[^\n]*$(?!\n)", description="Text of one line.")
+    str, Meta(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="One line of text.")
 ]
 Mounts = Annotated[
     tuple[Line, ...],

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Container
+from hpc_train.model.container import Container, Line
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 from hpc_train.model.versions import Version
@@ -27,7 +27,6 @@ Module = Annotated[
         description="A module as `module load` takes it: cuda/12.4.",
     ),
 ]
-Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="One line of text.")]
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
 Gpus = Annotated[int, Meta(ge=0, le=64)]

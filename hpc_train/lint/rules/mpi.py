@@ -32,10 +32,10 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[Launch, list[str]]]:
     if _OTHER_MPI.search(subject.script.text):
         return
     for launch in subject.script.launches:
-        texts = _own_words([word.text for word in launch.words])
-        if launch.outer != "mpirun" or len(launch.words) < 2 or "--version" in texts:
+        if launch.outer != "mpirun" or len(launch.words) < 2:
             continue
-        if not any(_OTHER_OPTION.match(text) for text in texts):
+        texts = _own_words([word.text for word in launch.words])
+        if not any(text == "--version" or _OTHER_OPTION.match(text) for text in texts):
             yield launch, texts
 
 
