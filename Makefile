@@ -12,9 +12,14 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check install --quiet --constr
 STUDY := digits-strong
 RESULT := results/$(STUDY)
 
+# Of the processes of `make test`; one has the lab, which mostly waits.
+WORKERS ?= 3
+
 # `make test REQUIRE_SLURM=1`: without Slurm or Open MPI the tests fail instead of skipping.
 REQUIRE_SLURM ?= $(HPCTRAIN_REQUIRE_SLURM)
 export HPCTRAIN_REQUIRE_SLURM := $(REQUIRE_SLURM)
+# Some images set it; then every start of hpctrain would compile every module.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test lint bench clean system
 
@@ -38,7 +43,7 @@ demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and 
 	exit "$$code"
 
 test: $(VENV)/.dev-installed system lint ## check style, types and contracts, run every test
-	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest
+	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n $(WORKERS)
 
 lint: $(VENV)/.dev-installed ## check style, types and contracts only
 	@export PATH="$(CURDIR)/$(BIN):$$PATH"

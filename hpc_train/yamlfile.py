@@ -61,6 +61,15 @@ for _tag, _pattern, _first in (
     )
 
 
+def _in_words(text: str) -> yaml.YAMLError | None:
+    """Return what PyYAML's own parser says of a mistake: more than libyaml's does."""
+    try:
+        yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.YAMLError as failure:
+        return failure
+    return None
+
+
 class Document:
     """A YAML file as plain values; `origins` maps a dotted key to `file:line`."""
 
@@ -82,7 +91,7 @@ class Document:
         try:
             root = yaml.compose(text, Loader=_Loader)
         except yaml.YAMLError as failure:
-            raise self._syntax_error(failure) from None
+            raise self._syntax_error(_in_words(text) or failure) from None
         except RecursionError:
             raise self.error(f"{self.label}: nested too deeply") from None
         if root is None:

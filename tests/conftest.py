@@ -40,6 +40,9 @@ NEEDS = {
 }
 
 
+WITH_A_LAB = ("tests/lab/", "tests/end_to_end/", "tests/project/test_readme.py")
+
+
 def missing(marker: str) -> str:
     """Return what a marked test lacks here, with the packages that have it; empty if nothing."""
     absent = {
@@ -53,7 +56,22 @@ def missing(marker: str) -> str:
     return f"{', '.join(absent)} not found; install {packages}"
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Spread the tests over processes by file, and give all that share the lab to one."""
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Files(LoadScopeScheduling):  # type: ignore[misc]
+        def _split_scope(self, nodeid: str) -> str:
+            file = nodeid.partition("::")[0]
+            return "lab" if file.startswith(WITH_A_LAB) else file
+
+    return Files(config, log)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    if "machine" in getattr(item, "fixturenames", ()):
+        assert item.nodeid.startswith(WITH_A_LAB), "two processes cannot share the lab"
     for marker in NEEDS:
         reason = missing(marker) if item.get_closest_marker(marker) else ""
         if reason:

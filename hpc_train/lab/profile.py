@@ -25,7 +25,6 @@ launchers:
   default: torchrun
   allowed: [{launchers}]
 {forbidden}\
-  srun_args: [--kill-on-bad-exit=1, --wait=30]
 {mpi}\
 partitions:
   - name: gpu
@@ -61,7 +60,8 @@ class Found(Value, frozen=True, kw_only=True):
 
 def profile_text(settings: Settings, found: Found, date: str) -> str:
     """Return the profile of a lab."""
-    launchers = ["torchrun", "srun", *(["mpirun"] if found.mpirun else []), "spawn", "single"]
+    mpirun = ["mpirun"] if found.mpirun else []
+    launchers = ["torchrun", "srun", *mpirun, "accelerate", "deepspeed", "spawn", "single"]
     return _PROFILE.format(
         mark=_MARK,
         nodes=f"{settings.nodes} nodes" if settings.nodes > 1 else "1 node",

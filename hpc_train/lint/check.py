@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 from hpc_train.errors import UnknownNameError
 from hpc_train.lint.context import Context
@@ -17,6 +18,9 @@ from hpc_train.model.value import Value
 
 # Each round of edits can bring what another rule can mend; no script needs many.
 _ROUNDS = 5
+# Nobody reads more findings of one rule, or a longer message.
+_MOST = 200
+_LONGEST = 400
 
 
 class Repair(Value, frozen=True, kw_only=True):
@@ -89,13 +93,17 @@ def _examine(
 
 
 def _findings(rule: Rule, subject: Subject) -> Iterator[tuple[Finding, Edit | None]]:
-    for hit in rule.check(subject):
+    for hit in islice(rule.check(subject), _MOST):
         finding = Finding(
             id=rule.id,
             severity=hit.severity or rule.severity,
             line=hit.line,
             # A message quotes the script, whose bytes need not be text.
-            message=hit.message.encode("utf-8", "backslashreplace").decode("utf-8"),
+            message=_short(hit.message).encode("utf-8", "backslashreplace").decode("utf-8"),
             advice=hit.advice or rule.advice,
         )
         yield finding, hit.edit
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"

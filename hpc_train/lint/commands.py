@@ -5,20 +5,22 @@ from __future__ import annotations
 import re
 
 from hpc_train.lint.quoting import WordReader
-from hpc_train.lint.words import ASSIGNMENT, Command, Cursor, HereDocument, Word
+from hpc_train.lint.words import ASSIGNMENT, Command, Cursor, HereDocument, Unclosed, Word
 from hpc_train.model.value import Value
 
 _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!", "time", "{", "}"))
 _REDIRECT = re.compile(r"\d*(?:&>>|&>|<<<|<<-|<<|<>|>>|>\||[<>]&|[<>])")
-_OPERATOR = re.compile(r"\n|&&|\|\||;;|\|&|[;&|()]")
+_OPERATOR = re.compile(r"\n|&&|\|\||;;&|;;|;&|\|&|[;&|()]")
+_BLANKS = re.compile(r"(?:[ \t\r]+|\\\n|#[^\n]*)+")
 _DEEPEST = 30
 
 
 class ShellText(Value, frozen=True, kw_only=True):
-    """All commands and here-documents of a text."""
+    """All commands and here-documents of a text, and what has no end, the innermost first."""
 
     commands: tuple[Command, ...]
     documents: tuple[HereDocument, ...] = ()
+    unclosed: tuple[Unclosed, ...] = ()
 
 
 def read_commands(text: str, line: int = 1) -> ShellText:
@@ -26,7 +28,12 @@ def read_commands(text: str, line: int = 1) -> ShellText:
     reader = _Reader(Cursor(text, line), 0)
     while reader.cursor.left:
         reader.read()
-    return ShellText(commands=tuple(reader.commands), documents=tuple(reader.documents))
+    reader.end()
+    return ShellText(
+        commands=tuple(reader.commands),
+        documents=tuple(reader.documents),
+        unclosed=tuple(reader.cursor.unclosed),
+    )
 
 
 class _Reader:
@@ -38,12 +45,13 @@ class _Reader:
         self.documents: list[HereDocument] = []
         self._words: list[Word] = []
         self._redirects: list[str] = []
-        self._pending: list[tuple[str, bool]] = []
+        self._pending: list[tuple[str, str, bool, int]] = []
+        self._open: list[str] = []
+        self._pattern = False
 
-    def read(self) -> None:
-        """Read to the end, or behind a `)` that was not opened here."""
-        cases = opened = 0
-        while self._skip_blanks():
+    def read(self) -> bool:
+        """Read to the end, or behind a `)` that was not opened here; tell whether it was there."""
+        while self._more():
             redirect = self.cursor.match(_REDIRECT)
             if redirect and not self.cursor.sees("<(", ">("):
                 self._redirection(redirect[0])
@@ -53,39 +61,45 @@ class _Reader:
                 self._words.append(self._word())
                 continue
             self.cursor.take(len(operator[0]))
-            cases += self._change_of_cases()
+            closed = self._closes(operator[0])
             self._end(operator[0])
-            if operator[0] == "(":
-                opened += 1
-            elif operator[0] == ")" and cases <= 0:
-                if opened == 0:
-                    return
-                opened -= 1
-        self._end("")
-
-    def _skip_blanks(self) -> bool:
-        """Step over blanks, joined lines and comments; tell whether anything is left."""
-        cursor = self.cursor
-        while cursor.left:
-            if cursor.next in " \t\r":
-                cursor.take()
-            elif cursor.sees("\\\n"):
-                cursor.take(2)
-            elif cursor.next == "#":
-                end = cursor.text.find("\n", cursor.at)
-                cursor.take((len(cursor.text) if end < 0 else end) - cursor.at)
-            else:
+            if closed:
                 return True
+        self._end("")
+        return False
+
+    def _more(self) -> bool:
+        """Step over blanks, joined lines and comments; tell whether anything is left."""
+        self.cursor.take_match(_BLANKS)
+        return self.cursor.left
+
+    def end(self) -> None:
+        """Note the here-documents for which no line was left."""
+        self._take_documents()
+
+    def _closes(self, operator: str) -> bool:
+        """Keep count of what is open; a `)` behind a pattern of `case` closes nothing."""
+        first = next((word.raw for word in self._words if word.raw not in _KEYWORDS), "")
+        if first == "case":
+            self._open.append("case")
+        elif first == "esac" and self._open[-1:] == ["case"]:
+            self._open.pop()
+        in_case = self._open[-1:] == ["case"]
+        if in_case and (first == "case" or operator.startswith((";;", ";&"))):
+            self._pattern = True
+        elif first == "esac":
+            self._pattern = False
+        if operator == "(" and not self._pattern:
+            self._open.append("(")
+        elif operator == ")" and self._pattern:
+            self._pattern = False
+        elif operator == ")" and not in_case:
+            return not self._open or self._open.pop() != "("
         return False
 
     def _arithmetic(self) -> bool:
         first = self._words[0].raw if self._words else "for"
         return self.cursor.sees("((") and (first == "for" or first in _KEYWORDS)
-
-    def _change_of_cases(self) -> int:
-        """`)` closes nothing between `case` and `esac`."""
-        words = [word.raw for word in self._words if word.raw not in _KEYWORDS]
-        return (words[:1] == ["case"]) - (words[:1] == ["esac"])
 
     def _redirection(self, operator: str) -> None:
         cursor = self.cursor
@@ -96,29 +110,31 @@ class _Reader:
             return
         target = self._word()
         self._redirects.append(operator + target.text)
-        if operator.lstrip("0123456789") in ("<<", "<<-"):
-            self._pending.append((target.text, target.raw != target.text))
+        operator = operator.lstrip("0123456789")
+        if operator in ("<<", "<<-"):
+            quoted = target.raw != target.text
+            self._pending.append((operator, target.text, quoted, target.line))
 
     def _word(self) -> Word:
         return WordReader(self.cursor, self._substitution, self._nested).read()
 
     def _substitution(self) -> None:
-        if self.depth >= _DEEPEST:
-            return
-        inner = _Reader(self.cursor, self.depth + 1, "substitution")
-        inner.read()
-        self._adopt(inner)
+        line = self.cursor.line
+        opening = self.cursor.text[self.cursor.at - 2 : self.cursor.at]
+        if self.depth < _DEEPEST and not self._inner(self.cursor):
+            self.cursor.close(")", opening, line)
 
     def _nested(self, text: str, line: int) -> None:
-        if self.depth >= _DEEPEST:
-            return
-        inner = _Reader(Cursor(text, line), self.depth + 1, "substitution")
-        inner.read()
-        self._adopt(inner)
+        if self.depth < _DEEPEST:
+            self._inner(Cursor(text, line, self.cursor.unclosed))
 
-    def _adopt(self, inner: _Reader) -> None:
+    def _inner(self, cursor: Cursor) -> bool:
+        inner = _Reader(cursor, self.depth + 1, "substitution")
+        closed = inner.read()
         self.commands += inner.commands
         self.documents += inner.documents
+        self._pending += inner._pending
+        return closed
 
     def _end(self, ending: str) -> None:
         words, redirects = self._words, tuple(self._redirects)
@@ -143,13 +159,15 @@ class _Reader:
             self._take_documents()
 
     def _take_documents(self) -> None:
-        for end, quoted in self._pending:
+        for operator, end, quoted, begun in self._pending:
             line, body = self.cursor.line, []
-            while self.cursor.left:
-                taken = self.cursor.take_to("\n")
-                if taken.strip("\t\r") == end:
-                    break
-                body.append(taken)
+            ended = False
+            while self.cursor.left and not ended:
+                taken = self.cursor.take_to("\n").rstrip("\r")
+                ended = (taken.lstrip("\t") if operator == "<<-" else taken) == end
+                body += [] if ended else [taken]
+            if not ended:
+                self.cursor.unclosed.append(Unclosed(opening=f"{operator}{end}", line=begun))
             document = HereDocument(line=line, quoted=quoted, body="\n".join(body))
             self.documents.append(document)
         self._pending = []

@@ -8,8 +8,8 @@ from typing import Literal
 from hpc_train.errors import SpecError
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
+from hpc_train.model.versions import Version, older
 
-Version = tuple[int, ...]
 Fabric = Literal["infiniband", "slingshot", "efa", "ethernet"]
 
 
@@ -23,18 +23,30 @@ class Context(Value, frozen=True, kw_only=True):
     openmpi: Version | None = None
 
 
-def parse_version(text: str, option: str) -> Version:
-    """Read `5`, `2.21` or `2.21.5-1`.
+class Product(Value, frozen=True, kw_only=True):
+    """What has versions: from `first` on, before `end`; `example` shows how they look."""
+
+    name: str
+    first: str
+    end: str
+    example: str
+
+
+# Ends leave room for what is not out yet; a bare `2` says nothing of an NCCL.
+NCCL = Product(name="NCCL", first="2.1", end="4", example="2.21.5")
+OPEN_MPI = Product(name="Open MPI", first="1.0", end="10", example="5.0.8")
+
+
+def parse_version(text: str, place: str, product: Product) -> Version:
+    """Read `2.21`, `5.0.8rc1`, or `2.21.5-1` as packages have it.
 
     Raises:
-        SpecError: anything else.
+        SpecError: no version, or one that the product cannot have.
     """
-    match = re.fullmatch(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?:[-+].*)?", text.strip())
-    if match is None:
-        raise SpecError(f"{option}: {text!r} is not a version", f"write it like {option} 2.21.5")
-    return tuple(int(part) for part in match[1].split("."))
-
-
-def shown(version: Version) -> str:
-    """Write a version as people do."""
-    return ".".join(map(str, version))
+    match = re.fullmatch(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?:[-+a-z].*)?", text.strip())
+    if match is None or older(match[1], product.first) or not older(match[1], product.end):
+        raise SpecError(
+            f"{place}: {text[:40]!r} is not a version of {product.name}",
+            f"write it like {product.example}",
+        )
+    return Version.parse(match[1])

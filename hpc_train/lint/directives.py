@@ -53,11 +53,12 @@ def _directives(lines: tuple[str, ...], stop: int) -> Iterator[Directive]:
         made = [Word(raw=word, text=word, line=number) for word in words]
         options: list[Option] = []
         stray: list[str] = []
-        while made:
-            read, index = read_options(made, SBATCH)
+        index = 0
+        while index < len(made):
+            read, index = read_options(made, SBATCH, index)
             options += read
             stray += [word.text for word in made[index : index + 1]]
-            made = made[index + 1 :]
+            index += 1
         yield Directive(
             line=number,
             text=line[len(MARKER) :],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from hpc_train.lint.commands import read_commands
 from hpc_train.lint.options import SRUN, Option, read_options
@@ -26,7 +27,7 @@ class Launch(Value, frozen=True, kw_only=True):
 
     `outer` is srun, mpirun or empty, `starter` what starts the training program below it (torchrun,
     accelerate, deepspeed, python, or mpirun below srun). With `opaque`, options may hide in a
-    variable that is not known here.
+    variable that is not known here; one that `asks` trains nothing.
     """
 
     command: Command
@@ -38,6 +39,7 @@ class Launch(Value, frozen=True, kw_only=True):
     starter_line: int
     flags: dict[str, str | None]
     by_shell: bool = False
+    asks: bool = False
     module: str = ""
 
     @property
@@ -68,9 +70,10 @@ def _launch(command: Command, values: Values) -> Launch | None:
         return _srun(command, words[1:], values)
     if program in MPIRUNS:
         return _below(command, "mpirun", (), words[1:], values)
+    if not program.startswith(("torchrun", "accelerate", "deepspeed", "python")):
+        return None
     launch = _below(command, "", (), words, values)
-    direct = program in ("torchrun", "accelerate", "deepspeed") or program.startswith("python")
-    return launch if launch.starter and direct else None
+    return launch if launch.starter else None
 
 
 def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
@@ -111,8 +114,18 @@ def _below(
         starter_line=flat[index].line if starter else command.line,
         flags=_flags(flat[index + 1 :]) if starter not in ("", "python", "mpirun") else {},
         by_shell=any(_is_shell(words, i) for i in range(len(words))),
+        asks=_asks(starter, flat[index + 1 :]),
         module=module,
     )
+
+
+def _asks(starter: str, words: tuple[Word, ...]) -> bool:
+    """`python -c`, `python -V` and `python -m pip` ask or install something."""
+    if starter != "python":
+        return any(word.text == "--help" for word in words)
+    rest = [word.text for word in words[:2]]
+    asking = rest[:1] in (["-c"], ["-V"], ["--version"], ["-"], [])
+    return asking or rest in (["-m", "pip"], ["-m", "venv"], ["-m", "torch.utils.collect_env"])
 
 
 def flatten(words: Sequence[Word], values: Values) -> tuple[Word, ...]:
@@ -136,11 +149,17 @@ def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
         return (word,)
     known = values.once[name]
     if known.word.items:
-        return known.word.items
+        return known.word.items[:_LONGEST]
     if word.raw.startswith('"'):
         return (Word(raw=word.raw, text=known.value, line=word.line),)
-    read = read_commands(known.value, known.line)
-    return tuple(w for command in read.commands for w in (*command.assignments, *command.words))
+    return _words_of(known.value, known.line) if len(known.value) <= _LONGEST else (word,)
+
+
+@lru_cache(maxsize=256)
+def _words_of(text: str, line: int) -> tuple[Word, ...]:
+    """Split a value as the shell does where it stands without quotes."""
+    commands = read_commands(text, line).commands
+    return tuple(w for command in commands for w in (*command.assignments, *command.words))
 
 
 def _is_shell(words: Sequence[Word], index: int) -> bool:

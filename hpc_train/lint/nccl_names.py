@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from hpc_train.lint.context import Version
-
 # NVIDIA's reference up to 2.32; without a number: since 2.3 or before.
 _DOCUMENTED = """
 ALGO=2.5 ALLOC_P2P_NET_LL_BUFFERS=2.14 BUFFSIZE CGA_CLUSTER_SIZE=2.16 CHECKS_DISABLE
@@ -71,30 +69,30 @@ WORK_ARGS_BYTES WORK_FIFO_BYTES
 """
 
 # Name -> the first version without it, and what to set instead.
-REMOVED: dict[str, tuple[Version, str]] = {
-    "NCCL_SINGLE_RING_THRESHOLD": ((2, 3), "NCCL chooses the algorithm itself"),
-    "NCCL_IB_CUDA_SUPPORT": ((2, 4), "NCCL_NET_GDR_LEVEL"),
-    "NCCL_IB_GDR_LEVEL": ((2, 4), "NCCL_NET_GDR_LEVEL"),
-    "NCCL_RINGS": ((2, 5), "NCCL finds its rings itself"),
-    "NCCL_LL_THRESHOLD": ((2, 5), "NCCL_PROTO, for a test"),
-    "NCCL_TREE_THRESHOLD": ((2, 5), "NCCL_ALGO, for a test"),
-    "NCCL_THREAD_THRESHOLD": ((2, 5), "leave it out"),
-    "NCCL_MNNVL": ((2, 21), "NCCL_MNNVL_ENABLE"),
-    "NCCL_WORK_FIFO_DEPTH": ((2, 22), "leave it out"),
-    "NCCL_PROXY_PROFILE": ((2, 23), "NCCL_PROFILER_PLUGIN"),
-    "NCCL_SHM_USE_CUDA_MEMCPY": ((2, 30, 7), "leave it out"),
-    "NCCL_SHM_MEMCPY_MODE": ((2, 30, 7), "leave it out"),
-    "NCCL_CREATE_THREAD_CONTEXT": ((2, 30, 7), "leave it out"),
+REMOVED: dict[str, tuple[str, str]] = {
+    "NCCL_SINGLE_RING_THRESHOLD": ("2.3", "NCCL chooses the algorithm itself"),
+    "NCCL_IB_CUDA_SUPPORT": ("2.4", "NCCL_NET_GDR_LEVEL"),
+    "NCCL_IB_GDR_LEVEL": ("2.4", "NCCL_NET_GDR_LEVEL"),
+    "NCCL_RINGS": ("2.5", "NCCL finds its rings itself"),
+    "NCCL_LL_THRESHOLD": ("2.5", "NCCL_PROTO, for a test"),
+    "NCCL_TREE_THRESHOLD": ("2.5", "NCCL_ALGO, for a test"),
+    "NCCL_THREAD_THRESHOLD": ("2.5", "leave it out"),
+    "NCCL_MNNVL": ("2.21", "NCCL_MNNVL_ENABLE"),
+    "NCCL_WORK_FIFO_DEPTH": ("2.22", "leave it out"),
+    "NCCL_PROXY_PROFILE": ("2.23", "NCCL_PROFILER_PLUGIN"),
+    "NCCL_SHM_USE_CUDA_MEMCPY": ("2.30.7", "leave it out"),
+    "NCCL_SHM_MEMCPY_MODE": ("2.30.7", "leave it out"),
+    "NCCL_CREATE_THREAD_CONTEXT": ("2.30.7", "leave it out"),
 }
 # Name -> deprecated since, and its successor; still read.
-DEPRECATED: dict[str, tuple[Version, str]] = {
-    "NCCL_MIN_NRINGS": ((2, 5), "NCCL_MIN_CTAS, or nothing"),
-    "NCCL_MAX_NRINGS": ((2, 5), "NCCL_MAX_CTAS, or nothing"),
-    "NCCL_MIN_NCHANNELS": ((2, 17), "NCCL_MIN_CTAS, or nothing"),
-    "NCCL_MAX_NCHANNELS": ((2, 17), "NCCL_MAX_CTAS, or nothing"),
-    "NCCL_LAUNCH_MODE": ((2, 9), "nothing: the default is right"),
-    "NCCL_CHECKS_DISABLE": ((2, 2, 12), "NCCL_CHECK_MODE"),
-    "NCCL_CHECK_POINTERS": ((2, 29, 7), "NCCL_CHECK_MODE"),
+DEPRECATED: dict[str, tuple[str, str]] = {
+    "NCCL_MIN_NRINGS": ("2.5", "NCCL_MIN_CTAS, or nothing"),
+    "NCCL_MAX_NRINGS": ("2.5", "NCCL_MAX_CTAS, or nothing"),
+    "NCCL_MIN_NCHANNELS": ("2.17", "NCCL_MIN_CTAS, or nothing"),
+    "NCCL_MAX_NCHANNELS": ("2.17", "NCCL_MAX_CTAS, or nothing"),
+    "NCCL_LAUNCH_MODE": ("2.9", "nothing: the default is right"),
+    "NCCL_CHECKS_DISABLE": ("2.2.12", "NCCL_CHECK_MODE"),
+    "NCCL_CHECK_POINTERS": ("2.29.7", "NCCL_CHECK_MODE"),
 }
 # Names that people set and that no NCCL has read.
 NEVER: dict[str, str] = {
@@ -126,12 +124,12 @@ TORCH_RENAMED: dict[str, tuple[str, str]] = {
 }
 
 
-def _since(word: str) -> tuple[str, Version]:
+def _since(word: str) -> tuple[str, str]:
     name, _, version = word.partition("=")
-    return f"NCCL_{name}", tuple(int(part) for part in (version or "2.3").split("."))
+    return f"NCCL_{name}", version or "2.3"
 
 
-DOCUMENTED: dict[str, Version] = dict(_since(word) for word in _DOCUMENTED.split())
+DOCUMENTED: dict[str, str] = dict(_since(word) for word in _DOCUMENTED.split())
 UNDOCUMENTED = frozenset(f"NCCL_{name}" for name in _UNDOCUMENTED.split())
 # Beginnings of families that are read and not documented.
 FAMILIES = ("NCCL_IB_RESILIENCY_", "NCCL_GIN_", "NCCL_PROGRESS_COUNTER", "NCCL_HIER_CE_")

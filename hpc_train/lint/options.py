@@ -5,36 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpc_train.lint.words import Word
+from hpc_train.model.sbatch import PYXIS, SBATCH_OPTIONS, SHARED, option_table
 from hpc_train.model.value import Value
 
-# Slurm 20.11 to 25.11; `=`: takes a value, `?`: may take one after `=`.
-_SHARED = """
-acctg-freq= account= bb= bbf= begin= chdir= cluster-constraint= clusters= comment=
-consolidate-segments constraint= container= container-id= contiguous core-spec= cores-per-socket=
-cpu-freq= cpus-per-gpu= cpus-per-task= deadline= delay-boot= dependency= error= exclude=
-exclusive? export= external-launcher extra= extra-node-info= gid= gpu-bind= gpu-freq= gpus=
-gpus-per-node= gpus-per-socket= gpus-per-task= gres= gres-flags= help hint= hold input= jobid=
-job-name= kill-on-invalid-dep= licenses= mail-type= mail-user= mcs-label= mem= mem-bind=
-mem-per-cpu= mem-per-gpu= mincpus= network= nice? no-kill? nodefile= nodelist= nodes= ntasks=
-ntasks-per-core= ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= ntasks-per-tres=
-oom-kill-step? open-mode= output= overcommit oversubscribe partition= power= prefer= priority=
-profile= propagate? qos= quiet reboot reservation= resv-ports? segment= signal= sockets-per-node=
-spread-job spread-segments stepmgr switches= thread-spec= threads-per-core= time= time-min= tmp=
-tree-width= tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wckey=
-"""
-_SBATCH = """
-array= batch= export-file= get-user-env? ignore-pbs no-requeue parsable requeue requeue-delay=
-test-only wait wait-all-nodes= wrap= hetjob
-"""
 _SRUN = """
 accel-bind= bcast? bcast-exclude= compress? cpu-bind= disable-status epilog= exact het-group=
 immediate? interactive kill-on-bad-exit? label mpi= msg-timeout= multi-prog no-allocate overlap
 preserve-env prolog= pty? quit-on-interrupt relative= send-libs? slurmd-debug= task-epilog=
-task-prolog= test-only threads= unbuffered wait= whole x11? het-group= container-image=
-container-mounts= container-workdir= container-name= container-save= container-env=
-container-mount-home no-container-mount-home container-remap-root no-container-remap-root
-container-entrypoint no-container-entrypoint container-entrypoint-log container-writable
-container-readonly
+task-prolog= test-only threads= unbuffered wait= whole x11? het-group=
 """
 _SHORT = {
     "A": "account", "B": "extra-node-info", "C": "constraint", "D": "chdir", "F": "nodefile",
@@ -50,14 +28,7 @@ _SRUN_SHORT = {
     "u": "unbuffered",
 }  # fmt: skip
 
-
-def _table(*texts: str) -> dict[str, str]:
-    words = " ".join(texts).split()
-    return {word.rstrip("=?"): word[-1] if word[-1] in "=?" else "" for word in words}
-
-
-SBATCH_OPTIONS = _table(_SHARED, _SBATCH, _SRUN[_SRUN.index("container-image") :], "distribution=")
-SRUN_OPTIONS = _table(_SHARED, _SRUN, "distribution=")
+SRUN_OPTIONS = option_table(SHARED, _SRUN, PYXIS)
 SBATCH_SHORT = {**_SHORT, "W": "wait", "m": "distribution"}
 SRUN_SHORT = {**_SHORT, **_SRUN_SHORT}
 
@@ -84,10 +55,11 @@ SBATCH = Grammar(long=SBATCH_OPTIONS, short=SBATCH_SHORT)
 SRUN = Grammar(long=SRUN_OPTIONS, short=SRUN_SHORT)
 
 
-def read_options(words: Sequence[Word], grammar: Grammar) -> tuple[tuple[Option, ...], int]:
+def read_options(
+    words: Sequence[Word], grammar: Grammar, index: int = 0
+) -> tuple[tuple[Option, ...], int]:
     """Read options up to the first word that is none; return them and that word's index."""
     options: list[Option] = []
-    index = 0
     while index < len(words):
         text = words[index].text
         if text == "--":

@@ -12,6 +12,12 @@ _PLAIN_VARIABLE = re.compile(r"\$(?:([A-Za-z_]\w*|0)|[1-9@*#?$!-])")
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*")
 _PLAIN = re.compile(r"[^\\'\"$`\s;&|()<>]+")
 _PLAIN_QUOTED = re.compile(r"[^\\\"$`]+")
+_PLAIN_IN_BRACES = re.compile(r"[^\\'\"$`}]+")
+_PLAIN_IN_BACKTICKS = re.compile(r"[^\\`]+")
+_BALANCED = re.compile(r"(?:[^()'\"\\]+|\\.)+", re.DOTALL)
+_SINGLE = re.compile(r"[^']*")
+# In $'…' a backslash keeps a quote from being the end.
+_ESCAPED = re.compile(r"(?:[^'\\]+|\\.)*", re.DOTALL)
 _ENDS = frozenset(" \t\r\n;&|()<>")
 
 
@@ -42,8 +48,10 @@ class WordReader:
         cursor = self._cursor
         start, line = cursor.at, cursor.line
         items: tuple[Word, ...] = ()
-        if cursor.sees("((", "<(", ">("):
-            self._parenthesis()
+        if cursor.sees("(("):
+            self._arithmetic("((")
+        elif cursor.sees("<(", ">("):
+            self._commands()
         while cursor.left and cursor.next not in _ENDS:
             self._part()
             if cursor.next == "(" and self._arrays and ASSIGNMENT.fullmatch("".join(self._text)):
@@ -67,14 +75,11 @@ class WordReader:
         elif cursor.next == "\\":
             self._escape()
         elif cursor.next == "'":
-            cursor.take()
-            self._single(cursor.take_to("'"))
+            self._single("'", _SINGLE)
         elif cursor.next == '"':
-            cursor.take()
             self._double()
         elif cursor.sees("$'"):
-            cursor.take(2)
-            self._single(cursor.take_to("'"))
+            self._single("$'", _ESCAPED)
         elif cursor.sees('$"'):
             cursor.take()
         else:
@@ -88,12 +93,19 @@ class WordReader:
         escaped = self._cursor.take()
         self._text.append("" if escaped == "\n" else escaped)
 
-    def _single(self, text: str) -> None:
+    def _single(self, opening: str, inner: re.Pattern[str]) -> None:
+        cursor = self._cursor
+        line = cursor.line
+        cursor.take(len(opening))
+        text = cursor.take_match(inner)
+        cursor.close("'", opening, line)
         self._text.append(text)
         self._held += _VARIABLE.findall(text)
 
     def _double(self) -> None:
         cursor = self._cursor
+        line = cursor.line
+        cursor.take()
         while cursor.left and cursor.next != '"':
             plain = cursor.match(_PLAIN_QUOTED)
             if plain:
@@ -104,7 +116,7 @@ class WordReader:
                 self._escape()
             else:
                 self._expansion()
-        cursor.take()
+        cursor.close('"', '"', line)
 
     def _expansion(self) -> None:
         """Take what begins with `$` or a backtick; its text stays as it is written."""
@@ -113,16 +125,15 @@ class WordReader:
         plain = cursor.match(_PLAIN_VARIABLE)
         if cursor.sees("$(("):
             cursor.take()
-            self._parenthesis()
+            self._arithmetic("$((")
             return
         if cursor.sees("$("):
-            cursor.take(2)
-            self._substitution()
-        elif cursor.sees("${"):
+            self._commands()
+            return
+        if cursor.sees("${"):
             self._braces()
         elif cursor.next == "`":
-            cursor.take()
-            self._nested(_until_backtick(cursor), line)
+            self._nested(_in_backticks(cursor), line)
         elif plain:
             self._expanded += [plain[1]] if plain[1] else []
             cursor.take(len(plain[0]))
@@ -130,30 +141,63 @@ class WordReader:
             cursor.take()
         self._text.append(cursor.text[start : cursor.at])
 
-    def _braces(self) -> None:
+    def _commands(self) -> None:
+        """Take `$(…)`, `<(…)` or `>(…)`, and read the commands in it."""
         cursor = self._cursor
         start = cursor.at
-        depth = 0
-        while cursor.left:
-            letter = cursor.take(2 if cursor.next == "\\" else 1)
-            depth += (letter == "{") - (letter == "}")
-            if depth == 0 and letter == "}":
-                break
+        cursor.take(2)
+        self._substitution()
+        self._text.append(cursor.text[start : cursor.at])
+
+    def _braces(self) -> None:
+        """Take `${…}`; quotes and further expansions in it have ends of their own."""
+        cursor = self._cursor
+        start, line = cursor.at, cursor.line
+        kept = len(self._text)
+        cursor.take(2)
+        open_ = ["}"]
+        while cursor.left and open_:
+            if cursor.take_match(_PLAIN_IN_BRACES):
+                continue
+            if cursor.next == open_[-1]:
+                open_.pop()
+                cursor.take()
+            elif cursor.sees("${"):
+                open_.append("}")
+                cursor.take(2)
+            elif cursor.next == '"':
+                open_.append('"')
+                cursor.take()
+            elif cursor.next == "'" and open_[-1] == "}":
+                self._single("'", _SINGLE)
+            elif cursor.sees("$(", "`"):
+                self._expansion()
+            else:
+                cursor.take(2 if cursor.next == "\\" else 1)
+        if open_:
+            cursor.close(open_[-1], "${", line)
+        del self._text[kept:]
         taken = cursor.text[start : cursor.at]
         first = re.match(r"\$\{[#!]?([A-Za-z_]\w*|0)", taken)
         self._expanded += [first[1]] if first else []
         self._expanded += _VARIABLE.findall(taken[2:])
 
-    def _parenthesis(self) -> None:
-        """Take balanced parentheses as they are: arithmetic or a process substitution."""
+    def _arithmetic(self, opening: str) -> None:
+        """Take balanced parentheses as they are."""
         cursor = self._cursor
-        start = cursor.at
+        start, line = cursor.at, cursor.line
         depth = 0
         while cursor.left:
+            if cursor.take_match(_BALANCED):
+                continue
             letter = cursor.take()
+            if letter in "'\"":
+                cursor.take_to(letter)
             depth += (letter == "(") - (letter == ")")
             if depth == 0 and letter == ")":
                 break
+        else:
+            cursor.close(")", opening, line)
         taken = cursor.text[start : cursor.at]
         self._text.append("$" * (cursor.text[start - 1 : start] == "$") + taken)
         self._expanded += _IDENTIFIER.findall(taken)
@@ -161,6 +205,7 @@ class WordReader:
     def _items(self) -> tuple[Word, ...]:
         """Take the words of `NAME=( … )`."""
         cursor = self._cursor
+        line = cursor.line
         cursor.take()
         items: list[Word] = []
         while cursor.left and cursor.next != ")":
@@ -171,15 +216,20 @@ class WordReader:
             else:
                 reader = WordReader(cursor, self._substitution, self._nested, arrays=False)
                 items.append(reader.read())
-        cursor.take()
+        cursor.close(")", "=(", line)
         return tuple(items)
 
 
-def _until_backtick(cursor: Cursor) -> str:
+def _in_backticks(cursor: Cursor) -> str:
+    line = cursor.line
+    cursor.take()
     taken: list[str] = []
     while cursor.left and cursor.next != "`":
-        if cursor.sees("\\`", "\\\\", "\\$"):
-            cursor.take()
-        taken.append(cursor.take())
-    cursor.take()
+        plain = cursor.take_match(_PLAIN_IN_BACKTICKS)
+        if not plain:
+            if cursor.sees("\\`", "\\\\", "\\$"):
+                cursor.take()
+            plain = cursor.take()
+        taken.append(plain)
+    cursor.close("`", "`", line)
     return "".join(taken)

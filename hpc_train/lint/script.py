@@ -9,7 +9,7 @@ from hpc_train.lint.commands import read_commands
 from hpc_train.lint.directives import Directive, first_command, read_directives
 from hpc_train.lint.launches import SHELLS, Launch, read_launches
 from hpc_train.lint.variables import Assignment, Values, known_values, read_assignments
-from hpc_train.lint.words import Command, HereDocument
+from hpc_train.lint.words import Command, HereDocument, Unclosed
 from hpc_train.model.value import Value
 
 _OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
@@ -30,6 +30,7 @@ class Script(Value, frozen=True, kw_only=True):
     commands: tuple[Command, ...]
     task_commands: tuple[Command, ...]
     documents: tuple[HereDocument, ...]
+    unclosed: tuple[Unclosed, ...]
     assignments: tuple[Assignment, ...]
     values: Values
     launches: tuple[Launch, ...]
@@ -67,6 +68,7 @@ def read_script(text: str) -> Script:
         commands=read.commands,
         task_commands=tasks,
         documents=read.documents,
+        unclosed=read.unclosed,
         assignments=(*assignments, *_in_tasks(tasks)),
         values=values,
         launches=read_launches(read.commands, values),

@@ -14,6 +14,8 @@ _REFERENCE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _BARE = re.compile(r"\b[A-Za-z_]\w*\b")
 _PRODUCT = re.compile(r"\s*\d{1,9}(?:\s*\*\s*\d{1,9})*\s*")
 _ROUNDS = 6
+_LONGEST = 2000
+_LARGEST = 10**9
 
 
 class Assignment(Value, frozen=True, kw_only=True):
@@ -95,8 +97,10 @@ class Values(Value, frozen=True, kw_only=True):
     def substitute(self, text: str) -> str:
         """Replace each `$NAME` that is known; what is not known stays."""
         for _ in range(_ROUNDS):
+            if len(text) > _LONGEST or "$" not in text:
+                break
             new = _REFERENCE.sub(lambda match: self._value(match[1] or match[2], match[0]), text)
-            if new == text or len(new) > 10_000:
+            if new == text:
                 break
             text = new
         return text
@@ -104,7 +108,8 @@ class Values(Value, frozen=True, kw_only=True):
     def _value(self, name: str, otherwise: str) -> str:
         if name in self.slurm:
             return str(self.slurm[name])
-        return self.once[name].value if name in self.once else otherwise
+        known = self.once[name].value if name in self.once else otherwise
+        return known if len(known) <= _LONGEST else otherwise
 
     def number(self, text: str | None) -> int | None:
         """Return the number that a text comes to, if that is known."""
@@ -118,7 +123,7 @@ class Values(Value, frozen=True, kw_only=True):
             return None
         product = 1
         for factor in known.split("*"):
-            product *= int(factor)
+            product = min(product * int(factor), _LARGEST)
         return product
 
 

@@ -49,13 +49,21 @@ class HereDocument(Value, frozen=True, kw_only=True):
     body: str
 
 
-class Cursor:
-    """A place in a text, and the line that it is on."""
+class Unclosed(Value, frozen=True, kw_only=True):
+    """What `opening` began on a line, and nothing ended."""
 
-    def __init__(self, text: str, line: int = 1) -> None:
+    opening: str
+    line: int
+
+
+class Cursor:
+    """A place in a text, the line that it is on, and what has turned out to have no end."""
+
+    def __init__(self, text: str, line: int = 1, unclosed: list[Unclosed] | None = None) -> None:
         self.text = text
         self.at = 0
         self.line = line
+        self.unclosed: list[Unclosed] = [] if unclosed is None else unclosed
 
     @property
     def left(self) -> bool:
@@ -82,6 +90,11 @@ class Cursor:
         self.line += taken.count("\n")
         return taken
 
+    def take_match(self, pattern: re.Pattern[str]) -> str:
+        """Move behind what a pattern matches here, if it does, and return that."""
+        found = pattern.match(self.text, self.at)
+        return self.take(len(found[0])) if found else ""
+
     def take_to(self, stop: str) -> str:
         """Move behind the next `stop`, or to the end; return the text before it."""
         end = self.text.find(stop, self.at)
@@ -90,3 +103,9 @@ class Cursor:
         taken = self.take(end - self.at)
         self.take(len(stop))
         return taken
+
+    def close(self, stop: str, opening: str, line: int) -> None:
+        """Step over `stop`; without it, what began on a line has no end."""
+        if not self.sees(stop):
+            self.unclosed.append(Unclosed(opening=opening, line=line))
+        self.take(len(stop))

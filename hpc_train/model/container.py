@@ -7,21 +7,11 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.model.value import Value
+from hpc_train.model.variable import Variable
 
-Runtime = Literal["apptainer", "singularity", "pyxis", "podman-hpc", "shifter", "edf"]
-Release = Annotated[
-    str,
-    Meta(
-        pattern=r"^[0-9]+(\.[0-9]+)*([-+.a-z][-+.A-Za-z0-9]*)?$(?!\n)",
-        description="A version as text: '2.9', '5.0.8'.",
-    ),
-]
-Variable = Annotated[
-    str,
-    Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="Name of an environment variable."),
-]
+ContainerRuntime = Literal["apptainer", "singularity", "pyxis", "podman-hpc", "shifter", "edf"]
 Line = Annotated[
-    str, Meta(min_length=1, pattern=r"^[^\n]*$(?!\n)", description="Text of one line.")
+    str, Meta(min_length=1, pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="One line of text.")
 ]
 Mounts = Annotated[
     tuple[Line, ...],
@@ -49,7 +39,7 @@ class Container(Value, frozen=True, kw_only=True):
 class Containers(Value, frozen=True, kw_only=True):
     """How the site runs images."""
 
-    runtime: Annotated[Runtime, Meta(description="What opens images.")]
+    runtime: Annotated[ContainerRuntime, Meta(description="What opens images.")]
     program: Annotated[
         Line | None, Meta(description="Its program, where that is not called like it.")
     ] = None

@@ -6,7 +6,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.job import Line, Word
+from hpc_train.model.container import Line
+from hpc_train.model.job import Word
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
 

@@ -6,9 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Container, Release
+from hpc_train.model.container import Container, Line
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
+from hpc_train.model.versions import Version
 
 # `(?!\n)` in patterns, because Python's `$` also stands before a line break at the end.
 Name = Annotated[
@@ -26,10 +27,16 @@ Module = Annotated[
         description="A module as `module load` takes it: cuda/12.4.",
     ),
 ]
-Line = Annotated[str, Meta(pattern=r"^[^\x00-\x1f\x7f]*$(?!\n)", description="One line of text.")]
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
 Count = Annotated[int, Meta(ge=1, le=4096)]
 Gpus = Annotated[int, Meta(ge=0, le=64)]
+Directives = Annotated[
+    dict[str, str | int | bool],
+    Meta(
+        description="More options of sbatch by their long names: reservation: maint; "
+        "true is a bare flag, false leaves out what the site says."
+    ),
+]
 Backend = Literal["auto", "nccl", "gloo", "mpi"]
 
 
@@ -86,7 +93,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
         Container | None, Meta(description="Image that the ranks run in, if the site has any.")
     ] = None
     torch: Annotated[
-        Release | None, Meta(description="torch's version, as text: '2.9'; default: the site's.")
+        Version | None, Meta(description="torch's version, as text: '2.9'; default: the site's.")
     ] = None
     backend: Annotated[
         Backend, Meta(description="torch.distributed's; auto: by GPUs and fabric.")
@@ -96,6 +103,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
     partition: Annotated[Word | None, Meta(description="Slurm partition.")] = None
     qos: Annotated[Word | None, Meta(description="Slurm quality of service.")] = None
     constraint: Annotated[Word | None, Meta(description="Slurm node features.")] = None
+    directives: Directives = {}
     env: Annotated[
         dict[str, str | int | float],
         Meta(description="Environment of the ranks; a value may hold anything but NUL."),
@@ -115,6 +123,10 @@ class JobSpec(Value, frozen=True, kw_only=True):
         tuple[str, ...],
         Meta(description="Shell lines run once before the ranks, e.g. module load."),
     ] = ()
+    signal_before_end: Annotated[
+        Duration | None,
+        Meta(description="How long before the time limit the ranks get USR1: 2m; default: never."),
+    ] = None
     workdir: Annotated[
         str | None,
         Meta(

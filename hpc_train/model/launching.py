@@ -6,10 +6,10 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Release
 from hpc_train.model.job import Word
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
+from hpc_train.model.versions import Version
 
 HOST_METHOD = (
     r"^(loopback|first-host|batch-host|hostname-ip|resolver|(remote-)?address:[1-9]"
@@ -26,7 +26,10 @@ class Launchers(Value, frozen=True, kw_only=True):
     warned: Annotated[
         dict[str, str], Meta(description="launcher -> why the site advises against it")
     ] = {}
-    srun_args: Annotated[tuple[str, ...], Meta(description="More options of srun.")] = ()
+    srun_args: Annotated[
+        tuple[str, ...],
+        Meta(description="More options of each srun, which has --kill-on-bad-exit=1 --wait=60."),
+    ] = ()
     mpi: Annotated[
         Word | None, Meta(description="srun --mpi=…: pmix, pmi2, cray_shasta, none.")
     ] = None
@@ -41,7 +44,7 @@ class Launchers(Value, frozen=True, kw_only=True):
         Meta(description="torchrun --numa-binding=…, from torch 2.9 on."),
     ] = None
     openmpi: Annotated[
-        Release | None, Meta(description="Open MPI's version: '4.1', '5'; default: 4.")
+        Version | None, Meta(description="Open MPI's version: '4.1', '5'; default: 4.")
     ] = None
     bind_to: Annotated[
         Literal["none", "core", "numa", "socket", "package"],

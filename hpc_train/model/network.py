@@ -8,6 +8,7 @@ from msgspec import Meta
 
 from hpc_train.model.job import Word
 from hpc_train.model.value import Value
+from hpc_train.model.variable import Variable
 from hpc_train.model.versions import GdrLevel, NodeBounds, Version, VersionBounds
 
 Fabric = Literal[
@@ -28,9 +29,6 @@ Hca = Annotated[
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*(:[0-9]+){0,3}$(?!\n)",
         description="Name of a host adapter, with a port if need be: mlx5_0, mlx5_0:1.",
     ),
-]
-Variable = Annotated[
-    str, Meta(pattern=r"^[A-Za-z_][A-Za-z0-9_]*$(?!\n)", description="Name of a variable.")
 ]
 Byte = Annotated[int, Meta(ge=0, le=255)]
 

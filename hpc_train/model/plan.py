@@ -187,7 +187,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     runs on the first nodes of an allocation that is at least as large, and `directives` say what
     it needs of that. `notes` are comments on the directives. Defaults are not written down: a
     plan that is not nested keeps the digest that names its runs. `changes` follow the exports of
-    `env`, in their order; an empty `backend` is none that anybody may rely on.
+    `env`, in their order; an empty `backend` is none that anybody may rely on. With
+    `passes_signal` the script gets USR1 before the time limit, and hands it on.
     """
 
     name: str
@@ -215,6 +216,7 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     elastic: Elastic | None = None
     changes: tuple[EnvChange, ...] = ()
     backend: str = ""
+    passes_signal: bool = False
 
 
 class Turn(Value, frozen=True, kw_only=True):

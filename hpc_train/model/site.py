@@ -6,9 +6,9 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Containers, Release
+from hpc_train.model.container import Containers, Line
 from hpc_train.model.facility import Detect, Internet, Lifecycle, Storage
-from hpc_train.model.job import Count, Line, Module, Name, Nodes, Word
+from hpc_train.model.job import Count, Directives, Module, Name, Nodes, Word
 from hpc_train.model.launching import Launchers, Preflight, Rendezvous
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.partition import Arch, Partition, Qos
@@ -184,6 +184,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         tuple[Literal["partition", "account", "qos", "time", "mem", "constraint"], ...],
         Meta(description="What each job must say."),
     ] = ()
+    directives: Directives = {}
     forbidden: Annotated[
         dict[str, str], Meta(description="sbatch option -> why the site refuses it.")
     ] = {}
@@ -192,7 +193,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     network: Annotated[Network | None, Meta(description="What connects the nodes.")] = None
     containers: Annotated[Containers | None, Meta(description="How the site runs images.")] = None
     torch: Annotated[
-        Release | None, Meta(description="The site's torch, as text: '2.9'; a job's wins.")
+        Version | None, Meta(description="The site's torch, as text: '2.9'; a job's wins.")
     ] = None
     modules_purge: Annotated[bool, Meta(description="`module purge` before any load.")] = False
     modules_use: Annotated[

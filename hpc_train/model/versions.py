@@ -8,9 +8,11 @@ from hpc_train.errors import nearest
 
 # NCCL's words for how far a GPU and a NIC may be apart; the number was an older spelling.
 DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
-_VERSION = re.compile(r"\d+(?:\.\d+){0,3}")
-_BOUND = re.compile(r"(?P<sign>>=|<=|>|<|)\s*(?P<number>\d+(?:\.\d+){0,3})")
-_ANY_SIGN = re.compile(r"(?P<sign>[<>=~^!]*)\s*v?(?P<number>\d+(?:\.\d+){0,3})(?P<plus>\+?)")
+_SHORT = r"\d{1,9}(?:\.\d{1,9}){0,3}"
+_NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}")
+_VERSION = re.compile(rf"{_NUMBERS.pattern}(?:\.?[-+a-z][-+.A-Za-z0-9]*)?")
+_BOUND = re.compile(rf"(?P<sign>>=|<=|>|<|)\s*(?P<number>{_SHORT})")
+_ANY_SIGN = re.compile(rf"(?P<sign>[<>=~^!]*)\s*v?(?P<number>{_SHORT})(?P<plus>\+?)")
 Parts = tuple[int, ...]
 
 
@@ -28,21 +30,21 @@ class GdrLevel(str):
             return cls(raw)
         text = str(raw)
         hint = nearest(text.upper(), DISTANCES)
-        if re.fullmatch(r"\d+", text):
+        if re.fullmatch(r"\d{1,9}", text):
             word = DISTANCES[min(int(text), len(DISTANCES) - 1)]
             hint = f", and the numbers have changed their meaning; write {word!r}"
         raise ValueError(f"{raw!r} is none of NCCL's words {', '.join(DISTANCES)}{hint}")
 
 
 class Version(str):
-    """A version: up to four numbers with points between."""
+    """A version: numbers with points between, and what a build adds to them."""
 
     @classmethod
     def parse(cls, raw: object) -> Version:
-        """Read `2.21.5`.
+        """Read `2.21.5`, `2.9.1+cu130`, `5.0.0rc2`.
 
         Raises:
-            ValueError: not such numbers, or a bare number, which loses the zero of 2.20.
+            ValueError: no numbers, or a bare number, which loses the zero of 2.20.
         """
         if isinstance(raw, str) and _VERSION.fullmatch(raw):
             return cls(raw)
@@ -84,8 +86,14 @@ class NodeBounds(str):
 
 
 def parts(version: str) -> Parts:
-    """Return the numbers of a version."""
-    return tuple(int(number) for number in version.split("."))
+    """Return the numbers of a version: (2, 9, 1) for `2.9.1+cu130`; the rest is left out."""
+    match = _NUMBERS.match(version)
+    return tuple(int(number) for number in match[0].split(".")) if match else ()
+
+
+def older(version: str | None, than: str) -> bool:
+    """Say whether a version is known, and comes before another."""
+    return version is not None and within(parts(version), f"<{than}")
 
 
 def within(version: Parts, bounds: str) -> bool:

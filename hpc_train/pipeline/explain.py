@@ -92,12 +92,13 @@ def _arguments(plan: LaunchPlan, site: Sourced[SiteProfile]) -> Iterator[Explain
             continue
         if not value and index + 1 < len(tokens) and not _shown(tokens[index + 1]).startswith("-"):
             value = _shown(tokens[index + 1])
-        reason = ARGUMENTS.get(program, {}).get(option, _NONE)
+        reasons = ARGUMENTS.get(program, {})
+        reason = reasons.get(word) or reasons.get(option, _NONE)
         yield Explained(
             kind="argument",
             name=f"{program} {option}",
             value=value,
-            origin=_origin(word, option, site),
+            origin=_origin(word, option, plan, site),
             why=reason.why,
             trap=reason.trap,
         )
@@ -118,7 +119,10 @@ def _program(word: str, before: str, plan: LaunchPlan) -> str:
     return _PROGRAMS.get(word, before)
 
 
-def _origin(word: str, option: str, site: Sourced[SiteProfile]) -> str:
+def _origin(word: str, option: str, plan: LaunchPlan, site: Sourced[SiteProfile]) -> str:
+    given_by_job = plan.settings.get("launcher_args")
+    if given_by_job and word in given_by_job.value:
+        return given_by_job.origin
     for index, given in enumerate(site.value.launchers.srun_args):
         if given == word:
             return site.near(f"launchers.srun_args.{index}")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.lint.check import chosen_rules, lint_script, repair_script
-from hpc_train.lint.context import Context, Fabric, parse_version
+from hpc_train.lint.context import NCCL, OPEN_MPI, Context, Fabric, parse_version
 from hpc_train.lint.ignore import read_silence
 from hpc_train.lint.rule import Rule
 from hpc_train.lint.script import read_script
@@ -68,11 +68,10 @@ def make_linter(options: LintOptions) -> Linter:
     """
     name = options.site or os.environ.get("HPCTRAIN_SITE")
     site = load_site(name).value if name else None
+    nccl, openmpi = options.nccl, options.openmpi
     given = Context(
-        nccl=parse_version(options.nccl, "--nccl") if options.nccl is not None else None,
-        openmpi=parse_version(options.openmpi, "--openmpi")
-        if options.openmpi is not None
-        else None,
+        nccl=None if nccl is None else parse_version(nccl, "--nccl", NCCL),
+        openmpi=None if openmpi is None else parse_version(openmpi, "--openmpi", OPEN_MPI),
     )
     context = _at_site(given, site) if site else given
     rules = chosen_rules(options.select, options.ignore)
@@ -82,13 +81,12 @@ def make_linter(options: LintOptions) -> Linter:
 def _at_site(context: Context, site: SiteProfile) -> Context:
     """Add what the profile says; versions of the command line win."""
     network, openmpi = site.network, site.launchers.openmpi
-    nccl = parse_version(network.nccl, "network.nccl") if network and network.nccl else None
-    mpi = parse_version(openmpi, "launchers.openmpi") if openmpi else None
+    mpi = parse_version(openmpi, "launchers.openmpi", OPEN_MPI) if openmpi else None
     return replace(
         context,
         site=site,
         fabric=_fabric(site),
-        nccl=context.nccl or nccl,
+        nccl=context.nccl or (network.nccl if network else None),
         openmpi=context.openmpi or mpi,
     )
 

@@ -7,7 +7,7 @@ import stat
 from pathlib import Path
 
 from hpc_train.errors import SpecError
-from hpc_train.model.variable import looks_secret
+from hpc_train.model.secret import looks_secret
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint
 
 # Shorter values are words like `true` that stand in many scripts.

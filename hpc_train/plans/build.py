@@ -12,7 +12,14 @@ from hpc_train.plans.containers.resolve import check_launch, container_settings
 from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.elastic import check_elastic, elastic_directives, elastic_settings
 from hpc_train.plans.environment import JobEnvironment, resolve_environment
+from hpc_train.plans.extra import extra_directives, extra_settings
 from hpc_train.plans.gpus import check_gpus
+from hpc_train.plans.last_words import (
+    check_signal,
+    passes_signal,
+    signal_directives,
+    signal_settings,
+)
 from hpc_train.plans.launchers.base import Launcher
 from hpc_train.plans.limits import check_limits
 from hpc_train.plans.openmpi import check_openmpi
@@ -40,7 +47,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     """
     _check_placement(site, nested=nested)
     topology, settings = resolve_topology(job, site)
-    warnings = check_limits(job, site, topology)
+    warnings = (*check_limits(job, site, topology), *check_signal(job, site, nested=nested))
     settings = {**_identity(job, site), **settings, **_requests(job, site)}
     launcher = settings["launcher"].value
     environment = resolve_environment(job, site, topology, launcher)
@@ -83,10 +90,13 @@ class _Decisions(Value, frozen=True, kw_only=True):
 
 def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
     settings, topology = made.settings, made.request.topology
-    directives = (
+    ours = (
         *resolve_directives(site, settings, topology, made.launch),
         *elastic_directives(made.request.elastic, topology.nodes),
+        *signal_directives(job, site, made.launch),
     )
+    slurm = site.value.scheduler == "slurm"
+    directives = (*ours, *(extra_directives(settings, ours) if slurm else ()))
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -113,6 +123,7 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
         preflight=resolve_preflight(site, made.request),
         container=made.request.container,
         elastic=made.request.elastic,
+        passes_signal=passes_signal(directives),
     )
 
 
@@ -183,7 +194,9 @@ def _inside(job: Job, site: Site, environment: JobEnvironment) -> dict[str, Sett
     """Return what is settled inside the job, before the ranks start."""
     return {
         **_launching(job, site),
+        **extra_settings(job, site),
         **elastic_settings(job),
+        **signal_settings(job),
         **container_settings(job, site),
         **rendezvous_settings(site),
         **environment.settings,

@@ -59,6 +59,7 @@ def overlay(environment: Environment, own: dict[str, Setting]) -> Environment:
     return msgspec.structs.replace(
         environment,
         env={**environment.env, **own},
+        ruled=tuple(name for name in environment.ruled if name not in own),
         changes=tuple(pair for pair in environment.changes if pair[0].name not in own),
         there=tuple(pair for pair in environment.there if pair[0] not in own),
     )

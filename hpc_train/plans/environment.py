@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from hpc_train.model.plan import EnvChange, Setting, Topology
 from hpc_train.model.value import Value
 from hpc_train.plans.backend import resolve_backend
@@ -9,6 +11,7 @@ from hpc_train.plans.env_blocks import Environment, apply_blocks, env_settings, 
 from hpc_train.plans.facts import Facts, facts_of
 from hpc_train.plans.network import (
     ALT_READ,
+    RDZV_COMPANIONS,
     RDZV_NETWORK,
     RDZV_VARIABLE,
     network_settings,
@@ -70,17 +73,41 @@ def resolve_env(job: Job, site: Site, topology: Topology, facts: Facts) -> Envir
         name: Setting(value=value, origin=job.origin(f"env.{name}"))
         for name, value in job.value.env.items()
     }
-    return overlay(environment, own)
+    return without_companions(overlay(environment, own))
 
 
 def network_option(environment: Environment, facts: Facts) -> dict[str, Setting]:
     """Return the option of sbatch without which alt_read, whoever sets it, must not run."""
+    chosen = _protocols(environment)
+    if facts.scheduler != "slurm":
+        return {}
+    if ALT_READ in chosen:
+        why = f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone"
+        return {"network": rule(RDZV_NETWORK, why)}
+    if not facts.network.alt_read or not chosen:
+        return {}
+    # The last one wins, as in the script.
+    setting = list(chosen.values())[-1]
+    said = "unset" if setting.value is None else repr(str(setting.value))
+    companions = ", ".join(RDZV_COMPANIONS)
+    why = f"left out, with {companions}: {RDZV_VARIABLE} is {said}, not {ALT_READ}"
+    return {"network": Setting(value=None, origin=setting.origin, why=why)}
+
+
+def without_companions(environment: Environment) -> Environment:
+    """Drop what the rules give to alt_read when somebody has chosen another protocol."""
+    if ALT_READ in _protocols(environment):
+        return environment
+    dropped = set(RDZV_COMPANIONS).intersection(environment.ruled)
+    kept = {name: s for name, s in environment.env.items() if name not in dropped}
+    return msgspec.structs.replace(environment, env=kept)
+
+
+def _protocols(environment: Environment) -> dict[str, Setting]:
+    """Return what the ranks may find as their protocol, in the script's order."""
     settings = [*environment.env.items(), *environment.there]
     settings += [(change.name, setting) for change, setting in environment.changes]
-    chosen = {str(setting.value) for name, setting in settings if name == RDZV_VARIABLE}
-    if facts.scheduler != "slurm" or ALT_READ not in chosen:
-        return {}
-    return {"network": rule(RDZV_NETWORK, f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone")}
+    return {str(s.value): s for name, s in settings if name == RDZV_VARIABLE}
 
 
 def _rules(topology: Topology) -> dict[str, Setting]:

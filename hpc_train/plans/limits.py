@@ -5,6 +5,7 @@ from __future__ import annotations
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.partition import Partition
 from hpc_train.model.plan import Topology
+from hpc_train.model.units import Memory
 from hpc_train.plans.resolve import Job, Site, partition_of
 
 
@@ -19,10 +20,13 @@ def check_limits(job: Job, site: Site, topology: Topology) -> tuple[str, ...]:
     found = partition_of(job, site)
     if found is None:
         _check_partition_name(job, site)
-        return ()
+        return _check_memory(job, site, None)
     partition = found[1]
     _check_sizes(job, site, topology, partition)
-    return _check_cores(job, site, topology, partition)
+    return (
+        *_check_cores(job, site, topology, partition),
+        *_check_memory(job, site, partition.mem_per_node),
+    )
 
 
 def _check_account(job: Job, site: Site) -> None:
@@ -58,6 +62,20 @@ def _check_sizes(job: Job, site: Site, topology: Topology, partition: Partition)
                 f"{job.origin(f'resources.{key}')}: {key} = {wanted}, but {site.value.name} "
                 f"{partition.name} has at most {limit}"
             )
+
+
+def _check_memory(job: Job, site: Site, whole: Memory | None) -> tuple[str, ...]:
+    """Slurm gives a node for itself with all its cores, but with the memory that was asked for."""
+    resources = job.value.resources
+    if not resources.exclusive or resources.mem or site.value.scheduler != "slurm":
+        return ()
+    if site.value.mem_request == "forbidden":
+        return ()
+    advice = f" (a node of {site.value.name} has {whole})" if whole else ""
+    return (
+        f"{job.origin('resources.exclusive')}: exclusive without mem: the job may get no more "
+        f"memory than the partition gives by default; name resources.mem{advice}",
+    )
 
 
 def _check_cores(job: Job, site: Site, topology: Topology, partition: Partition) -> tuple[str, ...]:

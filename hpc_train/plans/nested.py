@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Allocation, LaunchPlan, Text, Turn
 from hpc_train.model.units import Duration, Memory
 from hpc_train.plans.directives import QUEUE, Size, sbatch_options
+from hpc_train.plans.extra import PREFIX
+from hpc_train.plans.reasons import setting_of
 from hpc_train.plans.resolve import Site, partition_named
 
 # A run's turn is longer than its limit: it is started, and what outlives TERM gets 30 s to end.
@@ -25,8 +27,9 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
         raise AssertionError("an allocation without runs")
     every = [plan for _, plan in plans]
     queue = {key: _common(every, key) for key in QUEUE}
+    extra = dict(_extra(every))
     networks = [dict(plan.directives).get("network") for plan in every]
-    queue["network"] = next((network for network in networks if network), None)
+    queue["network"] = next(filter(None, networks), None) if "network" not in extra else None
     turns = tuple(Turn(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
     size = _size(every, _time(site, turns, queue["partition"]))
     outlives = any("no-kill" in dict(plan.directives) for plan in every)
@@ -36,6 +39,7 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
         directives=(
             *sbatch_options(site, name, queue, size),
             *((("no-kill", ""),) if outlives else ()),
+            *extra.items(),
         ),
         turns=turns,
         warnings=(*_no_limit(size, len(turns)), *_more_gpus(every, size.gpus_per_node)),
@@ -48,12 +52,23 @@ def _common(plans: Sequence[LaunchPlan], key: str) -> str | None:
     if len(found) == 1:
         return next(iter(found))
     values = ", ".join(value or "none" for value in found)
-    place = next(plan.settings[key].origin for value, plan in found.items() if value is not None)
+    place = next(
+        setting_of(key, plan.settings).origin for value, plan in found.items() if value is not None
+    )
     raise PlanError(
         f"{place}: {key} is {values}; with placement nested all runs have one allocation, "
         f"which has one {key}",
         _ALONE,
     )
+
+
+def _extra(plans: Sequence[LaunchPlan]) -> Iterator[tuple[str, str]]:
+    """Yield the options that job and site ask for by themselves."""
+    keys = dict.fromkeys(key for plan in plans for key in plan.settings if key.startswith(PREFIX))
+    for key in keys:
+        value = _common(plans, key.removeprefix(PREFIX))
+        if value is not None:
+            yield key.removeprefix(PREFIX), value
 
 
 def _size(plans: Sequence[LaunchPlan], time: Duration | None) -> Size:

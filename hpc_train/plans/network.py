@@ -21,6 +21,7 @@ TORCH_DOCS = "PyTorch, torch.distributed: choosing the network interface"
 ALT_READ = "alt_read"
 # The two belong together: the protocol needs what the option turns off to be off.
 RDZV_VARIABLE, RDZV_NETWORK = "FI_CXI_RDZV_PROTO", "disable_rdzv_get"
+RDZV_COMPANIONS = tuple(f"FI_CXI_RDZV_{name}" for name in ("EAGER_SIZE", "THRESHOLD", "GET_MIN"))
 _LOUD = "a job that cannot use it fails, and does not fall back to slow TCP"
 _WANTS_GID = "<2.21"
 
@@ -170,9 +171,9 @@ def _alternative_rendezvous() -> Iterator[Rule]:
     key = "network.alt_read"
     why = f"together with --network={RDZV_NETWORK}, never without"
     yield Rule(RDZV_VARIABLE, ALT_READ, why, SLINGSHOT_DOCS, key)
-    for name in ("EAGER_SIZE", "THRESHOLD", "GET_MIN"):
+    for name in RDZV_COMPANIONS:
         why = f"with {ALT_READ}, every message takes the same way"
-        yield Rule(f"FI_CXI_RDZV_{name}", "0", why, SLINGSHOT_DOCS, key)
+        yield Rule(name, "0", why, SLINGSHOT_DOCS, key)
 
 
 def _efa(_facts: Facts) -> Iterator[Rule]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hpc_train.model.plan import Setting
-from hpc_train.plans.release import numbers
+from hpc_train.model.versions import parts, within
 from hpc_train.plans.resolve import Site
 
 # Pattern of a word or a variable's name -> what to write for Open MPI 5.
@@ -23,7 +23,7 @@ _GONE = {
 
 def is_five(release: str | None) -> bool:
     """Say whether a site has Open MPI 5 or later; unknown counts as 4."""
-    return release is not None and numbers(release) >= (5,)
+    return release is not None and within(parts(release), ">=5")
 
 
 def bind_word(word: str, release: str | None) -> str:

@@ -22,20 +22,23 @@ _SETTINGS = {
     "cpus-per-task": "cpus_per_task",
     "gpus-per-node": "gpus_per_node",
     "gres": "gpus_per_node",
+    "signal": "signal_before_end",
 }
 _STEP_COUNTS = "counted for the step, so that nothing is taken from the job's variables"
+_GPUS = Reason(
+    why="asked per node, so that every rank sees its node's GPUs and peer access works", trap="F7"
+)
 DIRECTIVES = {
     "ntasks-per-node": Reason(why="one slot for each process that the launcher starts on a node"),
     "cpus-per-task": Reason(why="the cores of all ranks of a slot", trap="F1"),
-    "gpus-per-node": Reason(
-        why="asked per node, so that every rank sees its node's GPUs and peer access works",
-        trap="F7",
-    ),
-    "gres": Reason(
-        why="asked per node, so that every rank sees its node's GPUs and peer access works",
-        trap="F7",
-    ),
+    "gpus-per-node": _GPUS,
+    "gres": _GPUS,
     "mem": Reason(why="per node, the only form of the three", trap="F5"),
+    "signal": Reason(
+        why="the ranks may save what they have; their agents ignore it, and B: is for the script, "
+        "which hands it on",
+        trap="F29",
+    ),
     "open-mode": Reason(why="a requeued job adds to its log, and does not erase it", trap="F26"),
 }
 ARGUMENTS = {
@@ -50,6 +53,9 @@ ARGUMENTS = {
         "--mpi": Reason(why="what the ranks' MPI can talk to", trap="F32"),
         "--kill-on-bad-exit": Reason(why="else the others wait for a dead rank", trap="F23"),
         "--wait": Reason(why="a rank that leaves early must not block the end", trap="F23"),
+        "--no-kill": Reason(why="the others go on when a node is lost"),
+        "--kill-on-bad-exit=0": Reason(why="the others go on without this one", trap="F23"),
+        "--wait=0": Reason(why="the others go on as long as they want", trap="F23"),
         "--relative": Reason(why="the first nodes of an allocation that may be larger"),
         "--gpus-per-node": Reason(why="of the allocation's GPUs, those of this run"),
         "--gres": Reason(why="of the allocation's GPUs, those of this run"),
@@ -94,7 +100,7 @@ ARGUMENTS = {
 
 def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
     """Return the setting behind a directive, with the directive's own reason where it has one."""
-    found = settings.get(_SETTINGS.get(option, option))
+    found = settings.get(f"directives.{option}") or settings.get(_SETTINGS.get(option, option))
     origin = found.origin if found else "rule"
     reason = DIRECTIVES.get(option)
     why = reason.why if reason else (found.why if found else "")

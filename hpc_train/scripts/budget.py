@@ -27,6 +27,8 @@ class Rendering:
         self.values = values
         # In order, each once.
         self.used: dict[str, None] = {}
+        # Template and the one that it extends.
+        self.extends: set[tuple[str, str]] = set()
         self._steps = 0
 
     def step(self, price: int = 1) -> None:

@@ -6,13 +6,16 @@ import hashlib
 import re
 from collections.abc import Callable, MutableMapping, Sequence
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 import jinja2
 
 from hpc_train.errors import RenderError, nearest
 from hpc_train.model.script import TemplateFile
+from hpc_train.scripts.blocks import Blocks, note_ancestors, read_blocks
 from hpc_train.scripts.budget import limit_loops
+from hpc_train.scripts.compiled import remembered
 
 PACKAGE = "package:"
 _NAME = re.compile(r"(?:[A-Za-z0-9_][A-Za-z0-9_.-]*/)*[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -29,6 +32,7 @@ class TemplateLoader(jinja2.BaseLoader):
         self._folders = tuple(folders)
         self._roots = tuple(folder.resolve() for folder in folders)
         self._files: dict[str, TemplateFile] = {}
+        self.blocks: dict[str, Blocks] = {}
 
     def reference(self, name: str, parent: str | None = None) -> str:
         """Return what Jinja calls the template that `parent` means by `name`.
@@ -64,14 +68,22 @@ class TemplateLoader(jinja2.BaseLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,
     ) -> jinja2.Template:
-        """Load a template whose loops are counted."""
+        """Load a template whose loops are counted, and whose blocks are known."""
         text, path, uptodate = self.get_source(environment, name)
-        try:
+
+        def compiled() -> CodeType:
             tree = limit_loops(environment.parse(text, name, path), environment)
-            code = environment.compile(tree, name, path)
+            self.blocks[name] = read_blocks(tree, path)
+            return environment.compile(note_ancestors(tree, name, environment), name, path)
+
+        try:
+            shipped = self._files[name].shipped
+            code = remembered(environment, name, path, text, compiled) if shipped else compiled()
         except RecursionError:
             raise RenderError(f"{path}: nested too deeply") from None
-        return environment.template_class.from_code(environment, code, globals or {}, uptodate)
+        made = environment.template_class.from_code(environment, code, globals or {}, uptodate)
+        self.blocks.setdefault(name, Blocks(path=path, names=frozenset(made.blocks), outer={}))
+        return made
 
     def get_source(
         self, environment: jinja2.Environment, template: str

@@ -9,6 +9,7 @@ from collections.abc import Collection, Mapping
 import jinja2
 
 from hpc_train.errors import RenderError, nearest
+from hpc_train.scripts.memory import MORE
 
 # What the expressions of a template may raise, when it adds a number to a text or the like.
 WRONG = (
@@ -17,6 +18,7 @@ WRONG = (
     ArithmeticError,
     AttributeError,
     LookupError,
+    MemoryError,
     RecursionError,
     TypeError,
     ValueError,
@@ -54,6 +56,8 @@ def _place(failure: BaseException, paths: Collection[str]) -> str:
 def _text(failure: BaseException, words: Mapping[str, Collection[str]]) -> str:
     if isinstance(failure, RecursionError):
         return "templates or macros that call one another without end"
+    if isinstance(failure, MemoryError):
+        return f"more than {MORE // 2**20} MiB of memory"
     text = str(getattr(failure, "message", None) or failure)
     match = _NO_SUCH.search(text)
     if match is None:

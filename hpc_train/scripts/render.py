@@ -12,10 +12,12 @@ from hpc_train.errors import RenderError
 from hpc_train.model.plan import Allocation, LaunchPlan, Setting
 from hpc_train.model.script import Script
 from hpc_train.model.value import Value
-from hpc_train.scripts.budget import CHARACTERS, TURNS, Rendering, current
+from hpc_train.scripts.blocks import check_blocks
+from hpc_train.scripts.budget import CHARACTERS, Rendering, current
 from hpc_train.scripts.loader import TemplateLoader
+from hpc_train.scripts.memory import limited_memory
 from hpc_train.scripts.mistakes import WRONG, explain
-from hpc_train.scripts.sandbox import TemplateEnvironment
+from hpc_train.scripts.sandbox import HIDDEN, TemplateEnvironment
 
 ALLOCATION = "nested.sbatch.j2"
 
@@ -49,9 +51,10 @@ def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Scri
     rendering = Rendering(values)
     token = current.set(rendering)
     try:
-        text = _text(environment, template.value)
+        with limited_memory():
+            text = _text(environment, template.value)
     except WRONG as failure:
-        words = {"filter": environment.filters.keys() - {TURNS}, "test": environment.tests}
+        words = {"filter": environment.filters.keys() - HIDDEN.keys(), "test": environment.tests}
         paths = environment.templates.paths()
         raise explain(failure, paths, words, template.origin) from None
     finally:
@@ -74,6 +77,7 @@ def _text(environment: TemplateEnvironment, template: str) -> str:
         size += len(part)
         if size > CHARACTERS:
             raise RenderError(f"{template}: the script is larger than {CHARACTERS // 2**20} MiB")
+    check_blocks(current.get().extends, environment.templates.blocks)
     return "".join(parts)
 
 

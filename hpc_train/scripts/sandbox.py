@@ -14,6 +14,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 from hpc_train.errors import RenderError
 from hpc_train.model.value import Value
 from hpc_train.scripts import filters
+from hpc_train.scripts.blocks import EXTENDED, extended
 from hpc_train.scripts.budget import CALL, TURNS, check_size, current, turns
 from hpc_train.scripts.loader import TemplateLoader
 from hpc_train.scripts.undefined import PlanUndefined
@@ -25,6 +26,8 @@ OF_JINJA = (
     "lower map max min reject rejectattr replace reverse select selectattr sort string sum title "
     "trim truncate unique upper"
 ).split()
+# What the loader puts into templates.
+HIDDEN = {TURNS: turns, EXTENDED: extended}
 _WIDE = re.compile(r"%[^A-Za-z%]*(?:\d{4}|\*)")
 
 
@@ -47,7 +50,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.templates = loader
         self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
         self.filters = {name: FILTERS[name] for name in OF_JINJA}
-        self.filters.update({name: getattr(filters, name) for name in OURS}, **{TURNS: turns})
+        self.filters.update({name: getattr(filters, name) for name in OURS}, **HIDDEN)
 
     def join_path(self, template: str, parent: str) -> str:
         """Return what `parent` means by the name of a template."""

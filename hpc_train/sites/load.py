@@ -9,15 +9,16 @@ import msgspec
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError
 from hpc_train.model.partition import Partition
+from hpc_train.model.sbatch import directive_problem
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.model.variable import is_reserved, problem_of
 from hpc_train.sites.lineage import read_profile
 from hpc_train.sites.machine import Machine, this_machine
 from hpc_train.sites.network import check_blocks, check_network
 from hpc_train.sites.queues import check_queues
 from hpc_train.sites.rendezvous import check_rendezvous
 from hpc_train.sites.search import find_profile
+from hpc_train.sites.variables import check_variables
 
 
 def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]:
@@ -38,7 +39,9 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
         )
     site = decode(whole.values, SiteProfile, whole.origins, SiteProfileError)
     _check_launchers(site)
-    _check_names(site, path)
+    _check_name(site, path)
+    check_variables(site)
+    _check_directives(site)
     check_queues(site)
     check_rendezvous(site)
     check_network(site)
@@ -65,20 +68,21 @@ def _check_launchers(site: Sourced[SiteProfile]) -> None:
             )
 
 
-def _check_names(site: Sourced[SiteProfile], path: Path) -> None:
-    """A profile is found by its file's name, so both must be one; its variables enter scripts."""
+def _check_name(site: Sourced[SiteProfile], path: Path) -> None:
+    """A profile is found by its file's name, so both must be one."""
     if site.value.name != path.stem:
         raise SiteProfileError(
             f"{site.origin('name')}: the name {site.value.name!r} is not that of the file, "
             f"{path.stem!r}"
         )
-    for name in site.value.env:
-        problem = problem_of(name)
+
+
+def _check_directives(site: Sourced[SiteProfile]) -> None:
+    for name, value in site.value.directives.items():
+        problem = directive_problem(name, value)
         if problem:
-            raise SiteProfileError(f"{site.origin(f'env.{name}')}: {problem[0]}", problem[1])
-        if is_reserved(name):
-            place = site.origin(f"env.{name}")
-            raise SiteProfileError(f"{place}: env.{name}: the script or bash sets {name} itself")
+            place = site.near(f"directives.{name}")
+            raise SiteProfileError(f"{place}: directives.{name}: {problem[0]}", problem[1])
 
 
 def _on_this_machine(site: Sourced[SiteProfile], machine: Machine) -> Sourced[SiteProfile]:

@@ -10,7 +10,6 @@ from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.model.variable import is_reserved, problem_of
 from hpc_train.model.versions import parts, within
 
 Site = Sourced[SiteProfile]
@@ -63,7 +62,6 @@ def check_blocks(site: Site) -> None:
     for index, block in enumerate(site.value.env_blocks):
         key = f"env_blocks.{index}"
         _check_content(site, block, key)
-        _check_variables(site, block, key)
         _check_words(site, block, key)
 
 
@@ -109,18 +107,6 @@ def _check_content(site: Site, block: EnvBlock, key: str) -> None:
             f"{site.near(f'{key}.separator')}: {key}.separator has no effect with mode "
             f"{block.mode}; it belongs to prepend or append"
         )
-
-
-def _check_variables(site: Site, block: EnvBlock, key: str) -> None:
-    for name in filter(is_reserved, (*block.env, *block.unset)):
-        raise SiteProfileError(f"{site.near(key)}: {key}: the script or bash sets {name} itself")
-    for name in block.env:
-        place = site.near(f"{key}.env.{name}")
-        problem = problem_of(name)
-        if problem:
-            raise SiteProfileError(f"{place}: {problem[0]}", problem[1])
-        if name in block.unset:
-            raise SiteProfileError(f"{place}: {key} sets and unsets {name}")
 
 
 def _check_words(site: Site, block: EnvBlock, key: str) -> None:

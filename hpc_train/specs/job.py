@@ -12,9 +12,11 @@ from typing import Any
 from hpc_train.decode import decode
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
+from hpc_train.model.sbatch import directive_problem
 from hpc_train.model.value import Sourced
-from hpc_train.model.variable import ENV, is_reserved, is_variable, problem_of
+from hpc_train.model.variable import ENV
 from hpc_train.specs.override import Override, apply, check_key, full_key
+from hpc_train.specs.variables import check_variables
 from hpc_train.yamlfile import read
 
 
@@ -37,8 +39,7 @@ def build_job(
     the file's folder.
 
     Raises:
-        SpecError: a wrong value, a variable name that no shell takes, a secret in `env`, or one
-            that is written down in `secrets`.
+        SpecError: a wrong value, a variable name that no shell takes, or a secret in the open.
     """
     if not isinstance(data, dict):
         raise SpecError(f"{path}: a job file is a mapping with the key 'command'")
@@ -52,8 +53,8 @@ def build_job(
     apply(data, origins, full)
     job = decode(data, JobSpec, origins, SpecError)
     _check_text(job)
-    _check_env(job)
-    _check_secrets(job)
+    _check_directives(job)
+    check_variables(job)
     _check_image(job)
     return _with_paths(job, path)
 
@@ -79,31 +80,12 @@ def _check_text(job: Sourced[JobSpec]) -> None:
             raise SpecError(f"{job.near(key)}: {word!r} is not UTF-8 text")
 
 
-def _check_env(job: Sourced[JobSpec]) -> None:
-    for name in job.value.env:
-        problem = problem_of(name)
+def _check_directives(job: Sourced[JobSpec]) -> None:
+    for name, value in job.value.directives.items():
+        problem = directive_problem(name, value)
         if problem:
-            raise SpecError(f"{job.origin(f'env.{name}')}: {problem[0]}", problem[1])
-    for key, names in (("env", job.value.env), ("secrets", job.value.secrets)):
-        for name in filter(is_reserved, names):
-            place = job.near(f"{key}.{name}")
-            raise SpecError(f"{place}: {key}.{name}: the script or bash sets {name} itself")
-
-
-def _check_secrets(job: Sourced[JobSpec]) -> None:
-    for name, where in job.value.secrets.items():
-        place = job.near(f"secrets.{name}")
-        if not is_variable(name):
-            raise SpecError(f"{place}: {name!r} is no name of an environment variable")
-        if name in job.value.env:
-            raise SpecError(f"{place}: {name} is in env, too, so its value would be written")
-        if where != ENV and "/" not in where:
-            # It may be the secret itself, so it is not repeated.
-            raise SpecError(
-                f"{place}: secrets.{name} is neither `env` nor the path of a file (with a /)",
-                f"export {name} in the shell you submit from and write `{name}: env`, or put it "
-                f"into a file of mode 0600 and write its path, e.g. ~/.{name.lower()}",
-            )
+            place = job.near(f"directives.{name}")
+            raise SpecError(f"{place}: directives.{name}: {problem[0]}", problem[1])
 
 
 def _check_image(job: Sourced[JobSpec]) -> None:

@@ -66,7 +66,7 @@ def check_key(key: str, where: str) -> None:
     known = keys_of(inner) if inner and rest else keys_of(JobSpec)
     # An item of a list has a number.
     name = re.sub(r"\.[0-9]+$", "", rest) if inner and rest else head
-    if name not in known or (rest and not inner and head not in ("env", "command")):
+    if name not in known or (rest and not inner and head not in ("env", "command", "directives")):
         every = [*keys_of(JobSpec), *keys_of(Resources)]
         if inner and rest and inner is not Resources:
             every = [f"{head}.{name}" for name in known]

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from hpc_train.lab import record
@@ -46,7 +47,9 @@ def start_controller() -> None:
 def kill_node(node: str) -> None:
     """Kill everything on a node, jobs included, as a power cut would."""
     for pid in members([namespace(node)]):
-        os.kill(pid, signal.SIGKILL)
+        # A command of a moment ago may have ended by itself.
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
     wait_for(lambda: not members([namespace(node)]))
 
 

@@ -35,6 +35,12 @@ print("ready", flush=True)
 while not pathlib.Path("go").exists():
     time.sleep(0.05)
 """
+SAVE = """\
+import signal, sys, time
+signal.signal(signal.SIGUSR1, lambda *_: (print("saved", flush=True), sys.exit(0)))
+print("ready", flush=True)
+time.sleep(90)
+"""
 
 
 def job(user: User, name: str, program: str, launcher: str, **resources: Any) -> str:
@@ -116,6 +122,22 @@ def test_a_warning_reaches_the_ranks_of_torchrun_once(user: User, slurm: Slurm) 
     (user.folder / "go").touch()
     wait_for(lambda: user.run("warn")["state"] == "COMPLETED")
     assert [user.logs("warn")[f"rank-{n}.out"] for n in (0, 1)] == ["ready\nwarned\n"] * 2
+
+
+@pytest.mark.usefixtures("torch")
+@pytest.mark.mpi
+def test_ranks_save_what_they_have_before_the_time_limit(user: User) -> None:
+    """F29: asked for by the job, under srun, an agent and mpirun alike."""
+    launchers = ("srun", "torchrun", "mpirun")
+    for launcher in launchers:
+        file = job(user, f"save-{launcher}", SAVE, launcher, tasks_per_node=2)
+        done = user.submit(file, "--set", "signal_before_end=59s")
+        assert done.returncode == 0, done.stderr
+    for launcher in launchers:
+        name = f"save-{launcher}"
+        wait_for(lambda name=name: user.run(name)["state"] == "COMPLETED", within_s=100)  # type: ignore[misc]
+        logs = user.logs(name)
+        assert [logs[f"rank-{rank}.out"] for rank in (0, 1)] == ["ready\nsaved\n"] * 2
 
 
 @pytest.mark.mpi

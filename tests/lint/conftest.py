@@ -10,8 +10,9 @@ import pytest
 
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError
-from hpc_train.lint.context import Context, parse_version
+from hpc_train.lint.context import Context
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.versions import Version
 
 SITE = {
     "schema": 1,
@@ -58,8 +59,8 @@ def context_of(words: list[str]) -> Context:
     return Context(
         site=site() if "site" in given else None,
         hcas=int(given["hcas"]) if "hcas" in given else None,
-        nccl=parse_version(given["nccl"], "--nccl") if "nccl" in given else None,
-        openmpi=parse_version(given["openmpi"], "--openmpi") if "openmpi" in given else None,
+        nccl=Version.parse(given["nccl"]) if "nccl" in given else None,
+        openmpi=Version.parse(given["openmpi"]) if "openmpi" in given else None,
     )
 
 

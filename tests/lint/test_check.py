@@ -6,10 +6,11 @@ import pytest
 
 from hpc_train.errors import SpecError, UnknownNameError
 from hpc_train.lint.check import chosen_rules, lint_script, repair_script
-from hpc_train.lint.context import Context, parse_version
+from hpc_train.lint.context import NCCL, OPEN_MPI, Context, parse_version
 from hpc_train.lint.nccl_names import DEPRECATED, DOCUMENTED, NEVER, REMOVED, UNDOCUMENTED
 from hpc_train.lint.page import rules_page
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.versions import Version
 from tests.project.test_docs import DOCS
 
 PORT = "export MASTER_PORT=29500"
@@ -47,8 +48,8 @@ def test_a_known_version_makes_sure(
     text: str, unknown: str, old: str | None, new: str | None
 ) -> None:
     assert severity(text, Context()) == unknown
-    for version, expected in (((2, 12), old), ((2, 30), new)):
-        context = Context(nccl=version)
+    for version, expected in (("2.12", old), ("2.30", new)):
+        context = Context(nccl=Version.parse(version))
         if expected is None:
             assert ids(f"{text}\npython train.py", context) == []
         else:
@@ -116,11 +117,23 @@ def test_rules_are_chosen_by_the_beginnings_of_their_ids() -> None:
         chosen_rules(["HT999"])
 
 
-@pytest.mark.parametrize("text", ["two", "2.x", "", "2.3.4.5.6"])
-def test_a_version_is_numbers(text: str) -> None:
-    with pytest.raises(SpecError, match="is not a version"):
-        parse_version(text, "--nccl")
-    assert parse_version("v2.21.5-1", "--nccl") == (2, 21, 5)
+@pytest.mark.parametrize(
+    "text", ["two", "2.x", "", "2.3.4.5.6", "0", "2", "99", "9" * 10_000, "-1", "2.21\n\n3"]
+)
+def test_a_version_is_numbers_that_the_product_has(text: str) -> None:
+    with pytest.raises(SpecError, match="is not a version of NCCL") as caught:
+        parse_version(text, "--nccl", NCCL)
+    assert caught.value.hint == "write it like 2.21.5"
+    assert len(caught.value.message) < 100
+    assert parse_version("v2.21.5-1", "--nccl", NCCL) == "2.21.5"
+
+
+def test_a_wrong_version_of_open_mpi_is_told_in_its_own_words() -> None:
+    with pytest.raises(SpecError, match="--openmpi: '99' is not a version of Open MPI") as caught:
+        parse_version("99", "--openmpi", OPEN_MPI)
+    assert caught.value.hint == "write it like 5.0.8"
+    assert parse_version("5.0.8rc1", "--openmpi", OPEN_MPI) == "5.0.8"
+    assert parse_version("5", "--openmpi", OPEN_MPI) == "5"
 
 
 @pytest.mark.parametrize(

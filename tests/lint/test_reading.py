@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -10,8 +11,11 @@ from hypothesis import strategies as st
 
 from hpc_train.lint.check import lint_script, repair_script
 from hpc_train.lint.commands import read_commands
+from hpc_train.lint.context import Context
 from hpc_train.lint.directives import split_directive
 from hpc_train.lint.script import read_script
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.versions import Version
 
 GOLDEN = Path(__file__).parent.parent / "golden"
 PIECES = st.sampled_from(
@@ -104,3 +108,34 @@ def test_every_command_of_our_scripts_is_seen(path: Path) -> None:
     assert "tail" not in programs, "the here-document is no command of the batch script"
     words = [word.text for command in script.commands for word in command.words]
     assert words.count("train.py") == words.count("it's $5") == 1
+
+
+DIGITS = "9" * 10_000
+LONG = {
+    "blanks": "x" + " " * 300_000 + "y",
+    "dashes": "#SBATCH " + "-" * 300_000,
+    "strays": "#SBATCH " + "a " * 30_000,
+    "modulo": f"export MASTER_PORT=$(({'12345+' * 50_000}1))",
+    "blanks behind modulo": f"export MASTER_PORT='$((%12{' ' * 300_000}'",
+    "digits of options": f"#SBATCH --nodes={DIGITS} --time={DIGITS} --mem={DIGITS}G -p gpu\nsrun x",
+    "digits of flags": f"srun -n {DIGITS} torchrun --nnodes {DIGITS} --nproc-per-node {DIGITS} x",
+    "digits of mpirun": f"#SBATCH --ntasks=2\nmpirun -np {'*'.join(['999999999'] * 1000)} x",
+    "values in values": f"A={'x' * 10_000}\nsrun -n {'$A' * 100_000} python t.py",
+    "names": "".join(f"export NCCL_SOCKET_IFNAM{i}=1\n" for i in range(5_000)),
+    "background": "srun a &\n" * 10_000,
+    "traps": "trap x USR1\n" * 5_000 + "srun python t.py\n" * 5_000,
+    "settings": "".join(f"NCCL_A{i}=1\n" for i in range(10_000)) + "python t.py",
+    "arrays": f"A=({'x ' * 5_000})\n" + "python $A\n" * 300,
+    "NUL": "\0" * 100_000,
+    "bytes": "\udcff" * 300_000,
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+def test_what_is_long_is_read_in_time(text: str, demo_site: SiteProfile) -> None:
+    context = Context(site=demo_site, nccl=Version.parse("2.12"), openmpi=Version.parse("5"))
+    begun = time.process_time()
+    found = lint_script(f"#!/bin/bash\n{text}\n", context)
+    # What takes time by the square takes minutes here.
+    assert time.process_time() - begun < 10
+    assert all(len(finding.message) <= 400 for finding in found)

@@ -39,6 +39,14 @@ def test_each_version_is_below_at_or_above(
     assert within(version, f">={text}") != within(version, f"<{text}")
 
 
+@pytest.mark.parametrize(
+    ("text", "numbers"),
+    [("2", (2,)), ("2.9.1+cu130", (2, 9, 1)), ("5.0.0rc2", (5, 0, 0)), ("2.9.dev1", (2, 9))],
+)
+def test_what_a_build_adds_is_no_number(text: str, numbers: tuple[int, ...]) -> None:
+    assert parts(Version.parse(text)) == numbers
+
+
 @pytest.mark.parametrize("raw", [True, None, [1], "", ">", "2..1", ">=2.21,"])
 def test_nonsense_is_no_range(raw: object) -> None:
     for kind in (NodeBounds, VersionBounds, Version, GdrLevel):

@@ -23,15 +23,15 @@ scheduler: slurm
 launchers:
   default: srun
   allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn]
-  srun_args: [--kill-on-bad-exit=1, --wait=60]
+  srun_args: [--wait=30]
 """
 
 
-def prepared(launcher: str) -> Prepared:
+def prepared(launcher: str, *more: str) -> Prepared:
     Path("big.yaml").write_text(SITE)
     path = Path("job.yaml")
     path.write_text("command: [python, t.py]\nenv: {A: b}\nsecrets: {HF_TOKEN: env}\n")
-    overrides = tuple(map(parse_setting, (*SIZES, f"launcher={launcher}")))
+    overrides = tuple(map(parse_setting, (*SIZES, f"launcher={launcher}", *more)))
     return prepare(Request(path=path, site="big", overrides=overrides))
 
 
@@ -59,7 +59,34 @@ def test_where_it_comes_from(desk: Path) -> None:
     found = {row.name: row for row in rows(prepared("torchrun"))}
     assert found["A"].origin == "job.yaml:2"
     assert found["secrets.HF_TOKEN"].value == "env"
-    assert found["srun --kill-on-bad-exit"].origin == "big.yaml:8"
+    guard = found["srun --kill-on-bad-exit"]
+    assert (guard.value, guard.origin, guard.trap) == ("1", "rule", "F23")
+    assert (found["srun --wait"].value, found["srun --wait"].origin) == ("30", "big.yaml:8")
     assert found["--gpus-per-node"].trap == "F7"
     assert found["torchrun --master-addr"].value == "$MASTER_ADDR"
     assert found["--time"].origin == "--set time"
+
+
+def test_why_an_agent_may_leave_an_elastic_job(desk: Path) -> None:
+    found = {row.name: row for row in rows(prepared("torchrun", "elastic.min_nodes=1"))}
+    guard = found["srun --kill-on-bad-exit"]
+    assert (guard.value, guard.origin, guard.trap) == ("0", "rule", "F23")
+    assert guard.why == "the others go on without this one"
+    assert found["srun --no-kill"].why
+
+
+def test_options_of_the_job_are_the_jobs(desk: Path) -> None:
+    found = {row.name: row for row in rows(prepared("srun", "launcher_args=[--wait=9]"))}
+    assert (found["srun --wait"].value, found["srun --wait"].origin) == ("9", "--set launcher_args")
+
+
+@pytest.mark.parametrize(
+    ("launcher", "value"),
+    [("srun", "USR1@120"), ("torchrun", "USR1@120"), ("mpirun", "B:USR1@120")],
+)
+def test_the_signal_before_the_end(desk: Path, launcher: str, value: str) -> None:
+    found = {row.name: row for row in rows(prepared(launcher, "signal_before_end=2m"))}
+    signal = found["--signal"]
+    assert (signal.value, signal.origin, signal.trap) == (value, "--set signal_before_end", "F29")
+    assert "agents ignore it" in signal.why
+    assert found["signal_before_end"].why

@@ -49,7 +49,6 @@ def slurm() -> Callable[..., Site]:
             "launchers": {
                 "default": "srun",
                 "allowed": ["srun", "torchrun", "mpirun", "spawn", "single"],
-                "srun_args": ["--kill-on-bad-exit=1"],
             },
             **keys,
         }

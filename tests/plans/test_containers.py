@@ -93,7 +93,7 @@ def test_pyxis_is_options_of_srun(boxed: Callable[..., LaunchPlan]) -> None:
     plan = boxed("pyxis", {"image": "nvcr.io#nvidia/pytorch:25.01-py3"})
     assert words(plan.launch) == (
         "srun --nodes=1 --ntasks=2 --ntasks-per-node=2 --cpus-per-task=1 --kill-on-bad-exit=1 "
-        "--container-image=nvcr.io#nvidia/pytorch:25.01-py3 "
+        "--wait=60 --container-image=nvcr.io#nvidia/pytorch:25.01-py3 "
         "--container-mounts=$HPCTRAIN_RUN:$HPCTRAIN_RUN,$PWD:$PWD,/data:/in:ro "
         f"--container-workdir=$PWD --container-env={PASSED} --x "
         "sh -c $rank_wrapper rank python t.py"
@@ -114,8 +114,23 @@ def test_podman_is_told_every_name(boxed: Callable[..., LaunchPlan]) -> None:
 
 def test_shifter_mounts_only_what_is_asked_for(boxed: Callable[..., LaunchPlan]) -> None:
     assert words(boxed("shifter").launch).endswith(
-        "rank shifter --image=/i/t.sif --volume=/data:/in:ro --workdir=$PWD --x python t.py"
+        "rank shifter --image=/i/t.sif --volume=/data:/in:ro --workdir=$PWD "
+        + "".join(f"--env={name}=${name} " for name in PASSED.split(","))
+        + "--x python t.py"
     )
+
+
+def test_shifter_shows_no_secret_on_its_command_line(boxed: Callable[..., LaunchPlan]) -> None:
+    plan = boxed("shifter", secrets={"HF_TOKEN": "env"})
+    assert "HF_TOKEN" not in words(plan.launch)
+    assert "HF_TOKEN" in box_of(plan).passed
+
+
+def test_shifter_leaves_alone_what_a_rank_changes(boxed: Callable[..., LaunchPlan]) -> None:
+    block = {"env": {"A": "/x"}, "mode": "prepend", "scope": "ranks"}
+    plan = boxed("shifter", site={"env": {"A": "/a"}, "env_blocks": [block]}, env={})
+    assert "--env=A=" not in words(plan.launch)
+    assert "--env=PYTHONUNBUFFERED=" in words(plan.launch)
 
 
 def test_the_container_engine_reads_a_description(boxed: Callable[..., LaunchPlan]) -> None:
@@ -162,7 +177,7 @@ def test_mounts_of_the_site_and_nccls_topology_come_along(
         ("pyxis", "/a:/b,c", "pyxis cannot carry ',' in a path: '/b,c'"),
         ("apptainer", "/a,b", "apptainer cannot carry ',' in a path"),
         ("shifter", "/a;b", "shifter cannot carry ';' in a path"),
-        ("edf", "/it's", 'edf cannot carry "\'" in a path'),
+        ("edf", "/a:/b:c", "the mount '/a:/b:c' is none"),
         ("apptainer", "/a:/b:/c:/d", "the mount '/a:/b:/c:/d' is none; write PATH, SOURCE:TARGET"),
         ("apptainer", "/a:/b:rx", "the mount '/a:/b:rx' is none"),
         ("apptainer", "data:/in", "'data' must be a whole path, from / on"),

@@ -55,6 +55,26 @@ def test_more_than_the_partition_has(
     assert message in failure.value.message
 
 
+@pytest.mark.parametrize(
+    ("resources", "keys", "said"),
+    [
+        ({}, {}, "name resources.mem (a node of big has 480G)"),
+        ({}, {"partitions": []}, "name resources.mem"),
+        ({"mem": "1G"}, {}, ""),
+        ({"exclusive": False}, {}, ""),
+        ({}, {"mem_request": "forbidden"}, ""),
+        ({}, {"scheduler": "local"}, ""),
+    ],
+)
+def test_exclusive_gives_no_memory(
+    job: Jobs, slurm: Sites, resources: dict[str, Any], keys: dict[str, Any], said: str
+) -> None:
+    site = slurm(**{"partitions": [PARTITION], **keys})
+    warnings = " ".join(limits(job({"exclusive": True, **resources}), site))
+    assert ("job.yaml:9: exclusive without mem" in warnings) == bool(said)
+    assert warnings.endswith(said)
+
+
 def test_a_job_that_fits_has_no_warning(job: Jobs, slurm: Sites) -> None:
     assert limits(job({"nodes": 4, "gpus_per_node": 4}), slurm(partitions=[PARTITION])) == ()
 

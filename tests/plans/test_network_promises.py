@@ -119,7 +119,32 @@ def test_alt_read_and_its_option_come_together(
 ) -> None:
     plan = make_plan(job({"nodes": 2, "gpus_per_node": 4}, env=job_env), slurm(**site_keys))
     assert (dict(plan.directives).get("network") == "disable_rdzv_get") == together
-    assert ("network" in plan.settings) == together
+    companions = [name for name in dict(plan.env) if name.startswith("FI_CXI_RDZV_")]
+    assert together or companions in ([], ["FI_CXI_RDZV_PROTO"])
+
+
+@pytest.mark.parametrize(
+    ("site_keys", "job_env", "said"),
+    [
+        ({}, {"FI_CXI_RDZV_PROTO": "default"}, "is 'default'"),
+        ({}, {"FI_CXI_RDZV_PROTO": ""}, "is ''"),
+        ({"env": {"FI_CXI_RDZV_PROTO": "default"}}, {}, "is 'default'"),
+        ({"env_blocks": [{"unset": ["FI_CXI_RDZV_PROTO"]}]}, {}, "is unset"),
+    ],
+)
+def test_another_protocol_goes_without_alt_reads_companions(
+    job: Jobs, slurm: Sites, site_keys: dict[str, Any], job_env: dict[str, str], said: str
+) -> None:
+    own = {**job_env, "FI_CXI_RDZV_GET_MIN": "4096"}
+    site = slurm(network={"fabric": "slingshot", "alt_read": True}, **site_keys)
+    plan = make_plan(job({"nodes": 2, "gpus_per_node": 4}, env=own), site)
+    names = {name for name in dict(plan.env) if name.startswith("FI_CXI_RDZV_")}
+    assert names - {"FI_CXI_RDZV_PROTO"} == {"FI_CXI_RDZV_GET_MIN"}
+    assert "network" not in dict(plan.directives)
+    left_out = plan.settings["network"]
+    assert left_out.value is None
+    assert "left out, with FI_CXI_RDZV_EAGER_SIZE" in left_out.why
+    assert said in left_out.why
 
 
 def test_a_nested_study_asks_for_the_option_when_one_size_needs_it(job: Jobs, slurm: Sites) -> None:

@@ -16,6 +16,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/traps.md").read_text(encoding="utf-8")
 ENTRY = re.compile(r"^### F(\d+): .+?\n(.*?)(?=^##|\Z)", re.MULTILINE | re.DOTALL)
 ENTRIES = [(int(number), text) for number, text in ENTRY.findall(PAGE)]
+ROW = re.compile(r"^\| F(\d+) [^|]+ \| [^|]+ \| `(\w+\.py)::(\w+)` \|$", re.MULTILINE)
+ROWS = [(int(number), f"tests/traps/{file}", name) for number, file, name in ROW.findall(PAGE)]
 TESTS = re.compile(r"`(tests/\S+\.py)::(\w+)`")
 
 
@@ -28,6 +30,18 @@ def functions(file: str) -> frozenset[str]:
 
 def test_each_trap_is_there_once_and_in_order() -> None:
     assert [number for number, _ in ENTRIES] == list(range(1, 39))
+
+
+def test_the_table_has_a_row_for_each_trap() -> None:
+    assert [number for number, _, _ in ROWS] == [number for number, _ in ENTRIES]
+    assert PAGE.count("\n| ") == len(ROWS) + 1
+
+
+@pytest.mark.parametrize(("number", "file", "name"), ROWS, ids=lambda value: str(value)[:6])
+def test_each_row_names_a_test_of_its_trap(number: int, file: str, name: str) -> None:
+    assert f"_f{number:02}_" in name
+    assert name in functions(file)
+    assert (file, name) in TESTS.findall(dict(ENTRIES)[number])
 
 
 @pytest.mark.parametrize(("number", "text"), ENTRIES, ids=lambda value: str(value)[:3].strip())

@@ -5,6 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
+SITE = """\
+schema: 1
+name: big
+description: d
+scheduler: slurm
+launchers:
+  default: srun
+  allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn, single]
+"""
 # A file for each call.
 NOTE = """#!/bin/bash
 printf '%s\\0' "${0##*/}" "$@" >"$NOTES/${0##*/}.$$"

@@ -12,22 +12,12 @@ from typing import Any
 import pytest
 
 from hpc_train.model.plan import LaunchPlan
-from tests.scripts.stubs import calls, install
+from tests.scripts.stubs import SITE, calls, install
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "NOTE", "KEY", "OUTSIDE")
 SAY = 'printf "%s|" ' + " ".join(f'"${name}"' for name in NAMES) + ' "$@"'
-SITE = """\
-schema: 1
-name: big
-description: d
-scheduler: slurm
-launchers:
-  default: srun
-  allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn, single]
-containers: {runtime: RUNTIME}
-"""
 
 
 @pytest.fixture
@@ -37,7 +27,7 @@ def boxed(plan: Plans, execute: Execute, tmp_path: Path) -> Plans:
     (tmp_path / "an image.img").touch()
 
     def make(runtime: str = "apptainer", launcher: str = "srun", **keys: Any) -> LaunchPlan:
-        (tmp_path / "big.yaml").write_text(SITE.replace("RUNTIME", runtime))
+        (tmp_path / "big.yaml").write_text(f"{SITE}containers: {{runtime: {runtime}}}\n")
         box = {"image": str(tmp_path / "an image.img"), "env": ["KEY"], **keys.pop("box", {})}
         size = {"nodes": 1 if launcher in ("single", "mpirun") else 2, "cpus_per_task": 1}
         if launcher == "mpirun":
@@ -177,16 +167,52 @@ def test_the_description_for_the_container_engine(
     boxed: Plans, execute: Execute, tmp_path: Path
 ) -> None:
     tomllib = pytest.importorskip("tomllib")
-    job = boxed("edf", box={"image": "torch", "mounts": ["/a b:/c:ro"], "writable": True})
-    assert run(execute, job, tmp_path) == "0 "
+    odd = "/a 'b' \"c\" \\d\t\x7f größe # ]"
+    box = {"image": 'it\'s "a\\b"', "mounts": [f"{odd}:/c:ro"], "workdir": odd, "writable": True}
+    assert run(execute, boxed("edf", box=box), tmp_path) == "0 "
     words = next(calls(tmp_path / "notes", "srun"))
     file = next(word for word in words if word.startswith("--environment=")).partition("=")[2]
-    assert tomllib.loads(Path(file).read_text()) == {
-        "base_environment": "torch",
-        "mounts": [f"{tmp_path}:{tmp_path}", f"{tmp_path}:{tmp_path}", "/a b:/c:ro"],
-        "workdir": str(tmp_path),
+    text = Path(file).read_text()
+    found = tomllib.loads(text)
+    passed = found.pop("env")
+    assert passed["KEY"] == "${HPCTRAIN_OUTSIDE_KEY}"
+    assert {"NOTE", "MASTER_ADDR", "OMP_NUM_THREADS"} < set(passed)
+    assert "k 1" not in text
+    assert found == {
+        "base_environment": box["image"],
+        "mounts": [f"{tmp_path}:{tmp_path}", f"{tmp_path}:{tmp_path}", f"{odd}:/c:ro"],
+        "workdir": odd,
         "writable": True,
     }
+
+
+def test_what_the_container_engine_is_to_set_is_there_by_another_name(
+    boxed: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    command = ["bash", "-c", 'printf "%s|" "$HPCTRAIN_OUTSIDE_KEY" "$HPCTRAIN_OUTSIDE_NOTE"']
+    assert run(execute, boxed("edf", command=command), tmp_path) == "0 "
+    assert said(tmp_path) == ["k 1", "it's, a b"]
+
+
+def test_a_run_folder_with_any_letter_is_in_the_description(
+    boxed: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    tomllib = pytest.importorskip("tomllib")
+    folder = tmp_path / 'it\'s "a" \\ \n größe'
+    folder.mkdir()
+    assert run(execute, boxed("edf"), folder) == "0 "
+    found = tomllib.loads((folder / "edf.toml").read_text())
+    assert found["mounts"][0] == f"{folder}:{folder}"
+
+
+def test_shifter_sets_what_the_image_would_override(
+    boxed: Plans, execute: Execute, tmp_path: Path
+) -> None:
+    assert run(execute, boxed("shifter"), tmp_path) == "0 "
+    words = next(calls(tmp_path / "notes", "shifter"))
+    assert {"--env=KEY=k 1", "--env=NOTE=it's, a b", "--env=OMP_NUM_THREADS=1"} < set(words)
+    unset = boxed("shifter", box={"env": ["NOT_THERE"]})
+    assert "1 hpctrain: container.env: NOT_THERE is not set" in run(execute, unset, tmp_path)
 
 
 @pytest.mark.parametrize("runtime", ["apptainer", "pyxis"])

@@ -162,3 +162,66 @@ def test_a_warning_signal_does_not_end_the_wrapper(
     done = execute(slurm(plan, code, tasks=1), tmp_path)
     assert done.returncode == 0
     assert (tmp_path / "logs" / "rank-0.out").read_text() == "saved\n"
+
+
+# Two attempts of two ranks. The second rank fails at once, and the first one comes later.
+AGENT = """\
+#!/bin/bash
+while [ "$1" != --no-python ]; do shift; done
+shift
+export WORLD_SIZE=2 MASTER_ADDR=localhost
+for TORCHELASTIC_RESTART_COUNT in COUNTS; do
+  export TORCHELASTIC_RESTART_COUNT
+  RANK=1 LOCAL_RANK=PLACE "$@"
+  code=$?
+  RANK=0 LOCAL_RANK=0 "$@" &
+  rank=$!
+  sleep 0.3
+  kill -s TERM "$rank"
+  wait "$rank"
+done
+exit "$code"
+"""
+# The code tells the attempts of a rank apart.
+ATTEMPTS = """\
+echo x >>"starts-$RANK"
+[ "$RANK" = 1 ] || exec sleep 0.6
+codes=(CODES)
+exit "${codes[$(wc -l <starts-1) - 1]}"
+"""
+
+
+# On the same node, and on another one, whose agent has not failed and so counts no restart.
+NODES = {"same": ("0 1 2", "1"), "another": ("0 0 0", "0")}
+
+
+@pytest.fixture(params=NODES)
+def torchrun(request: pytest.FixtureRequest, execute: Execute, tmp_path: Path) -> None:
+    counts, place = NODES[request.param]
+    path = tmp_path / "bin" / "torchrun"
+    path.write_text(AGENT.replace("COUNTS", counts).replace("PLACE", place))
+    path.chmod(0o755)
+
+
+@pytest.mark.usefixtures("torchrun")
+@pytest.mark.parametrize(("codes", "failure"), [("7 8 9", (1, 9)), ("7 8 0", None)])
+def test_of_torchruns_attempts_the_last_one_counts(
+    plan: Plans, execute: Execute, tmp_path: Path, codes: str, failure: object
+) -> None:
+    job = plan(
+        "slurm-generic",
+        launcher="torchrun",
+        command=["bash", "-c", ATTEMPTS.replace("CODES", codes)],
+        resources={"tasks_per_node": 2, "cpus_per_task": 1},
+        elastic={"max_restarts": 2},
+    )
+    for attempt in ("0", "1"):
+        (tmp_path / "starts-1").unlink(missing_ok=True)
+        execute(job, tmp_path, SLURM_RESTART_COUNT=attempt)
+        found = status(tmp_path).failure
+        assert (found and (found.rank, found.exit_code)) == failure
+    kept = tmp_path / "first_failure.log"
+    assert kept.exists() == bool(failure)
+    log = (tmp_path / "logs" / "rank-0.out").read_text()
+    again = ["", "hpctrain: restart 1", "", "hpctrain: restart 2"]
+    assert log.splitlines() == [*again, *again[:2], *again]

@@ -42,6 +42,7 @@ SITE: dict[str, Any] = {
         "plugin": "x",
         "script": "/a",
     },
+    "directives": {"licenses": "fs:1", "requeue": True},
     "env": {"S": "v"},
     "env_why": {"S": "w"},
     "env_blocks": [
@@ -65,6 +66,7 @@ JOB: dict[str, Any] = {
     "partition": "p",
     "qos": "q",
     "constraint": "c",
+    "directives": {"reservation": "maint", "signal": "B:USR1@120"},
     "env": {"V": "v"},
     "modules": ["gcc"],
     "comment": "c",
@@ -73,7 +75,7 @@ JOB: dict[str, Any] = {
     "workdir": "/w",
 }
 # Code by design: who writes a line of shell may write another one, or anything else.
-_NAMED = ("env", "env_why", "secrets", "space")
+_NAMED = ("env", "env_why", "secrets", "space", "directives")
 CODE = {"setup.0", "containers.setup.0"}
 HOSTILE = [
     "x\n#SBATCH --qos=high",
@@ -93,7 +95,8 @@ HOSTILE = [
 NEVER = {
     "job": {
         *("name", "launcher", "account", "partition", "qos", "constraint", "modules.0"),
-        *("env.V!", "secrets.T", "secrets.T!"),
+        *("env.V!", "secrets.T", "secrets.T!", "directives.reservation"),
+        *("directives.signal", "directives.reservation!", "directives.signal!"),
         *("container.mounts.0", "container.workdir", "container.env.0"),
     },
     "site": {
@@ -104,6 +107,7 @@ NEVER = {
         *("network.fabric", "network.interfaces.0", "network.hcas.0", "network.plugin"),
         *("network.script", "preflight.interfaces.0", "preflight.hcas.0"),
         *("preflight.space./var/scratch", "preflight.space./var/scratch!"),
+        *("directives.licenses", "directives.licenses!", "directives.requeue!"),
         *("env.S!", "env_blocks.0.env.A!", "env_blocks.1.env.B!", "env_blocks.3.env.D!"),
         *("env_blocks.1.mode", "env_blocks.1.scope", "env_blocks.2.unset.0"),
     },

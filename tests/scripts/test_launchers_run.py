@@ -14,22 +14,13 @@ import pytest
 
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
-from tests.scripts.stubs import calls, install
+from tests.scripts.stubs import SITE, calls, install
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = ("RANK", "LOCAL_RANK", "WORLD_SIZE", "MASTER_ADDR", "NOTE", "OMP_NUM_THREADS")
 SAY = 'printf "%s|" ' + " ".join(f'"${name}"' for name in NAMES) + ' "$@"'
-SITE = """\
-schema: 1
-name: big
-description: d
-scheduler: slurm
-launchers:
-  default: srun
-  allowed: [srun, torchrun, mpirun, ibrun, accelerate, deepspeed, spawn, single]
-"""
 
 
 @pytest.fixture

@@ -157,10 +157,10 @@ def test_what_the_network_names_is_looked_at() -> None:
 
 
 def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:
-    hung = "[ -e asked ] || { touch asked; trap '' TERM; sleep 30; }"
+    hung = "[ -e asked ] || { touch asked; trap '' TERM; sleep 30 2>/dev/null; }"
     done = execute(plan(timeout=Duration(1)), tmp_path, **WELL, BEFORE=hung)
     assert "node1: did not answer within 1 s" in done.stderr
-    # What is left of it sleeps for half a minute.
+    # What is left of it sleeps for half a minute, with the script's pipe open.
     found = status(tmp_path)
     assert found["ended"] - found["started"] < 25
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -96,6 +97,19 @@ ENDLESS = [
     ("{{ '%2000000d' % 1 }}", "a width above 999"),
     ("{{ '%*d' % (2000000, 1) }}", "a width above 999"),
 ]
+LONG = "{% set t = 'x' * 1000000 %}{% set many = [t] * 1000000 %}"
+LARGE = [
+    "{{ t | replace('x', t) }}",
+    "{{ t.replace('', t) }}",
+    "{{ many | join }}",
+    "{{ ','.join(many) }}",
+    "{{ many | string }}",
+    "{{ ('%(a)s' * 200000) % {'a': t} }}",
+    "{{ ('\t' * 1000000).expandtabs(1000000) }}",
+    "{{ t.translate({120: t}) }}",
+    "{% set n = namespace(t=t) %}{% for i in range(99) %}{% set n.t = n.t ~ n.t %}{% endfor %}",
+    "{% set s %}{% for i in range(9999) %}{{ t ~ i }}{% endfor %}{% endset %}",
+]
 MISTAKES = [
     ("{{ pln.name }}", "unknown variable 'pln'; did you mean 'plan'?; there is: plan"),
     ("{{ plan.topolgy }}", "unknown field 'plan.topolgy'; did you mean 'topology'?; plan has: na"),
@@ -138,6 +152,19 @@ def test_there_is_an_end(refused: Refused, folder: Path, text: str, message: str
     (folder / "there.j2").write_text("{% include 'back.j2' %}")
     (folder / "back.j2").write_text("{% include 'there.j2' %}")
     assert message in refused(text)
+
+
+@pytest.mark.parametrize("text", LARGE)
+def test_a_text_that_would_fill_the_memory(refused: Refused, text: str) -> None:
+    said = refused(f"{LONG}\n\n{text}")
+    assert said == "bad.j2:3: more than 512 MiB of memory"
+
+
+def test_the_limit_of_memory_ends_with_the_rendering(refused: Refused) -> None:
+    before = resource.getrlimit(resource.RLIMIT_AS)
+    refused(f"{LONG}{LARGE[0]}")
+    assert resource.getrlimit(resource.RLIMIT_AS) == before
+    assert len(bytearray(600 * 2**20)) == 600 * 2**20
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES)

@@ -86,6 +86,41 @@ def test_blocks_come_in_the_order_of_work(plan: Plans, write: Write) -> None:
     assert [line.split()[-1] for line in lines if line.startswith("# block")] == order
 
 
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{% block lunch %}{% endblock %}", "2: unknown block 'lunch'; did you mean 'launch'?"),
+        ("\n{% block zzz %}{% endblock %}", "3: unknown block 'zzz'; allowed: env, finish, head"),
+        ("{% if 1 %}{% block a %}{% endblock %}{% endif %}", "2: unknown block 'a'; allowed: env"),
+    ],
+)
+@pytest.mark.parametrize("parent", ["'slurm.sbatch.j2'", "plan.scheduler ~ '.sbatch.j2'"])
+def test_a_block_without_a_place_is_refused(
+    plan: Plans, write: Write, parent: str, text: str, said: str
+) -> None:
+    folder = write(f"{{% extends {parent} %}}\n{text}")
+    with pytest.raises(RenderError) as failure:
+        render_script(mine(plan), [folder])
+    assert failure.value.message.startswith(f"{folder}/mine.j2:{said}")
+
+
+def test_a_block_inside_another_is_new_and_has_a_place_for_the_next(
+    plan: Plans, write: Write
+) -> None:
+    inside = "{% block finish %}{% block mine %}{% endblock %}{% endblock %}"
+    write("{% extends 'slurm.sbatch.j2' %}" + inside, "middle.j2")
+    folder = write("{% extends 'middle.j2' %}{% block mine %}\n# mine\n{% endblock %}")
+    assert "# mine\n" in render_script(mine(plan), [folder]).text
+    write("{% extends 'slurm.sbatch.j2' %}{% block mine %}{% endblock %}", "middle.j2")
+    with pytest.raises(RenderError, match=r"middle\.j2:1: unknown block 'mine'"):
+        render_script(mine(plan), [folder])
+
+
+def test_a_template_of_its_own_has_the_blocks_that_it_likes(plan: Plans, write: Write) -> None:
+    folder = write("{% block lunch %}# eat\n{% endblock %}")
+    assert render_script(mine(plan), [folder]).text == "# eat\n"
+
+
 def test_the_first_folder_wins(plan: Plans, write: Write) -> None:
     first, second = write("# first\n", folder="a"), write("# second\n", folder="b")
     assert render_script(mine(plan), [first, second]).text == "# first\n"

@@ -21,11 +21,7 @@ SITE = {
     "name": "big",
     "description": "d",
     "scheduler": "slurm",
-    "launchers": {
-        "default": "srun",
-        "allowed": LAUNCHERS,
-        "srun_args": ["--kill-on-bad-exit=1", "--wait=60"],
-    },
+    "launchers": {"default": "srun", "allowed": LAUNCHERS},
 }
 SIZE = {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}
 

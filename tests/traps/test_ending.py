@@ -14,7 +14,6 @@ from typing import Any
 import pytest
 
 from hpc_train.scripts.render import render_script
-from hpc_train.sites.load import load_site
 from hpc_train.submissions.slurm.batch import batches
 from tests.pipeline.waiting import wait_for
 from tests.submissions.slurm.made import runs
@@ -44,9 +43,33 @@ def status(folder: Path) -> dict[str, Any]:
 
 @pytest.mark.parametrize("launcher", BELOW_SRUN)
 def test_f23_a_dead_rank_ends_the_step(launcher: str) -> None:
-    words = list(load_site("slurm-generic").value.launchers.srun_args)
-    assert words == ["--kill-on-bad-exit=1", "--wait=60"]
     assert " --kill-on-bad-exit=1 --wait=60 " in argv(launcher)
+
+
+@pytest.mark.parametrize(
+    ("words", "left"),
+    [
+        (["--kill-on-bad-exit=0"], "--wait=60 --kill-on-bad-exit=0"),
+        (["-K0", "-W", "5"], "-K0 -W 5"),
+        (["-K", "--wait", "5"], "-K --wait 5"),
+        (["-W5", "--label"], "--kill-on-bad-exit=1 -W5 --label"),
+    ],
+)
+def test_f23_who_names_an_option_has_decided(words: list[str], left: str) -> None:
+    """In the site's srun_args, or in the job's launcher_args."""
+    launchers = {"default": "srun", "allowed": LAUNCHERS, "srun_args": words}
+    for given in (argv(site={"launchers": launchers}), argv(launcher_args=words)):
+        assert f" --cpus-per-task=8 {left} bash -c " in given
+
+
+def test_f23_an_agent_that_leaves_does_not_end_an_elastic_job() -> None:
+    """But where all nodes are needed, it does."""
+    launchers = {"default": "srun", "allowed": LAUNCHERS, "srun_args": ["-K1"]}
+    for site in ({}, {"launchers": launchers}):
+        last = argv("torchrun", elastic={"min_nodes": 1}, site=site).split(" bash ")[0].split()
+        assert last[-3:] == ["--no-kill", "--kill-on-bad-exit=0", "--wait=0"]
+        assert "--kill-on-bad-exit=1" not in last
+    assert " --kill-on-bad-exit=1 --wait=60 " in argv("torchrun", elastic={"max_restarts": 1})
 
 
 def test_f24_the_guilty_rank_is_on_record(execute: Execute, tmp_path: Path) -> None:

@@ -42,9 +42,7 @@ def test_f17_nothing_is_passed_by_srun_export(launcher: str) -> None:
     assert "--export=" not in argv(launcher, env=VALUES)
 
 
-def test_f18_a_submission_without_environment_does_not_empty_the_ranks(
-    execute: Execute, tmp_path: Path
-) -> None:
+def test_f18_ranks_keep_their_environment(execute: Execute, tmp_path: Path) -> None:
     code = 'echo "$SLURM_EXPORT_ENV"'
     done = execute(small(code), tmp_path, SLURM_EXPORT_ENV="NONE")
     assert done.returncode == 0, done.stderr

@@ -16,9 +16,7 @@ EPHEMERAL = range(32768, 61000)
 ODD = "rack[1-2,07]-n[3],login"
 
 
-def test_f11_the_first_free_port_that_linux_does_not_hand_out(
-    execute: Execute, tmp_path: Path
-) -> None:
+def test_f11_the_first_free_port_of_ours(execute: Execute, tmp_path: Path) -> None:
     usual = Rendezvous()
     assert not set(range(usual.port, usual.port + usual.ports)) & set(EPHEMERAL)
     (warning,) = planned(site={"rendezvous": {"port": 40000}}).warnings

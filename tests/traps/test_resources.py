@@ -42,7 +42,7 @@ def test_f03_nothing_of_an_outer_job_is_passed_on() -> None:
     assert "this shell is inside Slurm job 1; 13 of its variables" in notices(environment, ())[0]
 
 
-def test_f04_variables_of_sbatch_do_not_contradict_the_script() -> None:
+def test_f04_no_variable_contradicts_the_script() -> None:
     environment = {"SBATCH_MEM_PER_NODE": "1G", "SBATCH_QOS": "low"}
     assert scrubbed(environment, Cluster(), {"mem"}) == {"SBATCH_MEM_PER_NODE": None}
     said = notices(environment, {"mem"})

@@ -6,11 +6,12 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.options import SBATCH_OPTIONS, SBATCH_SHORT, Option
+from hpc_train.lint.options import SBATCH_SHORT, Option
 from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
+from hpc_train.model.sbatch import SBATCH_OPTIONS
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
-_AROUND_EQUALS = re.compile(r"(--[a-z-]+)(\s+=\s*|=\s+)(?=[^\s-])")
+_AROUND_EQUALS = re.compile(r"(--[a-z-]{1,40})(\s+=\s*|=\s+)(?=[^\s-])")
 # What is given twice adds up.
 _ADDED = ("mail-type", "verbose", "quiet", "container-mounts", "container-env")
 # Words of other schedulers, and beginnings that fit several options.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import islice, pairwise
 
 from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.lint.rules.ranks import rank_launches
@@ -12,6 +12,10 @@ from hpc_train.lint.script import Script
 from hpc_train.lint.words import Command
 
 _SIGNALS = re.compile(r"(?:SIG)?(USR1|USR2|TERM|INT|HUP|CONT)|10|12|15")
+_WAIT = (
+    "wait for each one by its number: srun … & pids+=($!), then "
+    'for pid in "${pids[@]}"; do wait "$pid" || code=1; done; exit "${code:-0}"'
+)
 _TALK = ("echo", "date", "printf", "sleep", "ls", "nvidia-smi", "deactivate")
 
 
@@ -62,11 +66,13 @@ def lost_in_pipe(subject: Subject) -> Iterator[Hit]:
     "warning",
     "exit code replaced by the last command",
     why="The state of a job is that of its script's last command: after a failed training, "
-    "`echo done` makes it COMPLETED, and --dependency=afterok jobs start.",
+    "`echo done` or a `wait` without a number makes it COMPLETED, and --dependency=afterok jobs "
+    "start.",
     advice="add `set -e`, or keep the code: srun …; code=$?; echo done; exit $code",
 )
 def replaced_by_last(subject: Subject) -> Iterator[Hit]:
     script = subject.script
+    yield from _bare_wait(script)
     outer = [command for command in script.commands if command.inside == ""]
     runs = [c for c in _runs_in_front(script) if c.ending in ("\n", ";", "")]
     if not runs or _sets(script, "e", "errexit") or re.search(r"\$\?|ERR\b|EXIT\b", script.text):
@@ -77,23 +83,41 @@ def replaced_by_last(subject: Subject) -> Iterator[Hit]:
         yield Hit(line=last.line, message=message)
 
 
+def _bare_wait(script: Script) -> Iterator[Hit]:
+    """`wait` alone gives 0, whatever became of what it waited for."""
+    started = [launch.line for launch in rank_launches(script) if launch.command.ending == "&"]
+    waits = [command for command in script.runs("wait") if not command.inside]
+    if any(len(command.words) > 1 for command in waits) or _fails_by_itself(script):
+        return
+    for command in waits:
+        if started and command.line >= started[0]:
+            message = f"`wait` gives 0, whatever the code of line {started[0]} was"
+            yield Hit(line=command.line, message=message, advice=_WAIT)
+            return
+
+
+def _fails_by_itself(script: Script) -> bool:
+    """Whether the script ends with a code of its own making somewhere."""
+    codes = [command.words[1].text for command in script.runs("exit") if len(command.words) > 1]
+    return any(code not in ("0", "$?") for code in codes)
+
+
 @rule(
     "HT403",
     "warning",
     "trap that runs too late",
     why="bash runs a trap only after the command in the foreground has ended: with srun in "
     "front, nothing happens before the time limit ends both.",
-    advice="start it in the background and wait: srun … & wait (and wait again after the trap)",
+    advice="start it in the background and wait for it, again after each trap: srun … & pid=$!; "
+    'while wait "$pid"; code=$?; kill -0 "$pid" 2>/dev/null; do :; done; exit "$code"',
 )
 def late_trap(subject: Subject) -> Iterator[Hit]:
     script = subject.script
-    runs = list(_runs_in_front(script))
-    for command, signals in _traps(script):
-        late = [run for run in runs if run.line > command.line]
+    for command, signals in islice(_traps(script), 1):
+        late = [run.line for run in _runs_in_front(script) if run.line > command.line]
         if late:
-            message = f"the trap of {signals[0]} waits for the command of line {late[0].line}"
+            message = f"the trap of {signals[0]} waits for the command of line {late[0]}"
             yield Hit(line=command.line, message=message)
-            return
 
 
 def _traps(script: Script) -> Iterator[tuple[Command, list[str]]]:

@@ -8,9 +8,8 @@ from itertools import pairwise
 
 from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
 from hpc_train.lint.rules.ranks import rank_launches
-from hpc_train.model.variable import problem_of
+from hpc_train.model.secret import looks_secret, secret_form
 
-_TOKEN = re.compile(r"(hf_|ghp_|github_pat_|glpat-|sk-|xox[abp]-|AKIA)[A-Za-z0-9_-]{12,}")
 _PLACEHOLDER = re.compile(r"[<>{}\s]|x{4,}|\*{3,}|your|changeme|/|^\d+$", re.IGNORECASE)
 _READ_BY_RANKS = re.compile(
     r"(NCCL|UCX|FI|TORCH|PYTORCH|OMP|OMPI_MCA|MPICH|GLOO|HF|WANDB)_\w+|MASTER_(ADDR|PORT)|"
@@ -27,6 +26,7 @@ _DEBUG: dict[str, tuple[str, str]] = {
     "FI_LOG_LEVEL": (r"info|debug|trace", "prints a lot"),
     "UCX_LOG_LEVEL": (r"info|debug|trace|req|data|poll", "prints a lot"),
 }
+_USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
 _LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
 
 
@@ -44,9 +44,8 @@ def secret(subject: Subject) -> Iterator[Hit]:
         value = found.value
         if not found.literal or len(value) < 8 or found.word.items:
             continue
-        problem = problem_of(found.name)
-        named = bool(problem and problem[1]) and not _PLACEHOLDER.search(value)
-        if named or _TOKEN.search(value):
+        named = looks_secret(found.name) and not _PLACEHOLDER.search(value)
+        if named or secret_form(value):
             yield Hit(line=found.line, message=f"{found.name} looks like a secret")
 
 
@@ -101,10 +100,11 @@ def not_exported(subject: Subject) -> Iterator[Hit]:
     script = subject.script
     if not any(rank_launches(script)):
         return
+    used = set(_USED.findall(script.text))
     for found in script.assignments:
         if found.exported or found.inside or not _READ_BY_RANKS.fullmatch(found.name):
             continue
-        if not re.search(rf"\$\{{?{found.name}\b|-x\s+{found.name}\b", script.text):
+        if found.name not in used:
             message = f"{found.name} is neither exported nor used: the ranks do not see it"
             yield Hit(line=found.line, message=message)
 

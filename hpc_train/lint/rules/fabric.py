@@ -90,12 +90,12 @@ def gpu_aware_mpich(subject: Subject) -> Iterator[Hit]:
 )
 def alt_read(subject: Subject) -> Iterator[Hit]:
     script = subject.script
-    networks = [script.asked.value("network") or ""]
-    for launch in script.launches:
-        option = launch.option("network")
-        networks.append((option.value or "") if option else "")
+    options = [launch.option("network") for launch in script.launches]
+    networks = [script.asked.value("network"), *(option.value for option in options if option)]
+    if any("disable_rdzv_get" in (network or "") for network in networks):
+        return
     for found in script.settings("FI_CXI_RDZV_PROTO"):
-        if found.value == "alt_read" and not any("disable_rdzv_get" in n for n in networks):
+        if found.value == "alt_read":
             message = "FI_CXI_RDZV_PROTO=alt_read without --network=disable_rdzv_get"
             yield Hit(line=found.line, message=message)
 

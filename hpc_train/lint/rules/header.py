@@ -178,3 +178,16 @@ def not_utf8(subject: Subject) -> Iterator[Hit]:
         if any("\udc80" <= letter <= "\udcff" for letter in line):
             yield Hit(line=number, message="a byte here is not UTF-8")
             return
+
+
+@rule(
+    "HT009",
+    "error",
+    "quote, parenthesis or here-document without its end",
+    why="The shell reads on to the end of the file: it then refuses the rest, or takes it for "
+    "text and runs nothing of it.",
+    advice="close it; the cause can be an earlier quote that ends too soon (try bash -n FILE)",
+)
+def unclosed(subject: Subject) -> Iterator[Hit]:
+    for found in subject.script.unclosed[:1]:
+        yield Hit(line=found.line, message=f"{found.opening} is never closed")

@@ -9,6 +9,7 @@ from itertools import pairwise
 from hpc_train.lint.launches import Launch
 from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.model.finding import Severity
+from hpc_train.model.versions import older
 
 _BINDING = ("--bind-to", "--map-by", "-bind-to", "-map-by", "--rankfile", "-rf", "--cpu-set")
 _OTHER_MPI = re.compile(r"\b(impi|intel-?mpi|mpich|mvapich2?|hydra)\b|I_MPI_", re.IGNORECASE)
@@ -28,12 +29,13 @@ _GONE = re.compile(r"^(yalla|mxm|psm)$")
 
 def _mpiruns(subject: Subject) -> Iterator[tuple[Launch, list[str]]]:
     """Yield the launches by Open MPI's mpirun, with its own words."""
+    if _OTHER_MPI.search(subject.script.text):
+        return
     for launch in subject.script.launches:
-        texts = _own_words([word.text for word in launch.words])
-        if launch.outer != "mpirun" or len(launch.words) < 2 or "--version" in texts:
+        if launch.outer != "mpirun" or len(launch.words) < 2:
             continue
-        other = any(_OTHER_OPTION.match(text) for text in texts)
-        if not other and not _OTHER_MPI.search(subject.script.text):
+        texts = _own_words([word.text for word in launch.words])
+        if not any(text == "--version" or _OTHER_OPTION.match(text) for text in texts):
             yield launch, texts
 
 
@@ -59,9 +61,7 @@ def _mca(subject: Subject) -> Iterator[tuple[int, str, str]]:
 def _on_five(subject: Subject) -> tuple[bool, Severity | None]:
     """Whether a rule on Open MPI 5 applies, and how sure it is."""
     version = subject.context.openmpi
-    if version is None:
-        return True, "info"
-    return version >= (5,), None
+    return not older(version, "5"), None if version else "info"
 
 
 @rule(
@@ -151,10 +151,10 @@ def gone_in_five(subject: Subject) -> Iterator[Hit]:
 )
 def old_option(subject: Subject) -> Iterator[Hit]:
     version = subject.context.openmpi
+    late = version and not older(version, "5")
     for launch, texts in _mpiruns(subject):
         for index, text in enumerate(texts):
             if text in _OLD:
-                late = version is not None and version >= (5,)
                 yield Hit(
                     line=launch.words[index].line,
                     message=f"{text} is deprecated in Open MPI 5",
@@ -192,7 +192,9 @@ def more_than_slots(subject: Subject) -> Iterator[Hit]:
 )
 def pmi2(subject: Subject) -> Iterator[Hit]:
     version = subject.context.openmpi
+    if version is None or older(version, "5"):
+        return
     for launch in subject.script.launches:
         option = launch.option("mpi")
-        if option and option.value in ("pmi2", "pmi1") and version and version >= (5,):
+        if option and option.value in ("pmi2", "pmi1"):
             yield Hit(line=option.line, message=f"Open MPI 5 does not speak {option.value}")

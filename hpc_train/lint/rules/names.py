@@ -6,7 +6,6 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.context import shown
 from hpc_train.lint.nccl_names import (
     DEPRECATED,
     DOCUMENTED,
@@ -19,6 +18,7 @@ from hpc_train.lint.nccl_names import (
 )
 from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
 from hpc_train.lint.variables import Assignment
+from hpc_train.model.versions import older
 
 _PLACES = re.compile(r"_(HOME|ROOT|DIR|PATH|PREFIX|VERSION|LIBRARY|LIB|LIBS|TESTS?|BIN|ARGS|OPTS)$")
 _EVERYTHING = {*DOCUMENTED, *UNDOCUMENTED, *REMOVED, *DEPRECATED, *NEVER, *TORCH_RENAMED}
@@ -56,12 +56,12 @@ def removed_name(subject: Subject) -> Iterator[Hit]:
         if found.name not in REMOVED:
             continue
         gone, instead = REMOVED[found.name]
-        if version is None or version >= gone:
+        if not older(version, gone):
             yield Hit(
                 line=found.line,
-                message=f"{found.name} has no effect: gone since NCCL {shown(gone)}",
+                message=f"{found.name} has no effect: gone since NCCL {gone}",
                 advice=f"instead: {instead}",
-                severity=None if version or gone < (2, 25) else "info",
+                severity=None if version or older(gone, "2.25") else "info",
             )
 
 
@@ -113,9 +113,11 @@ def undocumented_name(subject: Subject) -> Iterator[Hit]:
 )
 def plugin_name(subject: Subject) -> Iterator[Hit]:
     script, fabric = subject.script, subject.context.fabric
+    if "google" in script.text.lower() or script.sets("NCCL_NET_PLUGIN"):
+        return
     for found in _exported(subject):
         reader = plugin_of(found.name)
-        if reader is None or "google" in script.text.lower() or script.sets("NCCL_NET_PLUGIN"):
+        if reader is None:
             continue
         elsewhere = fabric is not None and fabric != reader[1]
         where = f"; this site's fabric is {fabric}" if elsewhere else ""
@@ -137,8 +139,8 @@ def too_new(subject: Subject) -> Iterator[Hit]:
     version = subject.context.nccl
     for found in _exported(subject):
         since = DOCUMENTED.get(found.name)
-        if version and since and version < since:
-            message = f"{found.name} came with NCCL {shown(since)}, this is {shown(version)}"
+        if since and older(version, since):
+            message = f"{found.name} came with NCCL {since}, this is {version}"
             yield Hit(line=found.line, message=message)
 
 
@@ -157,9 +159,9 @@ def deprecated_name(subject: Subject) -> Iterator[Hit]:
             since, successor = DEPRECATED[found.name]
             yield Hit(
                 line=found.line,
-                message=f"{found.name} is deprecated since NCCL {shown(since)}",
+                message=f"{found.name} is deprecated since NCCL {since}",
                 advice=f"instead: {successor}",
-                severity="warning" if version and version >= since else None,
+                severity="warning" if version and not older(version, since) else None,
             )
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.context import shown
 from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.lint.rules.values import exported_values
+from hpc_train.model.versions import older
 
 _LEVELS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
 # What NCCL accepts; case does not matter.
@@ -134,7 +134,6 @@ def unlimited_stack(subject: Subject) -> Iterator[Hit]:
     for command in subject.script.runs("ulimit"):
         texts = [word.text for word in command.words]
         stack = any(re.fullmatch(r"-[SH]*s[SH]*", text) for text in texts)
-        if stack and "unlimited" in texts and (version is None or version < (2, 28)):
-            which = shown(version) if version else "before 2.28"
-            message = f"unlimited stacks make those of NCCL {which} small"
+        if stack and "unlimited" in texts and (version is None or older(version, "2.28")):
+            message = f"unlimited stacks make those of NCCL {version or 'before 2.28'} small"
             yield Hit(line=command.line, message=message, severity="warning" if version else None)

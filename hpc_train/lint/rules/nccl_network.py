@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.lint.rules.values import exported_values
+from hpc_train.model.versions import older
 
 _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
 
@@ -22,7 +23,7 @@ _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
 def gid_index(subject: Subject) -> Iterator[Hit]:
     version = subject.context.nccl
     for found in exported_values(subject, "NCCL_IB_GID_INDEX"):
-        if found.value == "-1" or (version is not None and version < (2, 21)):
+        if found.value == "-1" or older(version, "2.21"):
             continue
         message = f"NCCL_IB_GID_INDEX={found.value} stops the choice that NCCL makes since 2.21"
         yield Hit(line=found.line, message=message, severity="warning" if version else None)
@@ -174,12 +175,13 @@ def collnet_without_plugin(subject: Subject) -> Iterator[Hit]:
     advice="add the file to --container-mounts",
 )
 def topology_file(subject: Subject) -> Iterator[Hit]:
+    boxes = [launch for launch in subject.script.launches if launch.option("container-image")]
+    given = [box.option("container-mounts") for box in boxes]
+    mounts = {(option and option.value) or "" for option in given}
     for found in exported_values(subject, "NCCL_TOPO_FILE"):
-        for launch in subject.script.launches:
-            mounts = launch.option("container-mounts")
-            if launch.option("container-image") and "$" not in ((mounts and mounts.value) or ""):
-                roots = re.split(r"[:,]", (mounts and mounts.value) or "")
-                if not any(root and found.value.startswith(root) for root in roots):
-                    message = f"{found.value} is not among the container's mounts"
-                    yield Hit(line=found.line, message=message)
-                    break
+        for mount in mounts:
+            roots = [root for root in re.split(r"[:,]", mount) if root]
+            if "$" not in mount and not found.value.startswith(tuple(roots)):
+                message = f"{found.value} is not among the container's mounts"
+                yield Hit(line=found.line, message=message)
+                break

@@ -13,19 +13,8 @@ _STARTERS = ("python", "torchrun", "accelerate", "deepspeed")
 def rank_launches(script: Script) -> Iterator[Launch]:
     """Yield the launches of training: not `srun hostname`, not `python -c …`."""
     for launch in script.launches:
-        if launch.starter in _STARTERS and not _is_question(launch):
+        if launch.starter in _STARTERS and not launch.asks:
             yield launch
-
-
-def _is_question(launch: Launch) -> bool:
-    """`python -c`, `python -V` and `python -m pip` ask or install something."""
-    texts = [word.text for word in launch.words]
-    if launch.starter != "python":
-        return "--help" in texts
-    start = next(i for i, text in enumerate(texts) if text.rpartition("/")[2].startswith("python"))
-    rest = texts[start + 1 : start + 3]
-    asking = rest[:1] in (["-c"], ["-V"], ["--version"], ["-"], [])
-    return asking or rest in (["-m", "pip"], ["-m", "venv"], ["-m", "torch.utils.collect_env"])
 
 
 def tasks_of(launch: Launch, script: Script) -> int | None:
@@ -53,3 +42,21 @@ def nodes_of(launch: Launch, script: Script) -> int | None:
     """Return on how many nodes an srun starts tasks, as far as it is known."""
     option = launch.option("nodes")
     return script.values.number(option.value) if option else script.asked.nodes
+
+
+def flag_number(launch: Launch, script: Script, name: str) -> int | None:
+    """Return the number that a flag of torchrun has, if that is known; a range has none."""
+    low, _, high = (launch.flags.get(name) or "").partition(":")
+    return script.values.number(low) if high in ("", low) else None
+
+
+def workers_of(launch: Launch, script: Script) -> int | None:
+    """Return how many ranks one torchrun starts, as far as it is known."""
+    if "nproc-per-node" in launch.flags:
+        return flag_number(launch, script, "nproc-per-node")
+    return None if script.sets("PET_NPROC_PER_NODE") or hides_flags(launch) else 1
+
+
+def hides_flags(launch: Launch) -> bool:
+    """Whether a word that is not known may be an option of torchrun."""
+    return any(word.text.startswith("$") for word in launch.words)

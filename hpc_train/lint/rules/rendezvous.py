@@ -14,7 +14,7 @@ _TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")
 _PORTS = ("MASTER_PORT", "RDZV_PORT", "PORT", "MAIN_PROCESS_PORT")
 _EPHEMERAL = range(32768, 61000)
 _SHUF = re.compile(r"shuf\s+(?:-n\s*1\s+)?(?:-i\s*|--input-range=)(\d{1,9})-(\d{1,9})")
-_BASE_MODULO = re.compile(r"(\d{4,5})\s*\+[^%]*%\s*(\d{2,5})|%\s*(\d{2,5})\s*\)?\s*\+\s*(\d{4,5})")
+_BASE_MODULO = re.compile(r"(\d{4,5}) ?\+[^%]{0,99}% ?(\d{2,5})|% ?(\d{2,5}) ?\)? ?\+ ?(\d{4,5})")
 _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
 
 

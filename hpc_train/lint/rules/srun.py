@@ -61,17 +61,17 @@ def no_kill_on_bad_exit(subject: Subject) -> Iterator[Hit]:
     "srun in the background, and no wait",
     why="The job ends with its script: without wait the script ends at once, and Slurm kills "
     "the steps that still run.",
-    advice="add `wait` after the last background srun",
+    advice='keep its number and wait for it: srun … & pid=$!; wait "$pid"',
 )
 def background_without_wait(subject: Subject) -> Iterator[Hit]:
     script = subject.script
     if any(command.program == "wait" for command in script.commands):
         return
+    # Whatever else runs in the foreground may well outlive it.
+    long = max((c.line for c in script.commands if _takes_long(c.program)), default=0)
     for command in script.commands:
         if command.program in ("srun", "mpirun", "torchrun") and command.ending == "&":
-            later = [c for c in script.commands if c.line > command.last_line]
-            # Whatever else runs in the foreground may well outlive it.
-            if not any(_takes_long(c.program) for c in later):
+            if long <= command.last_line:
                 message = f"{command.program} … & and no wait after it"
                 yield Hit(line=command.line, message=message)
 

@@ -6,7 +6,14 @@ from collections.abc import Iterator
 
 from hpc_train.lint.launches import Launch
 from hpc_train.lint.rule import Hit, Subject, rule
-from hpc_train.lint.rules.ranks import nodes_of, rank_launches, tasks_of
+from hpc_train.lint.rules.ranks import (
+    flag_number,
+    hides_flags,
+    nodes_of,
+    rank_launches,
+    tasks_of,
+    workers_of,
+)
 from hpc_train.lint.script import Script
 
 
@@ -14,12 +21,6 @@ def _torchruns(script: Script) -> Iterator[Launch]:
     for launch in rank_launches(script):
         if launch.starter == "torchrun":
             yield launch
-
-
-def _number(launch: Launch, script: Script, name: str) -> int | None:
-    text = launch.flags.get(name)
-    low, _, high = (text or "").partition(":")
-    return script.values.number(low) if high in ("", low) else None
 
 
 @rule(
@@ -36,7 +37,7 @@ def several_agents(subject: Subject) -> Iterator[Hit]:
         if launch.outer != "srun" or launch.opaque or launch.option("het-group"):
             continue
         # Agents of one worker each may well share a node.
-        if _number(launch, script, "nproc-per-node") == 1:
+        if flag_number(launch, script, "nproc-per-node") == 1:
             continue
         tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
         own = launch.option("ntasks", "nodes", "ntasks-per-node")
@@ -62,6 +63,9 @@ def torchrun_bound(subject: Subject) -> Iterator[Hit]:
         return
     for launch in _torchruns(script):
         if launch.outer != "srun" or launch.option("cpu-bind") or launch.opaque:
+            continue
+        # One worker has the set for itself.
+        if workers_of(launch, script) == 1:
             continue
         # With all the cores of the node in the mask, the binding costs little.
         sized = launch.option("cpus-per-task", "exclusive") is not None
@@ -102,7 +106,7 @@ def torchrun_without_cores(subject: Subject) -> Iterator[Hit]:
 def more_workers(subject: Subject) -> Iterator[Hit]:
     for launch, workers, gpus in _workers(subject):
         if workers > gpus:
-            message = f"--nproc-per-node {workers}, but {gpus} GPU{'s' * (gpus > 1)} a node"
+            message = f"{workers} workers on a node, but {gpus} GPU{'s' * (gpus > 1)}"
             yield Hit(line=launch.starter_line, message=message)
 
 
@@ -118,8 +122,9 @@ def fewer_workers(subject: Subject) -> Iterator[Hit]:
     for launch, workers, gpus in _workers(subject):
         if workers < gpus:
             given = "nproc-per-node" in launch.flags
-            said = f"--nproc-per-node {workers}" if given else "no --nproc-per-node, so one worker"
-            yield Hit(line=launch.starter_line, message=f"{said}, but {gpus} GPUs a node")
+            said = f"{workers} worker{'s' * (workers > 1)} on a node"
+            said = said if given else f"no --nproc-per-node, so {said}"
+            yield Hit(line=launch.starter_line, message=f"{said}, but {gpus} GPUs")
 
 
 def _workers(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
@@ -128,18 +133,13 @@ def _workers(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
     for launch in _torchruns(script):
         if launch.option("gpus", "gpus-per-node", "gres", "gpus-per-task", "het-group"):
             continue
-        if "nproc-per-node" in launch.flags:
-            workers = _number(launch, script, "nproc-per-node")
-        else:
-            hidden = script.sets("PET_NPROC_PER_NODE") or _hidden(launch)
-            workers = None if hidden else 1
+        workers = workers_of(launch, script)
+        # Agents of one worker each share a node's GPUs.
+        if workers == 1 and launch.outer == "srun":
+            tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
+            workers = tasks // nodes if tasks and nodes and tasks % nodes == 0 else None
         if gpus and workers:
             yield launch, workers, gpus
-
-
-def _hidden(launch: Launch) -> bool:
-    """Whether a word that is not known may be an option of torchrun."""
-    return any(word.text.startswith("$") for word in launch.words)
 
 
 @rule(
@@ -154,19 +154,21 @@ def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
     script = subject.script
     for launch in _torchruns(script):
         nodes = nodes_of(launch, script)
-        if _number(launch, script, "nproc-per-node") == 1 and tasks_of(launch, script) != nodes:
-            continue
+        if flag_number(launch, script, "nproc-per-node") == 1 and launch.outer == "srun":
+            # To torchrun each agent is a node.
+            nodes = tasks_of(launch, script)
         if launch.option("het-group") or not script.asked.batch or nodes is None:
             continue
-        nnodes = _number(launch, script, "nnodes")
+        nnodes = flag_number(launch, script, "nnodes")
         if "standalone" in launch.flags:
             nnodes = 1
         elif "nnodes" not in launch.flags:
-            hidden = script.sets("PET_NNODES") or _hidden(launch)
+            hidden = script.sets("PET_NNODES") or hides_flags(launch)
             nnodes = None if hidden else 1
         if nnodes is not None and nnodes != nodes and (launch.outer == "srun" or nnodes > nodes):
             named = "--standalone" if "standalone" in launch.flags else f"--nnodes {nnodes}"
-            message = f"{named}, but {nodes} node{'s' * (nodes > 1)}"
+            kind = "node" if nodes == nodes_of(launch, script) else "torchrun"
+            message = f"{named}, but {nodes} {kind}{'s' * (nodes > 1)}"
             yield Hit(line=launch.starter_line, message=message)
 
 
@@ -184,7 +186,7 @@ def first_node_only(subject: Subject) -> Iterator[Hit]:
     if nodes is None or nodes < 2:
         return
     for launch in _torchruns(script):
-        nnodes = _number(launch, script, "nnodes")
+        nnodes = flag_number(launch, script, "nnodes")
         if launch.outer == "" and nnodes is not None and nnodes > 1:
             message = f"nothing starts torchrun on the other {nodes - 1} of {nodes} nodes"
             yield Hit(line=launch.line, message=message)
@@ -205,15 +207,12 @@ def no_node_rank(subject: Subject) -> Iterator[Hit]:
         return
     for launch in _torchruns(script):
         flags = launch.flags
-        nnodes = _number(launch, script, "nnodes")
+        nnodes = flag_number(launch, script, "nnodes")
         dynamic = {"node-rank", "rdzv-backend", "rdzv-endpoint", "standalone"} & set(flags)
         if nnodes is not None and nnodes > 1 and "master-addr" in flags and not dynamic:
-            if launch.outer == "srun" and not _hidden_flags(launch):
+            hidden = any("[" in w.raw and w.raw.startswith(("$", '"${')) for w in launch.words)
+            if launch.outer == "srun" and not hidden:
                 yield Hit(line=launch.starter_line, message="--master-addr without --node-rank")
-
-
-def _hidden_flags(launch: Launch) -> bool:
-    return any(word.raw.startswith(("$", '"${')) and "[" in word.raw for word in launch.words)
 
 
 @rule(
@@ -243,7 +242,7 @@ def no_omp_threads(subject: Subject) -> Iterator[Hit]:
     if "OMP_NUM_THREADS" in script.text:
         return
     for launch in _torchruns(script):
-        workers = _number(launch, script, "nproc-per-node") or script.asked.gpus_per_node
+        workers = flag_number(launch, script, "nproc-per-node") or script.asked.gpus_per_node
         if "nproc-per-node" in launch.flags and workers != 1:
             message = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"
             yield Hit(line=launch.starter_line, message=message)

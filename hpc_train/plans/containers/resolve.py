@@ -8,6 +8,7 @@ from typing import Literal
 from hpc_train.errors import PlanError
 from hpc_train.model.container import Container, Containers
 from hpc_train.model.plan import ContainerPlan, Launch, Setting, Text, Topology
+from hpc_train.model.variable import FROM_SCRIPT
 from hpc_train.plans.containers.mounts import (
     Mount,
     check_characters,
@@ -17,14 +18,6 @@ from hpc_train.plans.containers.mounts import (
 from hpc_train.plans.containers.runtimes import FORMS, Form, Opening
 from hpc_train.plans.facts import vendor_of
 from hpc_train.plans.resolve import Job, Site
-
-OURS = (
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "HPCTRAIN_RUN",
-    "HPCTRAIN_LOG_DIR",
-    "HPCTRAIN_FAILURE_FILE",
-)
 
 
 def resolve_container(
@@ -54,7 +47,8 @@ def resolve_container(
         workdir=wanted.workdir,
         writable=wanted.writable,
         gpus=_gpus(job, site, topology),
-        passed=tuple(dict.fromkeys((*OURS, *env, *job.value.secrets, *wanted.env))),
+        passed=tuple(dict.fromkeys((*FROM_SCRIPT, *env, *job.value.secrets, *wanted.env))),
+        private=tuple(job.value.secrets),
         of_ranks=of_ranks,
         args=offered.args,
     )
@@ -128,8 +122,7 @@ def _check(job: Job, form: Form, runtime: str) -> None:
     if wanted.workdir:
         check_whole(wanted.workdir, job.near("container.workdir"))
     if runtime == "edf":
-        where = job.near("container.image")
-        check_characters(wanted.image, "'", runtime, where)
+        check_characters(wanted.image, "$", runtime, job.near("container.image"))
     if job.value.workdir:
         check_characters(job.value.workdir, form.forbidden, runtime, job.near("workdir"))
 

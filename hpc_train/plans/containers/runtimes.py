@@ -33,6 +33,8 @@ class Opening(Value, frozen=True, kw_only=True):
     writable: bool
     gpus: Literal["nvidia", "amd"] | None
     passed: tuple[str, ...]
+    # Of these, what no command line may show.
+    private: tuple[str, ...]
     of_ranks: tuple[str, ...]
     args: tuple[str, ...]
 
@@ -99,6 +101,12 @@ def _shifter(opening: Opening) -> tuple[Token, ...]:
         *_texts(*(["--module=gpu"] if opening.gpus else [])),
         *(Joined(parts=(Text(text="--volume="), mount.token())) for mount in opening.mounts),
         Joined(parts=(Text(text="--workdir="), opening.place())),
+        *(
+            Joined(parts=(Text(text=f"--env={name}="), JobVar(name=name)))
+            for name in opening.passed
+            # What a rank's wrapper changes is not known yet where this is written.
+            if name not in (*opening.private, *opening.of_ranks)
+        ),
         *_texts(*opening.args),
     )
 
@@ -131,5 +139,5 @@ FORMS = {
     "podman-hpc": Form(words=_podman),
     "shifter": Form(words=_shifter, forbidden=":; \t", writable=False),
     "pyxis": Form(words=_pyxis, by_srun=True, forbidden=":, \t"),
-    "edf": Form(words=_edf, by_srun=True, forbidden=":'$"),
+    "edf": Form(words=_edf, by_srun=True, forbidden=":$"),
 }

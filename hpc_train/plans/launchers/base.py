@@ -10,6 +10,11 @@ from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
 from hpc_train.plans.directives import gpu_options
 
 _PYTHON = re.compile(r"(?:^|/)python[0-9.]*$")
+# What ends a step whose ranks do not all go on, and how srun's options may spell it.
+_GUARDS = {
+    "--kill-on-bad-exit=1": re.compile(r"--kill-on-bad-exit(=.*)?|-K[01]?"),
+    "--wait=60": re.compile(r"--wait(=.*)?|-W[0-9]*"),
+}
 RANK_WRAPPER = JobVar(name="rank_wrapper")
 NODE_WRAPPER = JobVar(name="node_wrapper")
 
@@ -112,9 +117,17 @@ def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Toke
         f"--cpus-per-task={cpus}",
         *mpi,
         *(_share(request) if request.nested else ()),
+        *_guards((*request.srun_args, *extra)),
         *request.srun_args,
         *extra,
     ) + (request.container.step if request.container else ())
+
+
+def _guards(words: tuple[str, ...]) -> tuple[str, ...]:
+    """End the step with its first failed rank, and soon after the first that leaves; else the
+    others wait for it until the time limit. Who names an option has decided.
+    """
+    return tuple(guard for guard, named in _GUARDS.items() if not any(map(named.fullmatch, words)))
 
 
 def _share(request: LaunchRequest) -> tuple[str, ...]:

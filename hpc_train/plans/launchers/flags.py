@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from hpc_train.plans.release import numbers
+from hpc_train.model.versions import parts, within
 
 # From which torch on; for a torch that nobody names, only what every supported one has.
-_SINCE = {"local-addr": (2, 0), "numa-binding": (2, 9)}
-_SUPPORTED = (2, 4)
-_DASHES = (2, 0)
+_SINCE = {"local-addr": ">=2.0", "numa-binding": ">=2.9"}
+_SUPPORTED = "2.4"
+_DASHES = ">=2.0"
 
 
 def has_flag(name: str, torch: str | None) -> bool:
     """Say whether torchrun of that torch has an option."""
-    return (numbers(torch) if torch else _SUPPORTED) >= _SINCE.get(name, ())
+    return name not in _SINCE or within(parts(torch or _SUPPORTED), _SINCE[name])
 
 
 def flag(name: str, torch: str | None) -> str:
     """Return an option as that torch spells it: older ones know underscores only."""
-    dashes = (numbers(torch) if torch else _SUPPORTED) >= _DASHES
+    dashes = within(parts(torch or _SUPPORTED), _DASHES)
     return f"--{name}" if dashes else f"--{name.replace('-', '_')}"

@@ -8,16 +8,9 @@ starters of MPI do: it turns InfiniBand off.
 from __future__ import annotations
 
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Token
+from hpc_train.model.variable import FROM_SCRIPT
 from hpc_train.plans.launchers.base import texts, wrapped
 from hpc_train.plans.openmpi import bind_word
-
-_ALWAYS = (
-    "MASTER_ADDR",
-    "MASTER_PORT",
-    "HPCTRAIN_RUN",
-    "HPCTRAIN_LOG_DIR",
-    "HPCTRAIN_FAILURE_FILE",
-)
 
 
 def command(request: LaunchRequest) -> Launch:
@@ -25,7 +18,7 @@ def command(request: LaunchRequest) -> Launch:
     topology = request.topology
     hosts = texts("--host", f"localhost:{topology.tasks_per_node}")
     passed = request.container.passed if request.container else ()
-    names = dict.fromkeys((*_ALWAYS, *request.exported, *passed))
+    names = dict.fromkeys((*FROM_SCRIPT, *request.exported, *passed))
     argv = (
         *texts("mpirun", "-np", topology.world_size),
         *(hosts if request.scheduler == "local" else ()),

@@ -14,7 +14,7 @@ def request(
         "topology": Topology(nodes=nodes, tasks_per_node=tasks, gpus_per_node=0, cpus_per_task=3),
         "command": ("python", "t.py"),
         "scheduler": scheduler,
-        "srun_args": ("--kill-on-bad-exit=1",),
+        "srun_args": (),
         "mpi": None,
         "exported": ("OMP_NUM_THREADS",),
         "gpu_request": "gpus-per-node",

@@ -14,7 +14,7 @@ def test_srun_states_every_count() -> None:
     launch = srun.command(request(mpi="pmix"))
     assert words(launch) == (
         "srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --cpus-per-task=3 --mpi=pmix "
-        "--kill-on-bad-exit=1 bash -c $rank_wrapper rank python t.py"
+        "--kill-on-bad-exit=1 --wait=60 bash -c $rank_wrapper rank python t.py"
     )
     assert launch.slots_per_node == 2
     assert ("RANK", JobVar(name="SLURM_PROCID")) in launch.rank_env
@@ -24,9 +24,9 @@ def test_torchrun_on_a_cluster_starts_one_agent_per_node() -> None:
     launch = torchrun.command(request())
     assert words(launch) == (
         "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=6 --kill-on-bad-exit=1 "
-        "--cpu-bind=none bash -c $node_wrapper node python -m torch.distributed.run --nnodes 2 "
-        "--nproc-per-node 2 --master-addr $MASTER_ADDR --master-port $MASTER_PORT "
-        "--no-python bash -c $rank_wrapper rank python t.py"
+        "--wait=60 --cpu-bind=none bash -c $node_wrapper node python "
+        "-m torch.distributed.run --nnodes 2 --nproc-per-node 2 --master-addr $MASTER_ADDR "
+        "--master-port $MASTER_PORT --no-python bash -c $rank_wrapper rank python t.py"
     )
     assert (launch.slots_per_node, launch.rank_env) == (1, ())
 

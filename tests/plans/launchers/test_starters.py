@@ -29,7 +29,8 @@ def test_accelerate_starts_one_agent_per_node_with_its_machine_rank() -> None:
     launch = accelerate.command(request())
     assert words(launch) == (
         "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=6 --kill-on-bad-exit=1 "
-        "--cpu-bind=none bash -c $node_wrapper node bash -c $rank_wrapper rank python t.py"
+        "--wait=60 --cpu-bind=none bash -c $node_wrapper node bash -c "
+        "$rank_wrapper rank python t.py"
     )
     assert launch.agent
     assert line(launch.agent) == (
@@ -67,7 +68,7 @@ def test_deepspeed_is_ranks_of_srun_with_local_rank() -> None:
     launch = deepspeed.command(request())
     assert words(launch) == (
         "srun --nodes=2 --ntasks=4 --ntasks-per-node=2 --cpus-per-task=3 --kill-on-bad-exit=1 "
-        "bash -c $rank_wrapper rank sh -c $with_local_rank rank python t.py"
+        "--wait=60 bash -c $rank_wrapper rank sh -c $with_local_rank rank python t.py"
     )
     names = dict(launch.rank_env)
     assert names["RANK"] == JobVar(name="SLURM_PROCID")

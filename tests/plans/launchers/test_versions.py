@@ -26,7 +26,7 @@ def test_an_elastic_job_meets_by_c10d_and_says_who_is_host() -> None:
         "--local-addr $node_address --no-python"
     )
     assert words(launch) == (
-        "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=6 --kill-on-bad-exit=1 "
+        "srun --nodes=2 --ntasks=2 --ntasks-per-node=1 --cpus-per-task=6 "
         "--cpu-bind=none --no-kill --kill-on-bad-exit=0 --wait=0 bash -c $node_wrapper node "
         "bash -c $rank_wrapper rank python t.py"
     )

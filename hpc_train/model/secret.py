@@ -1,0 +1,94 @@
+"""Texts that are nobody else's business: by a variable's name, or by their own form."""
+
+from __future__ import annotations
+
+import re
+
+# Whole words of a name, which `_` parts, wherever they stand.
+_ANYWHERE = re.compile(
+    r"(?:^|_)(?:SECRETS?|[A-Z0-9]*PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|[A-Z0-9]*APIKEYS?"
+    r"|(?:API|ACCESS|PRIVATE|SECRET|SSH|AUTH|ENCRYPTION|SIGNING|DEPLOY|SERVICE|STORAGE|ACCOUNT"
+    r"|LICENSE)_KEYS?"
+    r"|(?:ACCESS|API|AUTH|BEARER|REFRESH)_TOKEN)(?:_|$)"
+)
+# Only as the last word: TOKEN_DIM is a number.
+_LAST = frozenset(("TOKEN", "PASS", "PWD", "PAT", "AUTH"))
+# A word before the last one with which it means something else: tokens of a text, passes over
+# data, folders, switches.
+_HARMLESS = frozenset(
+    """
+    MAX MIN NUM N PER PAD EOS BOS SEP CLS MASK UNK SPECIAL FIRST SECOND LAST NEXT PREV START STOP
+    END IMAGE FORWARD BACKWARD SINGLE ONE TWO MULTI ORIG OLD INIT SAVED WORK JOB RUN HOST USE NO
+    ENABLE DISABLE REQUIRE
+    """.split()
+)
+# What the name says to be no secret but its place.
+_PLACES = frozenset(("FILE", "PATH", "DIR"))
+_FORMS = {
+    "hf_…": r"hf_[A-Za-z0-9]{20,}",
+    "ghp_…": r"gh[opsur]_[A-Za-z0-9]{20,}",
+    "github_pat_…": r"github_pat_[A-Za-z0-9_]{20,}",
+    "glpat-…": r"glpat-[A-Za-z0-9_-]{16,}",
+    "sk-…": r"sk-(?:[a-z0-9]{1,10}-){0,2}[A-Za-z0-9_]{20,}",
+    "AKIA…": r"A[KS]IA[A-Z0-9]{16}",
+    "xoxb-…": r"xox[abeprs]-[A-Za-z0-9-]{10,}",
+}
+_FORM = {form: re.compile(rf"(?<![A-Za-z0-9_-]){text}") for form, text in _FORMS.items()}
+# Not a password that a variable or a reader is to fill in.
+_FORM["a URL with user:password@"] = re.compile(
+    r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:(?![<${*])[^\s/@]+@"
+)
+_ASSIGNED = re.compile(
+    r"(?:^|[\s;&|(])(?P<name>[A-Za-z_]\w*)=(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|)]*)"
+)
+# From elsewhere: a variable, a command, a file.
+_ELSEWHERE = re.compile(r"[$`<]|^[~/.]")
+KEPT = "and scripts are kept and shared"
+
+
+def looks_secret(name: str) -> bool:
+    """Whether a variable's name says that its value is nobody else's business."""
+    words = name.upper().split("_")
+    if words[-1] in _PLACES:
+        return False
+    if _ANYWHERE.search(name.upper()):
+        return True
+    if len(words) == 1:
+        return words == ["TOKEN"]
+    return words[-1] in _LAST and words[-2] not in _HARMLESS
+
+
+def secret_form(text: str) -> str:
+    """Return the form by which a text gives itself away as a secret, or nothing."""
+    return next((form for form, found in _FORM.items() if found.search(text)), "")
+
+
+def secret_set(line: str) -> str:
+    """Return the variable that a line of shell gives a secret, or nothing."""
+    for match in _ASSIGNED.finditer(line):
+        value = match["value"].strip("'\"")
+        if value and looks_secret(match["name"]) and not _ELSEWHERE.search(value):
+            return match["name"]
+    return ""
+
+
+def secret_in(key: str, text: str, *, shell: bool) -> tuple[str, str] | None:
+    """Return what gives a text away, without repeating it, and a name for it; None if nothing."""
+    name = secret_set(text) if shell else ""
+    if name:
+        return f"{key} sets {name}, which looks like a secret, {KEPT}", name
+    form = secret_form(text)
+    return (f"{key} holds what looks like a secret ({form}), {KEPT}", "NAME") if form else None
+
+
+def named_by_job(name: str) -> str:
+    """Return what to write into a job instead."""
+    return f"export {name} in the shell you submit from, and write `secrets: {{{name}: env}}`"
+
+
+def named_by_users(name: str) -> str:
+    """Return what to write instead of a secret in a profile, which all users read."""
+    return (
+        f"take it out of the profile, which all users read; a job names it: "
+        f"`secrets: {{{name}: env}}`, or the path of a file that only its user may read"
+    )

@@ -1,0 +1,82 @@
+"""A job's variables and secrets: what no type can say of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.errors import SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.secret import KEPT, looks_secret, named_by_job, secret_in
+from hpc_train.model.value import Sourced
+from hpc_train.model.variable import ENV, is_reserved, is_variable, why_not_empty
+
+Job = Sourced[JobSpec]
+
+
+def check_variables(job: Job) -> None:
+    """Refuse names that no shell takes, what the script sets itself, and secrets in the open.
+
+    Raises:
+        SpecError: with file:line; a secret is not repeated.
+    """
+    _check_env(job)
+    _check_secrets(job)
+    _check_texts(job)
+
+
+def _check_env(job: Job) -> None:
+    passed = job.value.container.env if job.value.container else ()
+    for key, names in (("env", tuple(job.value.env)), ("container.env", passed)):
+        for name in names:
+            place = job.near(f"{key}.{name}")
+            if not is_variable(name):
+                raise SpecError(f"{place}: {name!r} is no name of an environment variable")
+            if looks_secret(name):
+                raise SpecError(
+                    f"{place}: {key}.{name} looks like a secret, {KEPT}", named_by_job(name)
+                )
+    for key, names in (("env", tuple(job.value.env)), ("secrets", tuple(job.value.secrets))):
+        for name in filter(is_reserved, names):
+            place = job.near(f"{key}.{name}")
+            raise SpecError(f"{place}: {key}.{name}: the script or bash sets {name} itself")
+    for name, value in job.value.env.items():
+        if value == "" and why_not_empty(name):
+            place = job.near(f"env.{name}")
+            raise SpecError(f"{place}: env.{name} is empty: {why_not_empty(name)}")
+
+
+def _check_secrets(job: Job) -> None:
+    for name, where in job.value.secrets.items():
+        place = job.near(f"secrets.{name}")
+        if not is_variable(name):
+            raise SpecError(f"{place}: {name!r} is no name of an environment variable")
+        if name in job.value.env:
+            raise SpecError(f"{place}: {name} is in env, too, so its value would be written")
+        if where != ENV and "/" not in where:
+            # It may be the secret itself, so it is not repeated.
+            raise SpecError(
+                f"{place}: secrets.{name} is neither `env` nor the path of a file (with a /)",
+                f"export {name} in the shell you submit from and write `{name}: env`, or put it "
+                f"into a file of mode 0600 and write its path, e.g. ~/.{name.lower()}",
+            )
+
+
+def _check_texts(job: Job) -> None:
+    for key, text in _texts(job):
+        found = secret_in(key, text, shell=key.startswith("setup."))
+        if found:
+            message, name = found
+            hint = f"{named_by_job(name)}; programs and setup lines read ${name}"
+            raise SpecError(f"{job.near(key)}: {message}", hint)
+
+
+def _texts(job: Job) -> Iterator[tuple[str, str]]:
+    """Yield all that is written as it stands, and its key."""
+    spec = job.value
+    for name, value in spec.env.items():
+        yield f"env.{name}", str(value)
+    for key in ("command", "launcher_args", "setup"):
+        for number, text in enumerate(getattr(spec, key)):
+            yield f"{key}.{number}", text
+    yield "comment", spec.comment or ""
+    yield "container.image", spec.container.image if spec.container else ""

@@ -1,0 +1,120 @@
+"""`directives`: more options of sbatch, from the job and the site."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import HpcTrainError, PlanError, SiteProfileError, SpecError
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.pipeline.explain import explain
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.nested import allocate
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+from hpc_train.specs.job import load_job
+from hpc_train.specs.override import parse_setting
+
+SITE: dict[str, Any] = {
+    "schema": 1,
+    "name": "big",
+    "description": "d",
+    "scheduler": "slurm",
+    "launchers": {"default": "srun", "allowed": ["srun"]},
+}
+
+
+def planned(
+    folder: Path, job: dict[str, Any], site: dict[str, Any] | None = None, **keys: Any
+) -> LaunchPlan:
+    """Plan a job with these directives on a site with those."""
+    (folder / "big.yaml").write_text(json.dumps({**SITE, "directives": site or {}}))
+    text = json.dumps({"command": ["a"], **keys, "directives": job}).replace(', "dir', ',\n"dir')
+    (folder / "job.yaml").write_text(text)
+    found = load_job(folder / "job.yaml", [parse_setting("directives.nice=5")])
+    return make_plan(found, load_site(str(folder / "big.yaml")))
+
+
+def test_they_stand_behind_ours_and_the_job_wins(tmp_path: Path) -> None:
+    site = {"licenses": "fs:1", "reservation": "all", "spread-job": True}
+    job = {"reservation": "maint", "signal": "B:USR1@120", "requeue": "", "spread-job": False}
+    plan = planned(tmp_path, job, site)
+    lines = [line for line in render_script(plan).text.splitlines() if line.startswith("#SBATCH")]
+    own = lines.index("#SBATCH --open-mode=append") + 1
+    assert lines[own:] == [
+        "#SBATCH --licenses=fs:1",
+        "#SBATCH --reservation=maint",
+        "#SBATCH --signal=B:USR1@120",
+        "#SBATCH --requeue",
+        "#SBATCH --nice=5",
+    ]
+    found = {
+        one.name: one.origin
+        for one in explain(plan, load_site(str(tmp_path / "big.yaml")))
+        if one.kind == "directive"
+    }
+    assert found["--licenses"] == f"{tmp_path}/big.yaml:1"
+    assert found["--reservation"] == f"{tmp_path}/job.yaml:2"
+    assert found["--nice"] == "--set directives.nice"
+
+
+REFUSED: list[tuple[str, Any, str, str]] = [
+    ("nodes", 2, "hpctrain sets --nodes by itself", "resources.nodes"),
+    ("job-name", "x", "hpctrain sets --job-name by itself", "say it with name"),
+    ("time", "1:00", "hpctrain sets --time by itself", "resources.time"),
+    ("output", "x", "hpctrain needs --output for itself", ""),
+    ("wrap", "x", "hpctrain needs --wrap for itself", ""),
+    ("--reservation", "x", "sbatch has no option '--reservation'; did you mean 'reserv", "long"),
+    ("mail_type", "END", "sbatch has no option 'mail_type'; did you mean 'mail-type'?", "long"),
+    ("reservatoin", "x", "did you mean 'reservation'?", "long names"),
+    ("reservation", True, "--reservation needs a value", ""),
+    ("reservation", "", "--reservation needs a value", ""),
+    ("requeue", "yes", "--requeue takes no value", "`requeue: true`"),
+    ("reservation", "a b", "'a b' cannot be written as an #SBATCH value", ""),
+    ("comment", "x", "hpctrain sets --comment by itself", "say it with comment"),
+]
+
+
+@pytest.mark.parametrize("where", ["job", "site"])
+@pytest.mark.parametrize("case", REFUSED, ids=lambda case: case[0])
+def test_what_is_refused(tmp_path: Path, where: str, case: tuple[str, Any, str, str]) -> None:
+    name, value, said, hint = case
+    kind: type[HpcTrainError] = SpecError if where == "job" else SiteProfileError
+    with pytest.raises(kind) as failure:
+        planned(tmp_path, **{"job": {}, where: {name: value}})
+    file = "job.yaml:2" if where == "job" else "big.yaml:1"
+    start = f"{tmp_path}/{file}: directives.{name}: "
+    assert failure.value.message.startswith(start)
+    assert said in failure.value.message
+    assert hint in failure.value.hint
+
+
+def test_an_option_that_this_job_has_already(tmp_path: Path) -> None:
+    text = json.dumps({**SITE, "gpu_request": "gres", "directives": {"gres": "lscratch:9"}})
+    (tmp_path / "big.yaml").write_text(text)
+    (tmp_path / "job.yaml").write_text('{"command": ["a"], "resources": {"gpus_per_node": 1}}')
+    site = load_site(str(tmp_path / "big.yaml"))
+    with pytest.raises(PlanError, match=r"big\.yaml:1: directives\.gres: this job has --gres=gpu"):
+        make_plan(load_job(tmp_path / "job.yaml", []), site)
+    less = load_job(tmp_path / "job.yaml", [parse_setting("gpus_per_node=0")])
+    assert ("gres", "lscratch:9") in make_plan(less, site).directives
+
+
+def test_an_allocation_has_them_once(tmp_path: Path) -> None:
+    first, second = (planned(tmp_path, {"reservation": name}) for name in ("a", "b"))
+    site = load_site(str(tmp_path / "big.yaml"))
+    shared = allocate(site, [("x", first), ("y", first)], "s")
+    assert [pair for pair in shared.directives if pair[0] == "reservation"] == [
+        ("reservation", "a")
+    ]
+    with pytest.raises(PlanError, match=r"job\.yaml:2: reservation is a, b; with placement"):
+        allocate(site, [("x", first), ("y", second)], "s")
+
+
+def test_a_site_without_slurm_leaves_them_out(tmp_path: Path) -> None:
+    (tmp_path / "job.yaml").write_text('{"command": ["a"], "directives": {"nice": 1}}')
+    plan = make_plan(load_job(tmp_path / "job.yaml", []), load_site("local"))
+    assert plan.directives == ()

@@ -1,0 +1,73 @@
+"""The signal before the time limit: who gets it, and where there can be none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import PlanError, SpecError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+LAUNCHERS = ["srun", "torchrun", "mpirun", "ibrun", "accelerate", "deepspeed", "spawn", "single"]
+OFFERED = {"launchers": {"default": "srun", "allowed": LAUNCHERS}}
+LEAD = {"signal_before_end": "2m"}
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun", "accelerate", "deepspeed", "spawn"])
+def test_slurm_signals_the_ranks_that_it_knows(job: Jobs, slurm: Sites, launcher: str) -> None:
+    plan = make_plan(job({"nodes": 2}, launcher=launcher, **LEAD), slurm(**OFFERED))
+    assert dict(plan.directives)["signal"] == "USR1@120"
+    assert not plan.passes_signal
+
+
+@pytest.mark.parametrize("launcher", ["mpirun", "single"])
+def test_the_script_passes_on_what_slurm_cannot_bring(
+    job: Jobs, slurm: Sites, launcher: str
+) -> None:
+    plan = make_plan(job(launcher=launcher, **LEAD), slurm(**OFFERED))
+    assert dict(plan.directives)["signal"] == "B:USR1@120"
+    assert plan.passes_signal
+
+
+def test_nobody_asks_for_it_unasked(job: Jobs, slurm: Sites) -> None:
+    assert "signal" not in dict(make_plan(job(), slurm()).directives)
+
+
+@pytest.mark.parametrize(
+    ("resources", "keys", "message"),
+    [
+        ({"time": "2m"}, {}, "at most 119 s (the time limit is 00:02:00)"),
+        ({}, {"signal_before_end": "1d"}, "at most 65535 s"),
+        ({}, {"launcher": "ibrun"}, "which signals ibrun hands on"),
+    ],
+)
+def test_what_cannot_be(
+    job: Jobs, slurm: Sites, resources: dict[str, Any], keys: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PlanError) as failure:
+        make_plan(job(resources, **{**LEAD, **keys}), slurm(**OFFERED))
+    assert failure.value.message.startswith("job.yaml:1: ")
+    assert message in failure.value.message
+
+
+def test_a_run_of_several_in_one_allocation(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(PlanError, match="needs a time limit of the run's own"):
+        make_plan(job({"time": "1h"}, **LEAD), slurm(), nested=True)
+
+
+def test_a_time_has_a_unit(job: Jobs) -> None:
+    with pytest.raises(SpecError, match="signal_before_end: 120 is not a time"):
+        job(signal_before_end=120)
+
+
+def test_no_scheduler_sends_none(job: Jobs, local: Sourced[SiteProfile]) -> None:
+    plan = make_plan(job(**LEAD), local)
+    assert any("local sends no signal" in text for text in plan.warnings)
+    assert plan.directives == ()
