@@ -26,8 +26,12 @@ def profile_folder() -> Path:
 def site_folders() -> tuple[Path, ...]:
     """Return where a site or a user keeps files: `$HPCTRAIN_SITE_PATH`, the configuration."""
     own = [Path(p) for p in os.environ.get("HPCTRAIN_SITE_PATH", "").split(os.pathsep) if p]
-    config = Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "hpctrain"
-    return (*own, config, system_folder())
+    return (*own, user_folder(), system_folder())
+
+
+def user_folder() -> Path:
+    """Return where the user keeps files."""
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "hpctrain"
 
 
 def system_folder() -> Path:

@@ -29,13 +29,18 @@ _JOB_OPTIONS = {
 }
 
 
-def job_options(command: F) -> F:
-    """Add FILE, the site and everything that can be set in a job."""
+def setting_options(command: F) -> F:
+    """Add everything that can be set in a job."""
     for key, text in reversed(_JOB_OPTIONS.items()):
         command = click.option(f"--{key.replace('_', '-')}", key, help=text)(command)
-    command = click.option(
+    return click.option(
         "--set", "settings", multiple=True, metavar="KEY=VALUE", help="Set any key of the file."
     )(command)
+
+
+def job_options(command: F) -> F:
+    """Add FILE, the site and everything that can be set in a job."""
+    command = setting_options(command)
     command = click.option("--site", help="Site profile: a name or a file (default: local).")(
         command
     )

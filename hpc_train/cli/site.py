@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.site_test import test_site
+
 if TYPE_CHECKING:
     from hpc_train.pipeline.sites.showing import Shown
 
@@ -148,6 +150,9 @@ def schema(*, markdown: bool) -> None:
         click.echo(site_reference(), nl=False)
     else:
         click.echo(json_schema("site"))
+
+
+site.add_command(test_site)
 
 
 def _text(value: Any) -> str:

@@ -1,0 +1,75 @@
+"""`hpctrain site test`."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpc_train.cli.options import prepare_and_warn, results_option, setting_options
+
+if TYPE_CHECKING:
+    from hpc_train.model.run import RunFolder
+    from hpc_train.pipeline.prepare import Prepared
+    from hpc_train.pipeline.sites.smoke import Smoke
+
+
+@click.command("test")
+@click.argument("site", metavar="NAME")
+@setting_options
+@results_option
+@click.option("--update", is_flag=True, help="Keep this result instead of the one before.")
+def test_site(site: str, results: Path | None, *, update: bool, **given: Any) -> None:
+    """Run the smoke job of a site and keep its result as tests.expect of the profile.
+
+    Two nodes for a minute: do all ranks meet, is a sum right, how fast is a large one and over
+    which interface? What differs from the profile, or from the result kept before, is told.
+    """
+    import datetime
+
+    from hpc_train.cli.output import say
+    from hpc_train.pipeline.sites.keeping import keep
+    from hpc_train.pipeline.sites.smoke import read_smoke, same_kind, write_smoke_job
+
+    with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
+        file = write_smoke_job(Path(folder))
+        prepared = prepare_and_warn(file, (), site, given)
+    profile = prepared.site.value
+    run = _run(prepared, results)
+    smoke = read_smoke(run, profile, datetime.date.today().isoformat())
+    _tell(smoke)
+    kept = profile.tests.expect if profile.tests else ()
+    if smoke.complaints and not update:
+        raise SystemExit(1)
+    if update or not any(same_kind(one, smoke.expected) for one in kept):
+        say(f"kept as tests.expect in {keep(profile, prepared.profile, smoke.expected)}")
+
+
+def _run(prepared: Prepared, results: Path | None) -> RunFolder:
+    """Submit the job and follow it to its end; exit when it fails."""
+    from hpc_train.cli.follow import follow
+    from hpc_train.cli.output import say, show_warnings
+    from hpc_train.pipeline.submit import NO_WISH, submit
+    from hpc_train.runs.store import results_root
+
+    show_warnings()
+    done = submit(prepared, results_root(results), sys.argv, NO_WISH, say)
+    code = follow(done.home, {folder.run_id for folder in done.new}, {})
+    if code:
+        raise SystemExit(code)
+    return done.new[0]
+
+
+def _tell(smoke: Smoke) -> None:
+    seen = smoke.expected
+    over = f" over {seen.transport or seen.interface}" if seen.transport or seen.interface else ""
+    speed = f", {seen.busbw_gbs} GB/s of bus bandwidth" if seen.busbw_gbs else ""
+    click.echo(
+        f"{smoke.ranks} ranks on {', '.join(smoke.hosts)}: {seen.backend}{over}{speed}, "
+        f"started by {seen.launcher}"
+    )
+    for complaint in smoke.complaints:
+        click.echo(f"warning: {complaint}")

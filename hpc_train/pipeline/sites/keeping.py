@@ -1,0 +1,68 @@
+"""Results of smoke jobs, written behind a profile as `tests.expect`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.assets import user_folder
+from hpc_train.errors import HpcTrainError, SiteProfileError
+from hpc_train.model.site import Expected, SiteProfile
+from hpc_train.pipeline.sites.smoke import same_kind
+from hpc_train.runs.files import cannot_write
+from hpc_train.sites.load import load_site
+from hpc_train.sites.search import layer_of
+
+# The block that we wrote, to the next key of the file.
+_BLOCK = re.compile(r"^tests:.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
+
+
+def keep(site: SiteProfile, file: Path, seen: Expected) -> Path:
+    """Write a result into the user's profile, or into one that extends the shipped one.
+
+    Raises:
+        SiteProfileError: the file cannot be written, or would no longer load.
+    """
+    kept = site.tests.expect if site.tests else ()
+    results = [*(one for one in kept if not same_kind(one, seen)), seen]
+    target = file
+    if layer_of(file) in ("shipped", "system"):
+        target = user_folder() / f"{site.name}.yaml"
+    text = _BLOCK.sub("", _text_of(target, site.name))
+    _replace(target, text.rstrip("\n") + "\n" + _block(results))
+    return target
+
+
+def _text_of(target: Path, name: str) -> str:
+    if target.is_file():
+        return target.read_text(encoding="utf-8")
+    return f"schema: 1\nname: {name}\nextends: {name}\n"
+
+
+def _block(results: Iterable[Expected]) -> str:
+    lines = ["tests:", "  expect:"]
+    for one in results:
+        facts = {key: value for key, value in msgspec.structs.asdict(one).items() if value}
+        lines.append(f"    - {msgspec.json.encode(facts).decode()}")
+    return "\n".join(lines) + "\n"
+
+
+def _replace(target: Path, text: str) -> None:
+    """Try the new text beside the old one first; the old one stays when it does not load."""
+    trial = target.parent / ".hpctrain-trial" / target.name
+    try:
+        trial.parent.mkdir(parents=True, exist_ok=True)
+        trial.write_text(text, encoding="utf-8")
+    except OSError as failure:
+        raise cannot_write(target, failure) from None
+    try:
+        load_site(str(trial))
+        trial.replace(target)
+    except HpcTrainError as failure:
+        raise SiteProfileError(f"{target}: not written: {failure.message}", failure.hint) from None
+    finally:
+        trial.unlink(missing_ok=True)
+        trial.parent.rmdir()

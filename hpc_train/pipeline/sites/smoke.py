@@ -1,0 +1,116 @@
+"""The smoke job of a site: two nodes for a minute, and what is kept of it."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hpc_train.errors import SiteProfileError
+from hpc_train.model.run import RunFolder
+from hpc_train.model.site import Expected, SiteProfile
+from hpc_train.model.value import Value
+
+MODULE = "hpc_train.workload.smoke"
+NODES = 2
+# Slower than this part of what was kept is told.
+SLOWER = 0.8
+_EVENT = re.compile(r"^@hpct (?P<event>\{.*\})\s*$", re.MULTILINE)
+_NETWORK = re.compile(r"NCCL INFO (?:\S+ : )?Using network (?P<name>[^\r\n]+?)\s*$", re.MULTILINE)
+
+
+class Smoke(Value, frozen=True, kw_only=True):
+    """What the smoke job saw, and in what that differs from what was kept."""
+
+    expected: Expected
+    ranks: int
+    hosts: tuple[str, ...]
+    complaints: tuple[str, ...]
+
+
+def write_smoke_job(folder: Path) -> Path:
+    """Write the job file of the smoke job; options of the command line say the rest."""
+    file = folder / "smoke.yaml"
+    text = (
+        f"name: smoke\ncommand: [python, -m, {MODULE}]\n"
+        f"resources: {{nodes: {NODES}, time: 5m}}\n"
+        "env: {NCCL_DEBUG: INFO, NCCL_DEBUG_SUBSYS: 'INIT,NET'}\n"
+    )
+    file.write_text(text, encoding="utf-8")
+    return file
+
+
+def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
+    """Read what rank 0 of a finished smoke job said.
+
+    Raises:
+        SiteProfileError: it said nothing that can be read.
+    """
+    text = "".join(_logs(folder))
+    event = next(_events(text), None)
+    if event is None:
+        raise SiteProfileError(
+            f"{folder.logs}: the smoke job said nothing of its ranks",
+            f"hpctrain logs {folder.run_id}",
+        )
+    network = _NETWORK.search(text)
+    speed = event.get("busbw_gbs")
+    expected = Expected(
+        date=date,
+        nodes=int(event["nodes"]),
+        launcher=str(event["launcher"]),
+        backend=str(event["backend"]),
+        interface=str(event.get("interface") or "") or None,
+        transport=network["name"] if network else None,
+        busbw_gbs=round(float(speed), 3) if speed else None,
+    )
+    hosts = tuple(dict.fromkeys(map(str, event["hosts"])))
+    return Smoke(
+        expected=expected,
+        ranks=int(event["ranks"]),
+        hosts=hosts,
+        complaints=tuple(_complaints(expected, profile)),
+    )
+
+
+def same_kind(one: Expected, other: Expected) -> bool:
+    """Whether two results can be compared: as many nodes, the same launcher."""
+    return (one.nodes, one.launcher) == (other.nodes, other.launcher)
+
+
+def _complaints(seen: Expected, profile: SiteProfile) -> Iterator[str]:
+    network = profile.network
+    named = network.interfaces if network else ()
+    if seen.backend == "gloo" and named and seen.interface and seen.interface not in named:
+        yield f"the bytes went over {seen.interface}, the profile names {', '.join(named)}"
+    if seen.transport == "Socket" and network and network.fabric not in (None, "ethernet"):
+        yield f"NCCL uses TCP sockets, the profile names {network.fabric}"
+    kept = profile.tests.expect if profile.tests else ()
+    for old in (one for one in kept if same_kind(one, seen)):
+        yield from _differences(seen, old)
+
+
+def _differences(seen: Expected, old: Expected) -> Iterator[str]:
+    for key in ("backend", "interface", "transport"):
+        now, then = getattr(seen, key), getattr(old, key)
+        if now != then:
+            yield f"{key} is {now or 'none'}, on {old.date} it was {then or 'none'}"
+    if seen.busbw_gbs and old.busbw_gbs and seen.busbw_gbs < SLOWER * old.busbw_gbs:
+        yield f"bus bandwidth is {seen.busbw_gbs} GB/s, on {old.date} it was {old.busbw_gbs}"
+
+
+def _events(text: str) -> Iterator[Mapping[str, Any]]:
+    for match in _EVENT.finditer(text):
+        try:
+            event = json.loads(match["event"])
+        except ValueError:
+            continue
+        if isinstance(event, dict) and event.get("event") == "smoke":
+            yield event
+
+
+def _logs(folder: RunFolder) -> Iterator[str]:
+    for path in sorted(folder.logs.glob("*.out")):
+        yield path.read_text(encoding="utf-8", errors="replace")

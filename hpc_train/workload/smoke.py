@@ -1,0 +1,98 @@
+"""A minute of a site: do all ranks meet, is a sum right, how fast is a large one, and over what?
+
+`python -m hpc_train.workload.smoke`, started as any job's ranks. Rank 0 prints one event `smoke`.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+import time
+
+import torch
+from torch import distributed
+
+from hpc_train.workload.emit import emit
+from hpc_train.workload.errors import WorkloadError
+from hpc_train.workload.group import Group, joined
+from hpc_train.workload.ranks import exit_code_of, leave, run_ranks
+from hpc_train.workload.traffic import busiest, sent_bytes
+
+MEBIBYTE = 1024**2
+SIZES = {"cuda": 256 * MEBIBYTE, "cpu": 16 * MEBIBYTE}
+WARMUP, TIMED = 2, 5
+
+
+def main() -> int:
+    """Run the smoke job on every rank that the environment describes; return the exit code."""
+    return run_ranks(smoke)
+
+
+def smoke() -> int:
+    """Run the smoke job as one rank; return its exit code."""
+    try:
+        with joined("auto", "auto") as group:
+            _measure(group)
+    except WorkloadError as error:
+        print(f"python -m hpc_train.workload.smoke: error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+def _measure(group: Group) -> None:
+    hosts = _hosts(group)
+    size = SIZES[group.device.type]
+    before = sent_bytes()
+    seconds = _reduce(group, size)
+    interface = busiest(before, sent_bytes()) if len(set(hosts)) > 1 else ""
+    # Each rank sends and receives 2 (n - 1) / n of the buffer: nccl-tests' bus bandwidth.
+    factor = 2 * (group.world_size - 1) / group.world_size
+    if group.rank == 0:
+        emit(
+            event="smoke",
+            ranks=group.world_size,
+            nodes=len(set(hosts)),
+            hosts=hosts,
+            backend=group.backend,
+            launcher=group.launcher,
+            device=group.device.type,
+            interface=interface,
+            bytes=size,
+            busbw_gbs=size * factor / seconds / 1e9 if factor else None,
+            torch=torch.__version__,
+        )
+
+
+def _hosts(group: Group) -> list[str]:
+    """Return the host of each rank, and see that a sum over all ranks is right."""
+    if group.backend == "none":
+        return [socket.gethostname()]
+    expected = group.world_size * (group.world_size - 1) / 2
+    total = group.sums([float(group.rank)])[0]
+    if total != expected:
+        raise WorkloadError(f"the sum of all ranks is {total}, not {expected}")
+    hosts: list[str] = [""] * group.world_size
+    distributed.all_gather_object(hosts, socket.gethostname())
+    return hosts
+
+
+def _reduce(group: Group, size: int) -> float:
+    """Return the seconds of one sum of `size` bytes, the median of some."""
+    if group.backend == "none":
+        return 1.0
+    buffer = torch.ones(size // 4, dtype=torch.float32, device=group.device)
+    times = []
+    for number in range(WARMUP + TIMED):
+        distributed.barrier()
+        group.synchronise()
+        started = time.perf_counter()
+        distributed.all_reduce(buffer)
+        group.synchronise()
+        if number >= WARMUP:
+            times.append(time.perf_counter() - started)
+        buffer.fill_(1.0)
+    return sorted(times)[len(times) // 2]
+
+
+if __name__ == "__main__":
+    leave(exit_code_of(main))

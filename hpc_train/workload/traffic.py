@@ -1,0 +1,39 @@
+"""Which interface of this host the bytes went over: the kernel's counters, before and after."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+NETWORK = Path("/sys/class/net")
+ADAPTERS = Path("/sys/class/infiniband")
+# Less than this is the cluster's own chatter.
+NOISE = 1_000_000
+# InfiniBand counts words of four bytes.
+_WORD = 4
+
+
+def sent_bytes() -> dict[str, int]:
+    """Return the bytes sent so far, by interface and by InfiniBand adapter."""
+    counters = {
+        path.name: _number(path / "statistics" / "tx_bytes")
+        for path in (NETWORK.iterdir() if NETWORK.is_dir() else ())
+    }
+    for path in ADAPTERS.glob("*/ports/*/counters/port_xmit_data"):
+        adapter = path.parts[len(ADAPTERS.parts)]
+        counters[adapter] = counters.get(adapter, 0) + _WORD * _number(path)
+    return counters
+
+
+def busiest(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """Return the interface that sent the most in between, or nothing below the noise."""
+    grown = {name: count - before.get(name, 0) for name, count in after.items()}
+    name = max(grown, key=lambda one: grown[one], default="")
+    return name if name and grown[name] > NOISE else ""
+
+
+def _number(path: Path) -> int:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
