@@ -49,9 +49,15 @@ def gpus_per_task(subject: Subject) -> Iterator[Hit]:
     if steps and all(tasks_of(step, script) == 1 for step in steps):
         return
     bind = f"{asked.value('gpu-bind')} {asked.value('tres-bind')}"
-    if asked.has("gpus-per-task") and "none" not in bind and _several(asked):
-        line = asked.line("gpus-per-task")
-        yield Hit(line=line, message="--gpus-per-task hides the GPUs of a node from one another")
+    if not _several(asked):
+        return
+    message = "--gpus-per-task hides the GPUs of a node from one another"
+    if asked.has("gpus-per-task") and "none" not in bind:
+        yield Hit(line=asked.line("gpus-per-task"), message=message)
+    for step in steps:
+        own = step.option("gpu-bind", "tres-bind")
+        if step.option("gpus-per-task") and "none" not in f"{bind} {own.value if own else ''}":
+            yield Hit(line=step.line, message=message)
 
 
 def _several(asked: Asked) -> bool:
