@@ -93,7 +93,7 @@ class _Reader:
             self._open.append("(")
         elif operator == ")" and self._pattern:
             self._pattern = False
-        elif operator == ")" and not in_case:
+        elif operator == ")":
             return not self._open or self._open.pop() != "("
         return False
 

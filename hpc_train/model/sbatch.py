@@ -51,6 +51,7 @@ _OURS = {
     **{key: key for key in ("account", "partition", "qos", "constraint", "comment")},
     "chdir": "workdir",
     "no-kill": "elastic.min_nodes",
+    "signal": "signal_before_end",
     **dict.fromkeys(("export", "export-file", "get-user-env"), "env"),
     "array": "repetitions of a study",
     **dict.fromkeys(("container", "container-id", "container-image"), "container.image"),

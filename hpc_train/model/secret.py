@@ -6,13 +6,13 @@ import re
 
 # Whole words of a name, which `_` parts, wherever they stand.
 _ANYWHERE = re.compile(
-    r"(?:^|_)(?:SECRETS?|[A-Z0-9]*PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|[A-Z0-9]*APIKEYS?"
+    r"(?:^|_)(?:SECRETS?|[A-Z0-9]*PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|[A-Z0-9]*APIKEYS?|JWT|COOKIES?|CONNECTION_STRING|WEBHOOK_URL"
     r"|(?:API|ACCESS|PRIVATE|SECRET|SSH|AUTH|ENCRYPTION|SIGNING|DEPLOY|SERVICE|STORAGE|ACCOUNT"
     r"|LICENSE)_KEYS?"
     r"|(?:ACCESS|API|AUTH|BEARER|REFRESH)_TOKEN)(?:_|$)"
 )
 # Only as the last word: TOKEN_DIM is a number.
-_LAST = frozenset(("TOKEN", "PASS", "PWD", "PAT", "AUTH"))
+_LAST = frozenset(("TOKEN", "TOKENS", "PASS", "PWD", "PAT", "AUTH"))
 # A word before the last one with which it means something else: tokens of a text, passes over
 # data, folders, switches.
 _HARMLESS = frozenset(
@@ -32,30 +32,54 @@ _FORMS = {
     "sk-…": r"sk-(?:[a-z0-9]{1,10}-){0,2}[A-Za-z0-9_]{20,}",
     "AKIA…": r"A[KS]IA[A-Z0-9]{16}",
     "xoxb-…": r"xox[abeprs]-[A-Za-z0-9-]{10,}",
+    "Bearer …": r"Bearer\s+[A-Za-z0-9._~+/-]{16,}",
+    "login …": r"login\s+[0-9a-f]{40}\b",
+    "--password …": r"--(?:api[-_]?key|token|password|passwd|secret|access[-_]key)(?:=|\s+)"
+    r"['\"]?(?=[^\s'\"]*[A-Za-z])(?![$`~/.<-])[^\s'\"]{8,}",
+    "eyJ….eyJ…": r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{5,}",
 }
 _FORM = {form: re.compile(rf"(?<![A-Za-z0-9_-]){text}") for form, text in _FORMS.items()}
 # Not a password that a variable or a reader is to fill in.
 _FORM["a URL with user:password@"] = re.compile(
-    r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/:@]*:(?![<${*])[^\s/@]+@"
+    r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s/:@]*:(?![<${*])[^\s/@]+@"
 )
 _ASSIGNED = re.compile(
     r"(?:^|[\s;&|(])(?P<name>[A-Za-z_]\w*)=(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|)]*)"
 )
 # From elsewhere: a variable, a command, a file.
 _ELSEWHERE = re.compile(r"[$`<]|^[~/.]")
+_KEY = re.compile(r"(?=[^0-9]*[0-9])[A-Za-z0-9_+=-]{16,}")
+# Counts, switches, places, patterns, marks in a text.
+_PLAIN = re.compile(r"^[-+.\d]{0,5}$|^(?i:true|false|yes|no|on|off)$|^[~/.]|[<>*|]")
+_NUMBER = re.compile(r"[-+.\deE_]+")
+_SHORTEST = 8
 KEPT = "and scripts are kept and shared"
 
 
-def looks_secret(name: str) -> bool:
-    """Whether a variable's name says that its value is nobody else's business."""
+def looks_secret(name: str, value: object = None) -> bool:
+    """Whether a variable's name says that its value is nobody else's business.
+
+    A name that may mean something else, as TRAIN_PASS, is judged by its value, too, where known.
+    """
     words = name.upper().split("_")
     if words[-1] in _PLACES:
         return False
     if _ANYWHERE.search(name.upper()):
         return True
-    if len(words) == 1:
-        return words == ["TOKEN"]
-    return words[-1] in _LAST and words[-2] not in _HARMLESS
+    if value is not None and words[-1] == "KEY":
+        return bool(_KEY.fullmatch(str(value)))
+    last, before = words[-1], words[-2] if len(words) > 1 else ""
+    may_be = last in _LAST if before else last.endswith("TOKEN")
+    if not may_be or before in _HARMLESS:
+        return False
+    return value is None or _not_plain(last, str(value))
+
+
+def _not_plain(last: str, text: str) -> bool:
+    """Whether a text is no count, switch, place or the like; passwords may be short."""
+    if last in ("PASS", "PWD", "AUTH"):
+        return not _PLAIN.search(text)
+    return len(text) >= _SHORTEST and not (_PLAIN.search(text) or _NUMBER.fullmatch(text))
 
 
 def secret_form(text: str) -> str:
@@ -67,7 +91,7 @@ def secret_set(line: str) -> str:
     """Return the variable that a line of shell gives a secret, or nothing."""
     for match in _ASSIGNED.finditer(line):
         value = match["value"].strip("'\"")
-        if value and looks_secret(match["name"]) and not _ELSEWHERE.search(value):
+        if value and looks_secret(match["name"], value) and not _ELSEWHERE.search(value):
             return match["name"]
     return ""
 

@@ -21,6 +21,7 @@ from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
 from hpc_train.model.value import Sourced, Value, encode_unit
+from hpc_train.pipeline.disclosure import check_disclosure
 from hpc_train.plans.backend import follows_from_gpus
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.nested import allocate
@@ -148,6 +149,7 @@ def _prepare_point(
     point: Point, site: Sourced[SiteProfile], folders: Sequence[Path], *, nested: bool
 ) -> PreparedPoint:
     plan = make_plan(point.job, site, nested=nested)
+    check_disclosure(point.job, plan)
     words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
     return PreparedPoint(
         axes=point.axes,

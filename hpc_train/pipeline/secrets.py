@@ -1,4 +1,4 @@
-"""Before anything is written: the secrets of a job are there, and in none of its scripts."""
+"""Before anything is written: the secrets that a job names are there."""
 
 from __future__ import annotations
 
@@ -7,19 +7,14 @@ import stat
 from pathlib import Path
 
 from hpc_train.errors import SpecError
-from hpc_train.model.secret import looks_secret
-from hpc_train.pipeline.prepare import Prepared, PreparedPoint
-
-# Shorter values are words like `true` that stand in many scripts.
-_SHORTEST = 8
+from hpc_train.pipeline.prepare import Prepared
 
 
 def check_secrets(prepared: Prepared) -> None:
-    """Look for each secret where the job will, and for none of them in the scripts.
+    """Look for each secret where the job will.
 
     Raises:
-        SpecError: a variable is not set here, a file is missing or others may read it, or a
-            script holds the value of one of this shell's secrets.
+        SpecError: a variable is not set here, a file is missing or others may read it.
     """
     for point in prepared.points:
         for secret in point.plan.secrets:
@@ -30,7 +25,6 @@ def check_secrets(prepared: Prepared) -> None:
                 raise SpecError(
                     f"{place}: {secret.name} is not set in this shell", f"export {secret.name}=…"
                 )
-        _check_script(point)
 
 
 def _check_file(path: Path, where: str) -> None:
@@ -44,18 +38,3 @@ def _check_file(path: Path, where: str) -> None:
     mode = stat.S_IMODE(found)
     if mode & 0o177:
         raise SpecError(f"{where}: {path} has mode {mode:o}, not 600", f"chmod 600 {path}")
-
-
-def _check_script(point: PreparedPoint) -> None:
-    """A shell expands `--token $HF_TOKEN` before hpctrain sees it."""
-    named = {secret.name for secret in point.plan.secrets}
-    text = f"{point.script.text}\n{point.plan.comment}"
-    for name, value in os.environ.items():
-        if not (name in named or looks_secret(name)):
-            continue
-        if len(value) >= _SHORTEST and value in text:
-            raise SpecError(
-                f"{point.job.origin('command')}: the script would hold the value of {name}, and "
-                "scripts are kept and shared",
-                f"write `secrets: {{{name}: env}}` and let the program read ${name}",
-            )

@@ -100,7 +100,10 @@ ARGUMENTS = {
 
 def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
     """Return the setting behind a directive, with the directive's own reason where it has one."""
-    found = settings.get(f"directives.{option}") or settings.get(_SETTINGS.get(option, option))
+    own = settings.get(f"directives.{option}")
+    # `false` only takes the site's away.
+    own = None if own and own.value is False else own
+    found = own or settings.get(_SETTINGS.get(option, option))
     origin = found.origin if found else "rule"
     reason = DIRECTIVES.get(option)
     why = reason.why if reason else (found.why if found else "")

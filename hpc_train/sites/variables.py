@@ -48,7 +48,7 @@ def _check(site: Site, key: str, name: str, value: object) -> None:
     place = site.near(f"{key}.{name}")
     if not is_variable(name):
         raise SiteProfileError(f"{place}: {name!r} is no name of an environment variable")
-    if looks_secret(name):
+    if looks_secret(name, value):
         raise SiteProfileError(
             f"{place}: {key}.{name} looks like a secret, {KEPT}", named_by_users(name)
         )

@@ -11,6 +11,8 @@ from hpc_train.model.value import Sourced
 from hpc_train.model.variable import ENV, is_reserved, is_variable, why_not_empty
 
 Job = Sourced[JobSpec]
+# MAX_ARG_STRLEN of Linux: one argument, or one variable with its name.
+_LONGEST = 128 * 1024 - 256
 
 
 def check_variables(job: Job) -> None:
@@ -31,7 +33,7 @@ def _check_env(job: Job) -> None:
             place = job.near(f"{key}.{name}")
             if not is_variable(name):
                 raise SpecError(f"{place}: {name!r} is no name of an environment variable")
-            if looks_secret(name):
+            if looks_secret(name, job.value.env.get(name) if key == "env" else None):
                 raise SpecError(
                     f"{place}: {key}.{name} looks like a secret, {KEPT}", named_by_job(name)
                 )
@@ -63,6 +65,12 @@ def _check_secrets(job: Job) -> None:
 
 def _check_texts(job: Job) -> None:
     for key, text in _texts(job):
+        if key != "command" and len(text.encode()) >= _LONGEST:
+            raise SpecError(
+                f"{job.near(key)}: {key} has {len(text.encode())} bytes; Linux passes on fewer "
+                f"than {_LONGEST} in one text",
+                "write it into a file that the program reads",
+            )
         found = secret_in(key, text, shell=key.startswith("setup."))
         if found:
             message, name = found
@@ -80,3 +88,5 @@ def _texts(job: Job) -> Iterator[tuple[str, str]]:
             yield f"{key}.{number}", text
     yield "comment", spec.comment or ""
     yield "container.image", spec.container.image if spec.container else ""
+    # A flag and its value may be two items.
+    yield "command", " ".join(spec.command)

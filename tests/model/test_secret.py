@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from hpc_train.model.secret import looks_secret, secret_form, secret_set
@@ -10,7 +12,8 @@ SECRETS = """
     HF_TOKEN WANDB_API_KEY AWS_SECRET_ACCESS_KEY AWS_ACCESS_KEY_ID ACCESS_KEY_ID API_KEY API_KEYS
     APIKEY SSH_KEY PRIVATE_KEY SIGNING_KEY PGPASSWORD MYSQL_PWD DB_PASS db_password PASSPHRASE
     SSH_PASSPHRASE GITHUB_PAT REDISCLI_AUTH CREDENTIALS CLIENT_SECRET TOKEN ACCESS_TOKEN_2 PASSWORD
-    DB_PASSWD SECRET_VALUE
+    DB_PASSWD SECRET_VALUE JWT AZURE_STORAGE_CONNECTION_STRING SLACK_WEBHOOK_URL
+    HFTOKEN GITLAB_TOKENS
 """
 HARMLESS = """
     MAX_TOKEN MAX_TOKENS NUM_TOKENS PAD_TOKEN EOS_TOKEN BOS_TOKEN TOKEN_DIM PAD_TOKEN_ID
@@ -27,10 +30,20 @@ FORMS = [
     ("sk-proj-" + "a1" * 16, "sk-…"),
     ("AKIA" + "A1" * 8, "AKIA…"),
     ("xoxb-" + "12345-" * 3, "xoxb-…"),
+    ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.x", "eyJ….eyJ…"),
     ("postgres://me:hush@db/x", "a URL with user:password@"),
     ("--proxy=http://:hush@host", "a URL with user:password@"),
+    ("python t.py --token abcdefghi1", "--password …"),
+    ("--password=hunter2hunter2", "--password …"),
+    ("wandb login " + "0a" * 20, "login …"),
+    ("curl -H 'Authorization: Bearer " + "ab12" * 5 + "' x", "Bearer …"),
 ]
 PLAIN = [
+    "--token 50256000000",
+    "--token $HF_TOKEN_OF_MINE",
+    "--token ~/.tokens/mine",
+    "--tokenizer some-long-name",
+    "--secret --verbose-output",
     "hf_model_of_a_long_name_here_1",
     "hf_short",
     "task-" + "a1" * 16,
@@ -53,6 +66,35 @@ LINES = [
     ("export MAX_TOKENS=4096", ""),
     ("read -r API_TOKEN <~/.token", ""),
 ]
+
+
+VALUES = [
+    ("TRAIN_PASS", "1", False),
+    ("BOI_TOKEN", 5, False),
+    ("END_OF_TEXT_TOKEN", "<|end|>", False),
+    ("FILE_PAT", "*.tar", False),
+    ("MY_PWD", "/home/x", False),
+    ("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1", False),
+    ("MAX_NEW_TOKEN", "128", False),
+    ("DB_PASS", "hunter2", True),
+    ("MY_TOKEN", "abcdefgh", True),
+    ("HF_TOKEN", "abc", False),
+    ("API_TOKEN", "abc", True),
+    ("OPENAI_KEY", "aaaa1111bbbb2222", True),
+    ("SORT_KEY", "name", False),
+]
+
+
+@pytest.mark.parametrize(("name", "value", "is_secret"), VALUES)
+def test_a_doubtful_name_is_judged_by_its_value(name: str, value: object, is_secret: bool) -> None:
+    assert looks_secret(name, value) is is_secret
+
+
+def test_a_long_word_is_looked_through_at_once() -> None:
+    started = time.process_time()
+    assert secret_form("a" * 1_000_000) == ""
+    assert secret_form("a" * 1_000_000 + "://b:c@d") == ""
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize(

@@ -40,14 +40,14 @@ def planned(
 
 def test_they_stand_behind_ours_and_the_job_wins(tmp_path: Path) -> None:
     site = {"licenses": "fs:1", "reservation": "all", "spread-job": True}
-    job = {"reservation": "maint", "signal": "B:USR1@120", "requeue": "", "spread-job": False}
+    job = {"reservation": "maint", "switches": "1@10", "requeue": "", "spread-job": False}
     plan = planned(tmp_path, job, site)
     lines = [line for line in render_script(plan).text.splitlines() if line.startswith("#SBATCH")]
     own = lines.index("#SBATCH --open-mode=append") + 1
     assert lines[own:] == [
         "#SBATCH --licenses=fs:1",
         "#SBATCH --reservation=maint",
-        "#SBATCH --signal=B:USR1@120",
+        "#SBATCH --switches=1@10",
         "#SBATCH --requeue",
         "#SBATCH --nice=5",
     ]

@@ -167,7 +167,7 @@ def test_the_description_for_the_container_engine(
     boxed: Plans, execute: Execute, tmp_path: Path
 ) -> None:
     tomllib = pytest.importorskip("tomllib")
-    odd = "/a 'b' \"c\" \\d\t\x7f größe # ]"
+    odd = "/a 'b' \"c\" \\d größe # ]"
     box = {"image": 'it\'s "a\\b"', "mounts": [f"{odd}:/c:ro"], "workdir": odd, "writable": True}
     assert run(execute, boxed("edf", box=box), tmp_path) == "0 "
     words = next(calls(tmp_path / "notes", "srun"))

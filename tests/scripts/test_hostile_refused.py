@@ -66,7 +66,7 @@ JOB: dict[str, Any] = {
     "partition": "p",
     "qos": "q",
     "constraint": "c",
-    "directives": {"reservation": "maint", "signal": "B:USR1@120"},
+    "directives": {"reservation": "maint", "switches": "1@10"},
     "env": {"V": "v"},
     "modules": ["gcc"],
     "comment": "c",
@@ -96,7 +96,7 @@ NEVER = {
     "job": {
         *("name", "launcher", "account", "partition", "qos", "constraint", "modules.0"),
         *("env.V!", "secrets.T", "secrets.T!", "directives.reservation"),
-        *("directives.signal", "directives.reservation!", "directives.signal!"),
+        *("directives.switches", "directives.reservation!", "directives.switches!"),
         *("container.mounts.0", "container.workdir", "container.env.0"),
     },
     "site": {

@@ -22,7 +22,7 @@ SECRET_HERE = [
     ("env_blocks: [{env: {DB_PASS: hush}}]", "6: env_blocks.0.env.DB_PASS looks like a secret"),
     ("env_blocks: [{env: {X: 'http://a:hush@b'}}]", "6: env_blocks.0.env.X holds what looks"),
     ("setup: [a, export API_TOKEN=hush]", "6: setup.1 sets API_TOKEN, which looks like a"),
-    ("containers: {runtime: edf, setup: [A_PAT=hush b]}", "6: containers.setup.0 sets A_PAT"),
+    ("containers: {runtime: edf, setup: [A_PAT=hush-hush b]}", "6: containers.setup.0 sets A_PAT"),
     (f"containers: {{runtime: edf, args: [{GIVEN_AWAY}]}}", "6: containers.args.0 holds what"),
 ]
 NEEDED = [

@@ -45,7 +45,7 @@ def test_the_work_folder_is_relative_to_the_file(tmp_path: Path) -> None:
     "name", ["HF_TOKEN", "AWS_SECRET_ACCESS_KEY", "WANDB_API_KEY", "db_password"]
 )
 def test_a_secret_is_not_written_into_a_script(tmp_path: Path, name: str) -> None:
-    path = job_file(tmp_path, f"command: [a]\nenv:\n  {name}: hush\n")
+    path = job_file(tmp_path, f"command: [a]\nenv:\n  {name}: hush-hush\n")
     with pytest.raises(SpecError, match=rf":3: env\.{name} looks like a secret") as failure:
         load_job(path, [])
     assert f"export {name}" in failure.value.hint

@@ -68,7 +68,8 @@ def lost_in_pipe(subject: Subject) -> Iterator[Hit]:
     why="The state of a job is that of its script's last command: after a failed training, "
     "`echo done` or a `wait` without a number makes it COMPLETED, and --dependency=afterok jobs "
     "start.",
-    advice="add `set -e`, or keep the code: srun …; code=$?; echo done; exit $code",
+    advice="add `set -e` (a bare `wait` gives 0 all the same), or keep the code: srun …; code=$?; "
+    "echo done; exit $code",
 )
 def replaced_by_last(subject: Subject) -> Iterator[Hit]:
     script = subject.script
@@ -87,19 +88,19 @@ def _bare_wait(script: Script) -> Iterator[Hit]:
     """`wait` alone gives 0, whatever became of what it waited for."""
     started = [launch.line for launch in rank_launches(script) if launch.command.ending == "&"]
     waits = [command for command in script.runs("wait") if not command.inside]
-    if any(len(command.words) > 1 for command in waits) or _fails_by_itself(script):
+    if any(len(c.words) > 1 and not c.words[1].text.startswith("-") for c in waits):
         return
-    for command in waits:
-        if started and command.line >= started[0]:
+    for command in (one for one in waits if len(one.words) == 1):
+        if started and command.line >= started[0] and not _fails_behind(script, command.line):
             message = f"`wait` gives 0, whatever the code of line {started[0]} was"
             yield Hit(line=command.line, message=message, advice=_WAIT)
             return
 
 
-def _fails_by_itself(script: Script) -> bool:
-    """Whether the script ends with a code of its own making somewhere."""
-    codes = [command.words[1].text for command in script.runs("exit") if len(command.words) > 1]
-    return any(code not in ("0", "$?") for code in codes)
+def _fails_behind(script: Script, line: int) -> bool:
+    """Whether the script ends with a code of its own making behind a line."""
+    exits = [c for c in script.runs("exit") if len(c.words) > 1 and c.line >= line]
+    return any(command.words[1].text not in ("0", "$?") for command in exits)
 
 
 @rule(
@@ -109,7 +110,7 @@ def _fails_by_itself(script: Script) -> bool:
     why="bash runs a trap only after the command in the foreground has ended: with srun in "
     "front, nothing happens before the time limit ends both.",
     advice="start it in the background and wait for it, again after each trap: srun … & pid=$!; "
-    'while wait "$pid"; code=$?; kill -0 "$pid" 2>/dev/null; do :; done; exit "$code"',
+    'while wait "$pid"; kill -0 "$pid" 2>/dev/null; do :; done; wait "$pid"; exit $?',
 )
 def late_trap(subject: Subject) -> Iterator[Hit]:
     script = subject.script

@@ -44,7 +44,7 @@ def secret(subject: Subject) -> Iterator[Hit]:
         value = found.value
         if not found.literal or len(value) < 8 or found.word.items:
             continue
-        named = looks_secret(found.name) and not _PLACEHOLDER.search(value)
+        named = looks_secret(found.name, value) and not _PLACEHOLDER.search(value)
         if named or secret_form(value):
             yield Hit(line=found.line, message=f"{found.name} looks like a secret")
 

@@ -180,8 +180,17 @@ def topology_file(subject: Subject) -> Iterator[Hit]:
     mounts = {(option and option.value) or "" for option in given}
     for found in exported_values(subject, "NCCL_TOPO_FILE"):
         for mount in mounts:
-            roots = [root for root in re.split(r"[:,]", mount) if root]
-            if "$" not in mount and not found.value.startswith(tuple(roots)):
+            if "$" not in mount and not any(_within(found.value, root) for root in _inside(mount)):
                 message = f"{found.value} is not among the container's mounts"
                 yield Hit(line=found.line, message=message)
                 break
+
+
+def _inside(mounts: str) -> list[str]:
+    """Return where folders are seen inside: the second field of each mount, else the first."""
+    fields = [mount.split(":") for mount in mounts.split(",")]
+    return [field[1] if len(field) > 1 else field[0] for field in fields if field[0]]
+
+
+def _within(path: str, root: str) -> bool:
+    return path == root or path.startswith(f"{root.rstrip('/')}/")

@@ -107,6 +107,9 @@ def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
             text = launch.flags.get(name) or ""
             if text.rpartition(":")[2] not in told:
                 yield launch.starter_line, text
+        for word in launch.command.words:
+            if word.text.removeprefix("--dist-url=").startswith("tcp://"):
+                yield word.line, word.text
 
 
 @rule(

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hpc_train.lint.asked import Asked
 from hpc_train.lint.launches import Launch
 from hpc_train.lint.rule import Hit, Subject, rule
-from hpc_train.lint.rules.ranks import rank_launches
+from hpc_train.lint.rules.ranks import rank_launches, tasks_of
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 
@@ -43,11 +43,21 @@ def gpus_twice(subject: Subject) -> Iterator[Hit]:
     advice="ask per node (--gpus-per-node=N) and let each rank take the GPU of its local rank",
 )
 def gpus_per_task(subject: Subject) -> Iterator[Hit]:
-    asked = subject.script.asked
+    script, asked = subject.script, subject.script.asked
+    steps = [launch for launch in rank_launches(script) if launch.outer == "srun"]
+    # Steps of one task each have no other rank to talk to.
+    if steps and all(tasks_of(step, script) == 1 for step in steps):
+        return
     bind = f"{asked.value('gpu-bind')} {asked.value('tres-bind')}"
-    if asked.has("gpus-per-task") and "none" not in bind and _several(asked):
-        line = asked.line("gpus-per-task")
-        yield Hit(line=line, message="--gpus-per-task hides the GPUs of a node from one another")
+    if not _several(asked):
+        return
+    message = "--gpus-per-task hides the GPUs of a node from one another"
+    if asked.has("gpus-per-task") and "none" not in bind:
+        yield Hit(line=asked.line("gpus-per-task"), message=message)
+    for step in steps:
+        own = step.option("gpu-bind", "tres-bind")
+        if step.option("gpus-per-task") and "none" not in f"{bind} {own.value if own else ''}":
+            yield Hit(line=step.line, message=message)
 
 
 def _several(asked: Asked) -> bool:

@@ -148,7 +148,7 @@ def _workers(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
     "--nnodes is not the number of nodes",
     why="torchrun waits until --nnodes agents have come: with more than there are it waits "
     "until its timeout, with fewer the rest fails or idles.",
-    advice='write --nnodes "$SLURM_NNODES"',
+    advice='write --nnodes "$SLURM_NNODES", and start one torchrun on each node',
 )
 def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
     script = subject.script

@@ -97,7 +97,7 @@ def _elastic(elastic: Elastic, request: LaunchRequest) -> tuple[Token, ...]:
 
 
 def _outlive(elastic: Elastic, request: LaunchRequest) -> tuple[str, ...]:
-    """Where fewer nodes will do, the loss of one must not end the step; later options win."""
+    """Where fewer nodes will do, the loss of one must not end the step."""
     if (elastic.min_nodes or 0) >= request.topology.nodes:
         return ()
     return ("--no-kill", "--kill-on-bad-exit=0", "--wait=0")
