@@ -20,7 +20,7 @@ def source_of(site: Site, key: str) -> Source | None:
     any covers the rest. None where nobody wrote the value, or its file names no source for it.
     """
     path = _path(site.value, key)
-    if path is None or path not in site.origins:
+    if path is None:
         return None
     file = _file(site, path)
     said = _in_file(site, path)
