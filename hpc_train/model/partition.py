@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.job import Count, Gpus, Nodes, Word
+from hpc_train.model.job import Count, Gpus, Module, Nodes, Word
 from hpc_train.model.network import Hca, Interface
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
@@ -103,6 +103,9 @@ class Partition(Value, frozen=True, kw_only=True):
     shared: Annotated[
         bool | None, Meta(description="Whether jobs of others may run on the same node.")
     ] = None
+    exclusive: Annotated[
+        bool, Meta(description="Whether jobs ask for whole nodes, unless they say otherwise.")
+    ] = False
     preemption: Annotated[
         Preemption | None, Meta(description="Given where jobs may be ended for others.")
     ] = None
@@ -141,3 +144,6 @@ class Partition(Value, frozen=True, kw_only=True):
         tuple[Interface, ...], Meta(description="Instead of network.interfaces.")
     ] = ()
     hcas: Annotated[tuple[Hca, ...], Meta(description="Instead of network.hcas.")] = ()
+    modules: Annotated[
+        tuple[Module, ...], Meta(description="Loaded before the site's: arch/a100.")
+    ] = ()
