@@ -15,7 +15,7 @@ from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.elastic import check_elastic, elastic_directives, elastic_settings
 from hpc_train.plans.environment import JobEnvironment, resolve_environment
 from hpc_train.plans.facts import network_of
-from hpc_train.plans.forbidden import allowed_directives
+from hpc_train.plans.forbidden import check_forbidden
 from hpc_train.plans.gpus import check_gpus
 from hpc_train.plans.launcher import launcher_warnings, resolve_launcher
 from hpc_train.plans.launchers.base import Launcher
@@ -134,11 +134,13 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
 
 def _directives(job: Job, site: Site, made: _Decisions) -> tuple[tuple[str, str], ...]:
     topology, settings = made.request.topology, made.settings
-    directives = (
+    own = (
         *resolve_directives(site, settings, topology, made.launch),
         *elastic_directives(made.request.elastic, topology.nodes),
     )
-    return allowed_directives(with_storage(directives, job, site), site, settings)
+    directives = with_storage(own, job, site)
+    check_forbidden(directives, site, settings)
+    return directives
 
 
 def _identity(job: Job, site: Site) -> dict[str, Setting]:

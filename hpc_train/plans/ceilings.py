@@ -1,4 +1,4 @@
-"""What a queue allows a job at most: the least of its partition's, its bounds' and its qos' words."""
+"""What a queue allows a job at most: its partition's words, its bounds' and its qos'."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ def _of_partition(key: str, queue: Queue, site: Site, nodes: int) -> Iterator[Ce
         for number, bound in enumerate(partition.bounds)
         if getattr(bound, key) is not None and _meets(bound, nodes, queue.account)
     ]
-    yield from bounds
+    # As with env_blocks, a later one wins.
+    yield from bounds[-1:]
     if not bounds:
         yield from _given(getattr(partition, key), partition.name, site.near(f"{path}.{key}"))
     if key == "max_nodes":
@@ -90,5 +91,5 @@ def _by_area(queue: Queue, site: Site, nodes: int) -> Iterator[Ceiling]:
                 value=Duration(entry.max_node_minutes * 60 // nodes),
                 who=who,
                 place=site.near(f"{path}.max_node_minutes"),
-                note=f"{entry.max_node_minutes} node-minutes over {nodes} nodes",
+                note=f"({entry.max_node_minutes} node-minutes over {nodes} nodes)",
             )

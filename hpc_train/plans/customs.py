@@ -19,8 +19,8 @@ def custom_warnings(job: Job, site: Site) -> tuple[str, ...]:
     if site.value.cpu_request == "allowed" or known or job.value.resources.cpus_per_task:
         return ()
     return (
-        f"{site.near('cpu_request')}: {site.value.name} gives cores by itself, and its profile does "
-        "not say how many: each rank takes 1; name resources.cpus_per_task",
+        f"{site.near('cpu_request')}: {site.value.name} gives cores by itself, and its profile "
+        "does not say how many: each rank takes 1; name resources.cpus_per_task",
     )
 
 

@@ -9,6 +9,7 @@ from hpc_train.errors import PlanError
 from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
+from hpc_train.plans.forbidden import refused
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
 from hpc_train.plans.memory import memory_options
 from hpc_train.plans.queue import QUEUE, written
@@ -72,8 +73,8 @@ def sbatch_options(
         "time": size.time,
         "exclusive": "" if size.exclusive else None,
         "network": queue.get("network"),
-        # A requeued job must add to its log, not erase it.
-        "open-mode": "append",
+        # A requeued job must add to its log, not erase it; where that is refused, it does.
+        "open-mode": "append" if refused("open-mode", site) is None else None,
     }
     return tuple((key, str(value)) for key, value in options.items() if value is not None)
 

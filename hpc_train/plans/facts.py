@@ -35,7 +35,7 @@ class Facts(Value, frozen=True, kw_only=True):
     nccl: Parts | None
     runtimes: tuple[Runtime, ...]
     container: bool
-    places: dict[str, str] = {}
+    places: dict[str, str]
 
 
 def facts_of(job: Job, site: Site, topology: Topology, launcher: str, backend: str) -> Facts:

@@ -73,10 +73,11 @@ def _missing(job: Job, site: Site, key: str, rule: str) -> PlanError:
     article = "an" if key == "account" else "a"
     like = f", such as {account.example}" if key == "account" and account.example else ""
     yours = f"; yours: {account.command}" if key == "account" and account.command else ""
-    full = f"resources.{key}" if key in ("time", "mem") else key
+    word = {"time": "1h", "mem": "100G"}.get(key, "NAME")
+    full, where = (key, "") if word == "NAME" else (f"resources.{key}", "'s resources")
     return PlanError(
         f"{asked_at(job, full)}{site.value.name} needs {article} {key}{like} ({site.near(rule)})",
-        f"add `{key}: …` to the job{' (resources)' * (full != key)}, or --set {key}=NAME{yours}",
+        f"add `{key}: {word}` to the job{where}, or --set {key}={word}{yours}",
     )
 
 
@@ -94,21 +95,12 @@ def _check_account(job: Job, site: Site, pattern: str, settings: dict[str, Setti
 
 
 def _check_qos(job: Job, site: Site) -> None:
-    """Refuse one that the site does not list, or that is for other partitions."""
+    """Refuse one that the site does not list."""
     name, names = job.value.qos, [qos.name for qos in site.value.qos]
     if name is None or not names:
         return
     if name not in names and ANY not in names:
         raise UnknownNameError(f"qos of {site.value.name}", name, names, job.origin("qos"))
-    queue = queue_of(job, site)
-    if queue.qos is None or queue.partition is None:
-        return
-    index, qos = queue.qos
-    if qos.partitions and queue.partition[1].name not in qos.partitions:
-        raise PlanError(
-            f"{asked_at(job, 'qos')}qos {name} is not for {queue.partition[1].name}, but for "
-            f"{', '.join(qos.partitions)} ({site.near(f'qos.{index}.partitions')})"
-        )
 
 
 def _elsewhere(job: Job, site: Site) -> str:

@@ -37,6 +37,7 @@ def misfits(job: Job, site: Site) -> Iterator[Misfit]:
     """Yield what does not fit the partition and the qos of a job."""
     queue = queue_of(job, site)
     topology, _ = resolve_topology(job, site)
+    yield from _other_qos(queue, site)
     for name, wanted in _sizes(job, topology).items():
         if wanted is not None:
             yield from _beyond(name, wanted, queue, site, topology.nodes)
@@ -71,6 +72,20 @@ def cores(site: Site, topology: Topology, found: tuple[int, Partition]) -> Itera
             who=partition.name,
             limit=limit,
             place=place,
+        )
+
+
+def _other_qos(queue: Queue, site: Site) -> Iterator[Misfit]:
+    if queue.qos is None or queue.partition is None:
+        return
+    index, qos = queue.qos
+    if qos.partitions and queue.partition[1].name not in qos.partitions:
+        yield Misfit(
+            key="qos",
+            asked=f"partition = {queue.partition[1].name}",
+            who=f"qos {qos.name}",
+            limit=f"is for {', '.join(qos.partitions)}",
+            place=site.near(f"qos.{index}.partitions"),
         )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Allocation, LaunchPlan, Text, Turn
@@ -12,7 +12,9 @@ from hpc_train.plans.directives import Size, sbatch_options
 from hpc_train.plans.gpu_request import request_of
 from hpc_train.plans.memory import ALL
 from hpc_train.plans.queue import QUEUE, Queue, queue_named
+from hpc_train.plans.reasons import setting_of
 from hpc_train.plans.resolve import Site
+from hpc_train.plans.storage import needed_options
 
 # A run's turn is longer than its limit: it is started, and what outlives TERM gets 30 s to end.
 TURN_S = 30
@@ -52,31 +54,24 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
 
 def _common(plans: Sequence[LaunchPlan], key: str) -> str | None:
     """Return the one value that all plans have for a word of the queue."""
-    found = {dict(plan.directives).get(key): plan for plan in plans}
-    if len(found) == 1:
-        return next(iter(found))
-    values = ", ".join(value or "none" for value in found)
-    place = next(plan.settings[key].origin for value, plan in found.items() if value is not None)
-    raise PlanError(
-        f"{place}: {key} is {values}; with placement nested all runs have one allocation, "
-        f"which has one {key}",
-        _ALONE,
-    )
+    return _same(key, {dict(plan.directives).get(key): plan for plan in plans})
 
 
 def _partition(plans: Sequence[LaunchPlan]) -> str | None:
     """Return the one that all plans are for; two may have the same words for sbatch."""
-    found = {
-        plan.settings["partition"].value if "partition" in plan.settings else None: plan
-        for plan in plans
-    }
+    named = [(plan.settings.get("partition"), plan) for plan in plans]
+    return _same("partition", {setting.value if setting else None: p for setting, p in named})
+
+
+def _same(key: str, found: Mapping[str | None, LaunchPlan]) -> str | None:
     if len(found) == 1:
         return next(iter(found))
-    place = next(found[name].settings["partition"].origin for name in found if name is not None)
+    values = ", ".join(value or "none" for value in found)
+    said = [p.settings.get(key) or setting_of(key, p.settings) for v, p in found.items() if v]
     raise PlanError(
-        f"{place}: the runs are for the partitions {', '.join(name or 'none' for name in found)}; "
-        "with placement nested all have one allocation, which has one partition",
-        f"name it in the job; {_ALONE}",
+        f"{said[0].origin}: {key} is {values}; with placement nested all runs have one allocation, "
+        f"which has one {key}",
+        f"name one {key} in the job, or: {_ALONE}",
     )
 
 
@@ -84,8 +79,7 @@ def _with_storage(
     own: tuple[tuple[str, str], ...], plans: Sequence[LaunchPlan]
 ) -> Iterator[tuple[str, str]]:
     """Yield the options with what the storage of any plan needs, each thing once."""
-    keys = [key.split(".") for plan in plans for key in plan.settings if key.count(".") == 2]
-    needed = {key[2] for key in keys if key[0] == "storage"} - set(QUEUE)
+    needed = {option for plan in plans for option in needed_options(plan.settings)} - set(QUEUE)
     for option, value in own:
         yield option, ",".join(_items(option, plans, value)) if option in needed else value
     for option in sorted(needed - {option for option, _ in own}):

@@ -118,7 +118,7 @@ def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
     """Return what is written for the queue, what a job asked for, or what its storage needs."""
     key = _SETTINGS.get(option, option.replace("-", "_"))
     requests = (name for name in settings if name.startswith("storage."))
-    needed = next((name for name in requests if name.endswith(f".{option}")), "")
+    needed = next((name for name in requests if name.endswith(f" --{option}")), "")
     return settings.get(f"select.{option}") or settings.get(key) or settings.get(needed)
 
 

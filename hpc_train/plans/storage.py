@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.plan import DIRECTIVE_VALUE, Setting
@@ -34,8 +34,7 @@ def storage_settings(job: Job, site: Site) -> dict[str, Setting]:
             origin = site.near(f"storage.{name}.request.{option}")
             _check(option, value, origin)
             why = f"what storage {name} needs ({place})"
-            key = f"storage.{name}.{option}"
-            settings[key] = Setting(value=value, origin=origin, why=why)
+            settings[f"storage.{name} --{option}"] = Setting(value=value, origin=origin, why=why)
     return settings
 
 
@@ -60,6 +59,12 @@ def with_storage(
                 f"--{option}={value}, but the job has --{option}={there}"
             )
     return tuple(options.items())
+
+
+def needed_options(settings: Mapping[str, Setting]) -> tuple[str, ...]:
+    """Return the options that a plan's storage needs, by its settings."""
+    keys = [key for key in settings if key.startswith("storage.") and " --" in key]
+    return tuple(key.rpartition(" --")[2] for key in keys)
 
 
 def _requests(job: Job, site: Site) -> Iterator[tuple[str, str, str]]:
