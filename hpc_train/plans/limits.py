@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import re
 
-import msgspec
-
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.partition import ANY
 from hpc_train.model.plan import Setting, Topology
@@ -13,7 +11,7 @@ from hpc_train.plans.ceilings import ceilings
 from hpc_train.plans.choice import fitting
 from hpc_train.plans.misfits import cores, misfits
 from hpc_train.plans.queue import queue_of, written
-from hpc_train.plans.resolve import Job, Site, asked_at, partition_of
+from hpc_train.plans.resolve import Job, Site, asked_at, on_partition, partition_of
 
 
 def check_limits(job: Job, site: Site, topology: Topology) -> tuple[str, ...]:
@@ -105,19 +103,16 @@ def _check_qos(job: Job, site: Site) -> None:
 
 def _elsewhere(job: Job, site: Site) -> str:
     """Return the partitions that would take the job, with what they give it."""
-    names = []
-    for index in fitting(job, site):
-        partition = site.value.partitions[index]
-        names.append(partition.name + _given(job, site, index))
+    found = (site.value.partitions[index].name for index in fitting(job, site))
+    names = [f"{name}{_given(on_partition(job, name, ''), site)}" for name in found]
     return f"fits: {', '.join(names)} (--partition NAME)" if names else ""
 
 
-def _given(job: Job, site: Site, index: int) -> str:
+def _given(job: Job, site: Site) -> str:
     nodes = job.value.resources.nodes
     queue = queue_of(job, site)
-    there = msgspec.structs.replace(queue, partition=(index, site.value.partitions[index]))
     most = {
-        name: min((one.value for one in ceilings(name, there, site, nodes)), default=None)
+        name: min((one.value for one in ceilings(name, queue, site, nodes)), default=None)
         for name in ("nodes", "time")
     }
     words = [f"{most['nodes']} nodes" if most["nodes"] else "", str(most["time"] or "")]

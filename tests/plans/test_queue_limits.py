@@ -103,7 +103,7 @@ def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
             ("partition=debug", "nodes=2", "time=50m"),
             "time = 00:50:00, but here debug has at most 00:45:00 (90 node-minutes over 2 nodes) "
             "(here.yaml:23)",
-            "fits: batch (150 nodes, 02:00:00), extended",
+            "fits: batch (200 nodes, 02:00:00), extended",
         ),
         (
             ("partition=debug", "time=1m"),
@@ -133,8 +133,8 @@ def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
         ),
         (
             ("qos=area", "nodes=4", "time=16m"),
-            "time = 00:16:00, but here qos area has at most 00:15:00 (60 node-minutes over 4 nodes) "
-            "(here.yaml:38)",
+            "time = 00:16:00, but here qos area has at most 00:15:00 (60 node-minutes over 4 "
+            "nodes) (here.yaml:38)",
             "",
         ),
         (
