@@ -32,7 +32,7 @@ class Select(Value, frozen=True, kw_only=True):
 
 
 class Bound(Value, frozen=True, kw_only=True):
-    """Limits for the jobs that `nodes` and `account` describe, over the partition's own."""
+    """Limits for the jobs that `nodes` and `account` describe, instead of the partition's own."""
 
     nodes: Annotated[
         NodeBounds | None, Meta(description="Node counts that this is for: '<=91', '>=2,<16'.")
@@ -48,7 +48,7 @@ class Bound(Value, frozen=True, kw_only=True):
 class Qos(Value, frozen=True, kw_only=True):
     """A quality of service and its limits; what is absent is unknown."""
 
-    name: Annotated[Word, Meta(description="As --qos=… takes it.")]
+    name: Annotated[Word, Meta(description="As --qos=… takes it; * for any other.")]
     default: Annotated[bool, Meta(description="Taken when a job names none.")] = False
     partitions: Annotated[
         tuple[Word, ...], Meta(description="Partitions that it is for; default: all.")
@@ -98,7 +98,8 @@ class Partition(Value, frozen=True, kw_only=True):
     ] = None
     max_jobs: Annotated[Jobs | None, Meta(description="Jobs of one user that run at once.")] = None
     bounds: Annotated[
-        tuple[Bound, ...], Meta(description="More limits, by node count or account.")
+        tuple[Bound, ...],
+        Meta(description="Other limits by node count or account; of two, the later one counts."),
     ] = ()
     shared: Annotated[
         bool | None, Meta(description="Whether jobs of others may run on the same node.")

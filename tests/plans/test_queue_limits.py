@@ -103,7 +103,7 @@ def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
             ("partition=debug", "nodes=2", "time=50m"),
             "time = 00:50:00, but here debug has at most 00:45:00 (90 node-minutes over 2 nodes) "
             "(here.yaml:23)",
-            "fits: batch (200 nodes, 02:00:00), extended",
+            "fits: batch (150 nodes, 02:00:00), extended",
         ),
         (
             ("partition=debug", "time=1m"),
