@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -10,7 +11,7 @@ from hpc_train.model.job import Count, Gpus, Nodes, Word
 from hpc_train.model.network import Hca, Interface
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
-from hpc_train.model.versions import NodeBounds
+from hpc_train.model.versions import NodeBounds, within
 
 ANY = "*"
 Jobs = Annotated[int, Meta(ge=1)]
@@ -142,3 +143,16 @@ class Partition(Value, frozen=True, kw_only=True):
         tuple[Interface, ...], Meta(description="Instead of network.interfaces.")
     ] = ()
     hcas: Annotated[tuple[Hca, ...], Meta(description="Instead of network.hcas.")] = ()
+
+
+def bound_for(
+    partition: Partition, key: str, nodes: int, account: str | None
+) -> tuple[int, Bound] | None:
+    """Return the last bound that stands instead of the partition's own `key`, with its place."""
+    found = None
+    for index, bound in enumerate(partition.bounds):
+        size = bound.nodes is None or within((nodes,), bound.nodes)
+        payer = bound.account is None or fnmatchcase(account or "", bound.account)
+        if getattr(bound, key) is not None and size and payer:
+            found = index, bound
+    return found
