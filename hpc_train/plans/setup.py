@@ -6,16 +6,19 @@ import shlex
 
 from hpc_train.model.plan import Setting
 from hpc_train.plans.containers.resolve import container_setup
-from hpc_train.plans.resolve import Job, Site
+from hpc_train.plans.resolve import Job, Site, partition_of
 
 
 def setup_settings(job: Job, site: Site, script: str | None) -> dict[str, Setting]:
-    """Return `modules.0`, … and `setup.0`, …, in the order in which they are run.
+    """Return `modules_purge`, `modules_use.0`, …, `modules.0`, … and `setup.0`, … in their order.
 
     The vendor's script comes behind the site's lines, which load what it needs.
     """
     why = "the vendor's own settings, which nobody should repeat"
-    modules = [(name, site.origin(f"modules.{i}")) for i, name in enumerate(site.value.modules)]
+    modules = [
+        *_of_partition(job, site),
+        *((name, site.origin(f"modules.{i}")) for i, name in enumerate(site.value.modules)),
+    ]
     modules += [(name, job.origin(f"modules.{i}")) for i, name in enumerate(job.value.modules)]
     lines = [(line, site.origin(f"setup.{i}")) for i, line in enumerate(site.value.setup)]
     sourced = site.near("network.script") if script is not None else None
@@ -23,13 +26,32 @@ def setup_settings(job: Job, site: Site, script: str | None) -> dict[str, Settin
         lines.append((f"source {shlex.quote(script)}", sourced))
     lines += container_setup(job, site)
     lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
-    return {
+    folders = [
+        (folder, site.origin(f"modules_use.{i}")) for i, folder in enumerate(site.value.modules_use)
+    ]
+    return _purge(site) | {
         f"{key}.{i}": Setting(value=value, origin=origin, why=why * (origin == sourced))
-        for key, found in (("modules", modules), ("setup", lines))
+        for key, found in (("modules_use", folders), ("modules", modules), ("setup", lines))
         for i, (value, origin) in enumerate(found)
     }
 
 
+def _of_partition(job: Job, site: Site) -> list[tuple[str, str]]:
+    """Return what the nodes of a kind need first, with its places."""
+    found = partition_of(job, site)
+    if found is None:
+        return []
+    key = f"partitions.{found[0]}.modules"
+    return [(name, site.near(f"{key}.{i}")) for i, name in enumerate(found[1].modules)]
+
+
+def _purge(site: Site) -> dict[str, Setting]:
+    if not site.value.modules_purge:
+        return {}
+    why = "what the shell that submits has loaded is nobody's to rely on"
+    return {"modules_purge": Setting(value=True, origin=site.origin("modules_purge"), why=why)}
+
+
 def values_of(key: str, settings: dict[str, Setting]) -> tuple[str, ...]:
-    """Return the values of `modules.0`, … or `setup.0`, … in their order."""
+    """Return the values of `modules_use.0`, … `modules.0`, … or `setup.0`, … in their order."""
     return tuple(s.value for name, s in settings.items() if name.partition(".")[0] == key)

@@ -22,6 +22,8 @@ def check_variables(site: Site) -> None:
     """
     for name, value in site.value.env.items():
         _check(site, "env", name, value)
+    for name, value in (site.value.internet.env if site.value.internet else {}).items():
+        _check(site, "internet.env", name, value)
     for index, block in enumerate(site.value.env_blocks):
         _check_block(site, block, f"env_blocks.{index}")
     for key, text in _texts(site):
