@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
@@ -9,7 +10,7 @@ import click
 
 @click.group()
 def site() -> None:
-    """List and show site profiles."""
+    """List, show and draft site profiles."""
 
 
 @site.command("list")
@@ -60,6 +61,42 @@ def show(name: str) -> None:
         if text not in ("None", "{}", "")
     ]
     echo_table(("key", "value", "origin"), rows)
+
+
+@site.command()
+@click.argument("name", required=False)
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File of the draft.")
+@click.option("--force", is_flag=True, help="Replace a file that is there.")
+@click.option("--probe", is_flag=True, help="Run a short job on a node of each kind.")
+@click.option("--partition", help="Of the probe job; default: all.")
+@click.option("--srun", "options", multiple=True, help="One more option of the probe job's srun.")
+@click.option(
+    "--reach", metavar="HOST[:PORT]", help="The probe job tries one connection to this host."
+)
+def init(
+    *,
+    name: str | None,
+    output: Path | None,
+    force: bool,
+    probe: bool,
+    partition: str | None,
+    options: tuple[str, ...],
+    reach: str | None,
+) -> None:
+    """Write a draft of the profile of the cluster that Slurm's commands talk to."""
+    from hpc_train.pipeline.site_init import Wish, init_site
+    from hpc_train.probe.job import ProbeJob
+
+    if not probe and (partition or options or reach):
+        raise click.UsageError("--partition, --srun and --reach belong to --probe")
+    job = ProbeJob(partition=partition, options=options, reach=reach) if probe else None
+    drafted = init_site(Wish(name=name, output=output, force=force, job=job))
+    for said in drafted.unread:
+        click.echo(f"hpctrain: {said}", err=True)
+    guessed = sum("# guessed" in row for row in drafted.text.splitlines())
+    asked = sum(row.rstrip().endswith("?") for row in drafted.text.splitlines())
+    click.echo(f"{drafted.path}: {guessed} lines are guessed, {asked} questions are open")
+    click.echo(f"next: read it, then hpctrain site show {drafted.path}")
 
 
 @site.command()

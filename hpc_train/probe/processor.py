@@ -1,0 +1,63 @@
+"""`lscpu`, as JSON or as text -> Processor."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from hpc_train.model.hardware import Processor
+
+_NUMA = re.compile(r"NUMA node(\d+) CPU\(s\)")
+_FIRST = re.compile(r"\d+")
+
+
+def processor(text: str) -> Processor | None:
+    """Read what lscpu prints; None if it is not that."""
+    fields = dict(_json_fields(text)) or dict(_text_fields(text))
+    cpus = _number(fields.get("CPU(s)"))
+    if cpus is None:
+        return None
+    numa = [
+        (int(match[1]), int(first[0]))
+        for key, value in fields.items()
+        if (match := _NUMA.fullmatch(key)) and (first := _FIRST.match(value))
+    ]
+    return Processor(
+        model=fields.get("Model name", ""),
+        cpus=cpus,
+        sockets=_number(fields.get("Socket(s)")),
+        cores_per_socket=_number(fields.get("Core(s) per socket")),
+        threads_per_core=_number(fields.get("Thread(s) per core")),
+        numa=tuple(sorted(numa)),
+    )
+
+
+def _json_fields(text: str) -> Iterator[tuple[str, str]]:
+    try:
+        document: Any = msgspec.json.decode(text.encode())
+    except msgspec.DecodeError:
+        return
+    if isinstance(document, dict):
+        yield from _walk(document.get("lscpu"))
+
+
+def _walk(items: Any) -> Iterator[tuple[str, str]]:
+    """util-linux 2.38 and later put some fields below others."""
+    for item in items if isinstance(items, list) else ():
+        if isinstance(item, dict):
+            yield str(item.get("field", "")).rstrip(":"), str(item.get("data") or "")
+            yield from _walk(item.get("children"))
+
+
+def _text_fields(text: str) -> Iterator[tuple[str, str]]:
+    for line in text.splitlines():
+        key, colon, value = line.partition(":")
+        if colon:
+            yield key.strip(), value.strip()
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() else None
