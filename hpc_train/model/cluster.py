@@ -80,9 +80,10 @@ class Association(Value, frozen=True, kw_only=True):
 
 
 class Mpi(Value, frozen=True, kw_only=True):
-    """What `srun --mpi=` takes, and what it takes by default."""
+    """What `srun --mpi=` lists, which of them it cannot load, and what it takes by default."""
 
     plugins: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
     default: str = ""
 
 

@@ -48,14 +48,21 @@ def _slurm(cluster: Cluster | None) -> Iterator[Advice]:
 
 def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Advice]:
     software = hardware.software
-    if cluster is not None and cluster.mpi.plugins:
-        if not any(name.startswith("pmix") for name in cluster.mpi.plugins):
-            yield _found(
-                "launchers",
-                "info",
-                "srun has no PMIx plug-in, which Open MPI 5 needs",
-                "start such ranks with mpirun, or with torchrun, which needs no MPI",
-            )
+    if cluster is not None and cluster.mpi.broken:
+        yield _found(
+            "launchers",
+            "warning",
+            f"srun lists {', '.join(cluster.mpi.broken)}, but cannot load it: no library",
+            "take another --mpi=…, or ask the site",
+        )
+    working = set(cluster.mpi.plugins) - set(cluster.mpi.broken) if cluster else set()
+    if working and "pmix" not in working:
+        yield _found(
+            "launchers",
+            "info",
+            "srun has no PMIx that works, and Open MPI 5 needs it",
+            "start such ranks with mpirun, or with torchrun, which needs no MPI",
+        )
     if cluster is not None and software.mpirun and software.mpirun_knows_slurm is False:
         yield _found(
             "launchers",

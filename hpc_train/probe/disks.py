@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.model.hardware import Disk
+from hpc_train.probe.numbers import whole
 
 _KINDS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs")
 _SYSTEM = (
@@ -39,9 +40,10 @@ def file_systems(text: str) -> tuple[Disk, ...]:
     """Read all lines; device, kind, sizes in KiB, per cent, mount point."""
     rows = (line.split(None, 6) for line in text.splitlines())
     return tuple(
-        Disk(path=row[6], kind=row[1], size_mib=int(row[2]) // 1024, free_mib=int(row[4]) // 1024)
+        Disk(path=row[6], kind=row[1], size_mib=size // 1024, free_mib=free // 1024)
         for row in rows
-        if len(row) == 7 and row[2].isdigit() and row[4].isdigit() and row[6].startswith("/")
+        if len(row) == 7 and row[6].startswith("/")
+        if (size := whole(row[2])) is not None and (free := whole(row[4])) is not None
     )
 
 

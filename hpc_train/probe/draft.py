@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import get_args
 
-from hpc_train.model.cluster import Cluster
+from hpc_train.model.cluster import Cluster, Mpi
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.partition import Arch
 from hpc_train.model.site import SCHEMA
@@ -87,7 +87,7 @@ def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
     there = tuple(name for name in ("mpirun", "ibrun") if name in programs)
     where = f"on the PATH of {main.host}" if main else "on the PATH here; on the nodes, too?"
     mpi = findings.cluster.mpi
-    plugin = _plugin(mpi.plugins, mpi.default)
+    plugin = _plugin(mpi)
     yield "launchers:"
     yield line("default", "torchrun", GUESSED, depth=1)
     found = f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} {where}" if there else ""
@@ -101,10 +101,10 @@ def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
         yield line("openmpi", main.software.mpirun, depth=1)
 
 
-def _plugin(plugins: tuple[str, ...], default: str) -> str:
-    if default in plugins and default != "none":
-        return default
-    return next((name for name in ("pmix", "cray_shasta", "pmi2") if name in plugins), "")
+def _plugin(mpi: Mpi) -> str:
+    wanted = (*(() if mpi.default == "none" else (mpi.default,)), "pmix", "pmi2")
+    there = set(mpi.plugins) - set(mpi.broken)
+    return next((name for name in wanted if name in there), "")
 
 
 def _choice(cluster: Cluster) -> Iterator[str]:
@@ -125,8 +125,8 @@ def _requests(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
         yield line("gpu_request_typed", True, f"{GUESSED}: some nodes have several types")
     yield question("mem_request", "allowed", "must memory be asked for, or must it not?")
     accounts = ", ".join(dict.fromkeys(one.account for one in cluster.associations))
-    known = f"; yours: {accounts}" if accounts else ""
-    yield question("account", "{required: true}", f"must a job name its account?{known}")
+    known = f"yours: {accounts}; " if accounts else ""
+    yield question("account", "{required: true}", f"{known}must a job name its account?")
     submit = [a.max_submit_jobs for a in cluster.associations if a.max_submit_jobs]
     size = cluster.limits.max_array_size
     if size is not None or submit:

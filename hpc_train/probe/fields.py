@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 
-from hpc_train.model.units import Duration, Memory
+from hpc_train.model.units import LARGEST_MIB, Duration, Memory
+from hpc_train.probe.numbers import whole
 
 Record = Mapping[str, str]
 
@@ -48,8 +49,7 @@ def words(record: Record, key: str) -> tuple[str, ...]:
 
 def count(record: Record, key: str) -> int | None:
     """Return a number; None for UNLIMITED and whatever is none."""
-    value = word(record, key)
-    return int(value) if value.isascii() and value.isdigit() and len(value) < 10 else None
+    return whole(word(record, key))
 
 
 def duration(record: Record, key: str) -> Duration | None:
@@ -63,13 +63,14 @@ def duration(record: Record, key: str) -> Duration | None:
 def memory(record: Record, key: str) -> Memory | None:
     """Return an amount of memory that Slurm gives in MiB."""
     size = count(record, key)
-    return Memory(size) if size else None
+    return Memory(size) if size and size <= LARGEST_MIB else None
 
 
 def tres(value: str) -> dict[str, int]:
     """Return `node=4,gres/gpu=16` as numbers; what is no number is left out."""
     pairs = (part.partition("=") for part in value.split(","))
-    return {name: int(number) for name, _, number in pairs if number.isascii() and number.isdigit()}
+    numbers = {name: whole(number) for name, _, number in pairs}
+    return {name: number for name, number in numbers.items() if number is not None}
 
 
 def _record(line: str) -> Record:

@@ -11,6 +11,7 @@ from hpc_train.probe.ask import answer_of, environment, printable
 from hpc_train.probe.disks import disks, file_systems
 from hpc_train.probe.errors import ProbeError
 from hpc_train.probe.links import links, ports
+from hpc_train.probe.numbers import whole
 from hpc_train.probe.processor import processor
 from hpc_train.probe.script import probe_script
 from hpc_train.probe.sections import Section, sections
@@ -74,17 +75,13 @@ def _gpus(found: Mapping[str, Section]) -> tuple[tuple[Gpu, ...], tuple[Near, ..
 def _limits(found: Mapping[str, Section]) -> Limits:
     memlock = setting(found, "memlock")
     shm = file_systems(_text(found, "shm"))
-    memory = _number(setting(found, "memory"))
+    memory = whole(setting(found, "memory"))
     return Limits(
-        memlock_kib=-1 if memlock == "unlimited" else _number(memlock),
-        open_files=_number(setting(found, "open_files")),
+        memlock_kib=-1 if memlock == "unlimited" else whole(memlock),
+        open_files=whole(setting(found, "open_files")),
         shm_mib=shm[0].size_mib if shm else None,
         memory_mib=memory // 1024 if memory else None,
     )
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 18 else None
 
 
 def _unread(found: Mapping[str, Section], gpus: tuple[Gpu, ...]) -> tuple[str, ...]:

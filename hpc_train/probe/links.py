@@ -9,6 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from hpc_train.model.hardware import Layer, Link, Port
+from hpc_train.probe.numbers import whole
 
 Kind = Literal["ethernet", "infiniband", "loopback", "other"]
 
@@ -25,7 +26,7 @@ _MADE_UP = re.compile(
 )
 # Made of real ones.
 _JOINED = ("bond", "team")
-_RATE = re.compile(r"(\d+)(\.\d+)? Gb/sec")
+_RATE = re.compile(r"([0-9]+)(\.[0-9]+)? Gb/sec")
 
 
 def links(addresses: str, interfaces: str) -> tuple[Link, ...]:
@@ -39,7 +40,7 @@ def links(addresses: str, interfaces: str) -> tuple[Link, ...]:
 def ports(text: str) -> tuple[Port, ...]:
     """Read one line for each port: adapter|number|state|rate|link_layer|driver."""
     rows = (line.split("|") for line in text.splitlines())
-    return tuple(_port(row) for row in rows if len(row) == 6 and row[1].isdigit())
+    return tuple(_port(row) for row in rows if len(row) == 6)
 
 
 def _port(row: list[str]) -> Port:
@@ -48,9 +49,9 @@ def _port(row: list[str]) -> Port:
     speed = _RATE.match(rate)
     return Port(
         adapter=adapter,
-        number=int(number),
+        number=whole(number) or 1,
         active="ACTIVE" in state,
-        gbps=int(speed[1]) if speed else None,
+        gbps=whole(speed[1]) if speed else None,
         layer=known.get(layer, "other"),
         driver=driver,
     )
@@ -95,4 +96,5 @@ def _from_sys(name: str, kind: str, state: str, speed: str, virtual: str) -> Lin
 
 def _speed(text: str) -> int | None:
     """-1, or 2**32 - 1, is a cable that nobody has plugged in."""
-    return int(text) if text.isdigit() and 0 < int(text) < 10_000_000 else None
+    speed = whole(text)
+    return speed if speed and speed < 10_000_000 else None

@@ -6,12 +6,13 @@ import csv
 import re
 
 from hpc_train.model.hardware import Gpu, Near
+from hpc_train.probe.numbers import whole
 
 LEVELS = ("X", "PIX", "PXB", "PHB", "NODE", "SYS")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
-_GPU = re.compile(r"GPU(\d+)")
-_LEGEND = re.compile(r"\s*(NIC\d+): (\S+)")
-_CORES = re.compile(r"(\d+)[-,\d]*")
+_GPU = re.compile(r"GPU([0-9]{1,3})")
+_LEGEND = re.compile(r"\s*(NIC[0-9]+): (\S+)")
+_CORES = re.compile(r"([0-9]{1,6})[-,0-9]*")
 
 
 def gpus(text: str) -> tuple[Gpu, ...]:
@@ -21,13 +22,13 @@ def gpus(text: str) -> tuple[Gpu, ...]:
     found = []
     for row in rows:
         cells = dict(zip(names, row, strict=False))
-        index, memory = cells.get("index", ""), cells.get("memory.total", "")
-        if _plain(index):
+        index = whole(cells.get("index"))
+        if index is not None:
             found.append(
                 Gpu(
-                    index=int(index),
+                    index=index,
                     name=cells.get("name", ""),
-                    memory_mib=int(memory) if _plain(memory) else None,
+                    memory_mib=whole(cells.get("memory.total")),
                     driver=cells.get("driver_version", ""),
                 )
             )
@@ -59,10 +60,9 @@ def near(text: str) -> tuple[Near, ...]:
 
 def _near(gpu: int, nics: tuple[tuple[str, str], ...], tail: dict[str, str]) -> Near:
     cores = _CORES.fullmatch(tail.get("CPU Affinity", ""))
-    numa = tail.get("NUMA Affinity", "")
     return Near(
         gpu=gpu,
-        numa=int(numa) if _plain(numa) else None,
+        numa=whole(tail.get("NUMA Affinity")),
         first_cpu=int(cores[1]) if cores else None,
         nics=nics,
     )
@@ -80,7 +80,3 @@ def _is_head(line: str) -> bool:
 
 def _is_level(cell: str) -> bool:
     return cell in LEVELS or re.fullmatch(r"NV\d+|NVL|C2C", cell) is not None
-
-
-def _plain(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 10

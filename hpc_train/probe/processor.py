@@ -9,15 +9,16 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.hardware import Processor
+from hpc_train.probe.numbers import whole
 
-_NUMA = re.compile(r"NUMA node(\d+) CPU\(s\)")
-_FIRST = re.compile(r"\d+")
+_NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")
+_FIRST = re.compile("[0-9]{1,6}")
 
 
 def processor(text: str) -> Processor | None:
     """Read what lscpu prints; None if it is not that."""
     fields = dict(_json_fields(text)) or dict(_text_fields(text))
-    cpus = _number(fields.get("CPU(s)"))
+    cpus = whole(fields.get("CPU(s)"))
     if cpus is None:
         return None
     numa = [
@@ -28,9 +29,9 @@ def processor(text: str) -> Processor | None:
     return Processor(
         model=fields.get("Model name", ""),
         cpus=cpus,
-        sockets=_number(fields.get("Socket(s)")),
-        cores_per_socket=_number(fields.get("Core(s) per socket")),
-        threads_per_core=_number(fields.get("Thread(s) per core")),
+        sockets=whole(fields.get("Socket(s)")),
+        cores_per_socket=whole(fields.get("Core(s) per socket")),
+        threads_per_core=whole(fields.get("Thread(s) per core")),
         numa=tuple(sorted(numa)),
     )
 
@@ -57,7 +58,3 @@ def _text_fields(text: str) -> Iterator[tuple[str, str]]:
         key, colon, value = line.partition(":")
         if colon:
             yield key.strip(), value.strip()
-
-
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isascii() and text.isdigit() else None

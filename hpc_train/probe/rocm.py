@@ -8,11 +8,12 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.hardware import Gpu, Near
+from hpc_train.probe.numbers import whole
 
-_CARD = re.compile(r"card(\d+)")
+_CARD = re.compile(r"card([0-9]{1,3})")
 _NAMES = ("card series", "card model", "device name", "market name", "gfx version")
-_TEXT_NAME = re.compile(r"GPU\[(\d+)\]\s*:\s*Card [Ss]eries:\s*(.+)")
-_TEXT_NUMA = re.compile(r"GPU\[(\d+)\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
+_TEXT_NAME = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*Card [Ss]eries:\s*(.+)")
+_TEXT_NUMA = re.compile(r"GPU\[([0-9]{1,3})\]\s*:\s*\(Topology\) Numa Node:\s*(\d+)")
 
 
 def gpus(text: str) -> tuple[Gpu, ...]:
@@ -31,9 +32,7 @@ def near(text: str) -> tuple[Near, ...]:
     nodes = {i: str(card[key]) for i, card in _cards(text).items() if key in card}
     nodes = nodes or {int(m[1]): m[2] for m in _TEXT_NUMA.finditer(text)}
     return tuple(
-        Near(gpu=index, numa=int(node), first_cpu=None)
-        for index, node in sorted(nodes.items())
-        if node.isascii() and node.isdigit()
+        Near(gpu=index, numa=whole(node), first_cpu=None) for index, node in sorted(nodes.items())
     )
 
 

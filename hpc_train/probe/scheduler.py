@@ -16,6 +16,7 @@ from hpc_train.probe.plugins import mpi_plugins
 
 _QOS = "format=Name,MaxWall,MaxTRES,MaxJobsPU"
 _ASSOCIATIONS = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxSubmit"
+_TRIED = ("pmix", "cray_shasta", "pmi2")
 _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
@@ -48,7 +49,11 @@ def read_cluster(question: Ask = ask) -> Cluster:
         version=_version(word(config, "SLURM_VERSION")),
         partitions=queues,
         nodes=found_nodes,
-        mpi=Mpi(plugins=found_mpi, default=word(config, "MpiDefault")),
+        mpi=Mpi(
+            plugins=found_mpi,
+            broken=tuple(name for name in found_mpi if _is_broken(question, name)),
+            default=word(config, "MpiDefault"),
+        ),
         qos=qos,
         associations=mine,
         limits=_bounds(config),
@@ -71,6 +76,14 @@ def _unread(what: str, answer: Answer, understood: bool) -> list[str]:
     if answer.problem:
         return [f"could not be read: {what}: {answer.problem}"]
     return [] if understood else [f"could not be read: {what}: an unknown format"]
+
+
+def _is_broken(question: Ask, plugin: str) -> bool:
+    """A plug-in that is listed may lack its library: srun then says so before it asks Slurm."""
+    if plugin not in _TRIED:
+        return False
+    answer = question("srun", f"--mpi={plugin}", "--test-only", "--nodes=1", "true")
+    return "mpi" in answer.problem.lower()
 
 
 def _accounts(

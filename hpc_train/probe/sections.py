@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from hpc_train.model.value import Value
+from hpc_train.probe.numbers import whole
 from hpc_train.probe.script import MARK
 
 _ABSENT = 127
@@ -41,8 +42,7 @@ def sections(text: str) -> Mapping[str, Section]:
         word = line.removeprefix(f"{MARK} ").strip()
         if word.startswith("="):
             code = word.removeprefix("=").strip()
-            known = int(code) if code.isascii() and code.isdigit() else None
-            found[name] = Section(text="\n".join(lines), returncode=known)
+            found[name] = Section(text="\n".join(lines), returncode=whole(code))
         else:
             name = word
             found[name] = Section(text="")

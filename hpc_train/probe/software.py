@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.hardware import Software, Torch
+from hpc_train.probe.numbers import whole
 from hpc_train.probe.sections import Section
 
 _EMPTY = Section(text="", returncode=1)
@@ -58,10 +59,9 @@ def _modules(text: str) -> str:
 
 def _knows_slurm(section: Section) -> bool | None:
     """grep prints the count, and ends with 1 when it is 0."""
-    lines = section.text.strip()
-    return None if section.absent or not lines.isdigit() else _count(section) > 0
+    count = whole(section.text.strip())
+    return None if count is None else count > 0
 
 
 def _count(section: Section) -> int:
-    text = section.text.strip()
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    return whole(section.text.strip()) or 0

@@ -12,7 +12,10 @@ Scalar = str | int | bool
 Item = Scalar | tuple[Scalar, ...]
 GUESSED = "guessed"
 
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*")
+_PLAIN = re.compile(
+    r"(--|/)?[A-Za-z][A-Za-z0-9_./=-]*"
+    r"|(\d+[dhms])+|\d+[MG]|20\d\d-\d\d-\d\d"
+)
 # YAML 1.1 reads them as something else.
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
