@@ -106,7 +106,7 @@ def test_inside_an_allocation_no_new_job_is_made(stranger: User, slurm: Slurm) -
 def test_a_probe_that_slurm_refuses_writes_nothing(stranger: User) -> None:
     for words, said in (
         (("--partition", "gup"), "unknown partition 'gup'; did you mean 'gpu'?"),
-        (("--srun=--nodes=9",), "could not be read: a node of partition gpu"),
+        (("--srun=--constraint=absent",), "could not be read: a node of partition gpu"),
     ):
         done = stranger.hpctrain("site", "init", "no", "--probe", "-o", "no.yaml", *words)
         assert (done.returncode, "Traceback" in done.stderr) == (2, False)
