@@ -48,10 +48,12 @@ def init_site(wish: Wish) -> Drafted:
     Raises:
         HpcTrainError: no Slurm, no answer, a file that is there, or one that cannot be written.
     """
-    if wish.name is not None:
-        _target(wish, wish.name)
+    given = wish.name or (wish.output.stem if wish.output else None)
+    if given is not None:
+        # A mistake in the words need not wait for Slurm.
+        _target(wish, given)
     cluster = read_cluster()
-    name = wish.name or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
+    name = given or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
     target = _target(wish, name)
     probed = probe(cluster, wish.job) if wish.job else Probed(hardware={})
     text = draft(_findings(name, cluster, probed))
@@ -73,8 +75,7 @@ def _target(wish: Wish, name: str) -> Path:
     if path.suffix != ".yaml" or path.stem != name:
         raise ProbeError(
             f"-o {path}: the file of the profile {name} must be called {name}.yaml",
-            f"hpctrain site init {path.stem if path.suffix == '.yaml' else name} "
-            f"-o {path.parent / (path.stem if path.suffix == '.yaml' else name)}.yaml",
+            f"hpctrain site init -o {path.with_suffix('.yaml')}",
         )
     if path.exists() and not wish.force:
         raise ProbeError(

@@ -54,11 +54,14 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
     script = probe_script(job.reach)
     outer = os.environ.get("SLURM_JOB_ID")
     if outer:
-        asked = _inside(cluster, outer, script)
-    else:
-        found = kinds(cluster, job.partition)[:MOST]
-        asked = [(kind, launch(_srun(kind, job, script), None, environment())) for kind in found]
-    return _collect(asked)
+        return _collect(_inside(cluster, outer, script), [])
+    found = kinds(cluster, job.partition)
+    asked = [(k, launch(_srun(k, job, script), None, environment())) for k in found[:MOST]]
+    left = [
+        f"not asked: nodes like {kind.sample.name} of partition {kind.partition}: --partition asks"
+        for kind in found[MOST:]
+    ]
+    return _collect(asked, left)
 
 
 def _inside(cluster: Cluster, outer: str, script: str) -> list[tuple[Kind, Popen[str] | Finished]]:
@@ -97,9 +100,8 @@ def _srun(kind: Kind, job: ProbeJob, script: str) -> Sequence[str]:
     ]
 
 
-def _collect(asked: Sequence[tuple[Kind, Popen[str] | Finished]]) -> Probed:
+def _collect(asked: Sequence[tuple[Kind, Popen[str] | Finished]], unread: list[str]) -> Probed:
     hardware: dict[Shape, Hardware] = {}
-    unread = []
     for kind, process in asked:
         done = collect(process, _PATIENCE_S)
         if MARK in done.stdout:

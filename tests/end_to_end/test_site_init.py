@@ -79,7 +79,7 @@ def test_the_name_is_the_clusters_and_nothing_is_replaced(stranger: User) -> Non
 
 
 def test_an_interface_that_is_down_is_not_taken(stranger: User, without_ib: None) -> None:
-    done = stranger.hpctrain("site", "init", "slow", "--probe", "-o", "slow.yaml")
+    done = stranger.hpctrain("site", "init", "--probe", "-o", "slow.yaml")
     assert done.returncode == 0, done.stderr
     site = load_site(str(stranger.folder / "slow.yaml")).value
     assert site.network is not None and site.network.interfaces == ("eth0",)
