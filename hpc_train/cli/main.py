@@ -44,7 +44,7 @@ COMMANDS = {
     "site": ("hpc_train.cli.site:site", "List, show and draft site profiles."),
     "doctor": (
         "hpc_train.cli.doctor:doctor",
-        "Say what this machine has, and what is wrong with it.",
+        "Say what this machine has, and what is wrong with it; 1 if jobs cannot work.",
     ),
     "lab": ("hpc_train.cli.lab:lab", "Make a real Slurm of several nodes on this machine."),
     "completion": (

@@ -92,6 +92,12 @@ def test_interfaces_from_sys_alone() -> None:
     assert [one.name for one in found if one.virtual] == ["lo", "veth0"]
 
 
+@pytest.mark.parametrize(("flags", "up"), [('"UP"', True), ("", False)])
+def test_a_state_that_the_driver_does_not_know(flags: str, up: bool) -> None:
+    text = f'[{{"ifname": "ib0", "operstate": "UNKNOWN", "flags": [{flags}]}}]'
+    assert [one.up for one in links(text, "")] == [up]
+
+
 def test_a_machine_without_a_network_has_no_fabric() -> None:
     found = guess(read_hardware(output("ls6")))
     assert (found.fabric, found.interfaces) == (None, ())
