@@ -41,7 +41,11 @@ COMMANDS = {
         "hpc_train.cli.report:report",
         "Print the speedup table of a study, of a job's runs, or of logs.",
     ),
-    "site": ("hpc_train.cli.site:site", "List and show site profiles."),
+    "site": ("hpc_train.cli.site:site", "Site profiles: list, show, check, draft, test."),
+    "doctor": (
+        "hpc_train.cli.doctor:doctor",
+        "Say what this machine has, and what is wrong with it; 1 if jobs cannot work.",
+    ),
     "lab": ("hpc_train.cli.lab:lab", "Make a real Slurm of several nodes on this machine."),
     "completion": (
         "hpc_train.cli.completion:completion",

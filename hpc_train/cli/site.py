@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.site_init import init_site_profile
 from hpc_train.cli.site_test import test_site
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ UNKNOWN = "?"
 
 @click.group()
 def site() -> None:
-    """List and show site profiles."""
+    """Site profiles: list, show, check, draft, test."""
 
 
 @site.command("list")
@@ -152,6 +153,7 @@ def schema(*, markdown: bool) -> None:
         click.echo(json_schema("site"))
 
 
+site.add_command(init_site_profile)
 site.add_command(test_site)
 
 

@@ -1,0 +1,175 @@
+"""`hpctrain doctor`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from hpc_train.model.cluster import Cluster
+    from hpc_train.model.hardware import Hardware
+    from hpc_train.pipeline.doctor import Examined
+
+Row = tuple[str, str]
+
+
+@click.command()
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@click.option(
+    "--reach", metavar="HOST[:PORT]", help="Also try one connection to this host (port 443)."
+)
+def doctor(*, as_json: bool, reach: str | None) -> int:
+    """Say what this machine has, and what is wrong with it; 1 if jobs cannot work."""
+    from hpc_train.pipeline.doctor import SECTIONS, examine
+
+    found = examine(reach)
+    if as_json:
+        import msgspec
+
+        from hpc_train.model.value import encode_unit
+
+        click.echo(msgspec.json.encode(_json(found), enc_hook=encode_unit))
+        return int(found.failed)
+    for section in SECTIONS:
+        _echo_section(section, _rows(section, found), found)
+    for said in (*found.hardware.unread, *(found.cluster.unread if found.cluster else ())):
+        click.echo(said)
+    return int(found.failed)
+
+
+def _json(found: Examined) -> dict[str, Any]:
+    return {
+        "schema": 1,
+        "ok": not found.failed,
+        "hardware": found.hardware,
+        "cluster": found.cluster,
+        "findings": found.advice,
+    }
+
+
+def _echo_section(section: str, rows: Sequence[Row], found: Examined) -> None:
+    click.secho(section, bold=True)
+    for name, value in rows or (("none", ""),):
+        click.echo(f"  {name:<12} {value}".rstrip())
+    for one in found.advice:
+        if one.section == section:
+            click.echo(f"  {one.severity}: {one.message}")
+            click.echo(f"    {one.advice}")
+
+
+def _rows(section: str, found: Examined) -> list[Row]:
+    hardware = found.hardware
+    if section == "slurm":
+        return list(_slurm(found.cluster))
+    if section == "launchers":
+        return list(_launchers(hardware, found.cluster))
+    makers = {
+        "torch": _torch,
+        "gpus": _gpus,
+        "network": _network,
+        "limits": _limits,
+        "containers": _containers,
+    }
+    return list(makers[section](hardware))
+
+
+def _slurm(cluster: Cluster | None) -> Iterator[Row]:
+    if cluster is None:
+        return
+    yield "cluster", f"{cluster.name}, Slurm {cluster.version or 'of unknown version'}"
+    yield (
+        "partitions",
+        ", ".join(f"{one.name}{' (default)' if one.default else ''}" for one in cluster.partitions),
+    )
+    yield "nodes", str(len(cluster.nodes))
+    gres = ", ".join(f"{g.count} {g.name} {g.kind}".strip() for g in cluster.gres)
+    yield "gres", gres or "none"
+    yield "accounting", "yes" if cluster.accounting else "no"
+
+
+def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Row]:
+    names = ("torchrun", "srun", "mpirun", "ibrun", "accelerate", "deepspeed")
+    there = [name for name in names if name in hardware.software.programs]
+    if there:
+        yield "on the PATH", ", ".join(there)
+    if hardware.software.mpirun:
+        yield "Open MPI", hardware.software.mpirun
+    if cluster is not None and cluster.mpi.plugins:
+        plugins = ", ".join(cluster.mpi.plugins)
+        yield "srun --mpi", f"{plugins}; default {cluster.mpi.default or 'none'}"
+
+
+def _torch(hardware: Hardware) -> Iterator[Row]:
+    torch = hardware.software.torch
+    if torch is None:
+        return
+    built = f"CUDA {torch.cuda}" if torch.cuda else f"ROCm {torch.hip}" if torch.hip else "CPU"
+    yield "version", f"{torch.version}, for {built}"
+    yield "backends", ", ".join(torch.backends) or "none"
+    if torch.nccl:
+        yield "NCCL", torch.nccl
+
+
+def _gpus(hardware: Hardware) -> Iterator[Row]:
+    from hpc_train.probe.order import gpu_order, nearest_nics
+
+    near = {one.gpu: one for one in hardware.near}
+    for gpu in hardware.gpus:
+        place = near.get(gpu.index)
+        words = [gpu.name, f"{gpu.memory_mib} MiB" if gpu.memory_mib else ""]
+        if place is not None:
+            words.append(f"NUMA node {place.numa}" if place.numa is not None else "")
+            words.append(f"near {', '.join(nearest_nics(place))}" if place.nics else "")
+        yield f"GPU {gpu.index}", ", ".join(filter(None, words))
+    if order := gpu_order(hardware):
+        yield "gpu_order", f"{list(order)}, by the cores of local ranks"
+
+
+def _network(hardware: Hardware) -> Iterator[Row]:
+    from hpc_train.probe.fabric import guess
+
+    for link in hardware.links:
+        if link.kind != "loopback" and not link.virtual:
+            speed = f", {link.mbps} Mbit/s" if link.mbps else ""
+            addresses = f", {' '.join(link.addresses[:2])}" if link.addresses else ""
+            yield link.name, f"{'up' if link.up else 'down'}{speed}{addresses}"
+    for port in hardware.ports:
+        speed = f", {port.gbps} Gbit/s" if port.gbps else ""
+        state = "active" if port.active else "not active"
+        yield f"{port.adapter}:{port.number}", f"{state}, {port.layer}{speed}"
+    network = guess(hardware)
+    if network.fabric:
+        taken = ", ".join(network.interfaces)
+        yield "fabric", f"{network.fabric}? ({network.why}); sockets on {taken or 'nothing'}"
+    if hardware.reached is not None:
+        yield "outside", "reached" if hardware.reached else "not reached"
+
+
+def _limits(hardware: Hardware) -> Iterator[Row]:
+    limits, cpu = hardware.limits, hardware.processor
+    if cpu is not None:
+        threads = f", {cpu.threads_per_core} threads each" if cpu.threads_per_core else ""
+        yield "CPUs", f"{cpu.cpus} {cpu.model}{threads}, {len(cpu.numa)} NUMA nodes"
+    memlock = "unlimited" if limits.memlock_kib == -1 else f"{limits.memlock_kib} KiB"
+    yield "memlock", memlock if limits.memlock_kib is not None else "unknown"
+    for name, number, unit in (
+        ("open files", limits.open_files, ""),
+        ("shm", limits.shm_mib, " MiB in /dev/shm"),
+        ("memory", limits.memory_mib, " MiB"),
+    ):
+        if number is not None:
+            yield name, f"{number}{unit}"
+    for disk in hardware.disks:
+        yield disk.path, f"{disk.kind}, {disk.free_mib} of {disk.size_mib} MiB free"
+
+
+def _containers(hardware: Hardware) -> Iterator[Row]:
+    names = ("apptainer", "singularity", "podman-hpc", "shifter", "enroot", "docker")
+    there = [name for name in names if name in hardware.software.programs]
+    there += ["pyxis"] if hardware.software.pyxis else []
+    if there:
+        yield "runtimes", ", ".join(there)
+    if hardware.software.modules:
+        yield "modules", hardware.software.modules

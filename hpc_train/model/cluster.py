@@ -1,0 +1,124 @@
+"""Cluster: what a live Slurm says of its partitions, nodes, launchers and limits."""
+
+from __future__ import annotations
+
+from hpc_train.model.units import Duration, Memory
+from hpc_train.model.value import Value
+
+
+class Gres(Value, frozen=True, kw_only=True):
+    """Generic resources of a node: `gpu:a100:4` is name, kind and count."""
+
+    name: str
+    kind: str
+    count: int
+
+
+class LiveNode(Value, frozen=True, kw_only=True):
+    """A node; cores and threads as Slurm counts them, `cpus` without those that jobs do not get."""
+
+    name: str
+    arch: str
+    cpus: int
+    all_cpus: int
+    threads: int
+    memory: Memory | None
+    gres: tuple[Gres, ...]
+    features: tuple[str, ...]
+    partitions: tuple[str, ...]
+    state: str
+
+    @property
+    def gpus(self) -> int:
+        """Return how many GPUs Slurm counts, of all kinds."""
+        return sum(one.count for one in self.gres if one.name == "gpu")
+
+    @property
+    def gpu_kinds(self) -> tuple[str, ...]:
+        """Return Slurm's words for its GPUs."""
+        return tuple(dict.fromkeys(g.kind for g in self.gres if g.name == "gpu" and g.kind))
+
+
+class LivePartition(Value, frozen=True, kw_only=True):
+    """A partition; what has no limit is None."""
+
+    name: str
+    state: str
+    default: bool
+    nodes: int
+    min_nodes: int | None
+    max_nodes: int | None
+    max_time: Duration | None
+    default_time: Duration | None
+    max_memory: Memory | None
+    shared: bool | None
+    qos: str
+    allowed_qos: tuple[str, ...]
+    allowed_accounts: tuple[str, ...]
+    preempt_mode: str
+    grace: Duration | None
+
+
+class LiveQos(Value, frozen=True, kw_only=True):
+    """A quality of service; what has no limit is None."""
+
+    name: str
+    max_time: Duration | None
+    max_nodes: int | None
+    max_gpus: int | None
+    max_jobs: int | None
+
+
+class Association(Value, frozen=True, kw_only=True):
+    """An account of the user, and what it allows."""
+
+    account: str
+    partition: str
+    qos: tuple[str, ...]
+    default_qos: str
+    max_submit_jobs: int | None
+
+
+class Mpi(Value, frozen=True, kw_only=True):
+    """What `srun --mpi=` lists, which of them it cannot load, and what it takes by default."""
+
+    plugins: tuple[str, ...] = ()
+    broken: tuple[str, ...] = ()
+    default: str = ""
+
+
+class Bounds(Value, frozen=True, kw_only=True):
+    """Limits of the whole cluster."""
+
+    max_array_size: int | None = None
+    requeue: bool | None = None
+    select: str = ""
+    enforced: tuple[str, ...] = ()
+
+
+class Cluster(Value, frozen=True, kw_only=True):
+    """One round of answers; `unread` says in sentences what could not be read."""
+
+    name: str
+    version: str
+    partitions: tuple[LivePartition, ...]
+    nodes: tuple[LiveNode, ...]
+    mpi: Mpi = Mpi()
+    qos: tuple[LiveQos, ...] = ()
+    associations: tuple[Association, ...] = ()
+    limits: Bounds = Bounds()
+    accounting: bool = False
+    unread: tuple[str, ...] = ()
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Return the features of all nodes."""
+        return tuple(sorted({name for node in self.nodes for name in node.features}))
+
+    @property
+    def gres(self) -> tuple[Gres, ...]:
+        """Return each kind of generic resource once, with the sum over the nodes."""
+        total: dict[tuple[str, str], int] = {}
+        for one in (gres for node in self.nodes for gres in node.gres):
+            total[one.name, one.kind] = total.get((one.name, one.kind), 0) + one.count
+        return tuple(Gres(name=n, kind=k, count=c) for (n, k), c in sorted(total.items()))

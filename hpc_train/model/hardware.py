@@ -1,0 +1,118 @@
+"""Hardware: what one machine has, as its own tools say."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from hpc_train.model.value import Value
+
+Layer = Literal["InfiniBand", "Ethernet", "other"]
+
+
+class Processor(Value, frozen=True, kw_only=True):
+    """Sockets, cores and threads; `numa` pairs NUMA nodes with their first CPU."""
+
+    model: str
+    cpus: int
+    sockets: int | None
+    cores_per_socket: int | None
+    threads_per_core: int | None
+    numa: tuple[tuple[int, int], ...]
+
+
+class Gpu(Value, frozen=True, kw_only=True):
+    """A GPU, or half of one where the driver counts so."""
+
+    index: int
+    name: str
+    memory_mib: int | None = None
+    driver: str = ""
+    vendor: Literal["nvidia", "amd"] = "nvidia"
+
+
+class Near(Value, frozen=True, kw_only=True):
+    """Where a GPU is: its NUMA node, the first core of its own, and how far each NIC is."""
+
+    gpu: int
+    numa: int | None
+    first_cpu: int | None
+    nics: tuple[tuple[str, str], ...] = ()
+
+
+class Link(Value, frozen=True, kw_only=True):
+    """A network interface; `virtual` ones lead to no cable."""
+
+    name: str
+    up: bool
+    kind: Literal["ethernet", "infiniband", "loopback", "other"]
+    addresses: tuple[str, ...] = ()
+    mbps: int | None = None
+    virtual: bool = False
+
+
+class Port(Value, frozen=True, kw_only=True):
+    """A port of a host adapter."""
+
+    adapter: str
+    number: int
+    active: bool
+    gbps: int | None
+    layer: Layer
+    driver: str = ""
+
+
+class Disk(Value, frozen=True, kw_only=True):
+    """A file system of the node itself."""
+
+    path: str
+    kind: str
+    size_mib: int
+    free_mib: int
+
+
+class Torch(Value, frozen=True, kw_only=True):
+    """The torch that `python` imports."""
+
+    version: str
+    backends: tuple[str, ...]
+    cuda: str = ""
+    hip: str = ""
+    nccl: str = ""
+    devices: int = 0
+
+
+class Software(Value, frozen=True, kw_only=True):
+    """Programs on the PATH, and what is known of them."""
+
+    programs: tuple[str, ...] = ()
+    modules: str = ""
+    pyxis: bool = False
+    mpirun: str = ""
+    mpirun_knows_slurm: bool | None = None
+    torch: Torch | None = None
+
+
+class Limits(Value, frozen=True, kw_only=True):
+    """What the shell and the system allow; `memlock_kib` is -1 for unlimited."""
+
+    memlock_kib: int | None = None
+    open_files: int | None = None
+    shm_mib: int | None = None
+    memory_mib: int | None = None
+
+
+class Hardware(Value, frozen=True, kw_only=True):
+    """One machine; `unread` says in sentences what could not be read, `reached` whether a host."""
+
+    host: str
+    arch: str = ""
+    processor: Processor | None = None
+    gpus: tuple[Gpu, ...] = ()
+    near: tuple[Near, ...] = ()
+    links: tuple[Link, ...] = ()
+    ports: tuple[Port, ...] = ()
+    disks: tuple[Disk, ...] = ()
+    software: Software = Software()
+    limits: Limits = Limits()
+    reached: bool | None = None
+    unread: tuple[str, ...] = ()

@@ -1,0 +1,54 @@
+"""This machine and the Slurm it talks to -> what they have, and what is wrong."""
+
+from __future__ import annotations
+
+import shutil
+
+from hpc_train.model.cluster import Cluster
+from hpc_train.model.hardware import Hardware
+from hpc_train.model.value import Value
+from hpc_train.probe.advice import Advice, advise
+from hpc_train.probe.errors import ProbeError
+from hpc_train.probe.hardware import this_hardware
+from hpc_train.probe.scheduler import read_cluster
+
+SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "containers")
+
+
+class Examined(Value, frozen=True, kw_only=True):
+    """What was found; `silent` says why Slurm has not answered, where there is one."""
+
+    hardware: Hardware
+    cluster: Cluster | None
+    silent: str
+    advice: tuple[Advice, ...]
+
+    @property
+    def failed(self) -> bool:
+        """Whether something keeps jobs from working."""
+        return any(one.severity == "error" for one in self.advice)
+
+
+def examine(reach: str | None = None) -> Examined:
+    """Ask this machine and its Slurm; with `reach`, try one connection to that host.
+
+    Raises:
+        ProbeError: `reach` is no host, or there is no bash.
+    """
+    hardware = this_hardware(reach)
+    cluster, silent = _cluster()
+    advice = advise(hardware, cluster)
+    if silent:
+        said = f"Slurm's commands are here, but do not answer: {silent}"
+        hint = "set SLURM_CONF, or ask the site whether the controller is up"
+        advice += (Advice(section="slurm", severity="warning", message=said, advice=hint),)
+    return Examined(hardware=hardware, cluster=cluster, silent=silent, advice=advice)
+
+
+def _cluster() -> tuple[Cluster | None, str]:
+    if shutil.which("scontrol") is None:
+        return None, ""
+    try:
+        return read_cluster(), ""
+    except ProbeError as failure:
+        return None, failure.message

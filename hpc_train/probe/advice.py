@@ -1,0 +1,155 @@
+"""Hardware and Cluster -> what is wrong with them, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.model.cluster import Cluster
+from hpc_train.model.finding import Severity
+from hpc_train.model.hardware import Hardware
+from hpc_train.model.value import Value
+from hpc_train.probe.fabric import usable
+
+_SHM_MIB = 1024
+_FILES = 4096
+
+
+class Advice(Value, frozen=True, kw_only=True):
+    """One thing that is wrong or unwise; an error keeps jobs from working."""
+
+    section: str
+    severity: Severity
+    message: str
+    advice: str
+
+
+def advise(hardware: Hardware, cluster: Cluster | None) -> tuple[Advice, ...]:
+    """Return what is wrong, the sections in the order in which they are printed."""
+    return (
+        *_slurm(cluster),
+        *_launchers(hardware, cluster),
+        *_torch(hardware),
+        *_network(hardware),
+        *_limits(hardware),
+    )
+
+
+def _slurm(cluster: Cluster | None) -> Iterator[Advice]:
+    if cluster is None:
+        return
+    if not cluster.partitions:
+        said = "Slurm shows no partition that you may use"
+        yield _found("slurm", "error", said, "ask the site for an account")
+    down = [one.name for one in cluster.partitions if one.state not in ("", "UP")]
+    if down:
+        said = f"not up: {', '.join(down)}"
+        yield _found("slurm", "warning", said, "jobs there wait; scontrol show partition says more")
+
+
+def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Advice]:
+    software = hardware.software
+    if cluster is not None and cluster.mpi.broken:
+        yield _found(
+            "launchers",
+            "warning",
+            f"srun lists {', '.join(cluster.mpi.broken)}, but cannot load it: no library",
+            "take another --mpi=…, or ask the site",
+        )
+    working = set(cluster.mpi.plugins) - set(cluster.mpi.broken) if cluster else set()
+    if working and "pmix" not in working:
+        yield _found(
+            "launchers",
+            "info",
+            "srun has no PMIx that works, and Open MPI 5 needs it",
+            "start such ranks with mpirun, or with torchrun, which needs no MPI",
+        )
+    if cluster is not None and software.mpirun and software.mpirun_knows_slurm is False:
+        yield _found(
+            "launchers",
+            "warning",
+            f"Open MPI {software.mpirun} is built without Slurm: mpirun starts all on one node",
+            "load the site's own MPI module, or take launcher torchrun",
+        )
+
+
+def _torch(hardware: Hardware) -> Iterator[Advice]:
+    torch = hardware.software.torch
+    if torch is None or not hardware.gpus:
+        return
+    if not torch.cuda and not torch.hip:
+        yield _found(
+            "torch",
+            "error",
+            f"{len(hardware.gpus)} GPUs, but torch {torch.version} is built for CPUs only",
+            "install torch for this driver's CUDA or ROCm",
+        )
+    elif not torch.devices:
+        yield _found(
+            "torch",
+            "error",
+            f"torch {torch.version} sees none of {len(hardware.gpus)} GPUs",
+            "the driver may be too old for it; check CUDA_VISIBLE_DEVICES, too",
+        )
+    elif "nccl" not in torch.backends:
+        said = f"torch {torch.version} has no NCCL; its backends: {', '.join(torch.backends)}"
+        yield _found("torch", "error", said, "install a build with NCCL (on AMD: RCCL)")
+
+
+def _network(hardware: Hardware) -> Iterator[Advice]:
+    down = [
+        one.name
+        for one in hardware.links
+        if not one.up and not one.virtual and one.kind != "loopback"
+    ]
+    fast = [name for name in down if name.startswith(("ib", "hsn"))]
+    if fast:
+        said = f"down: {', '.join(fast)}"
+        yield _found("network", "warning", said, "ask the site; ip link says whether a cable is in")
+    adapters = dict.fromkeys(port.adapter for port in hardware.ports)
+    active = {port.adapter for port in hardware.ports if port.active}
+    dead = [name for name in adapters if name not in active]
+    if dead:
+        yield _found(
+            "network",
+            "warning" if active else "error",
+            f"no active port: {', '.join(dead)}",
+            "leave them out of network.hcas; ibstat says why",
+        )
+    if hardware.links and not usable(hardware):
+        yield _found(
+            "network",
+            "warning",
+            "no interface is up that leads to other machines",
+            "jobs of one node work with interface lo",
+        )
+    if hardware.reached is False:
+        yield _found("network", "info", "the host was not reached", "download before the job")
+
+
+def _limits(hardware: Hardware) -> Iterator[Advice]:
+    limits = hardware.limits
+    if hardware.ports and limits.memlock_kib not in (None, -1):
+        yield _found(
+            "limits",
+            "error",
+            f"ulimit -l is {limits.memlock_kib} KiB: RDMA cannot register memory",
+            "the site must set memlock to unlimited, for slurmd (LimitMEMLOCK), too",
+        )
+    if limits.shm_mib is not None and limits.shm_mib < _SHM_MIB:
+        yield _found(
+            "limits",
+            "warning",
+            f"{limits.shm_mib} MiB in /dev/shm: data loaders and NCCL share memory there",
+            "in a container: --shm-size=8g or --ipc=host",
+        )
+    if limits.open_files is not None and limits.open_files < _FILES:
+        yield _found(
+            "limits",
+            "info",
+            f"ulimit -n is {limits.open_files}: many ranks and data loaders need more files",
+            f"ulimit -n {_FILES} in the job's setup, as far as `ulimit -Hn` allows",
+        )
+
+
+def _found(section: str, severity: Severity, message: str, advice: str) -> Advice:
+    return Advice(section=section, severity=severity, message=message, advice=advice)

@@ -1,0 +1,57 @@
+"""A question to a program of the system -> its answer, or why there is none."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable
+
+from hpc_train.model.value import Value
+from hpc_train.shell import Finished, clean_environment, run
+
+# Variables that stand for options of the commands: SINFO_FORMAT would change what we read.
+_OPTIONS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_TIME_FORMAT")
+_PREFIX = re.compile(r"^(\w+: )?(error|fatal): ", re.IGNORECASE)
+_LONGEST = 160
+
+
+class Answer(Value, frozen=True, kw_only=True):
+    """What a program printed; `problem` says why that is nothing to read."""
+
+    text: str
+    problem: str = ""
+
+
+Ask = Callable[..., Answer]
+
+
+def ask(*argv: str, timeout_s: float = 30.0) -> Answer:
+    """Run a program, in English and with nobody's options."""
+    conf = os.environ.get("SLURM_CONF")
+    if conf and not os.access(conf, os.R_OK):
+        # Slurm's commands would look for it once a second for a minute.
+        return Answer(text="", problem=f"SLURM_CONF={conf} cannot be read")
+    return answer_of(run(argv, timeout_s, environment=environment()))
+
+
+def environment() -> dict[str, str]:
+    """Return the environment for programs whose output is read."""
+    kept = clean_environment(os.environ)
+    plain = {name: value for name, value in kept.items() if not name.startswith(_OPTIONS)}
+    return plain | {"LC_ALL": "C"}
+
+
+def answer_of(done: Finished) -> Answer:
+    """Return what a program said; a failure is its last word."""
+    if done.returncode == 0 and (done.stdout.strip() or "error:" not in done.stderr):
+        # `srun --mpi=list` answered on stderr before 22.05.
+        return Answer(text=done.stdout or done.stderr)
+    if done.returncode == 127 and not done.stdout:
+        return Answer(text="", problem="not installed")
+    lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
+    return Answer(text="", problem=_PREFIX.sub("", printable(lines[-1]), count=1))
+
+
+def printable(text: str) -> str:
+    """Return the start of foreign text, fit for a terminal."""
+    return "".join(c if c.isprintable() else "?" for c in text.strip())[:_LONGEST]

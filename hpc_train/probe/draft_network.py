@@ -1,0 +1,73 @@
+"""Hardware -> what a draft says of the network and of all that surrounds the nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.model.cluster import Cluster
+from hpc_train.model.hardware import Hardware, Software
+from hpc_train.probe.fabric import Guess
+from hpc_train.probe.order import nearest_nics
+from hpc_train.probe.yaml_text import GUESSED, line, question, remark
+
+
+def network_lines(main: Hardware | None, network: Guess | None) -> Iterator[str]:
+    """Yield `network:`, or the question for it."""
+    if main is None or network is None or network.fabric is None:
+        yield question("network", "{fabric: infiniband, interfaces: [ib0]}", "what connects nodes?")
+        yield remark("`hpctrain site init --probe` asks a node of each kind")
+        return
+    yield "network:"
+    yield line("fabric", network.fabric, f"{GUESSED}: {network.why}", depth=1)
+    if network.interfaces:
+        others = f"; also up: {', '.join(network.others)}" if network.others else ""
+        yield line("interfaces", network.interfaces, f"{GUESSED}{others}", depth=1)
+    if network.hcas:
+        yield line("hcas", network.hcas, f"{GUESSED}: those with an active port", depth=1)
+    for one in main.near:
+        if one.nics and (names := nearest_nics(one)):
+            yield remark(f"nearest to GPU {one.gpu}: {', '.join(names)}", depth=1)
+    if main.gpus and main.gpus[0].vendor == "amd":
+        yield line("gpus", "amd", depth=1)
+
+
+def around_lines(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
+    """Yield containers, modules, disks, the way out, and what happens to jobs."""
+    software = main.software if main else Software()
+    runtime = _runtime(software)
+    if runtime:
+        yield "containers:"
+        yield line("runtime", runtime, GUESSED, depth=1)
+    elif main is None:
+        yield question("containers", "{runtime: apptainer}", "what opens images on the nodes?")
+    system = f" ({software.modules})" if software.modules else ""
+    yield question("modules", "[cuda/12.4]", f"which modules does a job need?{system}")
+    yield from _storage(main)
+    if main is not None and main.reached is not None:
+        yield "internet:"
+        yield line("access", "yes" if main.reached else "no", "as the probe job saw it", depth=1)
+    else:
+        yield question("internet", '{access: "no"}', "do compute nodes reach the outside?")
+    if cluster.limits.requeue is not None:
+        yield "lifecycle:"
+        yield line("requeue", cluster.limits.requeue, "JobRequeue", depth=1)
+
+
+def _runtime(software: Software) -> str:
+    if software.pyxis:
+        return "pyxis"
+    known = ("apptainer", "singularity", "podman-hpc", "shifter")
+    return next((name for name in known if name in software.programs), "")
+
+
+def _storage(main: Hardware | None) -> Iterator[str]:
+    disks = main.disks if main else ()
+    if not disks:
+        yield question("storage", "{scratch: {path: $SCRATCH}}", "which file systems have jobs?")
+        return
+    yield "storage:"
+    for number, disk in enumerate(disks):
+        yield f"  node_local{number or ''}:"
+        size = f"{GUESSED}: {disk.kind}, {disk.size_mib // 1024} GiB"
+        yield line("path", disk.path, size, depth=2)
+        yield line("node_local", True, depth=2)

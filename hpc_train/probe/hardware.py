@@ -1,0 +1,98 @@
+"""The output of the probe script -> Hardware."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from hpc_train.model.hardware import Gpu, Hardware, Limits, Near
+from hpc_train.probe import nvidia, rocm
+from hpc_train.probe.ask import answer_of, environment, printable
+from hpc_train.probe.disks import disks, file_systems
+from hpc_train.probe.errors import ProbeError
+from hpc_train.probe.links import links, ports
+from hpc_train.probe.numbers import whole
+from hpc_train.probe.processor import processor
+from hpc_train.probe.script import probe_script
+from hpc_train.probe.sections import Section, sections
+from hpc_train.probe.software import setting, software
+from hpc_train.shell import run
+
+_PATIENCE_S = 240.0
+_EMPTY = Section(text="", returncode=1)
+# What every Linux has; of the others only an answer that is none is worth a word.
+_ALWAYS = ("cpus", "interfaces", "disks")
+
+
+def this_hardware(reach: str | None = None) -> Hardware:
+    """Ask this machine.
+
+    Raises:
+        ProbeError: there is no bash, or `reach` is no host.
+    """
+    kept = environment()
+    for name in ("SLURM_JOB_ID", "SLURM_CONF"):
+        if name in os.environ:
+            kept[name] = os.environ[name]
+    answer = answer_of(run(("bash", "-c", probe_script(reach)), _PATIENCE_S, environment=kept))
+    if answer.problem:
+        raise ProbeError(f"bash: {answer.problem}")
+    return read_hardware(answer.text)
+
+
+def read_hardware(text: str) -> Hardware:
+    """Read what the probe script printed, however much of it there is."""
+    found = sections(text)
+    host, arch = (*found.get("host", _EMPTY).text.split()[:2], "", "")[:2]
+    gpus, near = _gpus(found)
+    return Hardware(
+        host=printable(host),
+        arch=printable(arch),
+        processor=processor(_text(found, "cpus")),
+        gpus=gpus,
+        near=near,
+        links=links(_text(found, "addresses"), _text(found, "interfaces")),
+        ports=ports(_text(found, "ports")),
+        disks=disks(_text(found, "disks")),
+        software=software(found),
+        limits=_limits(found),
+        reached=found["reach"].text.strip() == "yes" if "reach" in found else None,
+        unread=_unread(found, gpus),
+    )
+
+
+def _text(found: Mapping[str, Section], name: str) -> str:
+    return found.get(name, _EMPTY).text
+
+
+def _gpus(found: Mapping[str, Section]) -> tuple[tuple[Gpu, ...], tuple[Near, ...]]:
+    seen = nvidia.gpus(_text(found, "nvidia"))
+    if seen:
+        return seen, nvidia.near(_text(found, "nvidia_topology"))
+    return rocm.gpus(_text(found, "rocm")), rocm.near(_text(found, "rocm_topology"))
+
+
+def _limits(found: Mapping[str, Section]) -> Limits:
+    memlock = setting(found, "memlock")
+    shm = file_systems(_text(found, "shm"))
+    memory = whole(setting(found, "memory"))
+    return Limits(
+        memlock_kib=-1 if memlock == "unlimited" else whole(memlock),
+        open_files=whole(setting(found, "open_files")),
+        shm_mib=shm[0].size_mib if shm else None,
+        memory_mib=memory // 1024 if memory else None,
+    )
+
+
+def _unread(found: Mapping[str, Section], gpus: tuple[Gpu, ...]) -> tuple[str, ...]:
+    said = [
+        f"could not be read: {name}: {section.problem}"
+        for name, section in found.items()
+        if section.problem
+    ]
+    said += [f"could not be read: {name}" for name in _ALWAYS if name not in found]
+    section = found.get("nvidia", _EMPTY)
+    if not gpus and not section.absent and not section.problem and "nvidia" in found:
+        words = printable((section.text.strip().splitlines() or ["no answer"])[-1])
+        said.append(f"could not be read: nvidia-smi: {words}")
+    return tuple(said)

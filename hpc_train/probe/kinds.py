@@ -1,0 +1,52 @@
+"""Cluster -> the kinds of nodes behind each partition."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from hpc_train.model.cluster import Cluster, Gres, LiveNode, LivePartition
+from hpc_train.model.units import Memory
+from hpc_train.model.value import Value
+
+Shape = tuple[str, int, int, Memory | None, tuple[Gres, ...]]
+
+
+class Kind(Value, frozen=True, kw_only=True):
+    """Nodes that look alike to Slurm; `mixed` when the partition has other kinds, too."""
+
+    partition: str
+    nodes: tuple[LiveNode, ...]
+    mixed: bool = False
+
+    @property
+    def sample(self) -> LiveNode:
+        """Return one of the nodes, an idle one if there is any."""
+        return next((n for n in self.nodes if n.state.startswith("IDLE")), self.nodes[0])
+
+
+def kinds_of(cluster: Cluster, partition: LivePartition) -> tuple[Kind, ...]:
+    """Return the kinds of a partition's nodes, the most common first."""
+    groups: dict[Shape, list[LiveNode]] = defaultdict(list)
+    for node in cluster.nodes:
+        if partition.name in node.partitions:
+            groups[shape(node)].append(node)
+    found = sorted(groups.values(), key=len, reverse=True)
+    return tuple(
+        Kind(partition=partition.name, nodes=tuple(nodes), mixed=len(found) > 1) for nodes in found
+    )
+
+
+def kinds(cluster: Cluster, partition: str | None = None) -> tuple[Kind, ...]:
+    """Return each kind once: of one partition, or of all, the default one first."""
+    queues = sorted(cluster.partitions, key=lambda one: not one.default)
+    seen: dict[Shape, Kind] = {}
+    for queue in queues:
+        if partition in (None, queue.name):
+            for kind in kinds_of(cluster, queue):
+                seen.setdefault(shape(kind.nodes[0]), kind)
+    return tuple(seen.values())
+
+
+def shape(node: LiveNode) -> Shape:
+    """Return what nodes of a kind have in common."""
+    return node.arch, node.cpus, node.threads, node.memory, node.gres

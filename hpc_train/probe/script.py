@@ -1,0 +1,96 @@
+"""The script that asks a machine everything at once; its marked sections are read by `sections`.
+
+It is one argument of bash, so that the same words run here and in a job, where no hpctrain is.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+
+from hpc_train.probe.errors import ProbeError
+
+MARK = "@@hpctrain"
+_HOST = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)(?::(?P<port>[0-9]{1,5}))?")
+
+_INTERFACES = r"""
+for path in /sys/class/net/*; do
+  real=$(readlink -f "$path"); virtual=0
+  [[ $real == */virtual/* ]] && virtual=1
+  printf '%s %s %s %s %s\n' "${path##*/}" "$(cat "$path/type")" "$(cat "$path/operstate")" \
+    "$(cat "$path/speed" || echo -1)" "$virtual"
+done
+"""
+_PORTS = r"""
+for path in /sys/class/infiniband/*/ports/*; do
+  [[ -e $path/state ]] || continue
+  adapter=${path%/ports/*}; driver=$(readlink -f "$adapter/device/driver")
+  printf '%s|%s|%s|%s|%s|%s\n' "${adapter##*/}" "${path##*/}" "$(cat "$path/state")" \
+    "$(cat "$path/rate")" "$(cat "$path/link_layer")" "${driver##*/}"
+done
+"""
+_PROGRAMS = r"""
+for name in sbatch srun mpirun mpiexec ibrun torchrun accelerate deepspeed python \
+  apptainer singularity podman-hpc shifter enroot docker; do
+  command -v "$name" > /dev/null && echo "$name"
+done
+"""
+_SETTINGS = r"""
+echo "modules $LMOD_VERSION|$MODULESHOME"
+echo "memlock $(ulimit -l)"
+echo "open_files $(ulimit -n)"
+echo "memory $(sed -n 's/^MemTotal: *\([0-9]*\) kB.*/\1/p' /proc/meminfo)"
+"""
+_TORCH = r"""
+import json, torch, torch.distributed as dist
+there = dist.is_available()
+has = lambda name: getattr(dist, f"is_{name}_available", bool)()
+names = [name for name in ("nccl", "gloo", "mpi", "ucc") if there and has(name)]
+nccl = ".".join(map(str, torch.cuda.nccl.version())) if "nccl" in names else ""
+print(json.dumps({
+    "version": torch.__version__, "backends": names, "cuda": torch.version.cuda or "",
+    "hip": torch.version.hip or "", "nccl": nccl, "devices": torch.cuda.device_count()}))
+"""
+_GPU_COLUMNS = "index,name,memory.total,driver_version"
+
+# Section -> seconds that it may take, and what prints it.
+_SECTIONS = {
+    "host": (5, "hostname; uname -m"),
+    "settings": (5, _SETTINGS),
+    "cpus": (10, "lscpu -J || lscpu"),
+    "nvidia": (30, f"nvidia-smi --query-gpu={_GPU_COLUMNS} --format=csv,nounits"),
+    "nvidia_topology": (30, "nvidia-smi topo -m"),
+    "rocm": (30, "rocm-smi --showproductname --json"),
+    "rocm_topology": (30, "rocm-smi --showtopo"),
+    "addresses": (10, "ip -j addr"),
+    "interfaces": (10, _INTERFACES),
+    "ports": (10, _PORTS),
+    "disks": (10, "df -PTlk"),
+    "shm": (10, "df -PTk /dev/shm"),
+    "programs": (10, _PROGRAMS),
+    "pyxis": (10, "srun --help | grep -c -e --container-image"),
+    "mpirun": (10, "mpirun --version"),
+    "ompi_info": (20, "ompi_info --parsable | grep -c -e ':plm:slurm' -e ':ras:slurm'"),
+    "torch": (90, f"python -c {shlex.quote(_TORCH)}"),
+}
+
+
+def probe_script(reach: str | None = None) -> str:
+    """Return the script; `reach` is a host, with a port, to which one connection is tried.
+
+    Raises:
+        ProbeError: `reach` is no HOST or HOST:PORT.
+    """
+    sections = dict(_SECTIONS)
+    if reach is not None:
+        match = _HOST.fullmatch(reach)
+        if match is None:
+            raise ProbeError(f"--reach {reach!r} is no HOST or HOST:PORT, e.g. example.org:443")
+        port = match["port"] or "443"
+        sections["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
+    lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin"]
+    for name, (seconds, command) in sections.items():
+        inside = f"timeout -k 2 {seconds} bash -c {shlex.quote(command)} 2> /dev/null < /dev/null"
+        # The line break before the mark ends a last line that has none.
+        lines.append(f"printf '\\n{MARK} {name}\\n'; {inside}; printf '\\n{MARK} = %s\\n' $?")
+    return "\n".join(lines) + "\nexit 0\n"

@@ -1,0 +1,121 @@
+"""A profile drafted from a live Slurm and a job on its nodes, used as it was written."""
+
+from __future__ import annotations
+
+import dataclasses
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_train.lab.network import namespace
+from hpc_train.model.units import Duration
+from hpc_train.sites.load import load_site
+from tests.conftest import Slurm
+from tests.end_to_end.user import User
+
+pytestmark = [pytest.mark.slurm, pytest.mark.slow]
+PROGRAM = """\
+import torch, torch.distributed as dist
+dist.init_process_group("gloo")
+one = torch.ones(1)
+dist.all_reduce(one)
+print("sum", int(one.item()))
+"""
+
+
+@pytest.fixture
+def stranger(user: User) -> User:
+    """Return a user for whom the lab is any cluster: SLURM_CONF is all that he was told."""
+    line = next(one for one in user.profile.read_text().splitlines() if "slurm_conf" in one)
+    conf = Path(line.split()[1])
+    return dataclasses.replace(user, environment={**user.environment, "SLURM_CONF": str(conf)})
+
+
+@pytest.fixture
+def without_ib() -> Iterator[None]:
+    """Take the fast network of all nodes down."""
+    inside = [("ip", "-n", namespace(f"lab{n}"), "link", "set", "ib0") for n in (1, 2, 3, 4)]
+    for link in inside:
+        subprocess.run([*link, "down"], check=True)
+    yield
+    for link in inside:
+        subprocess.run([*link, "up"], check=True)
+
+
+def test_a_job_completes_with_the_draft_as_it_was_written(stranger: User, torch: None) -> None:
+    done = stranger.hpctrain("site", "init", "drafted", "--probe", "-o", "drafted.yaml")
+    assert done.returncode == 0, done.stderr
+    content = (stranger.folder / "drafted.yaml").read_text()
+    assert "interfaces: [ib0]  # guessed; also up: eth0" in content
+    site = load_site(str(stranger.folder / "drafted.yaml")).value
+    gpu, long = site.partitions
+    assert (gpu.name, gpu.default, gpu.max_time) == ("gpu", True, Duration(3600))
+    assert (long.name, long.max_time, long.nodes) == ("long", None, 4)
+    assert (gpu.gpus_per_node, gpu.gpu_type, gpu.cpus_per_node) == (4, "a100", 8)
+    assert site.gpu_request == "gpus-per-node"
+    (stranger.folder / "sum.py").write_text(PROGRAM)
+    words = ("--nodes", "2", "--tasks-per-node", "2", "--gpus-per-node", "2", "--time", "2m")
+    done = stranger.submit(
+        "sum.py", *words, "--set", "backend=gloo", "--name", "sum", "--wait", site="drafted"
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert stranger.run("sum")["state"] == "COMPLETED"
+    assert any("sum 4" in log for log in stranger.logs("sum").values())
+
+
+def test_the_name_is_the_clusters_and_nothing_is_replaced(stranger: User) -> None:
+    first = stranger.hpctrain("site", "init")
+    assert first.returncode == 0, first.stderr
+    path = stranger.folder / "site_profiles" / "lab.yaml"
+    path.write_text(path.read_text() + "# mine\n")
+    again = stranger.hpctrain("site", "init")
+    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert path.read_text().endswith("# mine\n")
+    assert stranger.hpctrain("site", "init", "--force").returncode == 0
+    assert "# mine" not in path.read_text()
+    assert [file.name for file in path.parent.iterdir()] == ["lab.yaml"]
+
+
+def test_an_interface_that_is_down_is_not_taken(stranger: User, without_ib: None) -> None:
+    done = stranger.hpctrain("site", "init", "--probe", "-o", "slow.yaml")
+    assert done.returncode == 0, done.stderr
+    site = load_site(str(stranger.folder / "slow.yaml")).value
+    assert site.network is not None and site.network.interfaces == ("eth0",)
+
+
+def test_inside_an_allocation_no_new_job_is_made(stranger: User, slurm: Slurm) -> None:
+    before = slurm("squeue", "--noheader", "--states=all", "--format=%i").split()
+    argv = ["salloc", "--nodes=1", "--quiet", "python", "-m", "hpc_train"]
+    done = subprocess.run(
+        [*argv, "site", "init", "inside", "--probe", "-o", "inside.yaml"],
+        cwd=stranger.folder,
+        env=stranger.environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert "interfaces: [ib0]" in (stranger.folder / "inside.yaml").read_text()
+    after = slurm("squeue", "--noheader", "--states=all", "--format=%i").split()
+    assert len(set(after) - set(before)) == 1
+
+
+def test_a_probe_that_slurm_refuses_writes_nothing(stranger: User) -> None:
+    for words, said in (
+        (("--partition", "gup"), "unknown partition 'gup'; did you mean 'gpu'?"),
+        (("--srun=--constraint=absent",), "could not be read: a node of partition gpu"),
+    ):
+        done = stranger.hpctrain("site", "init", "no", "--probe", "-o", "no.yaml", *words)
+        assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+        assert said in done.stderr
+    assert not (stranger.folder / "no.yaml").exists()
+
+
+def test_doctor_sees_the_cluster(stranger: User) -> None:
+    done = stranger.hpctrain("doctor")
+    assert "cluster      lab, Slurm" in done.stdout
+    assert "partitions   gpu (default), long" in done.stdout
+    assert "16 gpu a100" in done.stdout

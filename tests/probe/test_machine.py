@@ -1,0 +1,132 @@
+"""The probe script on this machine, and `doctor` and `site init` where something is missing."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hpc_train.probe.errors import ProbeError
+from hpc_train.probe.hardware import this_hardware
+from hpc_train.probe.script import probe_script
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def hpctrain(*words: str, cwd: Path, **extra: str) -> subprocess.CompletedProcess[str]:
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("HPCTRAIN_", "SLURM_"))}
+    return subprocess.run(
+        [sys.executable, "-m", "hpc_train", *words],
+        cwd=cwd,
+        env={**kept, "PYTHONPATH": str(ROOT), **extra},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+def program(folder: Path, name: str, *lines: str) -> None:
+    """Put a program on a PATH of our own."""
+    path = folder / name
+    path.write_text("\n".join(("#!/bin/bash", *lines, "")))
+    path.chmod(0o755)
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Path:
+    """Return a PATH with what every Linux has, and no torch, Slurm or GPU."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    names = "bash cat hostname uname timeout sed grep df readlink lscpu ip"
+    for name in names.split():
+        found = next(
+            (p for d in ("/usr/bin", "/bin", "/usr/sbin") if (p := Path(d, name)).exists()), None
+        )
+        if found:
+            (folder / name).symlink_to(found)
+    return folder
+
+
+def test_this_machine() -> None:
+    found = this_hardware()
+    assert found.host == os.uname().nodename
+    assert found.arch == os.uname().machine
+    assert found.processor is not None
+    assert found.processor.cpus == os.cpu_count()
+    assert "lo" in {link.name for link in found.links}
+    assert found.limits.memory_mib and found.limits.open_files
+    assert not [said for said in found.unread if "cut off" in said]
+
+
+def test_the_script_is_sound() -> None:
+    done = subprocess.run(["bash", "-n"], input=probe_script("a.b:80"), text=True, check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("reach", ["a b", "x;reboot", "$(id)", "host:port", "", "-x"])
+def test_a_host_that_is_none(reach: str) -> None:
+    with pytest.raises(ProbeError, match="HOST:PORT"):
+        probe_script(reach)
+
+
+def test_nobody_is_asked_unless_named() -> None:
+    assert "/dev/tcp" not in probe_script()
+    assert this_hardware("127.0.0.1:1").reached is False
+
+
+def test_doctor_without_slurm_gpus_and_torch(empty: Path, tmp_path: Path) -> None:
+    done = hpctrain("doctor", "--json", cwd=tmp_path, PATH=str(empty))
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)
+    assert (said["ok"], said["cluster"]) == (True, None)
+    assert (said["hardware"]["gpus"], said["hardware"]["software"]["torch"]) == ([], None)
+    plain = hpctrain("doctor", cwd=tmp_path, PATH=str(empty))
+    words = [line for line in plain.stdout.splitlines() if line and not line.startswith(" ")]
+    assert words[:7] == "slurm launchers torch gpus network limits containers".split()
+
+
+def test_doctor_fails_where_jobs_cannot_work(empty: Path, tmp_path: Path) -> None:
+    program(empty, "nvidia-smi", 'case "$*" in *query*) echo index, name; echo 0, X100;; esac')
+    torch = '{"version": "2.9", "backends": ["gloo"]}'
+    program(empty, "python", f"echo a warning; echo '{torch}'")
+    done = hpctrain("doctor", cwd=tmp_path, PATH=str(empty))
+    assert done.returncode == 1, done.stdout
+    assert "error: 1 GPUs, but torch 2.9 is built for CPUs only" in done.stdout
+
+
+def test_a_driver_that_does_not_answer_is_named(empty: Path, tmp_path: Path) -> None:
+    words = "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."
+    program(empty, "nvidia-smi", f'echo "{words}"', "exit 9")
+    done = hpctrain("doctor", cwd=tmp_path, PATH=str(empty))
+    assert f"could not be read: nvidia-smi: {words}" in done.stdout
+
+
+def test_site_init_without_slurm(empty: Path, tmp_path: Path) -> None:
+    done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[0] == "hpctrain: `scontrol show config`: not installed"
+    assert not (tmp_path / "site_profiles").exists()
+
+
+def test_site_init_with_a_slurm_that_talks_nonsense(empty: Path, tmp_path: Path) -> None:
+    program(empty, "scontrol", r"printf 'Cluster\xff\x00Name\n'")
+    done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert "not a format that hpctrain knows" in done.stderr
+
+
+@pytest.mark.parametrize("words", [["a b"], ["x", "-o", "y.yaml"], ["x", "--reach", "h"]])
+def test_site_init_refuses(words: list[str], tmp_path: Path) -> None:
+    done = hpctrain("site", "init", *words, cwd=tmp_path)
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+
+
+def test_site_init_replaces_nothing_unasked(tmp_path: Path) -> None:
+    (tmp_path / "here.yaml").write_text("mine")
+    done = hpctrain("site", "init", "here", "-o", "here.yaml", cwd=tmp_path)
+    assert (done.returncode, "is there already" in done.stderr) == (2, True)
+    assert (tmp_path / "here.yaml").read_text() == "mine"
