@@ -96,6 +96,9 @@ class JobSpec(Value, frozen=True, kw_only=True):
     partition: Annotated[Word | None, Meta(description="Slurm partition.")] = None
     qos: Annotated[Word | None, Meta(description="Slurm quality of service.")] = None
     constraint: Annotated[Word | None, Meta(description="Slurm node features.")] = None
+    storage: Annotated[
+        tuple[Word, ...], Meta(description="File systems of the site that must be asked for.")
+    ] = ()
     env: Annotated[
         dict[str, str | int | float],
         Meta(description="Environment of the ranks; a value may hold anything but NUL."),

@@ -111,7 +111,7 @@ class LaunchRequest(Value, frozen=True, kw_only=True):
 
     With `nested`, the job's allocation may have more nodes and GPUs than `topology` says: the
     ranks belong on the first nodes, and must be told how many GPUs are theirs (`gpu_request` is
-    the option that says it).
+    the option that says it, `gpu_type` Slurm's word for them in it).
     """
 
     topology: Topology
@@ -122,6 +122,7 @@ class LaunchRequest(Value, frozen=True, kw_only=True):
     exported: tuple[str, ...]
     gpu_request: str
     nested: bool
+    gpu_type: str | None = None
     args: tuple[str, ...] = ()
     mpirun_args: tuple[str, ...] = ()
     binding: Binding = Binding()
@@ -207,6 +208,8 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     warnings: tuple[str, ...]
     nested: bool = False
     notes: tuple[str, ...] = ()
+    modules_purge: bool = False
+    modules_use: tuple[str, ...] = ()
     modules: tuple[str, ...] = ()
     comment: str = ""
     secrets: tuple[Secret, ...] = ()

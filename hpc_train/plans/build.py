@@ -4,27 +4,34 @@ from __future__ import annotations
 
 from typing import cast
 
-from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.model.value import Value
 from hpc_train.plans.binding import resolve_binding, with_binding
+from hpc_train.plans.choice import choose_partition
 from hpc_train.plans.containers.resolve import check_launch, container_settings
+from hpc_train.plans.customs import custom_settings, custom_warnings
 from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.elastic import check_elastic, elastic_directives, elastic_settings
 from hpc_train.plans.environment import JobEnvironment, resolve_environment
+from hpc_train.plans.facts import network_of
+from hpc_train.plans.forbidden import check_forbidden
 from hpc_train.plans.gpus import check_gpus
+from hpc_train.plans.launcher import launcher_warnings, resolve_launcher
 from hpc_train.plans.launchers.base import Launcher
-from hpc_train.plans.limits import check_limits
+from hpc_train.plans.limits import check_limits, time_settings
 from hpc_train.plans.openmpi import check_openmpi
 from hpc_train.plans.preflight import preflight_settings, resolve_preflight
 from hpc_train.plans.reasons import directive_notes
 from hpc_train.plans.rendezvous import check_ports, rendezvous_settings
 from hpc_train.plans.request import make_request
-from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of, rule
+from hpc_train.plans.requests import request_settings
+from hpc_train.plans.resolve import Job, Site, from_job, from_site, rule
 from hpc_train.plans.secrets import resolve_secrets, secret_settings
 from hpc_train.plans.setup import setup_settings, values_of
+from hpc_train.plans.storage import with_storage
 from hpc_train.plans.topology import resolve_topology
-from hpc_train.registry import load, names
+from hpc_train.registry import load
 
 _TEMPLATES = {"local": "local.sh.j2", "slurm": "slurm.sbatch.j2"}
 
@@ -39,12 +46,13 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         PlanError: the site forbids the launcher, or the job does not fit.
     """
     _check_placement(site, nested=nested)
+    job, partition = choose_partition(job, site)
     topology, settings = resolve_topology(job, site)
     warnings = check_limits(job, site, topology)
-    settings = {**_identity(job, site), **settings, **_requests(job, site)}
+    requests = request_settings(job, site, topology, partition)
+    settings = {**_identity(job, site), **settings, **requests}
     launcher = settings["launcher"].value
     environment = resolve_environment(job, site, topology, launcher)
-    env = environment.variables
     check_elastic(job, launcher)
     bound = resolve_binding(job, site, topology)
     request = with_binding(make_request(job, site, topology, environment), bound, nested=nested)
@@ -59,12 +67,21 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
             request=request,
             launch=launch,
             environment=environment,
-            settings={**settings, **bound, **_inside(job, site, environment)},
+            settings={
+                **settings,
+                **time_settings(job, site)[0],
+                **custom_settings(job, site),
+                **bound,
+                **_inside(job, site, environment),
+            },
             warnings=(
                 *warnings,
+                *time_settings(job, site)[1],
+                *launcher_warnings(settings["launcher"], site),
+                *custom_warnings(job, site),
                 *environment.warnings,
                 *check_gpus(topology, launcher),
-                *check_openmpi(site, env, launcher),
+                *check_openmpi(site, environment.variables, launcher),
                 *check_ports(site),
             ),
         ),
@@ -83,10 +100,7 @@ class _Decisions(Value, frozen=True, kw_only=True):
 
 def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
     settings, topology = made.settings, made.request.topology
-    directives = (
-        *resolve_directives(site, settings, topology, made.launch),
-        *elastic_directives(made.request.elastic, topology.nodes),
-    )
+    directives = _directives(job, site, made)
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
@@ -102,6 +116,8 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
         env=made.environment.env,
         changes=made.environment.changes,
         backend=made.environment.backend,
+        modules_purge=site.value.modules_purge,
+        modules_use=values_of("modules_use", settings),
         modules=values_of("modules", settings),
         setup=values_of("setup", settings),
         comment=job.value.comment or "",
@@ -110,59 +126,27 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
         warnings=made.warnings,
         nested=made.request.nested,
         secrets=resolve_secrets(job),
-        preflight=resolve_preflight(site, made.request),
+        preflight=resolve_preflight(site, made.request, network_of(job, site)),
         container=made.request.container,
         elastic=made.request.elastic,
     )
 
 
+def _directives(job: Job, site: Site, made: _Decisions) -> tuple[tuple[str, str], ...]:
+    topology, settings = made.request.topology, made.settings
+    own = (
+        *resolve_directives(site, settings, topology, made.launch),
+        *elastic_directives(made.request.elastic, topology.nodes),
+    )
+    directives = with_storage(own, job, site)
+    check_forbidden(directives, site, settings)
+    return directives
+
+
 def _identity(job: Job, site: Site) -> dict[str, Setting]:
     name = Setting(value=job.value.name, origin=job.origin("name"))
     command = Setting(value=list(job.value.command), origin=job.origin("command"))
-    return {"name": name, "command": command, "launcher": _launcher(job, site)}
-
-
-def _launcher(job: Job, site: Site) -> Setting:
-    launchers = site.value.launchers
-    chosen = from_job(job, "launcher") or Setting(
-        value=launchers.default, origin=site.origin("launchers.default"), why="the site's default"
-    )
-    name = chosen.value
-    if name in launchers.forbidden:
-        raise PlanError(
-            f"{chosen.origin}: {site.value.name} forbids {name}: {launchers.forbidden[name]}",
-            f"allowed: {', '.join(launchers.allowed)}",
-        )
-    if name in launchers.allowed:
-        return chosen
-    if name not in names("launchers"):
-        raise UnknownNameError("launcher", name, launchers.allowed, chosen.origin)
-    raise PlanError(
-        f"{chosen.origin}: {site.value.name} does not offer {name}; "
-        f"allowed: {', '.join(launchers.allowed)}"
-    )
-
-
-def _requests(job: Job, site: Site) -> dict[str, Setting]:
-    given = {
-        "time": from_job(job, "resources.time"),
-        "mem": from_job(job, "resources.mem"),
-        "exclusive": from_job(job, "resources.exclusive"),
-        "account": from_job(job, "account"),
-        "partition": from_job(job, "partition") or _partition(job, site),
-        "qos": from_job(job, "qos"),
-        "constraint": from_job(job, "constraint"),
-        "comment": from_job(job, "comment"),
-        "workdir": from_job(job, "workdir") or default(None, "where you submit"),
-    }
-    return {key: setting for key, setting in given.items() if setting is not None}
-
-
-def _partition(job: Job, site: Site) -> Setting | None:
-    found = partition_of(job, site)
-    if found is None:
-        return None
-    return from_site(site, f"partitions.{found[0]}.name", found[1].name, "the site's default")
+    return {"name": name, "command": command, "launcher": resolve_launcher(job, site)}
 
 
 def _check_placement(site: Site, *, nested: bool) -> None:

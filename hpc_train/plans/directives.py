@@ -9,20 +9,25 @@ from hpc_train.errors import PlanError
 from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
+from hpc_train.plans.forbidden import refused
+from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
+from hpc_train.plans.memory import memory_options
+from hpc_train.plans.queue import QUEUE, written
 from hpc_train.plans.resolve import Site
-
-# Where a job waits: words that the site gave their meaning.
-QUEUE = ("partition", "account", "qos", "constraint")
 
 
 class Size(Value, frozen=True, kw_only=True):
-    """What a job asks for in numbers; a slot is what Slurm calls a task."""
+    """What a job asks for in numbers; a slot is what Slurm calls a task.
+
+    `mem` is that of a node, as text where it is no size.
+    """
 
     nodes: int
     slots_per_node: int
     cpus_per_slot: int
     gpus_per_node: int
-    mem: Memory | None
+    gpu_request: GpuRequest
+    mem: Memory | str | None
     time: Duration | None
     exclusive: bool
 
@@ -42,11 +47,13 @@ def resolve_directives(
         slots_per_node=launch.slots_per_node,
         cpus_per_slot=topology.cpus_per_task * ranks_per_slot,
         gpus_per_node=topology.gpus_per_node,
+        gpu_request=request_of(site, settings),
         mem=_value(settings, "mem"),
         time=_value(settings, "time"),
         exclusive=bool(_value(settings, "exclusive")),
     )
-    queue = {key: _value(settings, key) for key in (*QUEUE, "network")}
+    queue = {key: _word(settings, key) for key in QUEUE}
+    queue["network"] = _value(settings, "network")
     return sbatch_options(site, settings["name"].value, queue, size)
 
 
@@ -54,40 +61,38 @@ def sbatch_options(
     site: Site, name: str, queue: Mapping[str, str | None], size: Size
 ) -> tuple[tuple[str, str], ...]:
     """Return options and values in order; an empty value is a bare flag."""
+    cores = size.slots_per_node * size.cpus_per_slot
     options: dict[str, Any] = {
         "job-name": name,
         **{key: queue[key] for key in QUEUE},
         "nodes": size.nodes,
         "ntasks-per-node": size.slots_per_node,
-        "cpus-per-task": size.cpus_per_slot,
-        **gpu_options(site.value.gpu_request, size.gpus_per_node),
-        "mem": size.mem,
+        "cpus-per-task": size.cpus_per_slot if site.value.cpu_request == "allowed" else None,
+        **gpu_options(size.gpu_request, size.gpus_per_node, size.nodes, size.slots_per_node),
+        **memory_options(site.value.mem_request, size.mem, size.gpus_per_node, cores),
         "time": size.time,
         "exclusive": "" if size.exclusive else None,
         "network": queue.get("network"),
-        # A requeued job must add to its log, not erase it.
-        "open-mode": "append",
+        # A requeued job must add to its log, not erase it; where that is refused, it does.
+        "open-mode": "append" if refused("open-mode", site) is None else None,
     }
     return tuple((key, str(value)) for key, value in options.items() if value is not None)
 
 
-def gpu_options(gpu_request: str, gpus_per_node: int) -> dict[str, str]:
-    """Ask per node, so that every rank sees its node's GPUs and peer access works."""
-    if not gpus_per_node or gpu_request == "none":
-        return {}
-    if gpu_request == "gres":
-        return {"gres": f"gpu:{gpus_per_node}"}
-    return {"gpus-per-node": str(gpus_per_node)}
-
-
 def _check_words(settings: dict[str, Setting]) -> None:
     """Refuse what sbatch would read as something else: its options know no quotes."""
-    for key in QUEUE:
-        value = _value(settings, key)
-        if value is not None and not DIRECTIVE_VALUE.fullmatch(value):
+    words = {key: written(settings, key) for key in QUEUE}
+    for key, setting in {**words, "gpu_type": settings.get("gpu_type")}.items():
+        value = setting.value if setting else None
+        if setting and value is not None and not DIRECTIVE_VALUE.fullmatch(value):
             raise PlanError(
-                f"{settings[key].origin}: {key} = {value!r} cannot be written as an #SBATCH value"
+                f"{setting.origin}: {key} = {value!r} cannot be written as an #SBATCH value"
             )
+
+
+def _word(settings: dict[str, Setting], key: str) -> str | None:
+    setting = written(settings, key)
+    return setting.value if setting else None
 
 
 def _value(settings: dict[str, Setting], key: str) -> Any:

@@ -7,6 +7,7 @@ from hpc_train.model.value import Value
 from hpc_train.plans.backend import resolve_backend
 from hpc_train.plans.env_blocks import Environment, apply_blocks, env_settings, overlay
 from hpc_train.plans.facts import Facts, facts_of
+from hpc_train.plans.gpu_order import Order, gpu_order
 from hpc_train.plans.network import (
     ALT_READ,
     RDZV_NETWORK,
@@ -41,7 +42,8 @@ def resolve_environment(job: Job, site: Site, topology: Topology, launcher: str)
     """
     backend, doubts = resolve_backend(job, site, topology, launcher)
     facts = facts_of(job, site, topology, launcher, backend.value)
-    found = resolve_env(job, site, topology, facts)
+    order = gpu_order(job, site, topology, launcher, facts.vendor)
+    found = resolve_env(job, site, topology, facts, order)
     # `or ()`: Python 3.10 has more than one empty tuple, and only the default's is left out of a
     # plan that is written down, and so of the name of a run.
     changes = tuple(change for change, _ in found.changes) or ()
@@ -53,19 +55,29 @@ def resolve_environment(job: Job, site: Site, topology: Topology, launcher: str)
         env=tuple((name, str(setting.value)) for name, setting in found.env.items()),
         changes=changes,
         script=script_of(facts),
-        settings={"backend": backend, **option, **env_settings(found)},
+        settings={
+            "backend": backend,
+            **option,
+            **({"gpu_order": order} if isinstance(order, Setting) else {}),
+            **env_settings(found),
+        },
         warnings=(*doubts, *network_warnings(facts), *found.warnings),
     )
 
 
-def resolve_env(job: Job, site: Site, topology: Topology, facts: Facts) -> Environment:
+def resolve_env(
+    job: Job, site: Site, topology: Topology, facts: Facts, order: Order = None
+) -> Environment:
     """Return the variables: the job's win over the site's blocks, its env, and the rules."""
-    settings = {**_rules(topology), **network_settings(facts, site)}
-    ruled = tuple(name for name in settings if name not in site.value.env)
+    settings = {**_rules(topology), **network_settings(facts, site), **_way_out(site)}
+    said = {**site.value.env, **_way_out(site)}
+    ruled = tuple(name for name in settings if name not in said)
     for name, value in site.value.env.items():
         why = site.value.env_why.get(name, "")
         settings[name] = Setting(value=value, origin=site.origin(f"env.{name}"), why=why)
-    environment = apply_blocks(Environment(env=settings, ruled=ruled), facts, site)
+    changes = (order,) if isinstance(order, tuple) else ()
+    environment = Environment(env=settings, ruled=ruled, changes=changes)
+    environment = apply_blocks(environment, facts, site)
     own = {
         name: Setting(value=value, origin=job.origin(f"env.{name}"))
         for name, value in job.value.env.items()
@@ -81,6 +93,18 @@ def network_option(environment: Environment, facts: Facts) -> dict[str, Setting]
     if facts.scheduler != "slurm" or ALT_READ not in chosen:
         return {}
     return {"network": rule(RDZV_NETWORK, f"{RDZV_VARIABLE}={ALT_READ} needs it, and it alone")}
+
+
+def _way_out(site: Site) -> dict[str, Setting]:
+    """What a node needs to reach the outside, or to be told that it cannot."""
+    internet = site.value.internet
+    if internet is None:
+        return {}
+    why = f"internet of the nodes: {internet.access}"
+    return {
+        name: Setting(value=value, origin=site.origin(f"internet.env.{name}"), why=why)
+        for name, value in internet.env.items()
+    }
 
 
 def _rules(topology: Topology) -> dict[str, Setting]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from hpc_train.model.network import Network, Runtime, Vendor
 from hpc_train.model.plan import Topology
 from hpc_train.model.value import Value
@@ -21,6 +23,7 @@ class Facts(Value, frozen=True, kw_only=True):
     """A job's place in the network; None is unknown.
 
     `runtimes` are what moves data between ranks: the backend's library and, below mpirun, MPI's.
+    `places` says which of the network's keys stand elsewhere in the profile.
     """
 
     network: Network
@@ -32,24 +35,40 @@ class Facts(Value, frozen=True, kw_only=True):
     nccl: Parts | None
     runtimes: tuple[Runtime, ...]
     container: bool
+    places: dict[str, str]
 
 
 def facts_of(job: Job, site: Site, topology: Topology, launcher: str, backend: str) -> Facts:
     """Gather the facts; whose GPUs they are follows from the partition's gpu_type if need be."""
-    network = site.value.network or Network()
-    found = partition_of(job, site)
+    network = network_of(job, site)
     vendor = vendor_of(job, site, topology)
     return Facts(
         network=network,
         nodes=topology.nodes,
-        partition=found[1].name if found else job.value.partition,
+        partition=job.value.partition,
         launcher=launcher,
         scheduler=site.value.scheduler,
         vendor=vendor,
         nccl=parts(network.nccl) if network.nccl else None,
         runtimes=_runtimes(network, vendor, launcher, backend),
         container=job.value.container is not None,
+        places={f"network.{key}": place for key, (place, _) in _own(job, site).items()},
     )
+
+
+def network_of(job: Job, site: Site) -> Network:
+    """Return the site's network, with the names that the job's partition has instead."""
+    own = {key: names for key, (_, names) in _own(job, site).items()}
+    return msgspec.structs.replace(site.value.network or Network(), **own)
+
+
+def _own(job: Job, site: Site) -> dict[str, tuple[str, tuple[str, ...]]]:
+    """Return what of the network is the partition's own, with the key that says so."""
+    found = partition_of(job, site)
+    if found is None:
+        return {}
+    given = {"interfaces": found[1].interfaces, "hcas": found[1].hcas}
+    return {key: (f"partitions.{found[0]}.{key}", names) for key, names in given.items() if names}
 
 
 def vendor_of(job: Job, site: Site, topology: Topology) -> Vendor | None:

@@ -2,74 +2,119 @@
 
 from __future__ import annotations
 
+import re
+
 from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.partition import Partition
-from hpc_train.model.plan import Topology
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.model.partition import ANY
+from hpc_train.model.plan import Setting, Topology
+from hpc_train.plans.ceilings import ceilings
+from hpc_train.plans.choice import fitting
+from hpc_train.plans.misfits import cores, misfits
+from hpc_train.plans.queue import queue_of, written
+from hpc_train.plans.resolve import Job, Site, asked_at, on_partition, partition_of
 
 
 def check_limits(job: Job, site: Site, topology: Topology) -> tuple[str, ...]:
-    """Compare a job with what the profile knows of its partition; return the warnings.
+    """Compare a job with what the profile knows of its queue; return the warnings.
 
     Raises:
-        UnknownNameError: the site lists partitions and the job's is not among them.
-        PlanError: too many nodes, GPUs or cores, too much time or memory, no account.
+        UnknownNameError: the site lists qualities of service and the job's is not among them.
+        PlanError: more or less than the partition or the qos takes.
     """
-    _check_account(job, site)
+    _check_qos(job, site)
+    for misfit in misfits(job, site):
+        raise PlanError(misfit.said(job, site), _elsewhere(job, site))
     found = partition_of(job, site)
-    if found is None:
-        _check_partition_name(job, site)
+    if found is None or site.value.scheduler != "local":
         return ()
-    partition = found[1]
-    _check_sizes(job, site, topology, partition)
-    return _check_cores(job, site, topology, partition)
-
-
-def _check_account(job: Job, site: Site) -> None:
-    if site.value.account.required and job.value.account is None:
-        raise PlanError(
-            f"{site.value.name} needs an account",
-            "add `account: NAME` to the job, or --set account=NAME",
-        )
-    if job.value.resources.mem and site.value.mem_request == "forbidden":
-        raise PlanError(
-            f"{job.origin('resources.mem')}: {site.value.name} forbids a memory request "
-            f"({site.origin('mem_request')})"
-        )
-
-
-def _check_partition_name(job: Job, site: Site) -> None:
-    names = [partition.name for partition in site.value.partitions]
-    if names and job.value.partition is not None:
-        place = job.origin("partition")
-        raise UnknownNameError(f"partition of {site.value.name}", job.value.partition, names, place)
-
-
-def _check_sizes(job: Job, site: Site, topology: Topology, partition: Partition) -> None:
-    asked = {
-        "nodes": (topology.nodes, partition.max_nodes),
-        "gpus_per_node": (topology.gpus_per_node, partition.gpus_per_node),
-        "time": (job.value.resources.time, partition.max_time),
-        "mem": (job.value.resources.mem, partition.mem_per_node),
-    }
-    for key, (wanted, limit) in asked.items():
-        if wanted is not None and limit is not None and wanted > limit:
-            raise PlanError(
-                f"{job.origin(f'resources.{key}')}: {key} = {wanted}, but {site.value.name} "
-                f"{partition.name} has at most {limit}"
-            )
-
-
-def _check_cores(job: Job, site: Site, topology: Topology, partition: Partition) -> tuple[str, ...]:
-    cores = partition.cpus_per_node
-    wanted = topology.tasks_per_node * topology.cpus_per_task
-    if cores is None or wanted <= cores:
-        return ()
-    text = (
-        f"{topology.tasks_per_node} tasks x {topology.cpus_per_task} cpus = {wanted}, but "
-        f"{site.value.name} {partition.name} has {cores} cores"
+    return tuple(
+        f"{crowd.asked}, but {site.value.name} {crowd.who} {crowd.limit}: the ranks will share "
+        "cores, so timings say little"
+        for crowd in cores(site, topology, found)
     )
-    if site.value.scheduler == "local":
-        return (f"{text}: the ranks will share cores, so timings say little",)
-    place = job.origin("resources.tasks_per_node")
-    raise PlanError(f"{place}: {text}")
+
+
+def check_required(job: Job, site: Site, settings: dict[str, Setting]) -> None:
+    """Refuse a job that leaves out what the site wants to know.
+
+    Raises:
+        PlanError: with what to add.
+    """
+    account = site.value.account
+    if account.required and "account" not in settings:
+        raise _missing(job, site, "account", "account.required")
+    if account.pattern is not None and "account" in settings:
+        _check_account(job, site, account.pattern, settings)
+    for index, key in enumerate(site.value.required):
+        said = [settings.get(key), written(settings, key)]
+        if not any(setting is not None and setting.value is not None for setting in said):
+            raise _missing(job, site, key, f"required.{index}")
+
+
+def time_settings(job: Job, site: Site) -> tuple[dict[str, Setting], tuple[str, ...]]:
+    """Return what becomes of a job that asks for no time, and a warning of it."""
+    found = partition_of(job, site)
+    limit = found[1].default_time if found else None
+    if found is None or limit is None or job.value.resources.time is not None:
+        return {}, ()
+    origin = site.origin(f"partitions.{found[0]}.default_time")
+    setting = Setting(value=limit, origin=origin, why="the job asks for no time")
+    warning = (
+        f"no time limit: {site.value.name} {found[1].name} ends the job after {limit} ({origin}); "
+        "give it a time"
+    )
+    return {"default_time": setting}, (warning,)
+
+
+def _missing(job: Job, site: Site, key: str, rule: str) -> PlanError:
+    account = site.value.account
+    article = "an" if key == "account" else "a"
+    like = f", such as {account.example}" if key == "account" and account.example else ""
+    yours = f"; yours: {account.command}" if key == "account" and account.command else ""
+    word = {"time": "1h", "mem": "100G"}.get(key, "NAME")
+    full, where = (key, "") if word == "NAME" else (f"resources.{key}", "'s resources")
+    return PlanError(
+        f"{asked_at(job, full)}{site.value.name} needs {article} {key}{like} ({site.near(rule)})",
+        f"add `{key}: {word}` to the job{where}, or --set {key}={word}{yours}",
+    )
+
+
+def _check_account(job: Job, site: Site, pattern: str, settings: dict[str, Setting]) -> None:
+    account, whole = site.value.account, written(settings, "account")
+    names = [settings["account"].value, whole.value if whole else None]
+    if any(name is not None and re.fullmatch(pattern, name) for name in names):
+        return
+    like = f"like {account.example}" if account.example else f"by {pattern}"
+    raise PlanError(
+        f"{asked_at(job, 'account')}account = {names[0]!r}, but {site.value.name}'s are named "
+        f"{like} ({site.near('account.pattern')})",
+        f"yours: {account.command}" if account.command else "",
+    )
+
+
+def _check_qos(job: Job, site: Site) -> None:
+    """Refuse one that the site does not list."""
+    name, names = job.value.qos, [qos.name for qos in site.value.qos]
+    if name is None or not names:
+        return
+    if name not in names and ANY not in names:
+        raise UnknownNameError(f"qos of {site.value.name}", name, names, job.origin("qos"))
+
+
+def _elsewhere(job: Job, site: Site) -> str:
+    """Return the partitions that would take the job, with what they give it."""
+    found = (site.value.partitions[index].name for index in fitting(job, site))
+    names = [f"{name}{_given(on_partition(job, name, ''), site)}" for name in found]
+    return f"fits: {', '.join(names)} (--partition NAME)" if names else ""
+
+
+def _given(job: Job, site: Site) -> str:
+    nodes = job.value.resources.nodes
+    queue = queue_of(job, site)
+    most = {
+        name: min((one.value for one in ceilings(name, queue, site, nodes)), default=None)
+        for name in ("nodes", "time")
+    }
+    words = [f"{most['nodes']} nodes" if most["nodes"] else "", str(most["time"] or "")]
+    shown = ", ".join(filter(None, words))
+    return f" ({shown})" if shown else ""

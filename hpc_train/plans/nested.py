@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Allocation, LaunchPlan, Text, Turn
 from hpc_train.model.units import Duration, Memory
-from hpc_train.plans.directives import QUEUE, Size, sbatch_options
-from hpc_train.plans.resolve import Site, partition_named
+from hpc_train.plans.ceilings import ceilings
+from hpc_train.plans.directives import Size, sbatch_options
+from hpc_train.plans.gpu_request import request_of
+from hpc_train.plans.memory import ALL
+from hpc_train.plans.queue import QUEUE, Queue, queue_named
+from hpc_train.plans.reasons import setting_of
+from hpc_train.plans.resolve import Site
+from hpc_train.plans.storage import needed_options
 
 # A run's turn is longer than its limit: it is started, and what outlives TERM gets 30 s to end.
 TURN_S = 30
@@ -24,17 +30,21 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
     if not plans:
         raise AssertionError("an allocation without runs")
     every = [plan for _, plan in plans]
+    partition = _partition(every)
     queue = {key: _common(every, key) for key in QUEUE}
     networks = [dict(plan.directives).get("network") for plan in every]
     queue["network"] = next((network for network in networks if network), None)
     turns = tuple(Turn(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
-    size = _size(every, _time(site, turns, queue["partition"]))
+    account = every[0].settings["account"].value if "account" in every[0].settings else None
+    place = queue_named(site, partition, queue["qos"], account)
+    size = _size(every, site, _time(site, turns, place, max(p.topology.nodes for p in every)))
+    own = sbatch_options(site, name, queue, size)
     outlives = any("no-kill" in dict(plan.directives) for plan in every)
     return Allocation(
         name=name,
         site=site.value.name,
         directives=(
-            *sbatch_options(site, name, queue, size),
+            *_with_storage(own, every),
             *((("no-kill", ""),) if outlives else ()),
         ),
         turns=turns,
@@ -44,28 +54,59 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
 
 def _common(plans: Sequence[LaunchPlan], key: str) -> str | None:
     """Return the one value that all plans have for a word of the queue."""
-    found = {dict(plan.directives).get(key): plan for plan in plans}
+    return _same(key, {dict(plan.directives).get(key): plan for plan in plans})
+
+
+def _partition(plans: Sequence[LaunchPlan]) -> str | None:
+    """Return the one that all plans are for; two may have the same words for sbatch."""
+    named = [(plan.settings.get("partition"), plan) for plan in plans]
+    return _same("partition", {setting.value if setting else None: p for setting, p in named})
+
+
+def _same(key: str, found: Mapping[str | None, LaunchPlan]) -> str | None:
     if len(found) == 1:
         return next(iter(found))
     values = ", ".join(value or "none" for value in found)
-    place = next(plan.settings[key].origin for value, plan in found.items() if value is not None)
+    said = [p.settings.get(key) or setting_of(key, p.settings) for v, p in found.items() if v]
     raise PlanError(
-        f"{place}: {key} is {values}; with placement nested all runs have one allocation, "
+        f"{said[0].origin}: {key} is {values}; with placement nested all runs have one allocation, "
         f"which has one {key}",
-        _ALONE,
+        f"name one {key} in the job, or: {_ALONE}",
     )
 
 
-def _size(plans: Sequence[LaunchPlan], time: Duration | None) -> Size:
+def _with_storage(
+    own: tuple[tuple[str, str], ...], plans: Sequence[LaunchPlan]
+) -> Iterator[tuple[str, str]]:
+    """Yield the options with what the storage of any plan needs, each thing once."""
+    needed = {option for plan in plans for option in needed_options(plan.settings)} - set(QUEUE)
+    for option, value in own:
+        yield option, ",".join(_items(option, plans, value)) if option in needed else value
+    for option in sorted(needed - {option for option, _ in own}):
+        yield option, ",".join(_items(option, plans, ""))
+
+
+def _items(option: str, plans: Sequence[LaunchPlan], value: str) -> Iterator[str]:
+    """Yield the parts of a list, the allocation's own GPUs in place of the plans'."""
+    parts = [part for p in plans for part in dict(p.directives).get(option, "").split(",")]
+    ours = [part for part in parts if not (value and part.startswith("gpu:"))]
+    yield from dict.fromkeys(part for part in (value, *ours) if part)
+
+
+def _size(plans: Sequence[LaunchPlan], site: Site, time: Duration | None) -> Size:
     slots, cpus = _slots(plans)
     options = [dict(plan.directives) for plan in plans]
-    memory = [Memory.parse(one["mem"]) for one in options if "mem" in one]
+    # A plan that was read from a file has text for its sizes.
+    memory = [str(plan.settings["mem"].value) for plan in plans if "mem" in plan.settings]
+    sizes = [Memory.parse(text) for text in memory if text != ALL]
+    typed = next((plan.settings for plan in plans if "gpu_type" in plan.settings), {})
     return Size(
         nodes=max(plan.topology.nodes for plan in plans),
         slots_per_node=slots,
         cpus_per_slot=cpus,
         gpus_per_node=max(plan.topology.gpus_per_node for plan in plans),
-        mem=max(memory, default=None),
+        gpu_request=request_of(site, typed),
+        mem=ALL if ALL in memory else max(sizes, default=None),
         time=time,
         exclusive=any("exclusive" in one for one in options),
     )
@@ -83,21 +124,21 @@ def _slots(plans: Sequence[LaunchPlan]) -> tuple[int, int]:
     return fewest, cores // fewest
 
 
-def _time(site: Site, turns: Sequence[Turn], partition: str | None) -> Duration | None:
+def _time(site: Site, turns: Sequence[Turn], queue: Queue, nodes: int) -> Duration | None:
     """Return the sum of the turns; None if one of them has no end."""
     limits = [turn.time_s for turn in turns if turn.time_s is not None]
     if len(limits) < len(turns):
         return None
     total = Duration(sum(limits) + TURN_S * len(limits))
-    found = partition_named(partition, site)
-    most = found[1].max_time if found else None
-    if found and most is not None and total > most:
-        raise PlanError(
-            f"{site.origin(f'partitions.{found[0]}.max_time')}: {len(turns)} runs in one "
-            f"allocation need {total} ({TURN_S} s each beside their own limits), but "
-            f"{site.value.name} {found[1].name} gives a job at most {most}",
-            f"fewer repetitions or a shorter time; {_ALONE}",
-        )
+    for most in ceilings("time", queue, site, nodes):
+        if total > most.value:
+            note = f" {most.note}" if most.note else ""
+            raise PlanError(
+                f"{most.place}: {len(turns)} runs in one "
+                f"allocation need {total} ({TURN_S} s each beside their own limits), but "
+                f"{site.value.name} {most.who} gives a job at most {most.value}{note}",
+                f"fewer repetitions or a shorter time; {_ALONE}",
+            )
     return total
 
 

@@ -39,7 +39,10 @@ def network_settings(facts: Facts, site: Site) -> dict[str, Setting]:
     """Return variable -> setting for a job; empty where the fabric is not known."""
     return {
         rule.name: Setting(
-            value=rule.value, origin=_origin(rule.key, site), why=rule.why, source=rule.source
+            value=rule.value,
+            origin=_origin(facts.places.get(rule.key, rule.key), site),
+            why=rule.why,
+            source=rule.source,
         )
         for rule in _rules(facts)
     }

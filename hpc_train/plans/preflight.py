@@ -13,12 +13,11 @@ _CHECKS = JobVar(name="preflight")
 _TIMEOUT_S = 30
 
 
-def resolve_preflight(site: Site, request: LaunchRequest) -> Checks | None:
+def resolve_preflight(site: Site, request: LaunchRequest, network: Network) -> Checks | None:
     """Return the checks of a site's profile; None when it wants none."""
     wanted = site.value.preflight
     if wanted is None:
         return None
-    network = site.value.network or Network()
     # One node alone needs no network.
     several = request.topology.nodes > 1
     hcas = wanted.hcas or (network.hcas if several else ())

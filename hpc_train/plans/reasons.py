@@ -22,6 +22,10 @@ _SETTINGS = {
     "cpus-per-task": "cpus_per_task",
     "gpus-per-node": "gpus_per_node",
     "gres": "gpus_per_node",
+    "gpus": "gpus_per_node",
+    "gpus-per-task": "gpus_per_node",
+    "mem-per-gpu": "mem",
+    "mem-per-cpu": "mem",
 }
 _STEP_COUNTS = "counted for the step, so that nothing is taken from the job's variables"
 DIRECTIVES = {
@@ -35,7 +39,14 @@ DIRECTIVES = {
         why="asked per node, so that every rank sees its node's GPUs and peer access works",
         trap="F7",
     ),
+    "gpus": Reason(why="of all nodes: the site's own form"),
+    "gpus-per-task": Reason(
+        why="the site's own form; a rank may see its own GPU only, which then is number 0",
+        trap="F7",
+    ),
     "mem": Reason(why="per node, the only form of the three", trap="F5"),
+    "mem-per-gpu": Reason(why="a node's memory over its GPUs: the site's own form", trap="F5"),
+    "mem-per-cpu": Reason(why="a node's memory over its cores: the site's own form", trap="F5"),
     "open-mode": Reason(why="a requeued job adds to its log, and does not erase it", trap="F26"),
 }
 ARGUMENTS = {
@@ -53,6 +64,8 @@ ARGUMENTS = {
         "--relative": Reason(why="the first nodes of an allocation that may be larger"),
         "--gpus-per-node": Reason(why="of the allocation's GPUs, those of this run"),
         "--gres": Reason(why="of the allocation's GPUs, those of this run"),
+        "--gpus": Reason(why="of the allocation's GPUs, those of this run"),
+        "--gpus-per-task": Reason(why="counted for the step, whose tasks may be fewer"),
     },
     "ibrun": {
         "-n": Reason(why="all ranks; ibrun takes the hosts from the allocation"),
@@ -94,11 +107,19 @@ ARGUMENTS = {
 
 def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
     """Return the setting behind a directive, with the directive's own reason where it has one."""
-    found = settings.get(_SETTINGS.get(option, option))
+    found = _found(option, settings)
     origin = found.origin if found else "rule"
     reason = DIRECTIVES.get(option)
     why = reason.why if reason else (found.why if found else "")
     return Setting(value=found.value if found else None, origin=origin, why=why)
+
+
+def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
+    """Return what is written for the queue, what a job asked for, or what its storage needs."""
+    key = _SETTINGS.get(option, option.replace("-", "_"))
+    requests = (name for name in settings if name.startswith("storage."))
+    needed = next((name for name in requests if name.endswith(f" --{option}")), "")
+    return settings.get(f"select.{option}") or settings.get(key) or settings.get(needed)
 
 
 def directive_notes(

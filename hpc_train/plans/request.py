@@ -6,6 +6,7 @@ from hpc_train.model.plan import Binding, LaunchRequest, Topology
 from hpc_train.plans.containers.resolve import resolve_container
 from hpc_train.plans.elastic import resolve_elastic
 from hpc_train.plans.environment import JobEnvironment
+from hpc_train.plans.gpu_request import type_settings
 from hpc_train.plans.resolve import Job, Site
 
 
@@ -20,6 +21,7 @@ def make_request(
     launchers, env = site.value.launchers, environment.variables
     of_ranks = tuple(dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks"))
     container = resolve_container(job, site, topology, env, of_ranks)
+    kind = type_settings(job, site, topology).get("gpu_type")
     inside = site.value.containers.mpi if container and site.value.containers else None
     return LaunchRequest(
         topology=topology,
@@ -29,6 +31,7 @@ def make_request(
         mpi=inside or launchers.mpi,
         exported=(*env, *job.value.secrets),
         gpu_request=site.value.gpu_request,
+        gpu_type=kind.value if kind else None,
         nested=False,
         args=job.value.launcher_args,
         mpirun_args=launchers.mpirun_args,

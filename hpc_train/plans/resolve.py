@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
+
 from hpc_train.model.job import JobSpec
-from hpc_train.model.partition import Partition
+from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.plan import Setting
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
@@ -43,8 +45,29 @@ def partition_of(job: Job, site: Site) -> tuple[int, Partition] | None:
 
 
 def partition_named(wanted: str | None, site: Site) -> tuple[int, Partition] | None:
-    """Return the profile's entry for a partition, or for the site's default one."""
+    """Return the profile's entry for a partition, or for the site's default one.
+
+    One that is listed as `*` stands for any name, and for the cluster's own default.
+    """
+    rest = None
     for index, partition in enumerate(site.value.partitions):
         if partition.name == wanted or (wanted is None and partition.default):
             return index, partition
-    return None
+        if partition.name == ANY:
+            rest = index, partition
+    return rest if wanted is not None or site.value.partition_choice == "default" else None
+
+
+def on_partition(job: Job, name: str, origin: str) -> Job:
+    """Return the job as if it had named a partition."""
+    return msgspec.structs.replace(
+        job,
+        value=msgspec.structs.replace(job.value, partition=name),
+        origins={**job.origins, "partition": origin},
+    )
+
+
+def asked_at(job: Job, key: str) -> str:
+    """Return the beginning of a message on what a job says, or should say."""
+    place = job.near(key)
+    return f"{place}: " if place else ""

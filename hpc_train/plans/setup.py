@@ -10,7 +10,7 @@ from hpc_train.plans.resolve import Job, Site
 
 
 def setup_settings(job: Job, site: Site, script: str | None) -> dict[str, Setting]:
-    """Return `modules.0`, … and `setup.0`, …, in the order in which they are run.
+    """Return `modules_purge`, `modules_use.0`, …, `modules.0`, … and `setup.0`, … in their order.
 
     The vendor's script comes behind the site's lines, which load what it needs.
     """
@@ -23,13 +23,23 @@ def setup_settings(job: Job, site: Site, script: str | None) -> dict[str, Settin
         lines.append((f"source {shlex.quote(script)}", sourced))
     lines += container_setup(job, site)
     lines += [(line, job.origin(f"setup.{i}")) for i, line in enumerate(job.value.setup)]
-    return {
+    folders = [
+        (folder, site.origin(f"modules_use.{i}")) for i, folder in enumerate(site.value.modules_use)
+    ]
+    return _purge(site) | {
         f"{key}.{i}": Setting(value=value, origin=origin, why=why * (origin == sourced))
-        for key, found in (("modules", modules), ("setup", lines))
+        for key, found in (("modules_use", folders), ("modules", modules), ("setup", lines))
         for i, (value, origin) in enumerate(found)
     }
 
 
+def _purge(site: Site) -> dict[str, Setting]:
+    if not site.value.modules_purge:
+        return {}
+    why = "what the shell that submits has loaded is nobody's to rely on"
+    return {"modules_purge": Setting(value=True, origin=site.origin("modules_purge"), why=why)}
+
+
 def values_of(key: str, settings: dict[str, Setting]) -> tuple[str, ...]:
-    """Return the values of `modules.0`, … or `setup.0`, … in their order."""
+    """Return the values of `modules_use.0`, … `modules.0`, … or `setup.0`, … in their order."""
     return tuple(s.value for name, s in settings.items() if name.partition(".")[0] == key)

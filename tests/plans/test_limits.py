@@ -9,10 +9,9 @@ import pytest
 
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.job import JobSpec
-from hpc_train.model.site import Account, SiteProfile
+from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.plans.limits import check_limits
-from hpc_train.plans.topology import resolve_topology
+from hpc_train.plans.build import make_plan
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
@@ -28,8 +27,7 @@ PARTITION = {
 
 
 def limits(job: Sourced[JobSpec], site: Sourced[SiteProfile]) -> tuple[str, ...]:
-    topology, _ = resolve_topology(job, site)
-    return check_limits(job, site, topology)
+    return make_plan(job, site).warnings
 
 
 @pytest.mark.parametrize(
@@ -64,7 +62,7 @@ def test_a_site_that_lists_no_partitions_refuses_none(job: Jobs, slurm: Sites) -
 
 
 def test_an_account_that_the_site_needs(job: Jobs, slurm: Sites) -> None:
-    site = slurm(account=Account(required=True))
+    site = slurm(account={"required": True})
     with pytest.raises(HpcTrainError, match="big needs an account") as failure:
         limits(job(), site)
     assert "--set account=NAME" in failure.value.hint

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
-from hpc_train.plans.directives import gpu_options
+from hpc_train.plans.gpu_request import GpuRequest, gpu_options
 
 _PYTHON = re.compile(r"(?:^|/)python[0-9.]*$")
 RANK_WRAPPER = JobVar(name="rank_wrapper")
@@ -111,16 +111,22 @@ def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Toke
         f"--ntasks-per-node={slots_per_node}",
         f"--cpus-per-task={cpus}",
         *mpi,
-        *(_share(request) if request.nested else ()),
+        *(("--relative=0",) if request.nested else ()),
+        *_gpus(request, slots_per_node),
         *request.srun_args,
         *extra,
     ) + (request.container.step if request.container else ())
 
 
-def _share(request: LaunchRequest) -> tuple[str, ...]:
-    """Say which part of a larger allocation is the step's.
+def _gpus(request: LaunchRequest, slots_per_node: int) -> tuple[str, ...]:
+    """Say how many GPUs are the step's, in an allocation that may be larger.
 
-    `--relative=0` starts at its first node; a step that asks for no GPUs gets all of the job's.
+    A step that asks for none gets all of the job's; where the job asks per task, it inherits that
+    number even with fewer tasks.
     """
-    gpus = gpu_options(request.gpu_request, request.topology.gpus_per_node)
-    return ("--relative=0", *(f"--{option}={value}" for option, value in gpus.items()))
+    if not request.nested and request.gpu_request != "gpus-per-task":
+        return ()
+    asked = GpuRequest(form=request.gpu_request, kind=request.gpu_type)
+    topology = request.topology
+    gpus = gpu_options(asked, topology.gpus_per_node, topology.nodes, slots_per_node)
+    return tuple(f"--{option}={value}" for option, value in gpus.items())

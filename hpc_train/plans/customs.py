@@ -1,0 +1,70 @@
+"""What a site does by itself, or does otherwise: nothing is written for it, `explain` shows it."""
+
+from __future__ import annotations
+
+from hpc_train.model.partition import Preemption
+from hpc_train.model.plan import Setting
+from hpc_train.plans.resolve import Job, Site, partition_of
+
+
+def custom_settings(job: Job, site: Site) -> dict[str, Setting]:
+    """Return the site's customs that may surprise a job."""
+    return {**_requeue(site), **_steps(site), **_cores(site), **_preemption(job, site)}
+
+
+def custom_warnings(job: Job, site: Site) -> tuple[str, ...]:
+    """Warn of cores that nobody may ask for and whose number nobody knows."""
+    found = partition_of(job, site)
+    known = found and (found[1].cpus_per_gpu or found[1].cpus_per_node)
+    if site.value.cpu_request == "allowed" or known or job.value.resources.cpus_per_task:
+        return ()
+    return (
+        f"{site.near('cpu_request')}: {site.value.name} gives cores by itself, and its profile "
+        "does not say how many: each rank takes 1; name resources.cpus_per_task",
+    )
+
+
+def _requeue(site: Site) -> dict[str, Setting]:
+    lifecycle = site.value.lifecycle
+    if lifecycle is None or lifecycle.requeue is None:
+        return {}
+    does = "starts the job again" if lifecycle.requeue else "does not start the job again"
+    why = f"Slurm {does} when a node is lost, unless sbatch is told otherwise"
+    why = f"{why}; {lifecycle.note}" if lifecycle.note else why
+    return {
+        "requeue": Setting(
+            value=lifecycle.requeue, origin=site.origin("lifecycle.requeue"), why=why
+        )
+    }
+
+
+def _steps(site: Site) -> dict[str, Setting]:
+    """What psid does differently is where Slurm's words are only inherited."""
+    if site.value.step_manager == "slurmd":
+        return {}
+    why = "not slurmd: each srun is told its cores, tasks and nodes, and inherits none of them"
+    origin = site.origin("step_manager")
+    return {"step_manager": Setting(value=site.value.step_manager, origin=origin, why=why)}
+
+
+def _cores(site: Site) -> dict[str, Setting]:
+    if site.value.cpu_request == "allowed":
+        return {}
+    why = "cores come with the nodes or GPUs; only the job's steps count them"
+    return {"cpu_request": Setting(value="forbidden", origin=site.origin("cpu_request"), why=why)}
+
+
+def _preemption(job: Job, site: Site) -> dict[str, Setting]:
+    found = partition_of(job, site)
+    rules = found[1].preemption if found else None
+    if found is None or rules is None:
+        return {}
+    origin = site.near(f"partitions.{found[0]}.preemption")
+    return {"preemption": Setting(value="possible", origin=origin, why=_ended(rules))}
+
+
+def _ended(rules: Preemption) -> str:
+    words = ["the job may be ended for another's sake"]
+    words += [f"not in its first {rules.safe}"] if rules.safe else []
+    words += [f"{rules.grace} after the first signal"] if rules.grace else []
+    return "; ".join([*words, *([] if rules.warning else ["without any signal before"])])

@@ -1,0 +1,57 @@
+"""The option that asks for GPUs, in the site's form, for a job and for each of its steps."""
+
+from __future__ import annotations
+
+from hpc_train.errors import PlanError
+from hpc_train.model.plan import Setting, Topology
+from hpc_train.model.value import Value
+from hpc_train.plans.resolve import Job, Site, from_site, partition_of
+
+
+class GpuRequest(Value, frozen=True, kw_only=True):
+    """The form of the request; `kind` is Slurm's word for the GPU, where it is part of it."""
+
+    form: str
+    kind: str | None = None
+
+
+def request_of(site: Site, settings: dict[str, Setting]) -> GpuRequest:
+    """Return how a site wants GPUs asked for."""
+    kind = settings.get("gpu_type")
+    return GpuRequest(form=site.value.gpu_request, kind=kind.value if kind else None)
+
+
+def type_settings(job: Job, site: Site, topology: Topology) -> dict[str, Setting]:
+    """Return Slurm's word for the GPUs, if it belongs into the request."""
+    found = partition_of(job, site)
+    if found is None or not site.value.gpu_request_typed or not topology.gpus_per_node:
+        return {}
+    key = f"partitions.{found[0]}.gpu_type"
+    setting = from_site(site, key, found[1].gpu_type, "the site wants it in the request")
+    return {"gpu_type": setting} if setting else {}
+
+
+def gpu_options(
+    request: GpuRequest, gpus_per_node: int, nodes: int, slots_per_node: int
+) -> dict[str, str]:
+    """Ask per node where the site lets one, so that every rank sees its node's GPUs.
+
+    Raises:
+        PlanError: GPUs that cannot be counted per task.
+    """
+    if not gpus_per_node or request.form == "none":
+        return {}
+    kind = f"{request.kind}:" if request.kind else ""
+    if request.form == "gres":
+        return {"gres": f"gpu:{kind}{gpus_per_node}"}
+    if request.form == "gpus":
+        return {"gpus": f"{kind}{gpus_per_node * nodes}"}
+    if request.form == "gpus-per-task":
+        if gpus_per_node % slots_per_node:
+            raise PlanError(
+                f"{gpus_per_node} GPUs of a node for {slots_per_node} tasks: the site counts GPUs "
+                "per task (gpu_request: gpus-per-task)",
+                "as many GPUs on each node as ranks, or a launcher that starts once on a node",
+            )
+        return {"gpus-per-task": f"{kind}{gpus_per_node // slots_per_node}"}
+    return {"gpus-per-node": f"{kind}{gpus_per_node}"}

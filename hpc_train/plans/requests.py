@@ -1,0 +1,34 @@
+"""What a job asks of the scheduler beside its sizes, each with its origin."""
+
+from __future__ import annotations
+
+from hpc_train.model.plan import Setting, Topology
+from hpc_train.plans.gpu_request import type_settings
+from hpc_train.plans.limits import check_required
+from hpc_train.plans.memory import memory_settings
+from hpc_train.plans.queue import queue_settings
+from hpc_train.plans.resolve import Job, Site, default, from_job
+from hpc_train.plans.storage import storage_settings
+
+
+def request_settings(
+    job: Job, site: Site, topology: Topology, partition: Setting | None
+) -> dict[str, Setting]:
+    """Return the requests; `partition` is the one that was chosen.
+
+    Raises:
+        PlanError: something is missing that the site wants, or there that it forbids.
+    """
+    given = {
+        "time": from_job(job, "resources.time"),
+        **memory_settings(job, site, topology),
+        "exclusive": from_job(job, "resources.exclusive"),
+        **type_settings(job, site, topology),
+        **queue_settings(job, site, partition),
+        **storage_settings(job, site),
+        "comment": from_job(job, "comment"),
+        "workdir": from_job(job, "workdir") or default(None, "where you submit"),
+    }
+    settings = {key: setting for key, setting in given.items() if setting is not None}
+    check_required(job, site, settings)
+    return settings

@@ -1,0 +1,83 @@
+"""The file systems that a job names: what sbatch must be told so that the job gets them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.model.plan import DIRECTIVE_VALUE, Setting
+from hpc_train.plans.resolve import Job, Site
+
+_OPTION = re.compile(r"[a-z][a-z-]*")
+# Options that hold a list, to which one adds.
+_JOINED = {"gres": ",", "constraint": "&", "licenses": ","}
+
+
+def storage_settings(job: Job, site: Site) -> dict[str, Setting]:
+    """Return each file system with its path, and the options that it needs.
+
+    Raises:
+        UnknownNameError: the site has no storage of that name.
+        PlanError: the profile's words are no options of sbatch.
+    """
+    settings = {}
+    for index, name in enumerate(job.value.storage):
+        place = job.near(f"storage.{index}")
+        if name not in site.value.storage:
+            raise UnknownNameError(f"storage of {site.value.name}", name, site.value.storage, place)
+        storage = site.value.storage[name]
+        settings[f"storage.{name}"] = Setting(
+            value=storage.path, origin=place, why=storage.note or ""
+        )
+        for option, value in storage.request.items():
+            origin = site.near(f"storage.{name}.request.{option}")
+            _check(option, value, origin)
+            why = f"what storage {name} needs ({place})"
+            settings[f"storage.{name} --{option}"] = Setting(value=value, origin=origin, why=why)
+    return settings
+
+
+def with_storage(
+    directives: tuple[tuple[str, str], ...], job: Job, site: Site
+) -> tuple[tuple[str, str], ...]:
+    """Return the directives with what the job's storage needs.
+
+    Raises:
+        PlanError: they say something else already.
+    """
+    options = dict(directives)
+    for name, option, value in _requests(job, site):
+        there = options.get(option)
+        if there is None or value in there.split(_JOINED.get(option, "\0")):
+            options.setdefault(option, value)
+        elif option in _JOINED:
+            options[option] = f"{there}{_JOINED[option]}{value}"
+        else:
+            raise PlanError(
+                f"{site.near(f'storage.{name}.request.{option}')}: storage {name} needs "
+                f"--{option}={value}, but the job has --{option}={there}"
+            )
+    return tuple(options.items())
+
+
+def needed_options(settings: Mapping[str, Setting]) -> tuple[str, ...]:
+    """Return the options that a plan's storage needs, by its settings."""
+    keys = [key for key in settings if key.startswith("storage.") and " --" in key]
+    return tuple(key.rpartition(" --")[2] for key in keys)
+
+
+def _requests(job: Job, site: Site) -> Iterator[tuple[str, str, str]]:
+    if site.value.scheduler != "slurm":
+        return
+    for name in job.value.storage:
+        for option, value in site.value.storage[name].request.items():
+            yield name, option, value
+
+
+def _check(option: str, value: str, origin: str) -> None:
+    """What stands behind `#SBATCH --` knows no quotes."""
+    if not _OPTION.fullmatch(option):
+        raise PlanError(f"{origin}: {option!r} is no option of sbatch; write it without dashes")
+    if value and not DIRECTIVE_VALUE.fullmatch(value):
+        raise PlanError(f"{origin}: {option} = {value!r} cannot be written as an #SBATCH value")

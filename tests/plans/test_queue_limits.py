@@ -1,0 +1,263 @@
+"""Limits of partitions, bounds and qualities of service: both numbers, both places, what fits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import HpcTrainError, PlanError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.nested import allocate
+from hpc_train.sites.load import load_site
+from hpc_train.specs.job import load_job
+from hpc_train.specs.override import parse_setting
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+
+PROFILE = """\
+schema: 1
+name: here
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun, torchrun]}
+partitions:
+  - name: batch
+    default: true
+    nodes: 200
+    max_time: 12h             # line 10
+    bounds:
+      - {nodes: "<=91", max_time: 2h}         # line 12
+      - {nodes: ">91,<184", max_time: 6h}
+      - {account: "vip*", max_time: 1d}
+    cpus_per_node: 56
+    reserved_cpus: 8
+    gpus_per_node: 8
+  - name: extended
+    max_nodes: 64
+    max_time: 1d
+  - name: debug
+    max_nodes: 4
+    max_node_minutes: 90      # line 23
+    min_time: 5m              # line 24
+  - name: wide
+    min_nodes: 4              # line 26
+    min_gpus: 16              # line 27
+  - name: ratio
+    cpus_per_gpu: 20          # line 29
+    cpu_rule: exact
+    gpus_per_node: 4
+  - name: capped
+    cpus_per_gpu: 10          # line 33
+    cpu_rule: max
+qos:
+  - {name: normal, default: true, max_nodes: 150, partitions: [batch]}   # line 36
+  - {name: short, max_time: 30m, partitions: [batch, debug]}             # line 37
+  - {name: area, max_node_minutes: 60}                                   # line 38
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Sourced[SiteProfile]:
+    monkeypatch.chdir(tmp_path)
+    Path("here.yaml").write_text(PROFILE)
+    return load_site("here.yaml")
+
+
+@pytest.fixture
+def asked(here: Sourced[SiteProfile]) -> Callable[..., Sourced[JobSpec]]:
+    def make(*settings: str) -> Sourced[JobSpec]:
+        Path("job.yaml").write_text("command: [python, t.py]\nname: j\n")
+        return load_job(Path("job.yaml"), [parse_setting(text) for text in settings])
+
+    return make
+
+
+@pytest.mark.parametrize(
+    ("settings", "said", "fits"),
+    [
+        (
+            ("nodes=2", "time=3h"),
+            "--set time: time = 03:00:00, but here batch has at most 02:00:00 for <=91 nodes "
+            "(here.yaml:12)",
+            "fits: extended (64 nodes, 1-00:00:00), ratio, capped (--partition NAME)",
+        ),
+        (
+            ("nodes=100", "time=7h"),
+            "time = 07:00:00, but here batch has at most 06:00:00 for >91,<184 nodes",
+            "fits: ratio, capped (--partition NAME)",
+        ),
+        (
+            ("nodes=300",),
+            "--set nodes: nodes = 300, but here batch has at most 200 (here.yaml:9)",
+            "fits: ratio, capped",
+        ),
+        (("nodes=151",), "nodes = 151, but here qos normal has at most 150 (here.yaml:36)", ""),
+        (
+            ("partition=debug", "nodes=2", "time=50m"),
+            "time = 00:50:00, but here debug has at most 00:45:00 (90 node-minutes over 2 nodes) "
+            "(here.yaml:23)",
+            "fits: batch (200 nodes, 02:00:00), extended",
+        ),
+        (
+            ("partition=debug", "time=1m"),
+            "time = 00:01:00, but here debug wants at least 00:05:00 (here.yaml:24)",
+            "batch",
+        ),
+        (
+            ("partition=wide",),
+            "job.yaml: nodes = 1, but here wide wants at least 4 (here.yaml:26)",
+            "batch",
+        ),
+        (
+            ("partition=wide", "nodes=4", "gpus_per_node=2"),
+            "--set gpus_per_node: GPUs of all nodes = 8, but here wide wants at least 16 "
+            "(here.yaml:27)",
+            "batch",
+        ),
+        (
+            ("qos=short", "time=1h"),
+            "--set time: time = 01:00:00, but here qos short has at most 00:30:00 (here.yaml:37)",
+            "",
+        ),
+        (
+            ("qos=short", "partition=wide", "nodes=4", "gpus_per_node=4"),
+            "--set qos: partition = wide, but here qos short is for batch, debug (here.yaml:37)",
+            "fits: batch",
+        ),
+        (
+            ("qos=area", "nodes=4", "time=16m"),
+            "time = 00:16:00, but here qos area has at most 00:15:00 (60 node-minutes over 4 "
+            "nodes) (here.yaml:38)",
+            "",
+        ),
+        (
+            ("cpus_per_task=64",),
+            "1 tasks x 64 cpus = 64, but here batch has 56 cores; 8 more of a node are reserved "
+            "(here.yaml:15)",
+            "extended",
+        ),
+        (
+            ("partition=ratio", "gpus_per_node=2", "cpus_per_task=16"),
+            "--set cpus_per_task: 2 tasks x 16 cpus = 32, but here ratio gives exactly 40 with 2 "
+            "GPUs (20 each) (here.yaml:29)",
+            "batch",
+        ),
+        (
+            ("partition=capped", "gpus_per_node=1", "cpus_per_task=11"),
+            "1 tasks x 11 cpus = 11, but here capped gives at most 10 with 1 GPU (10 each) "
+            "(here.yaml:33)",
+            "batch",
+        ),
+    ],
+)
+def test_what_the_queue_does_not_take(
+    asked: Jobs, here: Sourced[SiteProfile], settings: tuple[str, ...], said: str, fits: str
+) -> None:
+    with pytest.raises(PlanError) as failure:
+        make_plan(asked(*settings), here)
+    assert said in failure.value.message
+    assert fits in failure.value.hint
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        ("nodes=91", "time=2h"),
+        ("nodes=92", "time=6h"),
+        ("nodes=2", "time=1d", "account=vip7"),
+        ("partition=debug", "nodes=2", "time=45m"),
+        ("partition=wide", "nodes=4", "gpus_per_node=4"),
+        ("partition=ratio", "gpus_per_node=2", "cpus_per_task=20"),
+        ("partition=capped", "gpus_per_node=1", "cpus_per_task=9"),
+    ],
+)
+def test_what_it_takes(asked: Jobs, here: Sourced[SiteProfile], settings: tuple[str, ...]) -> None:
+    assert make_plan(asked(*settings), here).warnings == ()
+
+
+def test_an_unknown_qos_has_a_neighbour(asked: Jobs, here: Sourced[SiteProfile]) -> None:
+    with pytest.raises(HpcTrainError, match="unknown qos of here 'area2'; did you mean 'area'"):
+        make_plan(asked("qos=area2"), here)
+
+
+def test_a_star_takes_any_qos(job: Jobs, slurm: Sites) -> None:
+    site = slurm(qos=[{"name": "debug"}, {"name": "*", "max_nodes": 2}])
+    assert dict(make_plan(job(qos="mine"), site).directives)["qos"] == "mine"
+    with pytest.raises(PlanError, match="nodes = 3, but big qos \\* has at most 2"):
+        make_plan(job({"nodes": 3}, qos="mine"), site)
+    make_plan(job({"nodes": 3}), site)
+
+
+def test_a_time_that_nobody_asked_for(job: Jobs, slurm: Sites) -> None:
+    site = slurm(partitions=[{"name": "p", "default": True, "default_time": "10m"}])
+    plan = make_plan(job(), site)
+    assert str(plan.settings["default_time"].value) == "00:10:00"
+    assert plan.warnings[0].startswith("no time limit: big p ends the job after 00:10:00")
+    assert make_plan(job({"time": "5m"}), site).warnings == ()
+
+
+def test_an_allocation_of_a_study_keeps_to_the_bounds(job: Jobs, slurm: Sites) -> None:
+    bounds = [{"nodes": ">=2", "max_time": "1h"}]
+    site = slurm(partitions=[{"name": "p", "default": True, "max_time": "2h", "bounds": bounds}])
+    plans = [("a", make_plan(job({"nodes": n, "time": "31m"}), site, nested=True)) for n in (1, 2)]
+    with pytest.raises(PlanError, match=r"big p gives a job at most 01:00:00 for >=2 nodes"):
+        allocate(site, plans, "s")
+    small = [("a", make_plan(job({"nodes": 1, "time": "31m"}), site, nested=True))] * 2
+    assert dict(allocate(site, small, "s").directives)["time"] == "01:03:00"
+
+
+def test_runs_of_one_allocation_are_for_one_partition(job: Jobs, slurm: Sites) -> None:
+    """Two partitions may be the same to sbatch."""
+    site = slurm(partitions=[{"name": "a", "select": {}}, {"name": "b", "select": {}}])
+    plans = [(n, make_plan(job(partition=n), site, nested=True)) for n in ("a", "b")]
+    with pytest.raises(PlanError, match=r"job\.yaml:1: partition is a, b; with placement nested"):
+        allocate(site, plans, "s")
+
+
+@pytest.mark.parametrize("key", ["partition", "account", "qos", "time", "mem", "constraint"])
+def test_what_a_job_must_say(job: Jobs, slurm: Sites, key: str) -> None:
+    full = f"resources.{key}" if key in ("time", "mem") else key
+    word: Any = {"time": "1h", "mem": "1G"}.get(key, "x")
+    with pytest.raises(PlanError, match=rf"^job\.yaml.*: big needs an? {key} \(big\.yaml\)$") as no:
+        make_plan(job(), slurm(required=[key]))
+    assert f"--set {key}=" in no.value.hint
+    given = job({key: word}) if full != key else job(**{key: word})
+    make_plan(given, slurm(required=[key]))
+
+
+def test_a_partition_brings_what_the_site_requires(job: Jobs, slurm: Sites) -> None:
+    partition = {"name": "p", "default": True, "select": {"qos": "q", "constraint": "c"}}
+    site = slurm(required=["partition", "qos", "constraint"], partitions=[partition])
+    assert dict(make_plan(job(), site).directives)["qos"] == "q"
+
+
+def test_accounts_have_a_form(job: Jobs, slurm: Sites) -> None:
+    account = {
+        "required": True,
+        "pattern": r"project_\d+",
+        "example": "project_462000000",
+        "command": "csc-projects",
+    }
+    site = slurm(account=account)
+    with pytest.raises(PlanError, match="big needs an account, such as project_462000000") as none:
+        make_plan(job(), site)
+    assert "yours: csc-projects" in none.value.hint
+    with pytest.raises(PlanError, match=r"^job\.yaml:1: account = 'x', but big's are named like"):
+        make_plan(job(account="x"), site)
+    assert dict(make_plan(job(account="project_1"), site).directives)["account"] == "project_1"
+
+
+def test_a_suffix_may_be_part_of_the_form(job: Jobs, slurm: Sites) -> None:
+    site = slurm(
+        account={"pattern": r"\w+@(a100|v100)"},
+        partitions=[{"name": "p", "default": True, "select": {"account_suffix": "@a100"}}],
+    )
+    for given in ("abc", "abc@a100"):
+        assert dict(make_plan(job(account=given), site).directives)["account"] == "abc@a100"
