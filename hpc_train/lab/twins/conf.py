@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.lab.twins.address import ADDRESS
 from hpc_train.lab.twins.queues import (
     Pool,
     default_queue,
@@ -24,7 +25,7 @@ MARK = "# Made by `hpctrain lab twin`, removed by `hpctrain lab twin --down`."
 _HEAD = """\
 {mark}
 ClusterName={cluster}
-SlurmctldHost=localhost(127.0.0.1)
+SlurmctldHost=localhost({address})
 SlurmctldPort={port}
 SlurmUser=root
 AuthType=auth/munge
@@ -50,7 +51,7 @@ JobSubmitPlugins=lua
 
 _ACCOUNTING = """\
 AccountingStorageType=accounting_storage/slurmdbd
-AccountingStorageHost=127.0.0.1
+AccountingStorageHost={address}
 AccountingStoragePort={dbd_port}
 # With munge, the "password" is the socket of the munged that slurmdbd trusts.
 AccountingStoragePass={folder}/munge/socket
@@ -62,7 +63,7 @@ _SLURMDBD = """\
 AuthType=auth/munge
 AuthInfo=socket={folder}/munge/socket
 DbdHost=localhost
-DbdAddr=127.0.0.1
+DbdAddr={address}
 DbdPort={dbd_port}
 SlurmUser=root
 LogFile={folder}/log/slurmdbd.log
@@ -97,7 +98,9 @@ def cluster_name(profile: SiteProfile) -> str:
 
 def slurmdbd_conf(place: Place) -> str:
     """Return slurmdbd.conf."""
-    return _SLURMDBD.format(folder=place.folder, dbd_port=place.dbd_port, database=place.database)
+    return _SLURMDBD.format(
+        folder=place.folder, address=ADDRESS, dbd_port=place.dbd_port, database=place.database
+    )
 
 
 def slurm_conf(profile: SiteProfile, place: Place) -> str:
@@ -105,6 +108,7 @@ def slurm_conf(profile: SiteProfile, place: Place) -> str:
     facts = {
         "mark": MARK,
         "cluster": cluster_name(profile),
+        "address": ADDRESS,
         "port": place.port,
         "folder": place.folder,
         "dbd_port": place.dbd_port,

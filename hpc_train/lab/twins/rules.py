@@ -6,13 +6,15 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hpc_train.lab.twins.queues import default_queue, features, queue_name
+from hpc_train.lab.twins.queues import default_queue, features, queue_name, queues
 from hpc_train.model.partition import ANY, Bound, Partition, Qos
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.units import Duration
 
 _PLUGIN = Path(__file__).with_name("job_submit.lua")
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 _CORES = ("cpus-per-task", "cpus-per-gpu")
+Queues = dict[str, tuple[Partition, ...]]
 
 
 def job_submit(profile: SiteProfile) -> str:
@@ -23,7 +25,7 @@ def job_submit(profile: SiteProfile) -> str:
         "required": _required(profile),
         "forbidden": dict(_forbidden(profile)),
         "account_like": profile.account.example or profile.account.pattern or "NAME",
-        "entries": [_entry(partition) for partition in profile.partitions],
+        "entries": [_entry(one, queues(profile)) for one in profile.partitions],
         "qos": [_qos(qos) for qos in profile.qos if qos.name != ANY],
     }
     return f"rules = {lua(rules)}\n\n{_PLUGIN.read_text(encoding='utf-8')}"
@@ -60,21 +62,21 @@ def _forbidden(profile: SiteProfile) -> Iterator[tuple[str, str]]:
     yield from ((option.lstrip("-"), why) for option, why in profile.forbidden.items())
 
 
-def _entry(partition: Partition) -> dict[str, Any]:
-    select = partition.select
+def _entry(partition: Partition, known: Queues) -> dict[str, Any]:
+    select, queue = partition.select, queue_name(partition)
+    # Of a partition that is Slurm's, too, slurmctld knows the limits itself.
+    shared = len(known[queue]) > 1 or bool(partition.bounds)
     return {
-        **_limits(partition),
+        **(_native(partition) if shared else {}),
         "name": partition.name,
         "any": partition.name == ANY and not (select and select.partition),
-        "queue": queue_name(partition),
+        "queue": queue,
         "features": features(partition),
         "qos": select.qos if select else None,
         "suffix": select.account_suffix if select else None,
-        "min_nodes": partition.min_nodes,
         "min_gpus": partition.min_gpus,
+        "max_gpus": partition.max_gpus,
         "min_minutes": partition.min_time and partition.min_time // 60,
-        "nodes": partition.nodes,
-        "gpus_per_node": partition.gpus_per_node,
         "cpus_per_node": partition.cpus_per_node,
         "cpus_per_gpu": partition.cpus_per_gpu,
         "cpu_rule": partition.cpu_rule,
@@ -83,9 +85,20 @@ def _entry(partition: Partition) -> dict[str, Any]:
     }
 
 
-def _qos(qos: Qos) -> dict[str, Any]:
+def _native(partition: Partition) -> dict[str, Any]:
+    """What slurm.conf says of a partition that no other shares."""
     return {
-        **_limits(qos),
+        "min_nodes": partition.min_nodes,
+        "max_nodes": partition.max_nodes,
+        "max_minutes": _minutes(partition.max_time),
+        "nodes": partition.nodes,
+        "gpus_per_node": partition.gpus_per_node,
+    }
+
+
+def _qos(qos: Qos) -> dict[str, Any]:
+    """Its other limits are slurmdbd's."""
+    return {
         "name": qos.name,
         "default": qos.default,
         "partitions": {name: True for name in qos.partitions} or None,
@@ -94,12 +107,14 @@ def _qos(qos: Qos) -> dict[str, Any]:
 
 
 def _bound(bound: Bound) -> dict[str, Any]:
-    return {**_limits(bound), "for_nodes": bound.nodes, "for_account": bound.account}
-
-
-def _limits(limited: Partition | Qos | Bound) -> dict[str, Any]:
     return {
-        "max_nodes": limited.max_nodes,
-        "max_gpus": limited.max_gpus,
-        "max_minutes": limited.max_time and -(-limited.max_time // 60),
+        "for_nodes": bound.nodes,
+        "for_account": bound.account,
+        "max_nodes": bound.max_nodes,
+        "max_gpus": bound.max_gpus,
+        "max_minutes": _minutes(bound.max_time),
     }
+
+
+def _minutes(time: Duration | None) -> int | None:
+    return None if time is None else -(-time // 60)

@@ -17,6 +17,7 @@ from hpc_train.lab.processes import Daemon, end, is_alive
 from hpc_train.lab.requirements import check_root
 from hpc_train.lab.twins import record
 from hpc_train.lab.twins.accounts import account_settings, has_accounting
+from hpc_train.lab.twins.address import add_route, remove_route
 from hpc_train.lab.twins.conf import MARK, Place, gres_conf, slurm_conf, slurmdbd_conf
 from hpc_train.lab.twins.database import start_database, stop_database
 from hpc_train.lab.twins.ports import free_ports
@@ -161,6 +162,7 @@ def _start_daemons(profile: SiteProfile, place: Place) -> None:
     def answers(*argv: str) -> bool:
         return ask(slurm(folder, *argv)).returncode == 0
 
+    add_route()
     munged = run(*munged_command(folder))
     wait_for(folder, munged, Path(folder, "munge/socket").exists, 10)
     if place.dbd_port:
@@ -185,3 +187,5 @@ def _clear(twin: Twin) -> None:
     record.forget(twin)
     if twin.place.dbd_port:
         stop_database()
+    if not record.read_all():
+        remove_route()
