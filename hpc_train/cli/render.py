@@ -50,12 +50,22 @@ def render(
     if templates and output is not None:
         raise click.UsageError("--show-template prints; leave out --output")
     prepared = prepare_and_warn(file, arguments, site, given)
+    _warn_of_place(prepared)
     if templates:
         _echo_templates(prepared)
     elif output is None:
         echo_scripts(prepared)
     else:
         _write_scripts(prepared, output)
+
+
+def _warn_of_place(prepared: Prepared) -> None:
+    """`submit` refuses; a script may be carried there."""
+    from hpc_train.pipeline.place import wrong_place
+
+    problem = wrong_place(prepared.site)
+    if problem:
+        click.echo(f"hpctrain: warning: {problem}", err=True)
 
 
 def echo_scripts(prepared: Prepared) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
 from typing import Annotated, Literal
 
 from msgspec import Meta
@@ -10,7 +11,7 @@ from hpc_train.model.job import Count, Gpus, Nodes, Word
 from hpc_train.model.network import Hca, Interface
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
-from hpc_train.model.versions import NodeBounds
+from hpc_train.model.versions import NodeBounds, within
 
 ANY = "*"
 Jobs = Annotated[int, Meta(ge=1)]
@@ -32,7 +33,7 @@ class Select(Value, frozen=True, kw_only=True):
 
 
 class Bound(Value, frozen=True, kw_only=True):
-    """Limits for the jobs that `nodes` and `account` describe, over the partition's own."""
+    """Limits for the jobs that `nodes` and `account` describe, instead of the partition's own."""
 
     nodes: Annotated[
         NodeBounds | None, Meta(description="Node counts that this is for: '<=91', '>=2,<16'.")
@@ -48,7 +49,7 @@ class Bound(Value, frozen=True, kw_only=True):
 class Qos(Value, frozen=True, kw_only=True):
     """A quality of service and its limits; what is absent is unknown."""
 
-    name: Annotated[Word, Meta(description="As --qos=… takes it.")]
+    name: Annotated[Word, Meta(description="As --qos=… takes it; * for any other.")]
     default: Annotated[bool, Meta(description="Taken when a job names none.")] = False
     partitions: Annotated[
         tuple[Word, ...], Meta(description="Partitions that it is for; default: all.")
@@ -98,7 +99,8 @@ class Partition(Value, frozen=True, kw_only=True):
     ] = None
     max_jobs: Annotated[Jobs | None, Meta(description="Jobs of one user that run at once.")] = None
     bounds: Annotated[
-        tuple[Bound, ...], Meta(description="More limits, by node count or account.")
+        tuple[Bound, ...],
+        Meta(description="Other limits by node count or account; of two, the later one counts."),
     ] = ()
     shared: Annotated[
         bool | None, Meta(description="Whether jobs of others may run on the same node.")
@@ -141,3 +143,16 @@ class Partition(Value, frozen=True, kw_only=True):
         tuple[Interface, ...], Meta(description="Instead of network.interfaces.")
     ] = ()
     hcas: Annotated[tuple[Hca, ...], Meta(description="Instead of network.hcas.")] = ()
+
+
+def bound_for(
+    partition: Partition, key: str, nodes: int, account: str | None
+) -> tuple[int, Bound] | None:
+    """Return the last bound that stands instead of the partition's own `key`, with its place."""
+    found = None
+    for index, bound in enumerate(partition.bounds):
+        size = bound.nodes is None or within((nodes,), bound.nodes)
+        payer = bound.account is None or fnmatchcase(account or "", bound.account)
+        if getattr(bound, key) is not None and size and payer:
+            found = index, bound
+    return found

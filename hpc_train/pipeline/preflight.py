@@ -9,6 +9,7 @@ from pathlib import Path
 from hpc_train.errors import SiteProfileError, SpecError, SubmitError, nearest
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
+from hpc_train.pipeline.place import check_place
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint
 from hpc_train.pipeline.secrets import check_secrets
 
@@ -40,11 +41,13 @@ def check_start(prepared: Prepared) -> None:
 
 
 def check_slurm(site: Sourced[SiteProfile]) -> None:
-    """Look for sbatch and for the slurm.conf that it will read.
+    """Look for sbatch and for the slurm.conf that it will read, and whether this is the place.
 
     Raises:
         SiteProfileError: one of them is not there.
+        PlanError: the site wants jobs from another folder.
     """
+    check_place(site)
     name = site.value.name
     if not shutil.which("sbatch"):
         raise SiteProfileError(

@@ -21,6 +21,7 @@ from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
 from hpc_train.model.value import Sourced, Value, encode_unit
+from hpc_train.pipeline.study_limits import check_study
 from hpc_train.plans.backend import follows_from_gpus
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.nested import allocate
@@ -88,6 +89,8 @@ def prepare(request: Request) -> Prepared:
         )
     folders = template_path(profile)
     prepared = tuple(_prepare_point(point, site, folders, nested=nested) for point in points)
+    if study is not None:
+        check_study(study, [point.plan for point in prepared], site)
     name = study.spec.name if study else prepared[0].plan.name
     warnings = [text for point in prepared for text in point.plan.warnings]
     script = None

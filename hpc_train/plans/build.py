@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from hpc_train.errors import PlanError
@@ -19,7 +20,7 @@ from hpc_train.plans.forbidden import check_forbidden
 from hpc_train.plans.gpus import check_gpus
 from hpc_train.plans.launcher import launcher_warnings, resolve_launcher
 from hpc_train.plans.launchers.base import Launcher
-from hpc_train.plans.limits import check_limits, time_settings
+from hpc_train.plans.limits import check_limits
 from hpc_train.plans.openmpi import check_openmpi
 from hpc_train.plans.preflight import preflight_settings, resolve_preflight
 from hpc_train.plans.reasons import directive_notes
@@ -67,25 +68,22 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
             request=request,
             launch=launch,
             environment=environment,
-            settings={
-                **settings,
-                **time_settings(job, site)[0],
-                **custom_settings(job, site),
-                **bound,
-                **_inside(job, site, environment),
-            },
-            warnings=(
-                *warnings,
-                *time_settings(job, site)[1],
-                *launcher_warnings(settings["launcher"], site),
-                *custom_warnings(job, site),
-                *environment.warnings,
-                *check_gpus(topology, launcher),
-                *check_openmpi(site, environment.variables, launcher),
-                *check_ports(site),
-            ),
+            settings={**settings, **bound, **_inside(job, site, environment)},
+            warnings=(*warnings, *_warnings(job, site, topology, environment)),
         ),
     )
+
+
+def _warnings(
+    job: Job, site: Site, topology: Topology, environment: JobEnvironment
+) -> Iterator[str]:
+    launcher = resolve_launcher(job, site)
+    yield from custom_warnings(job, site)
+    yield from launcher_warnings(launcher, site)
+    yield from environment.warnings
+    yield from check_gpus(topology, launcher.value)
+    yield from check_openmpi(site, environment.variables, launcher.value)
+    yield from check_ports(site)
 
 
 class _Decisions(Value, frozen=True, kw_only=True):
@@ -166,6 +164,7 @@ def _placement(topology: Topology) -> Setting:
 def _inside(job: Job, site: Site, environment: JobEnvironment) -> dict[str, Setting]:
     """Return what is settled inside the job, before the ranks start."""
     return {
+        **custom_settings(job, site),
         **_launching(job, site),
         **elastic_settings(job),
         **container_settings(job, site),

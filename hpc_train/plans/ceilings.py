@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from typing import Any
 
-from hpc_train.model.partition import Bound, Partition, Qos
+from hpc_train.model.partition import Bound, Partition, Qos, bound_for
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
-from hpc_train.model.versions import within
 from hpc_train.plans.queue import Queue
 from hpc_train.plans.resolve import Site
 
@@ -46,28 +44,18 @@ def _of_partition(key: str, queue: Queue, site: Site, nodes: int) -> Iterator[Ce
         return
     index, partition = queue.partition
     path = f"partitions.{index}"
-    bounds = [
-        Ceiling(
-            value=getattr(bound, key),
+    bound = bound_for(partition, key, nodes, queue.account)
+    if bound is not None:
+        yield Ceiling(
+            value=getattr(bound[1], key),
             who=partition.name,
-            place=site.near(f"{path}.bounds.{number}.{key}"),
-            note=_described(bound),
+            place=site.near(f"{path}.bounds.{bound[0]}.{key}"),
+            note=_described(bound[1]),
         )
-        for number, bound in enumerate(partition.bounds)
-        if getattr(bound, key) is not None and _meets(bound, nodes, queue.account)
-    ]
-    # As with env_blocks, a later one wins.
-    yield from bounds[-1:]
-    if not bounds:
+    else:
         yield from _given(getattr(partition, key), partition.name, site.near(f"{path}.{key}"))
     if key == "max_nodes":
         yield from _given(partition.nodes, partition.name, site.near(f"{path}.nodes"))
-
-
-def _meets(bound: Bound, nodes: int, account: str | None) -> bool:
-    if bound.nodes is not None and not within((nodes,), bound.nodes):
-        return False
-    return bound.account is None or (account is not None and fnmatchcase(account, bound.account))
 
 
 def _described(bound: Bound) -> str:

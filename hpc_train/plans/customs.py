@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hpc_train.model.partition import Preemption
 from hpc_train.model.plan import Setting
 from hpc_train.plans.resolve import Job, Site, partition_of
@@ -9,19 +11,39 @@ from hpc_train.plans.resolve import Job, Site, partition_of
 
 def custom_settings(job: Job, site: Site) -> dict[str, Setting]:
     """Return the site's customs that may surprise a job."""
-    return {**_requeue(site), **_steps(site), **_cores(site), **_preemption(job, site)}
+    return {
+        **_default_time(job, site),
+        **_requeue(site),
+        **_steps(site),
+        **_cores(site),
+        **_preemption(job, site),
+    }
 
 
-def custom_warnings(job: Job, site: Site) -> tuple[str, ...]:
-    """Warn of cores that nobody may ask for and whose number nobody knows."""
-    found = partition_of(job, site)
+def custom_warnings(job: Job, site: Site) -> Iterator[str]:
+    """Warn of a time that nobody asked for, and of cores whose number nobody knows."""
+    found, name = partition_of(job, site), site.value.name
+    for limit in _default_time(job, site).values():
+        where = f"{name} {found[1].name}" if found else name
+        yield (
+            f"no time limit: {where} ends the job after {limit.value} ({limit.origin}); "
+            "give it a time"
+        )
     known = found and (found[1].cpus_per_gpu or found[1].cpus_per_node)
-    if site.value.cpu_request == "allowed" or known or job.value.resources.cpus_per_task:
-        return ()
-    return (
-        f"{site.near('cpu_request')}: {site.value.name} gives cores by itself, and its profile "
-        "does not say how many: each rank takes 1; name resources.cpus_per_task",
-    )
+    if site.value.cpu_request == "forbidden" and not (known or job.value.resources.cpus_per_task):
+        yield (
+            f"{site.near('cpu_request')}: {name} gives cores by itself, and its profile does not "
+            "say how many: each rank takes 1; name resources.cpus_per_task"
+        )
+
+
+def _default_time(job: Job, site: Site) -> dict[str, Setting]:
+    found = partition_of(job, site)
+    limit = found[1].default_time if found else None
+    if found is None or limit is None or job.value.resources.time is not None:
+        return {}
+    origin = site.origin(f"partitions.{found[0]}.default_time")
+    return {"default_time": Setting(value=limit, origin=origin, why="the job asks for no time")}
 
 
 def _requeue(site: Site) -> dict[str, Setting]:

@@ -51,21 +51,6 @@ def check_required(job: Job, site: Site, settings: dict[str, Setting]) -> None:
             raise _missing(job, site, key, f"required.{index}")
 
 
-def time_settings(job: Job, site: Site) -> tuple[dict[str, Setting], tuple[str, ...]]:
-    """Return what becomes of a job that asks for no time, and a warning of it."""
-    found = partition_of(job, site)
-    limit = found[1].default_time if found else None
-    if found is None or limit is None or job.value.resources.time is not None:
-        return {}, ()
-    origin = site.origin(f"partitions.{found[0]}.default_time")
-    setting = Setting(value=limit, origin=origin, why="the job asks for no time")
-    warning = (
-        f"no time limit: {site.value.name} {found[1].name} ends the job after {limit} ({origin}); "
-        "give it a time"
-    )
-    return {"default_time": setting}, (warning,)
-
-
 def _missing(job: Job, site: Site, key: str, rule: str) -> PlanError:
     account = site.value.account
     article = "an" if key == "account" else "a"

@@ -72,13 +72,16 @@ def _check_names(site: Sourced[SiteProfile], path: Path) -> None:
             f"{site.origin('name')}: the name {site.value.name!r} is not that of the file, "
             f"{path.stem!r}"
         )
-    for name in site.value.env:
+    internet = site.value.internet
+    keys = [f"env.{name}" for name in site.value.env]
+    keys += [f"internet.env.{name}" for name in (internet.env if internet else ())]
+    for key in keys:
+        place, name = site.origin(key), key.partition("env.")[2]
         problem = problem_of(name)
         if problem:
-            raise SiteProfileError(f"{site.origin(f'env.{name}')}: {problem[0]}", problem[1])
+            raise SiteProfileError(f"{place}: {problem[0]}", problem[1])
         if is_reserved(name):
-            place = site.origin(f"env.{name}")
-            raise SiteProfileError(f"{place}: env.{name}: the script or bash sets {name} itself")
+            raise SiteProfileError(f"{place}: {key}: the script or bash sets {name} itself")
 
 
 def _on_this_machine(site: Sourced[SiteProfile], machine: Machine) -> Sourced[SiteProfile]:

@@ -8,6 +8,7 @@ import msgspec
 
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.network import EnvBlock, Network
+from hpc_train.model.partition import ANY
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.model.variable import is_reserved, problem_of
@@ -132,7 +133,7 @@ def _check_words(site: Site, block: EnvBlock, key: str) -> None:
     for name, (wanted, allowed) in known.items():
         words = (wanted,) if isinstance(wanted, str) else wanted or ()
         for word in words:
-            if allowed and word not in allowed:
+            if allowed and word not in allowed and ANY not in allowed:
                 path = f"{key}.when.{name}"
                 raise SiteProfileError(
                     f"{site.near(path)}: {path}: unknown {name} {word!r}{nearest(word, allowed)}; "

@@ -31,7 +31,7 @@ def check_queues(site: Site) -> None:
     names = [partition.name for partition in profile.partitions]
     for index, qos in enumerate(profile.qos):
         for name in qos.partitions:
-            if name not in names:
+            if name not in names and ANY not in names:
                 raise SiteProfileError(
                     f"{site.near(f'qos.{index}.partitions')}: qos {qos.name}: unknown partition "
                     f"{name!r}{nearest(name, names)}; known: {', '.join(names) or 'none'}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -38,6 +38,37 @@ SITE = {
     "gpu_request": "gres",
     "mem_request": "forbidden",
 }
+# A site that knows more: bounds, qos, words that lead to a partition, what it wants and forbids.
+TIGHT = {
+    **SITE,
+    "launchers": {
+        "default": "srun",
+        "allowed": ["srun", "torchrun"],
+        "warned": {"torchrun": "slow here"},
+    },
+    "partitions": [
+        {
+            "name": "batch",
+            "default": True,
+            "max_time": "12h",
+            "max_gpus": 16,
+            "bounds": [{"nodes": "<=2", "max_time": "2h"}],
+        },
+        {
+            "name": "a100",
+            "select": {"constraint": "a100", "account_suffix": "@a100"},
+            "max_nodes": 2,
+        },
+        {"name": "debug", "max_node_minutes": 90},
+    ],
+    "qos": [{"name": "short", "max_time": "30m"}],
+    "account": {},
+    "gpu_request": "none",
+    "mem_request": "allowed",
+    "cpu_request": "forbidden",
+    "required": ["time", "mem"],
+    "forbidden": {"export": "discouraged", "--nodelist": "the job is deleted"},
+}
 
 
 class Case(NamedTuple):
@@ -49,14 +80,15 @@ class Case(NamedTuple):
     context: Context
 
 
-def site() -> SiteProfile:
-    return decode(SITE, SiteProfile, {"": "demo.yaml"}, SiteProfileError).value
+def site(data: dict[str, Any] = SITE) -> SiteProfile:
+    return decode(data, SiteProfile, {"": "demo.yaml"}, SiteProfileError).value
 
 
 def context_of(words: list[str]) -> Context:
     given = dict(word.partition("=")[::2] for word in words)
+    sites = {"site": SITE, "tight": TIGHT}
     return Context(
-        site=site() if "site" in given else None,
+        site=next((site(data) for word, data in sites.items() if word in given), None),
         hcas=int(given["hcas"]) if "hcas" in given else None,
         nccl=parse_version(given["nccl"], "--nccl") if "nccl" in given else None,
         openmpi=parse_version(given["openmpi"], "--openmpi") if "openmpi" in given else None,

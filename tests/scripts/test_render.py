@@ -7,6 +7,7 @@ import subprocess
 from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hpc_train.errors import PlanError
@@ -84,3 +85,17 @@ def test_modules_are_loaded_before_the_setup_lines(plan: Callable[..., LaunchPla
     at = lines.index("set -e")
     wanted = ["module load cuda/12.4", "module load 'x$(y)'", "source venv", "set +e"]
     assert lines[at + 1 : at + 5] == wanted
+
+
+def test_a_site_starts_from_no_modules_and_in_its_own_folders(
+    plan: Callable[..., LaunchPlan],
+) -> None:
+    made = msgspec.structs.replace(
+        plan("slurm-generic", modules=["x"]), modules_purge=True, modules_use=("/appl/$(id) b",)
+    )
+    lines = render_script(made).text.splitlines()
+    at = lines.index("set -e")
+    wanted = ["module purge", "module use '/appl/$(id) b'", "module load x", "set +e"]
+    assert lines[at + 1 : at + 5] == wanted
+    only = msgspec.structs.replace(plan("slurm-generic"), modules_purge=True)
+    assert "set -e\nmodule purge\nset +e" in render_script(only).text

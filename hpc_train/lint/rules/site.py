@@ -2,45 +2,17 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 
 from hpc_train.errors import nearest
+from hpc_train.lint.queue import known_partitions, limits, partition_of, qos_of
 from hpc_train.lint.rule import Hit, Subject, rule
-from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.units import Memory
-
-_TIME = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
-
-
-def slurm_seconds(text: str) -> int | None:
-    """Read a time as sbatch does: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S."""
-    match = _TIME.fullmatch(text.strip())
-    if match is None:
-        return None
-    days, first, second, third = (int(part) if part else 0 for part in match.groups())
-    if match[1] is not None:
-        return days * 86400 + first * 3600 + second * 60 + third
-    if match[4] is not None:
-        return first * 3600 + second * 60 + third
-    return first * 60 + second
 
 
 def _site(subject: Subject) -> SiteProfile | None:
     site = subject.context.site
     return site if site and site.scheduler == "slurm" and subject.script.asked.batch else None
-
-
-def _partition(subject: Subject) -> Partition | None:
-    site = _site(subject)
-    if site is None:
-        return None
-    name = subject.script.asked.value("partition")
-    for partition in site.partitions:
-        if partition.name == name or (name is None and partition.default):
-            return partition
-    return None
 
 
 @rule(
@@ -53,7 +25,7 @@ def _partition(subject: Subject) -> Partition | None:
 def unknown_partition(subject: Subject) -> Iterator[Hit]:
     site, asked = _site(subject), subject.script.asked
     given = asked.value("partition")
-    names = [partition.name for partition in site.partitions] if site else []
+    names = known_partitions(site) if site else ()
     if site is None or not names or not given or "$" in given:
         return
     for name in given.split(","):
@@ -67,38 +39,21 @@ def unknown_partition(subject: Subject) -> Iterator[Hit]:
     "HT702",
     "error",
     "more than the partition has",
-    why="A job that asks for more nodes, GPUs, cores, memory or time than the partition "
-    "gives is refused, or waits for ever.",
+    why="A job that asks for more nodes, GPUs, cores, memory or time than the partition or the "
+    "quality of service gives is refused, or waits for ever.",
     advice="ask for less, or name a partition with more",
 )
 def over_the_limit(subject: Subject) -> Iterator[Hit]:
-    partition, asked = _partition(subject), subject.script.asked
-    if partition is None:
+    site, asked = _site(subject), subject.script.asked
+    if site is None:
         return
-    time = slurm_seconds(asked.value("time") or "")
-    cores = (asked.tasks_per_node or 0) * (asked.cpus_per_task or 1)
-    gpus = ("gpus-per-node", "gres", "gpus")
-    sizes = (
-        (("time",), time, partition.max_time),
-        (("nodes",), asked.nodes, partition.max_nodes),
-        (gpus, asked.gpus_per_node, partition.gpus_per_node),
-        (("ntasks-per-node", "cpus-per-task"), cores, partition.cpus_per_node),
-        (("mem",), _memory(asked.value("mem")), partition.mem_per_node),
-    )
-    for names, wanted, limit in sizes:
-        if wanted and limit is not None and wanted > limit:
-            there = [f"--{name}" for name in names if asked.has(name)]
-            shown = f"{wanted} cores a node" if len(names) == 2 else asked.value(there[0][2:])
-            message = f"{' x '.join(there)}: {shown}, but {partition.name} has at most {limit}"
-            yield Hit(line=asked.line(*names), message=message)
-
-
-def _memory(text: str | None) -> int | None:
-    """A bare number is megabytes."""
-    try:
-        return Memory.parse(f"{text}M" if (text or "").isdigit() else text)
-    except ValueError:
-        return None
+    partition = partition_of(site, asked)
+    for limit in limits(asked, partition, qos_of(site, asked, partition)):
+        if limit.wanted and limit.most is not None and limit.wanted > limit.most:
+            there = [f"--{name}" for name in limit.options if asked.has(name)]
+            shown = limit.shown or (asked.value(there[0][2:]) if there else limit.wanted)
+            message = f"{' x '.join(there)}: {shown}, but {limit.who} has at most {limit.most}"
+            yield Hit(line=asked.line(*limit.options), message=message)
 
 
 @rule(
@@ -112,13 +67,16 @@ def forbidden_launcher(subject: Subject) -> Iterator[Hit]:
     site = subject.context.site
     if site is None:
         return
+    words = site.launchers
+    advice = f"allowed: {', '.join(words.allowed)}"
     for launch in subject.script.launches:
         for name in dict.fromkeys((launch.outer, launch.starter)):
-            if name in site.launchers.forbidden:
-                reason = site.launchers.forbidden[name]
-                advice = f"allowed: {', '.join(site.launchers.allowed)}"
-                message = f"{site.name} forbids {name}: {reason}"
+            if name in words.forbidden:
+                message = f"{site.name} forbids {name}: {words.forbidden[name]}"
                 yield Hit(line=launch.line, message=message, advice=advice)
+            elif name in words.warned:
+                message = f"{site.name} advises against {name}: {words.warned[name]}"
+                yield Hit(line=launch.line, message=message, advice=advice, severity="warning")
 
 
 @rule(
@@ -130,7 +88,8 @@ def forbidden_launcher(subject: Subject) -> Iterator[Hit]:
 )
 def no_account(subject: Subject) -> Iterator[Hit]:
     site, asked = _site(subject), subject.script.asked
-    if site and site.account.required and not asked.has("account"):
+    required = site and (site.account.required or "account" in site.required)
+    if site and required and not asked.has("account"):
         yield Hit(line=1, message=f"{site.name} needs an account")
 
 
@@ -160,7 +119,52 @@ def other_gpu_request(subject: Subject) -> Iterator[Hit]:
     site, asked = _site(subject), subject.script.asked
     if site is None:
         return
+    ways = [name for name in ("gpus-per-node", "gpus", "gpus-per-task") if asked.has(name)]
     gres = "gpu" in (asked.value("gres") or "")
-    if site.gpu_request == "gres" and asked.has("gpus-per-node") and not gres:
-        line = asked.line("gpus-per-node")
-        yield Hit(line=line, message=f"{site.name} asks for GPUs with --gres=gpu:N")
+    if site.gpu_request == "gres" and ways and not gres:
+        kind = "TYPE:" if site.gpu_request_typed else ""
+        message = f"{site.name} asks for GPUs with --gres=gpu:{kind}N"
+        yield Hit(line=asked.line(*ways), message=message)
+    if site.gpu_request == "none":
+        for name in (*ways, *(["gres"] if gres else [])):
+            message = f"--{name}: the partitions of {site.name} give GPUs unasked"
+            yield Hit(line=asked.line(name), message=message, advice="leave the option out")
+
+
+@rule(
+    "HT707",
+    "error",
+    "what the site wants to know is not there",
+    why="The site refuses jobs that leave this option out, whatever Slurm's own default is.",
+    advice="add the option, or set its variable SBATCH_… where you submit",
+)
+def required_option(subject: Subject) -> Iterator[Hit]:
+    site, asked = _site(subject), subject.script.asked
+    if site is None:
+        return
+    wanted: dict[str, tuple[str, ...]] = {key: (key,) for key in site.required if key != "account"}
+    if "mem" in wanted or site.mem_request == "required":
+        wanted["mem"] = ("mem", "mem-per-cpu", "mem-per-gpu")
+    for key, names in wanted.items():
+        if not asked.has(*names):
+            yield Hit(line=1, message=f"{site.name} needs --{key}")
+
+
+@rule(
+    "HT708",
+    "error",
+    "option that the site forbids",
+    why="The site's profile says that its scheduler refuses this option, or that it does harm.",
+    advice="leave the option out",
+)
+def forbidden_option(subject: Subject) -> Iterator[Hit]:
+    site, asked = _site(subject), subject.script.asked
+    if site is None:
+        return
+    reasons = {name.lstrip("-"): why for name, why in site.forbidden.items()}
+    if site.cpu_request == "forbidden":
+        why = "cores come with the nodes or GPUs"
+        reasons = {"cpus-per-task": why, "cpus-per-gpu": why, **reasons}
+    for name, why in reasons.items():
+        if asked.has(name):
+            yield Hit(line=asked.line(name), message=f"{site.name} refuses --{name}: {why}")

@@ -1,0 +1,152 @@
+"""What a partition says of its nodes, and a site of itself, as a plan shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import EnvChange
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+TURNED = {"name": "p", "default": True, "gpus_per_node": 4, "gpu_order": [3, 2, 1, 0]}
+
+
+def turned(slurm: Sites, gpu_type: str = "a100", **keys: Any) -> Sourced[SiteProfile]:
+    return slurm(partitions=[{**TURNED, "gpu_type": gpu_type}], **keys)
+
+
+@pytest.mark.parametrize("launcher", ["srun", "torchrun", "mpirun", "spawn"])
+@pytest.mark.parametrize(
+    ("gpu_type", "name"), [("a100", "CUDA_VISIBLE_DEVICES"), ("mi250", "ROCR_VISIBLE_DEVICES")]
+)
+def test_each_rank_of_a_whole_node_takes_the_gpu_near_its_cores(
+    job: Jobs, slurm: Sites, launcher: str, gpu_type: str, name: str
+) -> None:
+    plan = make_plan(job({"gpus_per_node": 4}, launcher=launcher), turned(slurm, gpu_type))
+    assert plan.changes == (EnvChange(name=name, value="3,2,1,0", scope="ranks"),)
+    shown = plan.settings[f"env.{name} [ranks]"]
+    assert shown.origin == "big.yaml"
+    assert "nearest to its cores" in shown.why
+
+
+@pytest.mark.parametrize(
+    ("resources", "keys", "why"),
+    [
+        ({"gpus_per_node": 2}, {}, "it is for all 4 GPUs of a node, the job has 2"),
+        ({"gpus_per_node": 4, "tasks_per_node": 1}, {}, "it is for 4 ranks of a node, the job has"),
+        ({"gpus_per_node": 4}, {"gpu_request": "gpus-per-task"}, "Slurm gives each rank its own"),
+        ({"gpus_per_node": 4}, {"gpu_type": "mystery"}, "the profile does not say network.gpus"),
+    ],
+)
+def test_an_order_that_does_not_hold_is_left_out(
+    job: Jobs, slurm: Sites, resources: dict[str, int], keys: dict[str, str], why: str
+) -> None:
+    plan = make_plan(job(resources), turned(slurm, **keys))
+    assert plan.changes == ()
+    assert plan.settings["gpu_order"].why.startswith(f"left out: {why}")
+
+
+def test_a_binding_of_ranks_to_gpus_leaves_no_order(job: Jobs, slurm: Sites) -> None:
+    launchers = {"default": "srun", "allowed": ["srun", "torchrun"], "gpu_bind": "closest"}
+    site = turned(slurm, launchers=launchers)
+    assert make_plan(job({"gpus_per_node": 4}), site).changes == ()
+    assert make_plan(job({"gpus_per_node": 4}, launcher="torchrun"), site).changes
+
+
+def test_the_job_may_order_its_gpus_itself(job: Jobs, slurm: Sites) -> None:
+    own = {"CUDA_VISIBLE_DEVICES": "0,1,2,3"}
+    plan = make_plan(job({"gpus_per_node": 4}, env=own), turned(slurm))
+    assert plan.changes == ()
+    assert dict(plan.env)["CUDA_VISIBLE_DEVICES"] == "0,1,2,3"
+
+
+def test_no_gpus_and_no_turned_order_say_nothing(job: Jobs, slurm: Sites) -> None:
+    straight = slurm(partitions=[{**TURNED, "gpu_order": [0, 1, 2, 3]}])
+    for plan in (make_plan(job(), turned(slurm)), make_plan(job({"gpus_per_node": 4}), straight)):
+        assert plan.changes == ()
+        assert "gpu_order" not in plan.settings
+
+
+def test_a_partition_has_its_own_interfaces_and_adapters(job: Jobs, slurm: Sites) -> None:
+    network = {"fabric": "infiniband", "interfaces": ["ib0"], "hcas": ["mlx5_0"]}
+    own = {"name": "h100", "interfaces": ["eno2np0"], "hcas": ["mlx5_4", "mlx5_5"]}
+    site = slurm(network=network, partitions=[{"name": "a100"}, own], preflight={})
+    size = {"nodes": 2, "gpus_per_node": 1}
+    theirs, ours = (make_plan(job(size, partition=name), site) for name in ("a100", "h100"))
+    env = dict(ours.env)
+    assert (env["NCCL_SOCKET_IFNAME"], env["NCCL_IB_HCA"]) == ("=eno2np0", "=mlx5_4,mlx5_5")
+    assert ours.preflight and theirs.preflight
+    assert ours.preflight.interfaces == ("eno2np0",)
+    assert ours.preflight.hcas == (("mlx5_4", ""), ("mlx5_5", ""))
+    assert dict(theirs.env)["NCCL_SOCKET_IFNAME"] == "=ib0"
+    assert theirs.preflight.interfaces == ("ib0",)
+
+
+def test_the_way_out_is_in_each_job_unless_it_says_otherwise(job: Jobs, slurm: Sites) -> None:
+    proxy = "http://proxy.example:3128"
+    internet = {"access": "proxy", "env": {"http_proxy": proxy, "https_proxy": proxy}}
+    plan = make_plan(job(env={"https_proxy": ""}), slurm(internet=internet))
+    env = dict(plan.env)
+    assert (env["http_proxy"], env["https_proxy"]) == (proxy, "")
+    assert plan.settings["env.http_proxy"].why == "internet of the nodes: proxy"
+    assert plan.settings["env.https_proxy"].origin == "job.yaml:8"
+
+
+def test_modules_start_from_nothing_and_in_the_sites_folders(job: Jobs, slurm: Sites) -> None:
+    site = slurm(modules_purge=True, modules_use=["/appl/a b", "/appl/c"], modules=["x"])
+    plan = make_plan(job(modules=["y"]), site)
+    assert plan.modules_purge
+    assert plan.modules_use == ("/appl/a b", "/appl/c")
+    assert plan.modules == ("x", "y")
+    assert plan.settings["modules_use.0"].value == "/appl/a b"
+    assert plan.settings["modules_purge"].value is True
+
+
+@pytest.mark.parametrize(
+    ("keys", "name", "why"),
+    [
+        ({"lifecycle": {"requeue": True, "note": "drained nodes"}}, "requeue", "; drained nodes"),
+        ({"lifecycle": {"requeue": False}}, "requeue", "Slurm does not start the job again when"),
+        ({"step_manager": "psid"}, "step_manager", "not slurmd: each srun is told its cores"),
+        (
+            {
+                "partitions": [
+                    {
+                        "name": "p",
+                        "default": True,
+                        "preemption": {"safe": "10m", "grace": "5m", "warning": False},
+                    }
+                ]
+            },
+            "preemption",
+            "sake; not in its first 00:10:00; 00:05:00 after the first signal; without any signal",
+        ),
+    ],
+)
+def test_customs_are_shown(
+    job: Jobs, slurm: Sites, keys: dict[str, Any], name: str, why: str
+) -> None:
+    plan = make_plan(job({"cpus_per_task": 2}), slurm(**keys))
+    assert why in plan.settings[name].why
+    assert plan.settings[name].origin
+    assert name not in make_plan(job(), slurm()).settings
+
+
+def test_a_launcher_that_the_site_advises_against_is_warned_of(job: Jobs, slurm: Sites) -> None:
+    launchers = {
+        "default": "srun",
+        "allowed": ["srun", "torchrun"],
+        "warned": {"torchrun": "ten times slower here"},
+    }
+    plan = make_plan(job(launcher="torchrun"), slurm(launchers=launchers))
+    assert plan.warnings == (
+        "job.yaml:1: big advises against torchrun: ten times slower here (big.yaml)",
+    )
+    assert make_plan(job(), slurm(launchers=launchers)).warnings == ()

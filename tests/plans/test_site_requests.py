@@ -1,0 +1,209 @@
+"""Cores, memory, GPUs and storage, asked for in each site's way."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.nested import allocate
+from tests.plans.launchers.made import words
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+GPU = {"name": "p", "default": True, "gpus_per_node": 4, "gpu_type": "a100"}
+
+
+def options(job: Sourced[JobSpec], site: Sourced[SiteProfile]) -> dict[str, str]:
+    return dict(make_plan(job, site).directives)
+
+
+@pytest.mark.parametrize(
+    ("resources", "partition", "expected"),
+    [
+        ({"gpus_per_node": 2}, {"cpus_per_gpu": 7}, (7, "14 cores with 2 GPUs for 2 ranks")),
+        ({"gpus_per_node": 4, "tasks_per_node": 2}, {"cpus_per_gpu": 7}, (14, "28 cores with 4")),
+        (
+            {"gpus_per_node": 1},
+            {"cpus_per_gpu": 7, "cpus_per_node": 56},
+            (7, "7 cores with 1 GPU "),
+        ),
+        ({}, {"cpus_per_gpu": 7, "cpus_per_node": 56}, (56, "56 cores for 1 rank")),
+        ({"gpus_per_node": 1}, {"cpus_per_node": 64}, (64, "64 cores for 1 rank")),
+        ({"gpus_per_node": 1}, {"cpus_per_node": 64, "shared": True}, (16, "16 cores with 1 GPU")),
+        ({"gpus_per_node": 4}, {"cpus_per_node": 64, "shared": True}, (16, "64 cores for 4 ranks")),
+        ({"gpus_per_node": 2, "cpus_per_task": 3}, {"cpus_per_gpu": 7}, (3, "")),
+    ],
+)
+def test_cores_that_go_with_gpus(
+    job: Jobs,
+    slurm: Sites,
+    resources: dict[str, int],
+    partition: dict[str, Any],
+    expected: tuple[int, str],
+) -> None:
+    plan = make_plan(job(resources), slurm(partitions=[{**GPU, **partition}]))
+    assert plan.topology.cpus_per_task == expected[0]
+    assert plan.settings["cpus_per_task"].why.startswith(expected[1])
+
+
+def test_cores_that_nobody_may_ask_for_are_counted_by_the_step(job: Jobs, slurm: Sites) -> None:
+    site = slurm(cpu_request="forbidden", partitions=[{**GPU, "cpus_per_gpu": 72}])
+    plan = make_plan(job({"gpus_per_node": 4}), site)
+    assert "cpus-per-task" not in dict(plan.directives)
+    assert "--cpus-per-task=72" in words(plan.launch)
+    assert dict(plan.env)["OMP_NUM_THREADS"] == "72"
+    assert plan.warnings == ()
+    (warning,) = make_plan(job(), slurm(cpu_request="forbidden")).warnings
+    assert "each rank takes 1; name resources.cpus_per_task" in warning
+
+
+@pytest.mark.parametrize(
+    ("request_", "mem", "expected"),
+    [
+        ("allowed", None, {}),
+        ("allowed", "80G", {"mem": "80G"}),
+        ("zero", None, {"mem": "0"}),
+        ("zero", "80G", {"mem": "80G"}),
+        ("required", None, {"mem": "240G"}),
+        ("required", "80G", {"mem": "80G"}),
+        ("per-gpu", None, {"mem-per-gpu": "60G"}),
+        ("per-gpu", "100G", {"mem-per-gpu": "25G"}),
+        ("per-cpu", "64G", {"mem-per-cpu": "2G"}),
+        ("per-cpu", "33G", {"mem-per-cpu": "1056M"}),
+        ("per-cpu", None, {}),
+        ("forbidden", None, {}),
+    ],
+)
+def test_memory_in_the_sites_words(
+    job: Jobs, slurm: Sites, request_: str, mem: str | None, expected: dict[str, str]
+) -> None:
+    partition = {**GPU, "mem_per_gpu": "60G", "cpus_per_gpu": 8}
+    resources = {"gpus_per_node": 4, **({"mem": mem} if mem else {})}
+    found = options(job(resources), slurm(mem_request=request_, partitions=[partition]))
+    assert {key: value for key, value in found.items() if key.startswith("mem")} == expected
+
+
+def test_memory_that_nobody_names(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(PlanError, match=r"^job\.yaml:1: big needs to know the memory of a node"):
+        make_plan(job(), slurm(mem_request="required"))
+    with pytest.raises(PlanError, match=r"mem = 500G, but big p has at most 480G"):
+        make_plan(job({"mem": "500G"}), slurm(partitions=[{**GPU, "mem_per_node": "480G"}]))
+
+
+@pytest.mark.parametrize(
+    ("keys", "launcher", "asked"),
+    [
+        (("gpus-per-node", False), "srun", "gpus-per-node=4"),
+        (("gpus-per-node", True), "srun", "gpus-per-node=a100:4"),
+        (("gres", False), "srun", "gres=gpu:4"),
+        (("gres", True), "torchrun", "gres=gpu:a100:4"),
+        (("gpus", False), "srun", "gpus=8"),
+        (("gpus", True), "torchrun", "gpus=a100:8"),
+        (("gpus-per-task", False), "srun", "gpus-per-task=1"),
+        (("gpus-per-task", True), "torchrun", "gpus-per-task=a100:4"),
+    ],
+)
+def test_gpus_in_the_sites_dialect(
+    job: Jobs, slurm: Sites, keys: tuple[str, bool], launcher: str, asked: str
+) -> None:
+    option, value = asked.split("=")
+    site = slurm(gpu_request=keys[0], gpu_request_typed=keys[1], partitions=[GPU])
+    given = job({"nodes": 2, "gpus_per_node": 4}, launcher=launcher)
+    plan, nested = make_plan(given, site), make_plan(given, site, nested=True)
+    assert {k: v for k, v in plan.directives if k.startswith("g")} == {option: value}
+    step = f"--{option}={value}"
+    assert (step in words(plan.launch)) == (option == "gpus-per-task")
+    assert step in words(nested.launch)
+    shared = dict(allocate(site, [("r", nested)], "s").directives)
+    assert shared[option] == value
+    assert any(note.startswith(f"--{option}: job.yaml:9; ") for note in plan.notes)
+
+
+def test_gpus_that_cannot_be_counted_per_task(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(PlanError, match="4 GPUs of a node for 3 tasks: the site counts GPUs per"):
+        make_plan(
+            job({"gpus_per_node": 4, "tasks_per_node": 3}), slurm(gpu_request="gpus-per-task")
+        )
+
+
+STORAGE = {
+    "nvme": {"path": "$LOCAL", "request": {"gres": "nvme:3600"}, "node_local": True},
+    "bb": {"request": {"constraint": "nvme", "tmp": "100G"}},
+    "scratch": {"path": "$SCRATCH", "note": "purged"},
+}
+
+
+def test_storage_brings_the_options_that_it_needs(job: Jobs, slurm: Sites) -> None:
+    site = slurm(gpu_request="gres", storage=STORAGE)
+    given = job({"gpus_per_node": 2}, storage=["nvme", "bb", "scratch"], constraint="fat")
+    plan = make_plan(given, site)
+    found = dict(plan.directives)
+    assert (found["gres"], found["constraint"], found["tmp"]) == (
+        "gpu:2,nvme:3600",
+        "fat&nvme",
+        "100G",
+    )
+    assert plan.settings["storage.scratch"].value == "$SCRATCH"
+    assert "--tmp: big.yaml; what storage bb needs (job.yaml:1)" in plan.notes
+    bare = options(job(storage=["nvme"]), site)
+    assert bare["gres"] == "nvme:3600"
+    assert "gres" not in options(job(), site)
+
+
+def test_an_allocation_has_the_storage_of_its_runs(job: Jobs, slurm: Sites) -> None:
+    site = slurm(gpu_request="gres", storage=STORAGE)
+    sizes = [{"nodes": n, "gpus_per_node": n} for n in (1, 2)]
+    plans = [
+        ("r", make_plan(job(size, storage=["nvme", "scratch"]), site, nested=True))
+        for size in sizes
+    ]
+    found = dict(allocate(site, plans, "s").directives)
+    assert found["gres"] == "gpu:2,nvme:3600"
+    assert "scratch" not in found
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"gres": "nvme:1\n#SBATCH --x"}, "cannot be written as an #SBATCH value"),
+        ({"bb": "a b"}, "cannot be written as an #SBATCH value"),
+        ({"--gres": "nvme:1"}, "'--gres' is no option of sbatch"),
+        ({"x\ny": "1"}, "is no option of sbatch"),
+        ({"nodes": "4"}, "storage bad needs --nodes=4, but the job has --nodes=1"),
+    ],
+)
+def test_storage_that_cannot_be_written(
+    job: Jobs, slurm: Sites, request_: dict[str, str], said: str
+) -> None:
+    with pytest.raises(PlanError, match=rf"^big\.yaml: .*{said}"):
+        make_plan(job(storage=["bad"]), slurm(storage={"bad": {"request": request_}}))
+
+
+def test_storage_that_the_site_has_not(job: Jobs, slurm: Sites) -> None:
+    with pytest.raises(UnknownNameError, match="unknown storage of big 'nvm'; did you mean 'nvme'"):
+        make_plan(job(storage=["nvm"]), slurm(storage=STORAGE))
+
+
+@pytest.mark.parametrize("spelled", ["exclusive", "--exclusive"])
+def test_an_option_that_the_site_refuses(job: Jobs, slurm: Sites, spelled: str) -> None:
+    site = slurm(forbidden={spelled: "bills the whole node"})
+    with pytest.raises(PlanError) as failure:
+        make_plan(job({"exclusive": True}), site)
+    assert failure.value.message == (
+        "job.yaml:9: big refuses --exclusive: bills the whole node (big.yaml)"
+    )
+    make_plan(job(), site)
+
+
+def test_a_refused_comfort_is_left_out(job: Jobs, slurm: Sites) -> None:
+    site = slurm(forbidden={"open-mode": "no"})
+    assert "open-mode" not in options(job(), site)
+    nested = make_plan(job(), site, nested=True)
+    assert "open-mode" not in dict(allocate(site, [("r", nested)], "s").directives)
