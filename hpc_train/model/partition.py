@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.job import Count, Gpus, Nodes, Word
+from hpc_train.model.job import Count, Gpus, Module, Nodes, Word
 from hpc_train.model.network import Hca, Interface
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
@@ -143,6 +143,9 @@ class Partition(Value, frozen=True, kw_only=True):
         tuple[Interface, ...], Meta(description="Instead of network.interfaces.")
     ] = ()
     hcas: Annotated[tuple[Hca, ...], Meta(description="Instead of network.hcas.")] = ()
+    modules: Annotated[
+        tuple[Module, ...], Meta(description="Loaded before the site's: arch/a100.")
+    ] = ()
 
 
 def bound_for(

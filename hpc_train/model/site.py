@@ -187,6 +187,10 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     forbidden: Annotated[
         dict[str, str], Meta(description="sbatch option -> why the site refuses it.")
     ] = {}
+    directives: Annotated[
+        dict[str, str],
+        Meta(description="sbatch option -> its value in each job, empty for a flag: hint."),
+    ] = {}
     launchers: Launchers
     rendezvous: Annotated[Rendezvous, Meta(description="Where ranks meet.")] = Rendezvous()
     network: Annotated[Network | None, Meta(description="What connects the nodes.")] = None

@@ -1,71 +1,94 @@
-"""What a value of a profile rests on: the sources of the file in which it stands."""
+"""On what a value of a profile rests: the source of its own file that covers it best."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from hpc_train.model.site import SiteProfile, Source
 from hpc_train.model.value import Sourced
+from hpc_train.sites.lineage import File, find, lineage
 
 Site = Sourced[SiteProfile]
 
 
 def source_of(site: Site, key: str) -> Source | None:
-    """Return the source of a key, whose lists are addressed by position or by name.
+    """Return the source of a key; an item of a list goes by its name, or its number.
 
-    Of the sources in the file of the value, that which covers the nearest part above it, else the
-    first that covers nothing in particular.
+    It stands in the file that wrote the value. The longest key in `covers` wins; a source without
+    any covers the rest. None where nobody wrote the value, or its file names no source for it.
     """
-    path = _by_position(site, key)
-    file = _file(site.near(path or key))
-    best, depth = None, -1
-    for index, source in enumerate(site.value.sources):
-        if _file(site.near(f"sources.{index}.what")) != file:
-            continue
-        for covered in source.covers or ("",):
-            place = _by_position(site, covered) if covered else ""
-            if place is not None and _above(place, path or key) and len(place) > depth:
-                best, depth = source, len(place)
-    return best
+    path = _path(site.value, key)
+    if path is None:
+        return None
+    file = _file(site, path)
+    said = _in_file(site, path)
+    sources = [
+        source
+        for index, source in enumerate(site.value.sources)
+        if _file(site, f"sources.{index}") == file
+    ]
+    found = [
+        (len(cover), source)
+        for source in sources
+        for cover in source.covers
+        if f"{said}.".startswith(f"{cover}.")
+    ]
+    rest = [(0, source) for source in sources if not source.covers]
+    return max((*found, *rest), key=lambda pair: pair[0], default=(0, None))[1]
 
 
-def covers_nothing(site: Site) -> Iterator[tuple[str, str]]:
-    """Yield the keys that a source covers and that are not in its file, with their places."""
-    for index, source in enumerate(site.value.sources):
-        file = _file(site.near(f"sources.{index}.what"))
-        for number, covered in enumerate(source.covers):
-            path = _by_position(site, covered)
-            if path is None or not _in_file(site, path, file):
-                yield covered, site.near(f"sources.{index}.covers.{number}")
+def strays(path: Path) -> Iterator[str]:
+    """Yield what the sources of a profile and its parents cover, and their files do not say."""
+    for file in lineage(path):
+        for index, source in enumerate(file.part.values.get("sources") or ()):
+            for cover in source.get("covers") or ():
+                if not _says(file, cover):
+                    place = file.part.origins[f"sources.{index}.covers"]
+                    yield f"{place}: {cover} names nothing in this file"
 
 
-def _by_position(site: Site, key: str) -> str | None:
-    """Return the key with positions instead of names, or nothing when nobody wrote it."""
-    path = ""
-    value: Any = site.value
+def _says(file: File, key: str) -> bool:
+    value, _ = find(file.part, key)
+    return value is not None
+
+
+def _file(site: Site, path: str) -> str:
+    return site.origin(path).rpartition(":")[0]
+
+
+def _path(value: Any, key: str) -> str | None:
+    """Return the key with numbers for names, as origins have it; None where there is no such."""
+    words: list[str] = []
     for word in key.split("."):
         if isinstance(value, tuple):
             names = [getattr(item, "name", None) for item in value]
             word = str(names.index(word)) if word in names else word
-            value = value[int(word)] if word.isdigit() and int(word) < len(value) else None
-        elif isinstance(value, dict):
-            value = value.get(word)
+            inside = word.isdigit() and int(word) < len(value)
+            value = value[int(word)] if inside else None
         else:
-            value = getattr(value, word, None)
-        path = f"{path}.{word}" if path else word
-    return path if path in site.origins else None
+            value = value.get(word) if isinstance(value, dict) else getattr(value, word, None)
+        words.append(word)
+        if value is None:
+            return None
+    return ".".join(words)
 
 
-def _in_file(site: Site, path: str, file: str) -> bool:
-    """A mapping may be begun by a parent and have one value here."""
-    places = [place for key, place in site.origins.items() if _above(path, key)]
-    return any(_file(place) == file for place in places)
-
-
-def _above(place: str, key: str) -> bool:
-    return place in ("", key) or key.startswith(f"{place}.")
-
-
-def _file(place: str) -> str:
-    return place.rpartition(":")[0]
+def _in_file(site: Site, path: str) -> str:
+    """Return the key as `covers` says it: by name, or by its number among those of its file."""
+    words: list[str] = []
+    value: Any = site.value
+    at = ""
+    for word in path.split("."):
+        here = f"{at}.{word}" if at else word
+        if isinstance(value, tuple):
+            before = [_file(site, f"{at}.{index}") for index in range(int(word))]
+            value = value[int(word)]
+            name = getattr(value, "name", None)
+            words.append(name or str(before.count(_file(site, here))))
+        else:
+            value = value[word] if isinstance(value, dict) else getattr(value, word)
+            words.append(word)
+        at = here
+    return ".".join(words)

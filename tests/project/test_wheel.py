@@ -62,7 +62,9 @@ def environment(programs: Path) -> dict[str, str]:
 def test_wheel_holds_templates_and_profiles_and_nothing_of_the_checkout(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert "hpc_train/py.typed" in names
-    assert "hpc_train/_data/site_profiles/local.yaml" in names
+    profiles = ROOT / "site_profiles"
+    for profile in profiles.rglob("*.yaml"):
+        assert f"hpc_train/_data/site_profiles/{profile.relative_to(profiles)}" in names
     for template in (ROOT / "templates").iterdir():
         assert f"hpc_train/_data/templates/{template.name}" in names
     tops = {name.partition("/")[0] for name in names}

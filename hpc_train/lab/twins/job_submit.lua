@@ -158,17 +158,17 @@ local function below(what, wanted, limit, who)
   end
 end
 
--- What a bound says stands instead of the entry's own word.
+-- What the last of the bounds that are for this job says stands instead of the entry's own word.
 local function most(entry, key, job)
-  local least
+  local last
   for _, bound in ipairs(entry.bounds or {}) do
     local mine = (not bound.for_nodes or within(job.nodes, bound.for_nodes))
       and (not bound.for_account or glob(job.account, bound.for_account))
     if mine and bound[key] then
-      least = math.min(least or bound[key], bound[key])
+      last = bound[key]
     end
   end
-  return least or entry[key]
+  return last or entry[key]
 end
 
 local function beyond(job, limited, who)
