@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Literal
 
 from hpc_train.assets import template_path
@@ -16,7 +17,7 @@ from hpc_train.pipeline.sites.samples import sample_jobs
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.sites.provenance import covers_nothing
+from hpc_train.sites.provenance import strays
 from hpc_train.sites.search import find_profile
 
 Site = Sourced[SiteProfile]
@@ -54,7 +55,7 @@ def check_site(name: str, today: datetime.date) -> Check:
     jobs = tuple(sample_jobs(site.value))
     folders = template_path(path)
     linter = make_linter(LintOptions(site=str(path)))
-    found = [*_age(site, today), *_sources(site)]
+    found = [*_age(site, today), *_sources(site, path)]
     for job in jobs:
         try:
             text = render_script(make_plan(job, site), folders).text
@@ -94,10 +95,10 @@ def _age(site: Site, today: datetime.date) -> Iterator[Complaint]:
         yield Complaint(severity="warning", place=site.near("verified_on"), message=text)
 
 
-def _sources(site: Site) -> Iterator[Complaint]:
+def _sources(site: Site, path: Path) -> Iterator[Complaint]:
     if not site.value.sources:
         text = "no sources: nobody can check it"
         yield Complaint(severity="warning", place=site.origin(""), message=text)
-    for key, place in covers_nothing(site):
-        text = f"covers: {key} is not in this file"
-        yield Complaint(severity="error", place=place, message=text)
+    for stray in strays(path):
+        place, _, text = stray.partition(": ")
+        yield Complaint(severity="error", place=place, message=f"covers: {text}")
