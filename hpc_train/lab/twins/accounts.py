@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from hpc_train.lab.twins.conf import cluster_name
 from hpc_train.model.partition import ANY, Qos
+from hpc_train.model.payer import sample_account
 from hpc_train.model.site import SiteProfile
 
 # Slurm has this one by itself.
 NORMAL = "normal"
-_ACCOUNT = re.compile(r"[!-+\--~]+")
 
 
 def has_accounting(profile: SiteProfile) -> bool:
@@ -33,8 +31,7 @@ def account_settings(profile: SiteProfile) -> tuple[tuple[str, ...], ...]:
 
 def accounts_of(profile: SiteProfile) -> tuple[str, ...]:
     """Return the accounts that the twin knows: the profile's example, with each suffix."""
-    example = profile.account.example or ""
-    base = example if _ACCOUNT.fullmatch(example) else "project"
+    base = sample_account(profile)
     suffixes = [one.select.account_suffix or "" for one in profile.partitions if one.select]
     whole = (base if base.endswith(suffix) else base + suffix for suffix in suffixes)
     return tuple(dict.fromkeys((base, *whole)))

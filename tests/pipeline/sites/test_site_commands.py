@@ -118,7 +118,11 @@ def test_check_plans_and_reads_jobs(mine: Path) -> None:
         ("2026-08\n", "2024-01\n", "warning: .*:4: verified_on: 2024-01 is 1055 days ago"),
         ("2026-08\n", "2026-13\n", "error: .*:4: verified_on: 2026-13 is no date"),
         ("verified_on: 2026-08\n", "", "warning: .*no verified_on"),
-        ("[partitions.gpu]", "[partitions.gpo]", "error: .*:8: covers: partitions.gpo names nothing in"),
+        (
+            "[partitions.gpu]",
+            "[partitions.gpo]",
+            "error: .*:8: covers: partitions.gpo names nothing in",
+        ),
         ("default: srun", "default: mpirun", "error: : .*default launcher 'mpirun'"),
         ("[srun, torchrun]", "[srun, ibrum]", "error: .*ibrum"),
         ("detect:", "account: {required: true}\ndetect:", "error: gpu, srun, 1 .*needs an account"),
