@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import PlanError
-from hpc_train.lab.twins.record import Twin
-from hpc_train.lab.twins.start import start, stop
+from hpc_train.errors import HpcTrainError
+from hpc_train.lab.twins.record import Twin, read
+from hpc_train.lab.twins.start import stop
 from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
@@ -22,7 +22,7 @@ from hpc_train.pipeline.sites.samples import sample_jobs
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from tests.conftest import ROOT, refuse
+from tests.conftest import ROOT, Hpctrain, refuse
 
 pytestmark = pytest.mark.slurm
 
@@ -38,19 +38,23 @@ AT_ONCE = 4
 
 
 @pytest.fixture(scope="module")
-def twins() -> Iterator[dict[str, Twin]]:
+def twins(hpctrain: Hpctrain) -> Iterator[dict[str, Twin]]:
     """Start all of them, several at once: most of the time each waits for a daemon."""
+
+    def started(name: str) -> Twin:
+        done = hpctrain("twin", name)
+        assert done.returncode == 0, done.stderr
+        twin = read(name)
+        assert twin is not None
+        return twin
+
     if os.geteuid() != 0:
         refuse("a twin needs root")
     with ThreadPoolExecutor(AT_ONCE) as pool:
         try:
-            yield dict(zip(SITES, pool.map(_started, SITES.values()), strict=True))
+            yield dict(zip(SITES, pool.map(started, SITES), strict=True))
         finally:
             assert all(pool.map(stop, SITES))
-
-
-def _started(site: Site) -> Twin:
-    return start(site.value).twin
 
 
 @pytest.mark.parametrize("name", SITES)
@@ -67,7 +71,7 @@ def test_jobs_beyond_are_refused(twins: dict[str, Twin], name: str, tmp_path: Pa
     site = SITES[name]
     scripts: dict[str, Beyond] = {}
     for beyond in jobs_beyond(site.value):
-        with pytest.raises(PlanError, match=re.escape(beyond.says)):
+        with pytest.raises(HpcTrainError, match=re.escape(beyond.says)):
             make_plan(beyond.job, site)
         scripts[script(beyond.job, Sourced(value=beyond.lifted, origins={}))] = beyond
     said = answers(twins[name], scripts, tmp_path)
