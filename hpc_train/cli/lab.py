@@ -75,6 +75,47 @@ def status(as_json: bool) -> None:
         _echo_state(found, state)
 
 
+@lab.command()
+@click.argument("site", required=False)
+@click.option("--down", "ends", is_flag=True, help="End the twin, or all of them.")
+def twin(site: str | None, ends: bool) -> None:
+    """Start the twin of SITE, a profile's name or file: its slurmctld without nodes; needs root.
+
+    Without SITE, list the twins that are up.
+    """
+    from hpc_train.lab.twins.record import read_all
+
+    if ends:
+        _end_twins((site,) if site else tuple(one.name for one in read_all()))
+    elif site:
+        _start_twin(site)
+    else:
+        for one in read_all():
+            click.echo(f"{one.name}: source {one.place.folder}/env")
+
+
+def _start_twin(site: str) -> None:
+    from hpc_train.lab.twins.start import start
+    from hpc_train.sites.load import load_site
+
+    begin = time.monotonic()
+    result = start(load_site(site).value)
+    took = f"made in {time.monotonic() - begin:.1f} s" if result.made else "up already"
+    accounting = "with" if result.twin.place.dbd_port else "without"
+    click.echo(f"twin of {result.twin.name}: {accounting} accounting; {took}")
+    click.echo(f"next: source {result.twin.place.folder}/env; sbatch --test-only FILE.sbatch")
+
+
+def _end_twins(names: tuple[str, ...]) -> None:
+    from hpc_train.lab.twins.start import stop
+
+    for name in names:
+        name = name.rpartition("/")[2].removesuffix(".yaml")
+        click.echo(f"the twin of {name} is gone" if stop(name) else f"{name} has no twin")
+    if not names:
+        click.echo("there is no twin")
+
+
 def _summary(settings: Settings) -> str:
     gpus = f", {settings.gpus} {settings.gpu_type}" if settings.gpus else ""
     accounting = "accounting" if settings.accounting else "no accounting"

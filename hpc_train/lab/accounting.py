@@ -28,24 +28,34 @@ def start_accounting(settings: Settings, remember: Callable[[Daemon], None]) -> 
         LabError: one of them does not come up.
     """
     data, socket = f"{settings.folder}/db", f"{settings.folder}/db/socket"
-    must(("mariadb-install-db", "--user=root", f"--datadir={data}", "--skip-test-db"), 60)
-    database = launch(settings, CONTROLLER, _mariadbd(data, socket))
+    must(install_database(data), 60)
+    database = launch(settings, CONTROLLER, mariadbd(data, socket))
     remember(database)
-    ping = ("mariadb-admin", f"--socket={socket}", "--user=root", "ping")
-    wait_for(settings, database, lambda: ask(ping).returncode == 0, 60)
+    wait_for(settings.folder, database, lambda: answers(socket), 60)
     conf = Path(settings.folder, "slurmdbd.conf")
     conf.write_text(slurmdbd_conf(settings), encoding="utf-8")
     conf.chmod(0o600)
     # slurmdbd has no setting for the socket of its database; the client library reads this one.
     service = launch(settings, CONTROLLER, ("slurmdbd", "-D"), {"MYSQL_UNIX_PORT": socket})
     remember(service)
-    asks = slurm(settings, "sacctmgr", "-n", "list", "cluster")
-    wait_for(settings, service, lambda: ask(asks).returncode == 0, 60)
+    asks = slurm(settings.folder, "sacctmgr", "-n", "list", "cluster")
+    wait_for(settings.folder, service, lambda: ask(asks).returncode == 0, 60)
     for setting in _SETTINGS:
-        must(slurm(settings, "sacctmgr", "-i", *setting.split()))
+        must(slurm(settings.folder, "sacctmgr", "-i", *setting.split()))
 
 
-def _mariadbd(data: str, socket: str) -> tuple[str, ...]:
+def install_database(data: str) -> tuple[str, ...]:
+    """Return the command that makes an empty database in a folder."""
+    return ("mariadb-install-db", "--user=root", f"--datadir={data}", "--skip-test-db")
+
+
+def answers(socket: str) -> bool:
+    """Whether a database is ready."""
+    return ask(("mariadb-admin", f"--socket={socket}", "--user=root", "ping")).returncode == 0
+
+
+def mariadbd(data: str, socket: str) -> tuple[str, ...]:
+    """Return the command line of a database that only its socket reaches."""
     return (
         "mariadbd",
         "--no-defaults",

@@ -7,7 +7,6 @@ import shutil
 from collections.abc import Sequence
 
 from hpc_train.lab.errors import LabError
-from hpc_train.lab.settings import Settings
 from hpc_train.shell import Finished, run
 
 # Daemons and network tools lie where the PATH of an ordinary user, and of su, does not look.
@@ -38,6 +37,6 @@ def must(argv: Sequence[str], timeout_s: float = _PATIENCE_S) -> str:
     return done.stdout
 
 
-def slurm(settings: Settings, *argv: str) -> tuple[str, ...]:
-    """Return the command line of a Slurm program, pointed at the lab."""
-    return ("env", f"SLURM_CONF={settings.folder}/slurm.conf", *argv)
+def slurm(folder: str, *argv: str) -> tuple[str, ...]:
+    """Return the command line of a Slurm program, pointed at a configuration."""
+    return ("env", f"SLURM_CONF={folder}/slurm.conf", *argv)

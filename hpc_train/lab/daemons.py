@@ -31,25 +31,32 @@ def launch(
     hosts = f"{settings.folder}/hosts"
     net = f"--net={NETNS / namespace(host)}"
     enter = ("nsenter", net, "unshare", "--uts", "--mount", "sh", "-c", _ENTER, "sh", host, hosts)
+    name = program if program != "slurmd" else f"slurmd of {host}"
+    return start_daemon(settings.folder, name, (*enter, *argv), extra)
+
+
+def start_daemon(
+    folder: str, name: str, argv: tuple[str, ...], extra: Mapping[str, str] | None = None
+) -> Daemon:
+    """Start a daemon whose configuration and log lie in a folder."""
     # What the user's shell exports is no business of a daemon.
     environment = {
         "PATH": SEARCH_PATH,
         "HOME": os.environ.get("HOME", "/"),
-        "SLURM_CONF": f"{settings.folder}/slurm.conf",
+        "SLURM_CONF": f"{folder}/slurm.conf",
         **(extra or {}),
     }
-    name = program if program != "slurmd" else f"slurmd of {host}"
-    process = start((*enter, *argv), output_of(settings, name), environment)
+    process = start(argv, output_of(folder, name), environment)
     return Daemon(name=name, pid=process.pid, started=start_time(process.pid) or 0)
 
 
-def output_of(settings: Settings, name: str) -> Path:
+def output_of(folder: str, name: str) -> Path:
     """Return the file that holds all that a daemon says."""
-    return Path(settings.folder, "log", f"{name.replace(' of ', '.')}.out")
+    return Path(folder, "log", f"{name.replace(' of ', '.')}.out")
 
 
 def wait_for(
-    settings: Settings,
+    folder: str,
     daemon: Daemon,
     ready: Callable[[], bool],
     within_s: float,
@@ -61,27 +68,27 @@ def wait_for(
     """
     deadline = time.monotonic() + within_s
     while not ready():
-        check_alive(settings, daemon)
+        check_alive(folder, daemon)
         if time.monotonic() > deadline:
             late = f"{daemon.name} did not come up within {within_s:.0f} s"
-            raise LabError(late + last_words(settings, daemon))
+            raise LabError(late + last_words(folder, daemon))
         time.sleep(0.1)
 
 
-def check_alive(settings: Settings, daemon: Daemon) -> None:
+def check_alive(folder: str, daemon: Daemon) -> None:
     """Refuse to go on without a daemon.
 
     Raises:
         LabError: it has ended; with its last lines.
     """
     if not is_alive(daemon):
-        raise LabError(f"{daemon.name} ended at once{last_words(settings, daemon)}")
+        raise LabError(f"{daemon.name} ended at once{last_words(folder, daemon)}")
 
 
-def last_words(settings: Settings, daemon: Daemon) -> str:
+def last_words(folder: str, daemon: Daemon) -> str:
     """Return the last lines that a daemon printed, ready to follow a message."""
     try:
-        text = output_of(settings, daemon.name).read_text(encoding="utf-8", errors="replace")
+        text = output_of(folder, daemon.name).read_text(encoding="utf-8", errors="replace")
     except OSError:
         return ""
     lines = [line for line in text.splitlines() if line.strip()][-_LAST_LINES:]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from hpc_train.lab.commands import ask, installed, must
@@ -22,7 +23,7 @@ _PACKAGES = {
     "mount": "mount",
     "hostname": "hostname",
 }
-_ACCOUNTING_PACKAGES = {
+ACCOUNTING_PACKAGES = {
     "slurmdbd": "slurmdbd",
     "sacctmgr": "slurm-client",
     **dict.fromkeys(("mariadbd", "mariadb-install-db"), "mariadb-server"),
@@ -46,7 +47,7 @@ def check_machine(settings: Settings) -> None:
     Raises:
         LabError: something is missing; all missing programs are named at once.
     """
-    _check_programs(settings)
+    require({**_PACKAGES, **(ACCOUNTING_PACKAGES if settings.accounting else {})})
     # `lo up` needs the right to change networks, the namespaces that to make them.
     done = ask(("unshare", "--net", "--uts", "--mount", "ip", "link", "set", "lo", "up"))
     if done.returncode != 0:
@@ -56,8 +57,12 @@ def check_machine(settings: Settings) -> None:
         )
 
 
-def _check_programs(settings: Settings) -> None:
-    needed = {**_PACKAGES, **(_ACCOUNTING_PACKAGES if settings.accounting else {})}
+def require(needed: Mapping[str, str]) -> None:
+    """Check that programs are there, each by its package.
+
+    Raises:
+        LabError: some are missing; all are named at once.
+    """
     absent = {program: package for program, package in needed.items() if not installed(program)}
     if absent:
         packages = " ".join(dict.fromkeys(absent.values()))

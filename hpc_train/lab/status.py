@@ -37,12 +37,12 @@ def state_of(lab: Lab) -> State:
 
 def node_states(settings: Settings) -> dict[str, str]:
     """Return the state of each node, in sinfo's words; empty when nobody answers."""
-    done = ask(slurm(settings, "sinfo", "-h", "-N", "-o", "%N %T"))
+    done = ask(slurm(settings.folder, "sinfo", "-h", "-N", "-o", "%N %T"))
     words = (line.split() for line in done.stdout.splitlines())
     return {name: state for name, state, *_ in words}
 
 
 def _jobs(settings: Settings) -> tuple[Job, ...]:
-    done = ask(slurm(settings, "squeue", "-h", "-o", "%i|%T|%N|%j"))
+    done = ask(slurm(settings.folder, "squeue", "-h", "-o", "%i|%T|%N|%j"))
     rows = (line.split("|", 3) for line in done.stdout.splitlines())
     return tuple(Job(id=i, state=state, nodes=nodes, name=name) for i, state, nodes, name in rows)

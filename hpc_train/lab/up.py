@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import datetime
 import os
-import secrets
 import shutil
 import socket
 import stat
@@ -21,6 +20,7 @@ from hpc_train.lab.commands import ask, installed, must, slurm
 from hpc_train.lab.daemons import check_alive, last_words, launch, wait_for
 from hpc_train.lab.down import clear, leftovers
 from hpc_train.lab.errors import LabError
+from hpc_train.lab.munge import munged_command, write_key
 from hpc_train.lab.network import build
 from hpc_train.lab.processes import Daemon
 from hpc_train.lab.profile import Found, check_place, install, profile_path, profile_text
@@ -114,9 +114,7 @@ def _write_files(settings: Settings) -> None:
     for index in range(settings.gpus):
         # The null device by another name: Slurm wants a character device, nothing opens it.
         os.mknod(folder / f"dev/gpu{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
-    key = folder / "munge" / "key"
-    key.touch(mode=0o600)
-    key.write_bytes(secrets.token_bytes(128))
+    write_key(folder)
 
 
 def _start(settings: Settings) -> None:
@@ -132,8 +130,8 @@ def _start(settings: Settings) -> None:
         remember(daemon)
         return daemon
 
-    munged = run(CONTROLLER, *_munged(settings))
-    wait_for(settings, munged, Path(settings.folder, "munge/socket").exists, 10)
+    munged = run(CONTROLLER, *munged_command(settings.folder))
+    wait_for(settings.folder, munged, Path(settings.folder, "munge/socket").exists, 10)
     if settings.accounting:
         start_accounting(settings, remember)
     conf = f"{settings.folder}/slurm.conf"
@@ -143,13 +141,6 @@ def _start(settings: Settings) -> None:
     _await_idle(settings, daemons)
 
 
-def _munged(settings: Settings) -> tuple[str, ...]:
-    folder = f"{settings.folder}/munge"
-    files = ("key-file", "key"), ("pid-file", "pid"), ("seed-file", "seed"), ("log-file", "log")
-    options = [f"--{option}={folder}/{name}" for option, name in files]
-    return ("munged", "--foreground", f"--socket={folder}/socket", *options)
-
-
 def _await_idle(settings: Settings, daemons: list[Daemon]) -> None:
     deadline = time.monotonic() + _IDLE_WITHIN_S
     states: dict[str, str] = {}
@@ -157,19 +148,19 @@ def _await_idle(settings: Settings, daemons: list[Daemon]) -> None:
         time.sleep(0.1)
         # First, because sinfo waits ten seconds for a controller that is not there.
         for daemon in daemons:
-            check_alive(settings, daemon)
+            check_alive(settings.folder, daemon)
         states = node_states(settings)
         if time.monotonic() > deadline:
             seen = ", ".join(f"{name} {state}" for name, state in states.items()) or "no node"
             raise LabError(
                 f"the nodes are not idle after {_IDLE_WITHIN_S:.0f} s ({seen}); slurmctld said:"
-                f"{last_words(settings, daemons[0])}"
+                f"{last_words(settings.folder, daemons[0])}"
             )
 
 
 def _install_profile(settings: Settings) -> Lab:
     # `--mpi=list` names the plug-in even where PMIx's library cannot be loaded.
-    pmix = ask(slurm(settings, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
+    pmix = ask(slurm(settings.folder, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
     found = Found(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
     text = profile_text(settings, found, datetime.date.today().isoformat())
     Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")

@@ -99,5 +99,6 @@ def _sources(site: Site, path: Path) -> Iterator[Complaint]:
     if not site.value.sources:
         text = "no sources: nobody can check it"
         yield Complaint(severity="warning", place=site.origin(""), message=text)
-    for text in strays(path):
-        yield Complaint(severity="error", place="", message=text)
+    for stray in strays(path):
+        place, _, text = stray.partition(": ")
+        yield Complaint(severity="error", place=place, message=f"covers: {text}")

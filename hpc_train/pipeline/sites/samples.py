@@ -1,56 +1,154 @@
-"""Jobs that a profile must be able to run: each launcher on 1, 2 and the most nodes."""
+"""Jobs that a profile must be able to run: each launcher on 1, 2 and the most nodes, and edges."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
+
+import msgspec
 
 from hpc_train.model.job import JobSpec, Resources
-from hpc_train.model.partition import ANY, Partition
+from hpc_train.model.partition import ANY, Partition, Qos
+from hpc_train.model.payer import sample_account
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.units import Duration
-from hpc_train.model.value import Sourced
+from hpc_train.model.units import Duration, Memory
+from hpc_train.model.value import Sourced, Value
+from hpc_train.plans.ceilings import ceilings
+from hpc_train.plans.queue import Queue, queue_named
 
 # On one node by what they are.
 _ONE_NODE = ("spawn", "single")
 _SHORT = Duration.parse("5m")
+_MEMORY = Memory.parse("1G")
+
+
+class Spot(Value, frozen=True, kw_only=True):
+    """Where a sample job waits: a partition, and a quality of service where it needs one."""
+
+    site: Sourced[SiteProfile]
+    partition: Partition
+    qos: str | None
+
+    @property
+    def named(self) -> str | None:
+        """Return what the job says; a profile that leaves its partitions to the user gets `gpu`."""
+        if self.partition.name != ANY:
+            return self.partition.name
+        return "gpu" if self.site.value.partitions else None
+
+    @property
+    def queue(self) -> Queue:
+        """Return what limits jobs here."""
+        select = self.partition.select
+        qos = self.qos or (select.qos if select else None)
+        return queue_named(self.site, self.named, qos, sample_account(self.site.value))
+
+    @property
+    def least(self) -> int:
+        """Return the fewest nodes of a job, with all their GPUs."""
+        partition = self.partition
+        gpus = partition.gpus_per_node or 1
+        return max(partition.min_nodes or 1, -(-(partition.min_gpus or 1) // gpus))
+
+    def most(self, name: str, nodes: int) -> int | None:
+        """Return the largest number of `nodes`, `gpus` or seconds of `time`; None if unknown."""
+        found = ceilings(name, self.queue, self.site, nodes)
+        return min((ceiling.value for ceiling in found), default=None)
 
 
 def sample_jobs(profile: SiteProfile) -> Iterator[Sourced[JobSpec]]:
     """Yield jobs within the profile's limits: partition x launcher x {1, 2, most} nodes.
 
-    A profile that leaves its partitions to the user gets the name `gpu`.
+    For the default launcher also the longest, each quality of service, a part of a shared node.
     """
-    for partition in profile.partitions or (Partition(name=ANY),):
+    for spot in spots(profile):
         for launcher in profile.launchers.allowed:
-            for nodes in _counts(partition, launcher):
-                yield _sample(profile, partition, launcher, nodes)
+            for nodes in _counts(spot, launcher):
+                yield sample(spot, launcher, nodes=nodes)
+        yield from _edges(spot)
 
 
-def _counts(partition: Partition, launcher: str) -> tuple[int, ...]:
-    least = partition.min_nodes or 1
-    most = partition.max_nodes or max(2, least)
-    gpus = partition.gpus_per_node or 1
-    if partition.max_gpus is not None:
-        most = max(1, min(most, partition.max_gpus // gpus))
-    wanted = dict.fromkeys(count for count in (1, 2, most) if least <= count <= most)
-    return tuple(wanted) if launcher not in _ONE_NODE else tuple(n for n in wanted if n == 1)
+def spots(profile: SiteProfile) -> Iterator[Spot]:
+    """Yield each partition, with a quality of service if the site wants to hear one."""
+    site = Sourced(value=profile, origins={})
+    for partition in profile.partitions or (Partition(name=ANY),):
+        qos = None
+        if "qos" in profile.required and not (partition.select and partition.select.qos):
+            qos = next((one.name for one in qualities(profile, partition)), None)
+        yield Spot(site=site, partition=partition, qos=qos)
 
 
-def _sample(
-    profile: SiteProfile, partition: Partition, launcher: str, nodes: int
-) -> Sourced[JobSpec]:
-    time = max(_SHORT, partition.min_time or _SHORT)
-    gpus = partition.gpus_per_node or 0
-    if partition.max_gpus is not None:
-        gpus = min(gpus, max(1, partition.max_gpus // nodes))
-    named = None if partition.name == ANY and not profile.partitions else partition.name
+def qualities(profile: SiteProfile, partition: Partition) -> Iterator[Qos]:
+    """Yield the qualities of service that jobs of a partition may name."""
+    for qos in profile.qos:
+        if qos.name != ANY and (not qos.partitions or partition.name in qos.partitions):
+            yield qos
+
+
+def sample(spot: Spot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
+    """Return a job that asks for all GPUs of the nodes, unless told otherwise."""
+    profile = spot.site.value
+    nodes = asked.pop("nodes", spot.least)
+    gpus = spot.partition.gpus_per_node or 0
+    total = spot.most("gpus", nodes)
+    time = max(_SHORT, spot.partition.min_time or _SHORT)
+    resources = Resources(
+        nodes=nodes,
+        gpus_per_node=gpus if total is None else min(gpus, max(1, total // nodes)),
+        time=Duration(min(time, spot.most("time", nodes) or time)),
+        mem=_MEMORY if _wants_memory(spot) else None,
+        # One process, whatever it has of GPUs.
+        tasks_per_node=1 if launcher == "single" else None,
+    )
     job = JobSpec(
         name=f"sample-{launcher}-{nodes}",
         command=("python", "train.py"),
         launcher=launcher,
-        partition="gpu" if named == ANY else named,
-        account=profile.account.example,
-        resources=Resources(nodes=nodes, gpus_per_node=gpus, time=Duration(time)),
+        partition=spot.named,
+        account=sample_account(profile) if _wants_account(profile) else None,
+        qos=spot.qos,
+        resources=msgspec.structs.replace(resources, **asked),
     )
-    place = f"{partition.name}, {launcher}, {nodes} nodes"
-    return Sourced(value=job, origins={"": place})
+    place = f"{spot.partition.name}, {launcher}, {nodes} node{'s' if nodes > 1 else ''}"
+    return Sourced(value=job, origins={"": ", ".join((place, *_words(spot, asked)))})
+
+
+def _counts(spot: Spot, launcher: str) -> tuple[int, ...]:
+    least = spot.least
+    most = spot.most("nodes", least) or max(2, least)
+    total = spot.most("gpus", least)
+    if total is not None:
+        most = max(1, min(most, total // (spot.partition.gpus_per_node or 1)))
+    wanted = dict.fromkeys(count for count in (1, 2, least, most) if least <= count <= most)
+    return tuple(wanted) if launcher not in _ONE_NODE else tuple(n for n in wanted if n == 1)
+
+
+def _edges(spot: Spot) -> Iterator[Sourced[JobSpec]]:
+    profile, partition = spot.site.value, spot.partition
+    launcher, least = profile.launchers.default, spot.least
+    if launcher in _ONE_NODE and least > 1:
+        return
+    longest = spot.most("time", least)
+    if longest is not None:
+        yield sample(spot, launcher, time=Duration(longest))
+    if partition.shared and partition.gpus_per_node and (partition.min_gpus or 1) == 1:
+        yield sample(spot, launcher, gpus_per_node=1)
+    for qos in qualities(profile, partition):
+        yield sample(msgspec.structs.replace(spot, qos=qos.name), launcher)
+
+
+def _wants_memory(spot: Spot) -> bool:
+    required = "mem" in spot.site.value.required or spot.site.value.mem_request == "required"
+    return required and spot.partition.mem_per_gpu is None
+
+
+def _wants_account(profile: SiteProfile) -> bool:
+    account = profile.account
+    suffixes = (one.select and one.select.account_suffix for one in profile.partitions)
+    known = account.required or account.example or any(suffixes)
+    return bool(known or "account" in profile.required)
+
+
+def _words(spot: Spot, asked: dict[str, Any]) -> tuple[str, ...]:
+    said = (f"{key} = {value}" for key, value in asked.items())
+    return ((f"qos {spot.qos}",) if spot.qos else ()) + tuple(said)

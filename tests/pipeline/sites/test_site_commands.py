@@ -15,7 +15,7 @@ from hpc_train.pipeline.sites.detecting import Host, detect_site
 from hpc_train.pipeline.sites.listing import Listed, list_sites
 from hpc_train.pipeline.sites.showing import show_site, unknown_keys
 from hpc_train.sites.load import load_site
-from hpc_train.sites.provenance import source_of
+from hpc_train.sites.provenance import source_of, strays
 from hpc_train.sites.search import announcement, find_profile
 
 TODAY = datetime.date(2026, 11, 21)
@@ -119,7 +119,11 @@ def test_check_plans_and_reads_jobs(mine: Path) -> None:
         ("2026-08\n", "2024-01\n", "warning: .*:4: verified_on: 2024-01 is 1055 days ago"),
         ("2026-08\n", "2026-13\n", "error: .*:4: verified_on: 2026-13 is no date"),
         ("verified_on: 2026-08\n", "", "warning: .*no verified_on"),
-        ("[partitions.gpu]", "[partitions.gpo]", "error: .*:8: partitions.gpo names nothing in"),
+        (
+            "[partitions.gpu]",
+            "[partitions.gpo]",
+            "error: .*:8: covers: partitions.gpo names nothing in",
+        ),
         ("default: srun", "default: mpirun", "error: : .*default launcher 'mpirun'"),
         ("[srun, torchrun]", "[srun, ibrum]", "error: .*ibrum"),
         ("detect:", "account: {required: true}\ndetect:", "error: gpu, srun, 1 .*needs an account"),
@@ -130,6 +134,16 @@ def test_check_names_what_is_wrong(mine: Path, old: str, new: str, message: str)
     mine.write_text(SITE.replace(old, new))
     found = messages(check_site("mine", TODAY))
     assert re.search(message, found), found
+
+
+def test_covers_of_a_family_are_looked_for_in_the_family(mine: Path) -> None:
+    mine.write_text(SITE.replace("[partitions.gpu]", "[partitions.gpu, env]"))
+    (mine.parent / "child.yaml").write_text(
+        "schema: 1\nname: child\nextends: mine\nenv: {A: 1}\n"
+        "sources: [{what: x, confidence: low, covers: [env]}]\n"
+    )
+    (stray,) = strays(mine.with_name("child.yaml"))
+    assert "mine.yaml:8: env " in stray
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,67 @@
+"""What a twin's slurmdbd is told: the accounts and qualities of service of the site."""
+
+from __future__ import annotations
+
+from hpc_train.lab.twins.conf import cluster_name
+from hpc_train.model.partition import ANY, Qos
+from hpc_train.model.payer import sample_account
+from hpc_train.model.site import SiteProfile
+
+# Slurm has this one by itself.
+NORMAL = "normal"
+
+
+def has_accounting(profile: SiteProfile) -> bool:
+    """Whether Slurm has to know a quality of service."""
+    return bool(_names(profile))
+
+
+def account_settings(profile: SiteProfile) -> tuple[tuple[str, ...], ...]:
+    """Return the commands of sacctmgr."""
+    accounts = ",".join(accounts_of(profile))
+    names = ",".join(dict.fromkeys((NORMAL, *_names(profile))))
+    return (
+        ("add", "account", accounts),
+        *_qualities(profile),
+        # For the whole cluster, so that it also holds for jobs without an account.
+        ("modify", "cluster", cluster_name(profile), "set", f"qos={names}"),
+        ("add", "user", "root", f"account={accounts}"),
+    )
+
+
+def accounts_of(profile: SiteProfile) -> tuple[str, ...]:
+    """Return the accounts that the twin knows: the profile's example, with each suffix."""
+    base = sample_account(profile)
+    suffixes = [one.select.account_suffix or "" for one in profile.partitions if one.select]
+    whole = (base if base.endswith(suffix) else base + suffix for suffix in suffixes)
+    return tuple(dict.fromkeys((base, *whole)))
+
+
+def _names(profile: SiteProfile) -> tuple[str, ...]:
+    listed = [qos.name for qos in profile.qos if qos.name != ANY]
+    selected = [one.select.qos for one in profile.partitions if one.select and one.select.qos]
+    return tuple(dict.fromkeys((*listed, *selected)))
+
+
+def _qualities(profile: SiteProfile) -> tuple[tuple[str, ...], ...]:
+    """Those with the same limits come together: slurmdbd is slow to answer."""
+    limits = {qos.name: _limits(qos) for qos in profile.qos}
+    groups: dict[tuple[str, ...], list[str]] = {}
+    for name in _names(profile):
+        if name != NORMAL:
+            groups.setdefault(limits.get(name, ()), []).append(name)
+    normal = limits.get(NORMAL, ())
+    return (
+        *(("add", "qos", ",".join(names), *words) for words, names in groups.items()),
+        *((("modify", "qos", NORMAL, "set", *normal),) if normal else ()),
+    )
+
+
+def _limits(qos: Qos) -> tuple[str, ...]:
+    tres = {"node": qos.max_nodes, "gres/gpu": qos.max_gpus}
+    each = ",".join(f"{name}={limit}" for name, limit in tres.items() if limit is not None)
+    wall = f"MaxWall={qos.max_time}" if qos.max_time else ""
+    words = (wall, f"MaxTRESPerJob={each}" if each else "")
+    found = tuple(word for word in words if word)
+    # Without the flag such a job would wait for ever.
+    return (*found, "Flags=DenyOnLimit") if found else ()

@@ -1,0 +1,77 @@
+"""The database of all twins with accounting; it starts with the first and ends with the last."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.lab.accounting import answers, install_database, mariadbd
+from hpc_train.lab.commands import ask, must
+from hpc_train.lab.daemons import start_daemon, wait_for
+from hpc_train.lab.errors import LabError
+from hpc_train.lab.processes import Daemon, end, is_alive
+from hpc_train.lab.twins.record import RECORDS, locked, read_all
+
+_FOLDER = "/var/tmp/hpctrain-twins-db"  # noqa: S108 - root's own folder, made anew
+_SOCKET = f"{_FOLDER}/data/socket"
+# No twin's name begins like this.
+_RECORD = RECORDS / ".database.json"
+
+
+def start_database(database: str) -> str:
+    """Start the database server unless it runs, with nothing of that name; return its socket.
+
+    Raises:
+        LabError: it does not come up.
+    """
+    with locked("database"):
+        running = _read()
+        if running is None or not is_alive(running):
+            _start()
+    # What an earlier twin with the same port left behind.
+    ask((*_admin(), "--force", "drop", database))
+    return _SOCKET
+
+
+def stop_database() -> None:
+    """End the database server when no twin needs it any more.
+
+    Raises:
+        LabError: it does not end.
+    """
+    with locked("database"):
+        running = _read()
+        if running is None or any(twin.place.dbd_port for twin in read_all()):
+            return
+        if not end(lambda: {running.pid} if is_alive(running) else set(), 5.0):
+            raise LabError(f"process {running.pid}, {running.name}, cannot be ended")
+        shutil.rmtree(_FOLDER, ignore_errors=True)
+        _RECORD.unlink(missing_ok=True)
+
+
+def _start() -> None:
+    folder = Path(_FOLDER)
+    if folder.exists() and (folder.is_symlink() or folder.stat().st_uid != os.geteuid()):
+        raise LabError(f"{folder} is somebody else's", "remove it")
+    shutil.rmtree(folder, ignore_errors=True)
+    (folder / "log").mkdir(parents=True)
+    folder.chmod(0o700)
+    data = str(folder / "data")
+    must(install_database(data), 60)
+    daemon = start_daemon(_FOLDER, "mariadbd", mariadbd(data, _SOCKET))
+    _RECORD.write_bytes(msgspec.json.encode(daemon))
+    wait_for(_FOLDER, daemon, lambda: answers(_SOCKET), 60)
+
+
+def _read() -> Daemon | None:
+    try:
+        return msgspec.json.decode(_RECORD.read_bytes(), type=Daemon)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def _admin() -> tuple[str, ...]:
+    return ("mariadb-admin", f"--socket={_SOCKET}", "--user=root")

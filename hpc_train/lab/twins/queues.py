@@ -1,0 +1,126 @@
+"""A profile's partitions -> the partitions and nodes that its twin's Slurm has."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.model.partition import ANY, Partition
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.units import LARGEST_MIB
+from hpc_train.model.value import Value
+
+# What Slurm calls the partition of jobs that name none; no site's partition is called so.
+UNNAMED = "unnamed"
+# What stands for `*`: sample jobs name this partition.
+ANY_NAME = "gpu"
+
+# A node whose size nobody knows takes whatever is asked for.
+_UNKNOWN_CPUS, _UNKNOWN_GPUS = 1024, 64
+_UNKNOWN_NODES = 16
+_FEATURE = re.compile(r"[A-Za-z_][\w.-]*")
+
+
+class Shape(Value, frozen=True, kw_only=True):
+    """A kind of node; `gpus` is None where Slurm does not count them."""
+
+    cpus: int
+    reserved: int
+    threads: int
+    mem: int
+    gpus: int | None
+    gpu_type: str | None
+    features: tuple[str, ...]
+
+
+class Pool(Value, frozen=True, kw_only=True):
+    """Nodes of one shape, NAME1 to NAMEn; partitions with the same shape share them."""
+
+    name: str
+    shape: Shape
+    count: int
+
+    @property
+    def hosts(self) -> str:
+        """Return all of them, as Slurm writes it."""
+        return f"{self.name}[1-{self.count}]"
+
+
+def queue_name(partition: Partition) -> str:
+    """Return Slurm's name for a partition of the profile."""
+    if partition.select is not None:
+        return partition.select.partition or UNNAMED
+    return ANY_NAME if partition.name == ANY else partition.name
+
+
+def queues(profile: SiteProfile) -> dict[str, tuple[Partition, ...]]:
+    """Return Slurm's partitions, each with those of the profile that lead there."""
+    found: dict[str, tuple[Partition, ...]] = {}
+    for partition in profile.partitions or (Partition(name=ANY, default=True),):
+        name = queue_name(partition)
+        found[name] = (*found.get(name, ()), partition)
+    return found
+
+
+def default_queue(profile: SiteProfile) -> str | None:
+    """Return the partition of jobs that name none, if there is one."""
+    found = queues(profile)
+    if UNNAMED in found:
+        return UNNAMED
+    defaults = (name for name, entries in found.items() if any(e.default for e in entries))
+    return next(defaults, None)
+
+
+def pools(profile: SiteProfile) -> dict[Shape, Pool]:
+    """Return the nodes, by their shape."""
+    found: dict[Shape, Pool] = {}
+    for entries in queues(profile).values():
+        for entry in entries:
+            shape = shape_of(entry, profile)
+            known = found.get(shape)
+            name = known.name if known else _node_name(entry.name, len(found))
+            count = max(_nodes(entry), known.count if known else 0)
+            found[shape] = Pool(name=name, shape=shape, count=count)
+    return found
+
+
+def shape_of(partition: Partition, profile: SiteProfile) -> Shape:
+    """Return what the nodes of a partition are like."""
+    gpus = partition.gpus_per_node
+    counted = profile.gpu_request != "none"
+    return Shape(
+        cpus=partition.cpus_per_node or _UNKNOWN_CPUS,
+        reserved=partition.reserved_cpus or 0,
+        threads=partition.threads_per_core or 1,
+        mem=int(partition.mem_per_node or LARGEST_MIB),
+        gpus=(_UNKNOWN_GPUS if gpus is None else gpus) if counted else None,
+        gpu_type=partition.gpu_type,
+        features=features(partition),
+    )
+
+
+def features(partition: Partition) -> tuple[str, ...]:
+    """Return the words of a partition's constraint."""
+    constraint = partition.select.constraint if partition.select else None
+    return tuple(dict.fromkeys(_FEATURE.findall(constraint or "")))
+
+
+def most(partition: Partition, name: str) -> int | None:
+    """Return the largest `max_NAME` that a partition gives to any job; None is no limit."""
+    own = getattr(partition, f"max_{name}")
+    special = [getattr(bound, f"max_{name}") for bound in partition.bounds]
+    found = [value for value in (own, *special) if value is not None]
+    covered = own is not None or any(
+        bound.nodes is None and bound.account is None and value is not None
+        for bound, value in zip(partition.bounds, special, strict=True)
+    )
+    return max(found) if covered else None
+
+
+def _nodes(partition: Partition) -> int:
+    known = partition.nodes or most(partition, "nodes")
+    return known or max(_UNKNOWN_NODES, partition.min_nodes or 1)
+
+
+def _node_name(name: str, number: int) -> str:
+    """Return a prefix that no other pool has, though letters are lost."""
+    return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-') or 'node'}-{number + 1}n"

@@ -1,0 +1,75 @@
+"""The record of the machine's twins: one file each in /run, which a reboot empties."""
+
+from __future__ import annotations
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.lab.processes import Daemon, is_alive
+from hpc_train.lab.twins.conf import Place
+from hpc_train.model.value import Value
+
+RECORDS = Path("/run/hpctrain-twins")
+
+
+class Twin(Value, frozen=True, kw_only=True):
+    """A twin that was started, or begun: enough to end and remove it."""
+
+    schema: int = 1
+    name: str
+    place: Place
+    daemons: tuple[Daemon, ...] = ()
+    complete: bool = False
+
+    @property
+    def slurm_conf(self) -> str:
+        """Return the path of its slurm.conf."""
+        return f"{self.place.folder}/slurm.conf"
+
+
+def read(name: str) -> Twin | None:
+    """Return a twin, or None when there is no record that can be read."""
+    try:
+        return msgspec.json.decode(_file(name).read_bytes(), type=Twin)
+    except (FileNotFoundError, msgspec.DecodeError):
+        return None
+
+
+def read_all() -> tuple[Twin, ...]:
+    """Return all twins, by name."""
+    names = sorted(path.stem for path in RECORDS.glob("*.json"))
+    return tuple(twin for name in names if (twin := read(name)) is not None)
+
+
+def write(twin: Twin) -> None:
+    """Write the record of a twin; a reader sees the old one or the new one."""
+    fresh = _file(twin.name).with_suffix(".new")
+    fresh.write_bytes(msgspec.json.encode(twin))
+    fresh.replace(_file(twin.name))
+
+
+def forget(twin: Twin) -> None:
+    """Remove the record of a twin."""
+    _file(twin.name).unlink(missing_ok=True)
+
+
+def whole(twin: Twin) -> bool:
+    """Whether a twin came up and all its processes are there."""
+    return twin.complete and all(is_alive(daemon) for daemon in twin.daemons)
+
+
+@contextmanager
+def locked(what: str) -> Iterator[None]:
+    """Wait until no other command starts or stops the same thing; ends with its owner."""
+    RECORDS.mkdir(mode=0o755, exist_ok=True)
+    with (RECORDS / f".{what}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def _file(name: str) -> Path:
+    return RECORDS / f"{name}.json"

@@ -1,0 +1,25 @@
+"""An account that a site would take, for jobs that nobody submits."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.model.site import SiteProfile
+
+_ANY = "project"
+# What stands for the signs of a simple pattern: project_[0-9]+, (def|rrg)-.+
+_SIGNS = (
+    (r"\(([^|)]*)[^)]*\)", r"\1"),
+    (r"(\[0-9\]|\\d)[+*]?", "1"),
+    (r"\.[+*]|\[a-z\][+*]?", "x"),
+)
+
+
+def sample_account(profile: SiteProfile) -> str:
+    """Return the profile's example, else a word by its pattern."""
+    if profile.account.example:
+        return profile.account.example
+    pattern = text = profile.account.pattern or ""
+    for sign, word in _SIGNS:
+        text = re.sub(sign, word, text)
+    return text if text and re.fullmatch(pattern, text) else _ANY

@@ -1,0 +1,105 @@
+"""Each shipped site's twin takes the sample jobs, and refuses what hpctrain refuses."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.lab.twins.record import Twin, read
+from hpc_train.lab.twins.start import stop
+from hpc_train.model.job import JobSpec
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.pipeline.sites.beyond import Beyond, jobs_beyond
+from hpc_train.pipeline.sites.samples import sample_jobs
+from hpc_train.plans.build import make_plan
+from hpc_train.scripts.render import render_script
+from hpc_train.sites.load import load_site
+from tests.conftest import ROOT, Hpctrain, refuse
+
+pytestmark = pytest.mark.slurm
+
+Site = Sourced[SiteProfile]
+SITES = {
+    site.value.name: site
+    for path in sorted((ROOT / "site_profiles").glob("*.yaml"))
+    if (site := load_site(str(path))).value.scheduler == "slurm" and not site.value.family
+}
+# What Slurm and its plug-in cannot refuse: (site or *, what of `Beyond`) -> why.
+TAKEN: dict[tuple[str, str], str] = {}
+AT_ONCE = 4
+
+
+@pytest.fixture(scope="module")
+def twins(hpctrain: Hpctrain) -> Iterator[dict[str, Twin]]:
+    """Start all of them, several at once: most of the time each waits for a daemon."""
+
+    def started(name: str) -> Twin:
+        done = hpctrain("twin", name)
+        assert done.returncode == 0, done.stderr
+        twin = read(name)
+        assert twin is not None
+        return twin
+
+    if os.geteuid() != 0:
+        refuse("a twin needs root")
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        try:
+            yield dict(zip(SITES, pool.map(started, SITES), strict=True))
+        finally:
+            assert all(pool.map(stop, SITES))
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_sample_jobs_are_taken(twins: dict[str, Twin], name: str, tmp_path: Path) -> None:
+    site = SITES[name]
+    scripts = {script(job, site): job.origin("") for job in sample_jobs(site.value)}
+    said = answers(twins[name], scripts, tmp_path)
+    refused = {scripts[text]: words for text, words in said.items() if "to start at" not in words}
+    assert refused == {}
+
+
+@pytest.mark.parametrize("name", SITES)
+def test_jobs_beyond_are_refused(twins: dict[str, Twin], name: str, tmp_path: Path) -> None:
+    site = SITES[name]
+    scripts: dict[str, Beyond] = {}
+    for beyond in jobs_beyond(site.value):
+        with pytest.raises(HpcTrainError, match=re.escape(beyond.says)):
+            make_plan(beyond.job, site)
+        scripts[script(beyond.job, Sourced(value=beyond.lifted, origins={}))] = beyond
+    said = answers(twins[name], scripts, tmp_path)
+    for text, words in said.items():
+        beyond = scripts[text]
+        excused = {(name, beyond.what), ("*", beyond.what)} & TAKEN.keys()
+        assert ("to start at" in words) == bool(excused), f"{beyond.job.origin('')}: {words}"
+
+
+def script(job: Sourced[JobSpec], site: Site) -> str:
+    """Return what Slurm reads of a job's script; the same for many launchers."""
+    lines = render_script(make_plan(job, site)).text.splitlines()
+    directives = [line for line in lines if line.startswith("#SBATCH")]
+    named = [line for line in directives if not re.search(r"--(job-name|comment|output)", line)]
+    return "\n".join(("#!/bin/bash", *named, "true\n"))
+
+
+def answers(twin: Twin, scripts: Iterable[str], folder: Path) -> dict[str, str]:
+    """Return what sbatch thinks of each script."""
+    environment = {**os.environ, "SLURM_CONF": twin.slurm_conf}
+
+    def ask(pair: tuple[int, str]) -> str:
+        path = folder / f"{pair[0]}.sbatch"
+        path.write_text(pair[1])
+        argv = ["sbatch", "--test-only", str(path)]
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environment)
+        return done.stderr
+
+    texts = tuple(scripts)
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return dict(zip(texts, pool.map(ask, enumerate(texts)), strict=True))
