@@ -12,7 +12,7 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.lint.check import lint_script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.lint import LintOptions, make_linter
+from hpc_train.pipeline.lint import Linter, LintOptions, make_linter
 from hpc_train.pipeline.sites.samples import sample_jobs
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
@@ -23,6 +23,8 @@ from hpc_train.sites.search import find_profile
 Site = Sourced[SiteProfile]
 
 STALE_DAYS = 365
+# Scripts for more nodes differ from that for two in the number alone.
+_READ = 2
 
 
 class Complaint(Value, frozen=True, kw_only=True):
@@ -57,19 +59,22 @@ def check_site(name: str, today: datetime.date) -> Check:
     linter = make_linter(LintOptions(site=str(path)))
     found = [*_age(site, today), *_sources(site, path)]
     for job in jobs:
+        place = job.origin("")
         try:
             text = render_script(make_plan(job, site), folders).text
         except HpcTrainError as failure:
-            found.append(Complaint(severity="error", place=job.origin(""), message=failure.message))
+            found.append(Complaint(severity="error", place=place, message=failure.message))
             continue
-        for finding in lint_script(text, linter.context, linter.rules):
-            if finding.severity != "info":
-                message = f"{finding.id}: {finding.message}"
-                complaint = Complaint(
-                    severity=finding.severity, place=job.origin(""), message=message
-                )
-                found.append(complaint)
+        if job.value.resources.nodes <= _READ:
+            found += _read_again(text, linter, place)
     return Check(complaints=tuple(dict.fromkeys(found)), jobs=len(jobs))
+
+
+def _read_again(text: str, linter: Linter, place: str) -> Iterator[Complaint]:
+    for finding in lint_script(text, linter.context, linter.rules):
+        if finding.severity != "info":
+            message = f"{finding.id}: {finding.message}"
+            yield Complaint(severity=finding.severity, place=place, message=message)
 
 
 def _age(site: Site, today: datetime.date) -> Iterator[Complaint]:
