@@ -15,8 +15,8 @@ UNNAMED = "unnamed"
 ANY_NAME = "gpu"
 
 # A node whose size nobody knows takes whatever is asked for.
-_UNKNOWN_CPUS, _UNKNOWN_GPUS = 1024, 64
-_UNKNOWN_NODES = 16
+_UNKNOWN_CPUS, _UNKNOWN_GPUS = 256, 64
+_UNKNOWN_NODES = 64
 _FEATURE = re.compile(r"[A-Za-z_][\w.-]*")
 
 
@@ -117,8 +117,10 @@ def most(partition: Partition, name: str) -> int | None:
 
 
 def _nodes(partition: Partition) -> int:
+    """Enough for every limit; where there is none, for a job of middle size."""
     known = partition.nodes or most(partition, "nodes")
-    return known or max(_UNKNOWN_NODES, partition.min_nodes or 1)
+    said = (int(n) for bound in partition.bounds for n in re.findall(r"\d+", bound.nodes or ""))
+    return known or max(_UNKNOWN_NODES, partition.min_nodes or 1, *said)
 
 
 def _node_name(name: str, number: int) -> str:

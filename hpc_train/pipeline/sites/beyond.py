@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
 import msgspec
 
 from hpc_train.model.job import JobSpec
-from hpc_train.model.partition import ANY
+from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
@@ -76,11 +77,19 @@ def _beyond_queue(spot: Spot) -> Iterator[Beyond]:
         yield _job(spot, "nodes", str(most), nodes=most + 1, gpus_per_node=min(each, 1))
     if gpus is not None and each and (most is None or gpus // each < most):
         yield _job(spot, "nodes", str(gpus), nodes=gpus // each + 1, gpus_per_node=each)
-    for nodes in dict.fromkeys((least, most or least)):
+    edges = (n for n in _edges(spot.partition) if least <= n <= (most or n))
+    for nodes in dict.fromkeys((least, *edges, most or least)):
         longest = spot.most("time", nodes)
         if longest is not None:
             time = Duration(longest + _HOUR)
             yield _job(spot, "time", str(Duration(longest)), nodes=nodes, time=time)
+
+
+def _edges(partition: Partition) -> Iterator[int]:
+    """Yield the node counts at which other limits begin."""
+    for bound in partition.bounds:
+        for number in re.findall(r"\d+", bound.nodes or ""):
+            yield int(number)
 
 
 def _beyond_node(spot: Spot) -> Iterator[Beyond]:
