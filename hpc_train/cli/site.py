@@ -92,15 +92,22 @@ def show(name: str, *, origin: bool, as_json: bool) -> None:
 
 @site.command()
 @click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True)
+@click.option("--live", is_flag=True, help="Compare one with the Slurm that is here, too.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(names: tuple[str, ...], *, as_json: bool) -> None:
-    """Check profiles without a scheduler: the file, its sources, the jobs that it must carry."""
+def check(names: tuple[str, ...], *, live: bool, as_json: bool) -> None:
+    """Check profiles: the file, its sources, the jobs that it must carry.
+
+    With --live, one profile is also compared with what Slurm's commands say here.
+    """
     import datetime
 
     import msgspec
 
     from hpc_train.pipeline.sites.checking import check_site
 
+    if live:
+        _check_live(names, as_json=as_json)
+        return
     today = datetime.date.today()
     checks = {name: check_site(name, today) for name in names}
     if as_json:
@@ -112,6 +119,33 @@ def check(names: tuple[str, ...], *, as_json: bool) -> None:
         errors = sum(one.severity == "error" for one in made.complaints)
         click.echo(f"{name}: {made.jobs} jobs planned, rendered and read; {errors} errors")
     if any(one.severity == "error" for made in checks.values() for one in made.complaints):
+        raise SystemExit(1)
+
+
+def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
+    import msgspec
+
+    from hpc_train.cli.output import echo_table, say
+    from hpc_train.pipeline.sites.live import compare
+    from hpc_train.probe.scheduler import read_cluster
+    from hpc_train.sites.load import load_site
+
+    if len(names) != 1:
+        raise click.UsageError("--live compares one profile with the cluster that is here")
+    profile = load_site(names[0])
+    cluster = read_cluster()
+    found = compare(profile, cluster)
+    for unread in cluster.unread:
+        say(unread)
+    if as_json:
+        answer = {"schema": 1, "cluster": cluster.name, "differences": found}
+        click.echo(msgspec.json.encode(answer))
+    elif found:
+        rows = [(one.key, one.profile, one.cluster, one.place) for one in found]
+        echo_table(("key", "profile", f"cluster {cluster.name}", "place"), rows)
+    else:
+        click.echo(f"{profile.value.name} and the cluster {cluster.name} say the same")
+    if found:
         raise SystemExit(1)
 
 
