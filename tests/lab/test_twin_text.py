@@ -115,7 +115,7 @@ def test_what_file_systems_need(tmp_path: Path) -> None:
     assert "GresTypes=gpu,nvme" in text
     assert "Gres=gpu:2,nvme:1000000000 Features=bb" in line(text, "NodeName")
     assert line(text, "Licenses").startswith("Licenses=scratch:1000000000,home:")
-    assert gres_conf(mine).count("Name=") == 2
+    assert gres_conf(mine).count("Count=") == 2
 
 
 def test_gpus_that_nobody_asks_for_are_not_counted(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def test_check_plans_and_reads_jobs(mine: Path) -> None:
         ),
         ("default: srun", "default: mpirun", "error: : .*default launcher 'mpirun'"),
         ("[srun, torchrun]", "[srun, ibrum]", "error: .*ibrum"),
-        ("detect:", "account: {required: true}\ndetect:", "error: gpu, srun, 1 .*needs an account"),
+        ("detect:", "required: [constraint]\ndetect:", "error: gpu, srun, 1 .*needs a constraint"),
     ],
 )
 def test_check_names_what_is_wrong(mine: Path, old: str, new: str, message: str) -> None:
