@@ -33,18 +33,20 @@ SITES = {
     if (site := load_site(str(path))).value.scheduler == "slurm" and not site.value.family
 }
 # What the twin may say of a job that is beyond what: Slurm's own words, or the plug-in's.
+_NODES = "Node count specification|More processors requested"
 _SIZE = "Requested node configuration is not available"
 _TIME = "time limit is invalid|QOSMaxWallDuration|minutes = "
 WORDS = {
-    "nodes": "Node count specification|QOSMaxNode|QOSMaxGRES|nodes = |GPUs of all nodes = ",
+    "nodes": f"{_NODES}|QOSMaxNode|QOSMaxGRES|nodes = |GPUs of all nodes = ",
     "time": f"{_TIME}|nodes x minutes = ",
     "gpus_per_node": f"{_SIZE}|QOSMaxGRES|GPUs of (a node|all nodes) = |cores, but",
     "mem": f"{_SIZE}|Memory specification|refuses --mem",
     "cpus_per_task": f"{_SIZE}|cores = |cores, but",
-    "least": "Node count specification|wants at least",
+    "least": f"{_NODES}|wants at least",
     "unknown qos": "Invalid qos",
 }
 AT_ONCE = 4
+VALUES = {"gres": "gpu:1", "mem": "1G"}
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +91,20 @@ def test_jobs_beyond_are_refused(twins: dict[str, Twin], name: str, tmp_path: Pa
         beyond = scripts[text]
         expected = WORDS.get(beyond.what, f"needs an? {beyond.says}")
         assert re.search(expected, words), f"{beyond.job.origin('')}: {words}"
+
+
+@pytest.mark.parametrize("name", [name for name, site in SITES.items() if site.value.forbidden])
+def test_forbidden_options_are_refused(twins: dict[str, Twin], name: str, tmp_path: Path) -> None:
+    site = SITES[name]
+    head, *rest = script(next(sample_jobs(site.value)), site).splitlines(keepends=True)
+    reasons = {option.lstrip("-"): why for option, why in site.value.forbidden.items()}
+    scripts = {
+        "".join((head, f"#SBATCH --{option}={VALUES.get(option, '1')}\n", *rest)): option
+        for option in reasons
+    }
+    for text, words in answers(twins[name], scripts, tmp_path).items():
+        option = scripts[text]
+        assert f"refuses --{option}: {reasons[option]}" in words
 
 
 def script(job: Sourced[JobSpec], site: Site) -> str:

@@ -87,8 +87,9 @@ def shape_of(partition: Partition, profile: SiteProfile) -> Shape:
     """Return what the nodes of a partition are like."""
     gpus = partition.gpus_per_node
     counted = profile.gpu_request != "none"
+    share = (partition.cpus_per_gpu or 0) * (gpus or 0)
     return Shape(
-        cpus=partition.cpus_per_node or _UNKNOWN_CPUS,
+        cpus=partition.cpus_per_node or max(share, _UNKNOWN_CPUS),
         reserved=partition.reserved_cpus or 0,
         threads=partition.threads_per_core or 1,
         mem=int(partition.mem_per_node or LARGEST_MIB),

@@ -1,0 +1,165 @@
+"""What a twin is told of its site; pure text."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hpc_train.lab.twins.accounts import account_settings, has_accounting
+from hpc_train.lab.twins.conf import Place, gres_conf, slurm_conf
+from hpc_train.lab.twins.rules import job_submit, lua
+from hpc_train.model.payer import sample_account
+from hpc_train.model.site import Account, SiteProfile
+from hpc_train.sites.load import load_site
+
+PLACE = Place(folder="/twins/mine", port=20001, dbd_port=0)
+HEAD = """\
+schema: 1
+name: mine
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun]}
+"""
+
+
+def profile(folder: Path, text: str) -> SiteProfile:
+    path = folder / "mine.yaml"
+    path.write_text(HEAD + text)
+    return load_site(str(path)).value
+
+
+def line(text: str, start: str) -> str:
+    (found,) = (one for one in text.splitlines() if one.startswith(start))
+    return found
+
+
+def test_a_partition_of_its_own(tmp_path: Path) -> None:
+    text = slurm_conf(
+        profile(
+            tmp_path,
+            "partitions: [{name: gpu, default: true, nodes: 20, max_nodes: 8, max_time: 90m, "
+            "default_time: 10m, shared: false, gpus_per_node: 4, gpu_type: a100, "
+            "cpus_per_node: 56, reserved_cpus: 8, mem_per_node: 480G}]\n",
+        ),
+        PLACE,
+    )
+    assert line(text, "NodeName") == (
+        "NodeName=gpu-1n[1-20] Sockets=1 CoresPerSocket=64 ThreadsPerCore=1 CPUs=64 "
+        "CoreSpecCount=8 RealMemory=491520 TmpDisk=1073741824 Gres=gpu:a100:4 State=CLOUD"
+    )
+    assert line(text, "PartitionName") == (
+        "PartitionName=gpu Nodes=gpu-1n[1-20] MaxTime=90 MaxNodes=8 MinNodes=1 DefaultTime=10 "
+        "OverSubscribe=EXCLUSIVE Default=YES State=UP"
+    )
+    assert "Accounting" not in text
+
+
+def test_partitions_that_slurm_knows_as_one(tmp_path: Path) -> None:
+    mine = profile(
+        tmp_path,
+        "partitions:\n"
+        "  - {name: a, max_nodes: 8, max_time: 1h, select: {constraint: a100&x}}\n"
+        "  - {name: b, max_nodes: 4, max_time: 2h, select: {constraint: h100}}\n",
+    )
+    text = slurm_conf(mine, PLACE)
+    assert line(text, "PartitionName") == (
+        "PartitionName=unnamed Nodes=a-1n[1-8],b-2n[1-4] MaxTime=120 MaxNodes=8 MinNodes=1 "
+        "Default=YES State=UP"
+    )
+    assert re.findall(r"Features=(\S+)", text) == ["a100,x", "h100"]
+    rules = line(job_submit(mine), "rules = ")
+    assert '["max_nodes"] = 4' in rules
+    assert '["max_minutes"] = 120' in rules
+
+
+def test_limits_that_slurm_knows_are_left_to_it(tmp_path: Path) -> None:
+    one = "partitions: [{name: a, max_nodes: 8, max_node_minutes: 99%s}]\n"
+    rules = line(job_submit(profile(tmp_path, one % "")), "rules = ")
+    assert "max_nodes" not in rules
+    assert '["max_node_minutes"] = 99' in rules
+    bounds = ", bounds: [{nodes: '>4', max_time: 1h}]"
+    bounded = line(job_submit(profile(tmp_path, one % bounds)), "rules = ")
+    assert '["for_nodes"] = ">4"' in bounded
+
+
+@pytest.mark.parametrize(
+    ("bounds", "limit"),
+    [
+        ("[{nodes: '>4', max_time: 3h}]", "MaxTime=180"),
+        ("[{account: 'big*', max_time: 30m}]", "MaxTime=60"),
+    ],
+)
+def test_the_longest_of_bounds_is_slurms_limit(tmp_path: Path, bounds: str, limit: str) -> None:
+    text = f"partitions: [{{name: a, max_time: 1h, bounds: {bounds}}}]\n"
+    assert limit in line(slurm_conf(profile(tmp_path, text), PLACE), "PartitionName")
+
+
+def test_bounds_without_a_limit_of_the_partition_are_no_limit(tmp_path: Path) -> None:
+    text = "partitions: [{name: a, bounds: [{nodes: '<=91', max_time: 2h}]}]\n"
+    found = line(slurm_conf(profile(tmp_path, text), PLACE), "PartitionName")
+    assert "MaxTime" not in found
+    assert "[1-91]" in found
+
+
+def test_what_file_systems_need(tmp_path: Path) -> None:
+    mine = profile(
+        tmp_path,
+        "partitions: [{name: a, gpus_per_node: 2}]\n"
+        "storage:\n"
+        '  disk: {path: /d, request: {gres: "nvme:3600"}}\n'
+        '  fast: {path: /f, request: {constraint: bb, licenses: "scratch:2,home"}}\n',
+    )
+    text = slurm_conf(mine, PLACE)
+    assert "GresTypes=gpu,nvme" in text
+    assert "Gres=gpu:2,nvme:1000000000 Features=bb" in line(text, "NodeName")
+    assert line(text, "Licenses").startswith("Licenses=scratch:1000000000,home:")
+    assert gres_conf(mine).count("Count=") == 2
+
+
+def test_gpus_that_nobody_asks_for_are_not_counted(tmp_path: Path) -> None:
+    mine = profile(tmp_path, "gpu_request: none\npartitions: [{name: a, gpus_per_node: 2}]\n")
+    assert "Gres=" not in line(slurm_conf(mine, PLACE), "NodeName")
+    assert gres_conf(mine) == ""
+
+
+def test_qualities_of_service(tmp_path: Path) -> None:
+    mine = profile(
+        tmp_path,
+        "account: {example: abc}\n"
+        "partitions: [{name: a, select: {qos: x, account_suffix: '@a'}}]\n"
+        "qos: [{name: y, max_time: 1h, max_nodes: 2}, {name: z, max_time: 1h, max_nodes: 2}]\n",
+    )
+    assert has_accounting(mine)
+    assert [" ".join(words) for words in account_settings(mine)] == [
+        "add account abc,abc@a",
+        "add qos y,z MaxWall=01:00:00 MaxTRESPerJob=node=2 Flags=DenyOnLimit",
+        "add qos x",
+        "modify cluster mine set qos=normal,y,z,x",
+        "add user root account=abc,abc@a",
+    ]
+    assert "AccountingStorageEnforce" in slurm_conf(mine, Place(folder="/t", port=1, dbd_port=2))
+
+
+@pytest.mark.parametrize(
+    ("pattern", "account"),
+    [
+        ("project_[0-9]+", "project_1"),
+        ("(def|rrg|aip)-.+", "def-x"),
+        (".+-delta-(gpu|cpu)", "x-delta-gpu"),
+        (r"[A-Z]{3}\d{5}", "project"),
+        (None, "project"),
+    ],
+)
+def test_an_account_by_its_pattern(tmp_path: Path, pattern: str | None, account: str) -> None:
+    mine = profile(tmp_path, "")
+    changed = {field: getattr(mine, field) for field in mine.__struct_fields__}
+    assert (
+        sample_account(SiteProfile(**{**changed, "account": Account(pattern=pattern)})) == account
+    )
+
+
+def test_lua_quotes() -> None:
+    value = {"why": 'a "b"\\\n', "no": None, "n": [1, True]}
+    assert lua(value) == '{["why"] = "a \\"b\\"\\\\\\n", ["n"] = {1, true}}'
