@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-NETWORK = Path("/sys/class/net")
+# Of this process's own network namespace, which /sys need not be.
+INTERFACES = Path("/proc/net/dev")
 ADAPTERS = Path("/sys/class/infiniband")
 # Less than this is the cluster's own chatter.
 NOISE = 1_000_000
 # InfiniBand counts words of four bytes.
 _WORD = 4
+_SENT = 8
 
 
 def sent_bytes() -> dict[str, int]:
     """Return the bytes sent so far, by interface and by InfiniBand adapter."""
-    counters = {
-        path.name: _number(path / "statistics" / "tx_bytes")
-        for path in (NETWORK.iterdir() if NETWORK.is_dir() else ())
-    }
+    counters = dict(_interfaces(INTERFACES.read_text(encoding="ascii", errors="replace")))
     for path in ADAPTERS.glob("*/ports/*/counters/port_xmit_data"):
         adapter = path.parts[len(ADAPTERS.parts)]
         counters[adapter] = counters.get(adapter, 0) + _WORD * _number(path)
     return counters
+
+
+def _interfaces(table: str) -> Iterator[tuple[str, int]]:
+    """Yield names and bytes sent: the ninth number behind the name."""
+    for line in table.splitlines():
+        name, colon, numbers = line.partition(":")
+        words = numbers.split()
+        if colon and len(words) > _SENT and words[_SENT].isdigit():
+            yield name.strip(), int(words[_SENT])
 
 
 def busiest(before: Mapping[str, int], after: Mapping[str, int]) -> str:

@@ -55,7 +55,10 @@ def refused(done: subprocess.CompletedProcess[str], *parts: str, code: int = 2) 
         ),
         (JOB.replace("python, train.py", "./train.py"), ["may not be executed", "chmod +x"]),
         (JOB.replace("python, train.py", "pyhton"), ["'pyhton' is not on PATH"]),
-        (JOB + "env: {HF_TOKEN: hush-hush}\n", ["env.HF_TOKEN looks like a secret", "export HF_TOKEN"]),
+        (
+            JOB + "env: {HF_TOKEN: hush-hush}\n",
+            ["env.HF_TOKEN looks like a secret", "export HF_TOKEN"],
+        ),
     ],
 )
 def test_a_wrong_job_file(hpctrain: Hpctrain, text: str, parts: list[str]) -> None:

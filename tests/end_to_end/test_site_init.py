@@ -119,3 +119,29 @@ def test_doctor_sees_the_cluster(stranger: User) -> None:
     assert "cluster      lab, Slurm" in done.stdout
     assert "partitions   gpu (default), long" in done.stdout
     assert "16 gpu a100" in done.stdout
+
+
+def test_the_draft_is_checked_against_the_cluster_and_tested(stranger: User, torch: None) -> None:
+    """As the page on writing a profile has it."""
+    done = stranger.hpctrain("site", "init", "drafted", "--probe", "-o", "drafted.yaml")
+    assert done.returncode == 0, done.stderr
+    for more in ((), ("--live",)):
+        checked = stranger.hpctrain("site", "check", "./drafted.yaml", *more)
+        assert checked.returncode == 0, checked.stdout + checked.stderr
+    assert "drafted and the cluster lab say the same" in checked.stdout
+    tested = stranger.hpctrain("site", "test", "./drafted.yaml")
+    assert tested.returncode == 0, tested.stdout + tested.stderr
+    assert "2 ranks on lab1, lab2: gloo over ib0" in tested.stdout
+    tests = load_site(str(stranger.folder / "drafted.yaml")).value.tests
+    assert tests is not None and tests.expect[0].interface == "ib0"
+
+
+def test_a_wrong_profile_is_told_by_the_live_cluster(stranger: User) -> None:
+    assert stranger.hpctrain("site", "init", "wrong", "-o", "wrong.yaml").returncode == 0
+    path = stranger.folder / "wrong.yaml"
+    text = path.read_text()
+    assert "gpus_per_node: 4" in text
+    path.write_text(text.replace("gpus_per_node: 4", "gpus_per_node: 8"))
+    done = stranger.hpctrain("site", "check", "./wrong.yaml", "--live")
+    assert done.returncode == 1
+    assert "partitions.0.gpus_per_node" in done.stdout
