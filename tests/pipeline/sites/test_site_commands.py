@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import assets
 from hpc_train.errors import HpcTrainError
 from hpc_train.pipeline.sites.checking import Check, check_site
 from hpc_train.pipeline.sites.detecting import Host, detect_site
@@ -37,13 +36,8 @@ detect: {env: {MY_CLUSTER: mine}, clusters: [mine], hosts: ['login*.mine.example
 
 
 @pytest.fixture
-def mine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HPCTRAIN_SITE_PATH", str(tmp_path / "own"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(assets, "_SYSTEM", tmp_path / "system")
-    path = tmp_path / "own" / "mine.yaml"
-    path.parent.mkdir()
+def mine(profiles: Path) -> Path:
+    path = profiles / "mine.yaml"
     path.write_text(SITE)
     return path
 

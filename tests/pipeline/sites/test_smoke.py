@@ -37,13 +37,8 @@ EVENT = {
 
 
 @pytest.fixture
-def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HPCTRAIN_SITE_PATH", str(tmp_path / "own"))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.setattr(assets, "_SYSTEM", tmp_path / "system")
-    path = tmp_path / "own" / "mine.yaml"
-    path.parent.mkdir()
+def file(profiles: Path) -> Path:
+    path = profiles / "mine.yaml"
     path.write_text(SITE)
     return path
 
