@@ -47,6 +47,8 @@ def test_accounts_have_a_form(job: Jobs, slurm: Sites) -> None:
     assert "yours: csc-projects" in none.value.hint
     with pytest.raises(PlanError, match=r"^job\.yaml:1: account = 'x', but big's are named like"):
         make_plan(job(account="x"), site)
+    with pytest.raises(PlanError, match="are named like"):
+        make_plan(job(account="project_1x"), site)
     assert dict(make_plan(job(account="project_1"), site).directives)["account"] == "project_1"
 
 

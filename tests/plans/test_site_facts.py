@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from hpc_train.model.job import JobSpec
@@ -77,11 +78,14 @@ def test_no_gpus_and_no_turned_order_say_nothing(job: Jobs, slurm: Sites) -> Non
 def test_a_partition_has_its_own_interfaces_and_adapters(job: Jobs, slurm: Sites) -> None:
     network = {"fabric": "infiniband", "interfaces": ["ib0"], "hcas": ["mlx5_0"]}
     own = {"name": "h100", "interfaces": ["eno2np0"], "hcas": ["mlx5_4", "mlx5_5"]}
-    site = slurm(network=network, partitions=[{"name": "a100"}, own], preflight={})
+    plain = slurm(network=network, partitions=[{"name": "a100"}, own], preflight={})
+    places = {**plain.origins, "partitions.1.hcas": "big.yaml:7"}
+    site = msgspec.structs.replace(plain, origins=places)
     size = {"nodes": 2, "gpus_per_node": 1}
     theirs, ours = (make_plan(job(size, partition=name), site) for name in ("a100", "h100"))
     env = dict(ours.env)
     assert (env["NCCL_SOCKET_IFNAME"], env["NCCL_IB_HCA"]) == ("=eno2np0", "=mlx5_4,mlx5_5")
+    assert ours.settings["env.NCCL_IB_HCA"].origin == "big.yaml:7"
     assert ours.preflight and theirs.preflight
     assert ours.preflight.interfaces == ("eno2np0",)
     assert ours.preflight.hcas == (("mlx5_4", ""), ("mlx5_5", ""))
@@ -97,6 +101,9 @@ def test_the_way_out_is_in_each_job_unless_it_says_otherwise(job: Jobs, slurm: S
     assert (env["http_proxy"], env["https_proxy"]) == (proxy, "")
     assert plan.settings["env.http_proxy"].why == "internet of the nodes: proxy"
     assert plan.settings["env.https_proxy"].origin == "job.yaml:8"
+    block = {"mode": "default", "env": {"http_proxy": "http://other"}}
+    both = make_plan(job(), slurm(internet=internet, env_blocks=[block]))
+    assert dict(both.env)["http_proxy"] == proxy
 
 
 def test_modules_start_from_nothing_and_in_the_sites_folders(job: Jobs, slurm: Sites) -> None:

@@ -126,6 +126,12 @@ def test_gpus_in_the_sites_dialect(
     assert any(note.startswith(f"--{option}: job.yaml:9; ") for note in plan.notes)
 
 
+def test_a_type_that_sbatch_would_misread_is_refused(job: Jobs, slurm: Sites) -> None:
+    site = slurm(gpu_request_typed=True, partitions=[{**GPU, "gpu_type": "a$(id)"}])
+    with pytest.raises(PlanError, match=r"gpu_type = .* cannot be written as an #SBATCH value"):
+        make_plan(job({"gpus_per_node": 1}), site)
+
+
 def test_gpus_that_cannot_be_counted_per_task(job: Jobs, slurm: Sites) -> None:
     with pytest.raises(PlanError, match="4 GPUs of a node for 3 tasks: the site counts GPUs per"):
         make_plan(
@@ -161,11 +167,12 @@ def test_an_allocation_has_the_storage_of_its_runs(job: Jobs, slurm: Sites) -> N
     site = slurm(gpu_request="gres", storage=STORAGE)
     sizes = [{"nodes": n, "gpus_per_node": n} for n in (1, 2)]
     plans = [
-        ("r", make_plan(job(size, storage=["nvme", "scratch"]), site, nested=True))
+        ("r", make_plan(job(size, storage=list(STORAGE), constraint="a,b"), site, nested=True))
         for size in sizes
     ]
     found = dict(allocate(site, plans, "s").directives)
-    assert found["gres"] == "gpu:2,nvme:3600"
+    assert (found["gres"], found["tmp"]) == ("gpu:2,nvme:3600", "100G")
+    assert found["constraint"] == "a,b&nvme"
     assert "scratch" not in found
 
 

@@ -79,6 +79,10 @@ def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
         (("launchers", "env: {A-B: x}\nlaunchers"), "'A-B' is no name of an environment"),
         (("launchers", "env: {port: 1}\nlaunchers"), "env.port: the script or bash sets port"),
         (
+            ("launchers", "internet: {access: yes, env: {port: 1}}\nlaunchers"),
+            "internet.env.port: the script or bash sets port",
+        ),
+        (
             ("launchers", "rendezvous: {port: 65000, ports: 600}\nlaunchers"),
             "ports 65000 to 65599, but the last port is 65535",
         ),

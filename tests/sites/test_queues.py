@@ -79,3 +79,12 @@ def test_each_partition_may_have_a_default_qos(tmp_path: Path) -> None:
         "  - {name: qb, default: true, partitions: [b]}\n"
     )
     assert len(load_site(str(path)).value.qos) == 2
+
+
+def test_a_star_is_any_partition_for_what_names_one(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    path.write_text(
+        f"{SITE}partitions: [{{name: '*'}}]\nqos: [{{name: q, partitions: [theirs]}}]\n"
+        "env_blocks: [{when: {partition: theirs}, env: {A: 1}}]\n"
+    )
+    assert load_site(str(path)).value.qos[0].partitions == ("theirs",)
