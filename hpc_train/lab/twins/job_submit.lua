@@ -220,7 +220,7 @@ local function misfit(job, entry)
     or (qos and beyond(job, qos, "qos " .. qos.name))
 end
 
--- The first entry that takes the job, or why none does.
+-- The first entry that takes the job, or why each of them does not.
 local function choose(job)
   local why
   for _, entry in ipairs(entries_of(job)) do
@@ -228,7 +228,7 @@ local function choose(job)
     if not wrong then
       return entry
     end
-    why = why or wrong
+    why = (why and why .. "; " or "") .. wrong
   end
   return nil, why
 end

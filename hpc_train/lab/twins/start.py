@@ -27,7 +27,7 @@ from hpc_train.lab.twins.rules import job_submit
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
 
-_FOLDERS = "/var/tmp/hpctrain-twins"  # noqa: S108 - root's own folder, checked before use
+FOLDERS = "/var/tmp/hpctrain-twins"  # noqa: S108 - root's own folder, checked before use
 # A socket's path has to fit 107 bytes.
 _LONGEST_NAME = 60
 _WITHIN_S = 20.0
@@ -105,7 +105,7 @@ def _same(profile: SiteProfile, place: Place) -> bool:
 def _make(profile: SiteProfile) -> Twin:
     ports = free_ports(profile.name)
     place = Place(
-        folder=f"{_FOLDERS}/{profile.name}",
+        folder=f"{FOLDERS}/{profile.name}",
         port=next(ports),
         dbd_port=next(ports) if has_accounting(profile) else 0,
     )
@@ -159,8 +159,9 @@ def _start_daemons(profile: SiteProfile, place: Place) -> None:
             record.write(msgspec.structs.replace(twin, daemons=(*twin.daemons, daemon)))
         return daemon
 
-    def answers(*argv: str) -> bool:
-        return ask(slurm(folder, *argv)).returncode == 0
+    def answers(*argv: str, word: str = "") -> bool:
+        done = ask(slurm(folder, *argv))
+        return done.returncode == 0 and word in done.stdout
 
     add_route()
     munged = run(*munged_command(folder))
@@ -171,7 +172,7 @@ def _start_daemons(profile: SiteProfile, place: Place) -> None:
         wait_for(folder, dbd, lambda: answers("sacctmgr", "-n", "list", "cluster"), _WITHIN_S)
     # It enters its cluster and its GPUs into the database, so the rest comes after it.
     controller = run("slurmctld", "-D", "-i", "-f", f"{folder}/slurm.conf")
-    wait_for(folder, controller, lambda: answers("scontrol", "show", "config"), _WITHIN_S)
+    wait_for(folder, controller, lambda: answers("scontrol", "ping", word="is UP"), _WITHIN_S)
     if place.dbd_port:
         for words in account_settings(profile):
             must(slurm(folder, "sacctmgr", "-i", *words))

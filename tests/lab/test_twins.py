@@ -1,0 +1,113 @@
+"""A twin comes up, is left alone, is made anew when its profile changes, and leaves nothing."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hpc_train.lab.processes import is_alive
+from hpc_train.lab.twins.record import Twin, read, whole
+from hpc_train.lab.twins.start import FOLDERS, stop
+from tests.lab.conftest import Hpctrain, refuse
+
+pytestmark = pytest.mark.slurm
+
+NAME = "hpctrain-test-site"
+PROFILE = f"""\
+schema: 1
+name: {NAME}
+description: d
+scheduler: slurm
+launchers: {{default: srun, allowed: [srun]}}
+partitions:
+  - {{name: small, max_nodes: 2, max_gpus: 4, gpus_per_node: 4, select: {{partition: gpu}}}}
+  - {{name: large, min_nodes: 3, max_nodes: 9, gpus_per_node: 4, select: {{partition: gpu}}}}
+"""
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Path]:
+    if os.geteuid() != 0:
+        refuse("a twin needs root")
+    path = tmp_path / f"{NAME}.yaml"
+    path.write_text(PROFILE)
+    yield path
+    stop(NAME)
+
+
+def up(hpctrain: Hpctrain, site: Path, words: str) -> Twin:
+    done = hpctrain("twin", str(site))
+    assert done.returncode == 0, done.stderr
+    assert words in done.stdout
+    twin = read(NAME)
+    assert twin is not None
+    assert whole(twin)
+    return twin
+
+
+def asked(twin: Twin, *options: str) -> str:
+    done = subprocess.run(
+        ["sbatch", "--test-only", "--partition=gpu", "--time=5", *options, "--wrap=true"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "SLURM_CONF": twin.slurm_conf},
+        timeout=30,
+    )
+    return done.stderr
+
+
+def test_what_two_partitions_of_the_profile_take_together(hpctrain: Hpctrain, site: Path) -> None:
+    twin = up(hpctrain, site, "without accounting; made in")
+    assert "to start at" in asked(twin, "-N1", "--gpus-per-node=4")
+    assert "to start at" in asked(twin, "-N9", "--gpus-per-node=4")
+    assert "GPUs of all nodes = 8, but small has at most 4" in asked(
+        twin, "-N2", "--gpus-per-node=4"
+    )
+    said = asked(twin, "-N10", "--gpus-per-node=4")
+    assert "nodes = 10, but small has at most 2; nodes = 10, but large has at most 9" in said
+
+
+def test_a_changed_profile_makes_it_anew(hpctrain: Hpctrain, site: Path) -> None:
+    first = up(hpctrain, site, "made in")
+    assert up(hpctrain, site, "up already") == first
+    assert NAME in hpctrain("twin").stdout
+    site.write_text(PROFILE.replace("max_nodes: 9", "max_nodes: 10"))
+    second = up(hpctrain, site, "made in")
+    assert not any(is_alive(daemon) for daemon in first.daemons)
+    assert "to start at" in asked(second, "-N10")
+
+
+def test_with_a_quality_of_service(hpctrain: Hpctrain, site: Path) -> None:
+    site.write_text(f"{PROFILE}qos: [{{name: Fast, max_time: 10m}}]\n")
+    twin = up(hpctrain, site, "with accounting; made in")
+    assert "to start at" in asked(twin, "-N1", "--qos=Fast")
+    assert "QOSMaxWall" in asked(twin, "-N1", "--qos=Fast", "--time=11")
+    assert "Invalid qos" in asked(twin, "-N1", "--qos=slow")
+    assert hpctrain("twin", "--down", NAME).stdout == f"the twin of {NAME} is gone\n"
+    assert not any(is_alive(daemon) for daemon in twin.daemons)
+    assert not Path(twin.place.folder).exists()
+    assert read(NAME) is None
+    assert hpctrain("twin", "--down", NAME).stdout == f"{NAME} has no twin\n"
+
+
+def test_a_daemon_that_does_not_come_up(hpctrain: Hpctrain, site: Path, tmp_path: Path) -> None:
+    broken = tmp_path / "slurmctld"
+    broken.write_text("#!/bin/sh\necho 'fatal: the moon is full' >&2\nexit 1\n")
+    broken.chmod(0o755)
+    done = hpctrain("twin", str(site), PATH=f"{tmp_path}:/usr/bin:/bin")
+    assert done.returncode == 2
+    assert "fatal: the moon is full" in done.stderr
+    assert read(NAME) is None
+    assert not Path(FOLDERS, NAME).exists()
+
+
+def test_refusals(hpctrain: Hpctrain, site: Path) -> None:
+    nobody = ("setpriv", "--reuid=65534", "--clear-groups")
+    assert "needs root" in hpctrain("twin", "slurm-generic", prefix=nobody).stderr
+    assert "has no Slurm" in hpctrain("twin", "local").stderr
+    assert "slurm-generic" in hpctrain("twin", "slurm-generik").stderr
+    assert "apt-get install slurm-client" in hpctrain("twin", str(site), PATH="/nonexistent").stderr
