@@ -49,7 +49,7 @@ def explain(
 
 def _why(item: Explained) -> str:
     said = ", ".join(filter(None, (item.trap, item.source)))
-    return f"{item.why} ({said})" if said else item.why
+    return f"{item.why} ({said})" if said and item.why else item.why or said
 
 
 def _json(found: Sequence[Explained]) -> bytes:

@@ -6,10 +6,13 @@ import shlex
 from collections.abc import Iterator, Sequence
 from typing import Any, Literal
 
+from msgspec.structs import replace
+
 from hpc_train.model.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES, Reason, setting_of
+from hpc_train.sites.provenance import source_of
 
 Kind = Literal["setting", "directive", "variable", "argument"]
 _NONE = Reason(why="")
@@ -41,8 +44,25 @@ class Explained(Value, frozen=True, kw_only=True):
 
 
 def explain(plan: LaunchPlan, site: Sourced[SiteProfile]) -> tuple[Explained, ...]:
-    """Return what was decided, then what of it stands in the script, in the script's order."""
-    return (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
+    """Return what was decided, then what of it stands in the script, in the script's order.
+
+    What the site's profile says names the source that it rests on.
+    """
+    found = (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
+    keys: dict[str, list[str]] = {}
+    for key, place in site.origins.items():
+        keys.setdefault(place, []).append(key)
+    return tuple(_with_source(item, site, keys.get(item.origin, [])) for item in found)
+
+
+def _with_source(item: Explained, site: Sourced[SiteProfile], keys: Sequence[str]) -> Explained:
+    """`keys` stand in the line that the item comes from; of several, the one of its name counts."""
+    if item.source or not keys:
+        return item
+    name = item.name.removeprefix("--").rpartition(".")[2].replace("-", "_")
+    key = next((one for one in keys if one.rpartition(".")[2] == name), min(keys, key=len))
+    source = source_of(site, key)
+    return replace(item, source=source.what) if source else item
 
 
 def _settings(plan: LaunchPlan) -> Iterator[Explained]:

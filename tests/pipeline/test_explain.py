@@ -90,3 +90,13 @@ def test_the_signal_before_the_end(desk: Path, launcher: str, value: str) -> Non
     assert (signal.value, signal.origin, signal.trap) == (value, "--set signal_before_end", "F29")
     assert "agents ignore it" in signal.why
     assert found["signal_before_end"].why
+
+
+def test_what_a_profile_says_names_its_source(desk: Path) -> None:
+    words = ("account=m1", "resources.nodes=1")
+    given = tuple(map(parse_setting, words))
+    made = prepare(Request(path=Path("train.py"), site="perlmutter", overrides=given))
+    found = {item.name: item for item in rows(made)}
+    assert found["--qos"].source == "docs.nersc.gov/jobs/policy"
+    assert found["--constraint"].source not in ("", found["--qos"].source)
+    assert found["--account"].source == ""
