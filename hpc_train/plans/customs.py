@@ -30,10 +30,17 @@ def custom_warnings(job: Job, site: Site) -> Iterator[str]:
             "give it a time"
         )
     known = found and (found[1].cpus_per_gpu or found[1].cpus_per_node)
-    if site.value.cpu_request == "forbidden" and not (known or job.value.resources.cpus_per_task):
+    if known or job.value.resources.cpus_per_task or site.value.scheduler != "slurm":
+        return
+    if site.value.cpu_request == "forbidden":
         yield (
             f"{site.near('cpu_request')}: {name} gives cores by itself, and its profile does not "
             "say how many: each rank takes 1; name resources.cpus_per_task"
+        )
+    elif job.value.resources.gpus_per_node:
+        yield (
+            f"{name} does not say how many cores its nodes have: each rank gets 1, and a GPU "
+            "waits for it; name resources.cpus_per_task"
         )
 
 

@@ -88,7 +88,10 @@ def _check_qos(job: Job, site: Site) -> None:
 
 def _elsewhere(job: Job, site: Site) -> str:
     """Return the partitions that would take the job, with what they give it."""
-    found = (site.value.partitions[index].name for index in fitting(job, site))
+    gpus, others = job.value.resources.gpus_per_node, site.value.partitions
+    # Of a partition whose GPUs nobody knows, nothing is promised.
+    known = (i for i in fitting(job, site) if not gpus or others[i].gpus_per_node is not None)
+    found = (others[index].name for index in known)
     names = [f"{name}{_given(on_partition(job, name, ''), site)}" for name in found]
     return f"fits: {', '.join(names)} (--partition NAME)" if names else ""
 

@@ -44,7 +44,10 @@ def misfits(job: Job, site: Site) -> Iterator[Misfit]:
     if queue.partition is not None:
         yield from _beyond_node(job, site, topology, queue.partition)
         if site.value.scheduler != "local":
-            yield from cores(site, topology, queue.partition)
+            for misfit in cores(site, topology, queue.partition):
+                # With whole nodes, there is nobody to leave a share to.
+                if not (misfit.key == "resources.cpus_per_task" and job.value.resources.exclusive):
+                    yield misfit
 
 
 def cores(site: Site, topology: Topology, found: tuple[int, Partition]) -> Iterator[Misfit]:

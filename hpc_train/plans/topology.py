@@ -26,12 +26,22 @@ def resolve_topology(job: Job, site: Site) -> tuple[Topology, dict[str, Setting]
 
 def _gpus(job: Job, site: Site) -> Setting:
     given = from_job(job, "resources.gpus_per_node")
-    if given or site.value.scheduler != "local":
-        return given or default(0, "none asked for")
+    if given:
+        return given
     found = partition_of(job, site)
+    if site.value.scheduler != "local":
+        return _with_the_queue(site, found) or default(0, "none asked for")
     here = (found[1].gpus_per_node if found else 0) or 0
     tasks = job.value.resources.tasks_per_node or 1
     return rule(min(tasks, here), f"one for each rank while there are some; here: {here}")
+
+
+def _with_the_queue(site: Site, found: tuple[int, Partition] | None) -> Setting | None:
+    """Where no option asks for GPUs, the nodes come with all of theirs."""
+    if site.value.gpu_request != "none" or found is None or not found[1].gpus_per_node:
+        return None
+    origin = site.origin(f"partitions.{found[0]}.gpus_per_node")
+    return Setting(value=found[1].gpus_per_node, origin=origin, why="they come with the nodes")
 
 
 def _tasks(job: Job, gpus: int) -> Setting:

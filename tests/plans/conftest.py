@@ -62,7 +62,8 @@ def planned(
     job: Callable[..., Job], slurm: Callable[..., Site]
 ) -> Callable[[dict[str, Any] | None, int, int, str], LaunchPlan]:
     def make(network: dict[str, Any] | None, nodes: int, gpus: int, launcher: str) -> LaunchPlan:
-        wanted = job({"nodes": nodes, "gpus_per_node": gpus}, launcher=launcher)
+        size = {"nodes": nodes, "gpus_per_node": gpus, "cpus_per_task": 8}
+        wanted = job(size, launcher=launcher)
         return make_plan(wanted, slurm(network=network))
 
     return make

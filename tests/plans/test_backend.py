@@ -87,7 +87,7 @@ def test_the_variable_is_not_set_beside_the_key(job: Jobs, slurm: Sites, where: 
         make_plan(job(**(env if where == "job" else {})), slurm(**(env if where == "site" else {})))
 
 
-GPUS = {"resources": {"nodes": 2, "gpus_per_node": 4}}
+GPUS = {"resources": {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}}
 MPI = {"backend": "mpi", "launcher": "mpirun"}
 
 

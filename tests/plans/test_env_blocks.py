@@ -20,7 +20,7 @@ from hpc_train.plans.topology import resolve_topology
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]
-GPUS = {"nodes": 2, "gpus_per_node": 4}
+GPUS = {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}
 NEW = {"nccl": "2.27.3", "gpus": "nvidia"}
 
 

@@ -45,7 +45,7 @@ def test_a_misfit_is_named_with_its_numbers(gpus: int, tasks: int, said: str) ->
 
 def test_dataparallel_runs_and_is_advised_against(job: Jobs, slurm: Sites) -> None:
     """All GPUs in one rank: nothing hides them, and the advice has the number to write."""
-    size = {"gpus_per_node": 4, "tasks_per_node": 1}
+    size = {"gpus_per_node": 4, "tasks_per_node": 1, "cpus_per_task": 8}
     for launcher in ("srun", "single"):
         plan = make_plan(job(size, launcher=launcher), slurm())
         assert (

@@ -172,8 +172,9 @@ def test_what_the_queue_does_not_take(
         ("nodes=92", "time=6h"),
         ("nodes=2", "time=1d", "account=vip7"),
         ("partition=debug", "nodes=2", "time=45m"),
-        ("partition=wide", "nodes=4", "gpus_per_node=4"),
+        ("partition=wide", "nodes=4", "gpus_per_node=4", "cpus_per_task=1"),
         ("partition=ratio", "gpus_per_node=2", "cpus_per_task=20"),
+        ("partition=ratio", "gpus_per_node=2", "cpus_per_task=9", "exclusive=true", "mem=1G"),
         ("partition=capped", "gpus_per_node=1", "cpus_per_task=9"),
     ],
 )

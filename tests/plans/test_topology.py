@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 
 from hpc_train.model.job import JobSpec
+from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
+from hpc_train.plans.build import make_plan
 from hpc_train.plans.topology import resolve_topology
 from hpc_train.sites.load import load_site
 from hpc_train.sites.machine import Machine
@@ -70,3 +72,23 @@ def test_cores_are_shared_where_the_site_knows_them(job: Jobs, slurm: Sites) -> 
     site = slurm(partitions=[{"name": "p", "default": True, "cpus_per_node": 128}])
     topology, _ = resolve_topology(job({"tasks_per_node": 4}), site)
     assert topology.cpus_per_task == 32
+
+
+def test_nodes_that_come_with_their_gpus_need_no_number(job: Jobs, slurm: Sites) -> None:
+    site = slurm(
+        gpu_request="none", partitions=(Partition(name="gpu", default=True, gpus_per_node=3),)
+    )
+    plan = make_plan(job({"nodes": 2}), site)
+    assert (plan.topology.gpus_per_node, plan.topology.tasks_per_node, plan.backend) == (
+        3,
+        3,
+        "nccl",
+    )
+    assert not any("gpu" in option for option, _ in plan.directives)
+
+
+def test_a_gpu_with_an_unknown_number_of_cores_is_a_warning(job: Jobs, slurm: Sites) -> None:
+    (warning,) = make_plan(job({"gpus_per_node": 2}), slurm()).warnings
+    assert "how many cores" in warning
+    assert make_plan(job({"gpus_per_node": 2, "cpus_per_task": 4}), slurm()).warnings == ()
+    assert make_plan(job({"nodes": 2}), slurm()).warnings == ()

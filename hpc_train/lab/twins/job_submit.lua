@@ -88,6 +88,7 @@ local function read(job)
     gpus_per_node = per_node,
     gpus = of_job or (per_node and per_node * nodes),
     cpus = cpus and cpus * tasks,
+    exclusive = job.shared == 0,
   }
 end
 
@@ -181,7 +182,7 @@ end
 
 local function cores(job, entry)
   local share = entry.cpus_per_gpu and job.gpus_per_node and entry.cpus_per_gpu * job.gpus_per_node
-  if not share or share == 0 or not job.cpus then
+  if not share or share == 0 or not job.cpus or job.exclusive then
     return nil
   end
   local wrong = (entry.cpu_rule == "exact" and job.cpus ~= share)
