@@ -21,6 +21,7 @@ from yaml.scanner import Scanner
 from hpc_train.errors import HpcTrainError
 
 MAX_NODES = 100_000
+_COLLECTIONS = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 MAX_DEPTH = 50
 # The value of an environment variable is text: `0123` and `1e-3` reach the program as written.
 _VARIABLE = re.compile(r"(?:^|\.)env\.")
@@ -118,6 +119,8 @@ class Document:
             raise self._fail(node, "nested too deeply")
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, as_text=bool(_VARIABLE.search(path)))
+        if node.tag not in _COLLECTIONS:
+            raise self._fail(node, f"the tag {node.tag} is not allowed here")
         self._open.add(id(node))
         built = (
             self._mapping(node, path)

@@ -121,3 +121,9 @@ def test_pyyaml_without_libyaml_reads_the_same(text: str) -> None:
 
     assert events(yamlfile._Words) == events(yamlfile._Parser)
     assert len(events(yamlfile._Words)) > 3
+
+
+@pytest.mark.parametrize("text", ["a: !!foo [b]", "a: !!python/object:x {b: 1}", "!!set {a}"])
+def test_tags_on_lists_and_mappings_are_refused(text: str) -> None:
+    with pytest.raises(SpecError, match=r"job\.yaml:1: the tag .* is not allowed here"):
+        load(text)

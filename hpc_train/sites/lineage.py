@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.site import SCHEMA
+from hpc_train.sites.locks import check_locks
 from hpc_train.sites.overlay import Part, overlay
-from hpc_train.sites.search import files_named, label_of, profile_files, system_files
-from hpc_train.yamlfile import lookup, read
+from hpc_train.sites.search import files_named, label_of, layer_of, profile_files, system_files
+from hpc_train.yamlfile import read
 
 LONGEST = 8
 
@@ -22,13 +24,22 @@ def read_profile(path: Path) -> Part:
             value that the system locks differs.
     """
     chain = lineage(path)
+    whole = _laid(chain)
+    if layer_of(path) != "system":
+        names = dict.fromkeys(file.path.stem for file in chain)
+        locking = [file for name in names for file in system_files(name)]
+        check_locks(whole, [_laid(lineage(file), locked=True) for file in locking])
+    return whole
+
+
+def _laid(chain: Sequence[File], *, locked: bool = False) -> Part:
+    """Lay the files over one another; what the first one locks stays if that is wished."""
     whole = chain[-1].part
     for file in reversed(chain[:-1]):
         whole = overlay(whole, file.part)
-    for name in dict.fromkeys(file.path.stem for file in chain):
-        for locking in system_files(name):
-            if locking.resolve() != path.resolve():
-                _check_locks(whole, read_profile(locking))
+    if locked and "locked" in chain[0].part.values:
+        origins = {**chain[0].part.origins, **whole.origins}
+        return Part({**whole.values, "locked": chain[0].part.values["locked"]}, origins)
     return whole
 
 
@@ -61,10 +72,15 @@ def _parent(name: str, chain: list[Path], child: Part) -> Path:
     if name == chain[-1].stem:
         candidates = _after(chain[-1], candidates)
     if not candidates:
+        if name == chain[-1].stem:
+            raise SiteProfileError(
+                f"{place}: extends: {name!r} is this file, and there is no other of that name "
+                "further down the search path",
+                "hpctrain site list",
+            )
         known = [file.stem for file in profile_files()]
-        further = " further down the search path" if name == chain[-1].stem else ""
         raise SiteProfileError(
-            f"{place}: extends: no profile or family {name!r}{further}{nearest(name, known)}",
+            f"{place}: extends: no profile or family {name!r}{nearest(name, known)}",
             "hpctrain site list",
         )
     if candidates[0].resolve() in seen:
@@ -96,29 +112,3 @@ def _check_schema(schema: Any, origins: dict[str, str]) -> None:
             f"{SCHEMA}",
             "update hpctrain",
         )
-
-
-def _check_locks(whole: Part, locking: Part) -> None:
-    for index, key in enumerate(lookup(locking.values, "locked") or ()):
-        ours, place = find(whole, key)
-        theirs, _ = find(locking, key)
-        if ours != theirs:
-            lock = locking.origins.get(f"locked.{index}", locking.origins[""])
-            raise SiteProfileError(
-                f"{place}: {key} = {ours!r}, but the system's profile locks it at {theirs!r} "
-                f"({lock})",
-                "take the line out, or ask those who run the system",
-            )
-
-
-def find(part: Part, key: str) -> tuple[Any, str]:
-    """Return the value of a key whose lists are addressed by name, and where it stands."""
-    values, path, place = part.values, "", part.origins[""]
-    for word in key.split("."):
-        if isinstance(values, list):
-            names = [item.get("name") if isinstance(item, dict) else None for item in values]
-            word = str(names.index(word)) if word in names else word
-        values = lookup(values, word)
-        path = f"{path}.{word}" if path else word
-        place = part.origins.get(path, place)
-    return values, place

@@ -9,7 +9,6 @@ import msgspec
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError
 from hpc_train.model.partition import Partition
-from hpc_train.model.sbatch import directive_problem
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.sites.lineage import read_profile
@@ -19,6 +18,7 @@ from hpc_train.sites.queues import check_queues
 from hpc_train.sites.rendezvous import check_rendezvous
 from hpc_train.sites.search import find_profile
 from hpc_train.sites.variables import check_variables
+from hpc_train.sites.words import check_words
 
 
 def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]:
@@ -41,7 +41,7 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
     _check_launchers(site)
     _check_name(site, path)
     check_variables(site)
-    _check_directives(site)
+    check_words(site)
     check_queues(site)
     check_rendezvous(site)
     check_network(site)
@@ -75,14 +75,6 @@ def _check_name(site: Sourced[SiteProfile], path: Path) -> None:
             f"{site.origin('name')}: the name {site.value.name!r} is not that of the file, "
             f"{path.stem!r}"
         )
-
-
-def _check_directives(site: Sourced[SiteProfile]) -> None:
-    for name, value in site.value.directives.items():
-        problem = directive_problem(name, value)
-        if problem:
-            place = site.near(f"directives.{name}")
-            raise SiteProfileError(f"{place}: directives.{name}: {problem[0]}", problem[1])
 
 
 def _on_this_machine(site: Sourced[SiteProfile], machine: Machine) -> Sourced[SiteProfile]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from hpc_train.errors import SiteProfileError
 from hpc_train.yamlfile import join
 
 BY_NAME = ("partitions", "qos")
@@ -32,7 +33,11 @@ class Part(NamedTuple):
 
 
 def overlay(parent: Part, child: Part) -> Part:
-    """Return the child's values over the parent's."""
+    """Return the child's values over the parent's.
+
+    Raises:
+        SiteProfileError: one is a mapping or a list of things, the other is not.
+    """
     origins: dict[str, str] = {"": child.origins[""]}
     handed = {key: value for key, value in parent.values.items() if key not in OWN}
     values = _mapping(Part(handed, parent.origins), child, "", origins)
@@ -60,6 +65,10 @@ def _joined(parent: Part, child: Part, at: str, origins: dict[str, str]) -> Any:
     if all(isinstance(values, list) for values in both) and at in (*BY_NAME, *APPENDED):
         _note(child, at, origins)
         return _list(parent, child, at, origins)
+    if any(isinstance(values, dict) for values in both) or at in (*BY_NAME, *APPENDED):
+        raise SiteProfileError(
+            f"{_place(child)}: {at}: {_kind(child)}, but {_kind(parent)} in {_place(parent)}"
+        )
     return _copy(child, at, origins)
 
 
@@ -104,5 +113,14 @@ def _copy(part: Part, at: str, origins: dict[str, str]) -> Any:
     return part.values
 
 
+def _kind(part: Part) -> str:
+    named: dict[type, str] = {dict: "a mapping", list: "a list"}
+    return named.get(type(part.values)) or "neither a list nor a mapping"
+
+
+def _place(part: Part) -> str:
+    return part.origins.get(part.path, part.origins[""])
+
+
 def _note(part: Part, at: str, origins: dict[str, str]) -> None:
-    origins[at] = part.origins.get(part.path, part.origins[""])
+    origins[at] = _place(part)

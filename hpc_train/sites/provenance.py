@@ -8,7 +8,8 @@ from typing import Any
 
 from hpc_train.model.site import SiteProfile, Source
 from hpc_train.model.value import Sourced
-from hpc_train.sites.lineage import File, find, lineage
+from hpc_train.sites.lineage import File, lineage
+from hpc_train.sites.locks import find
 
 Site = Sourced[SiteProfile]
 

@@ -14,6 +14,8 @@ from hpc_train.model.value import Sourced
 Site = Sourced[SiteProfile]
 Queue = Partition | Qos
 
+# `(a+)+`, `(a|b)*`: tried in more ways than there is time for.
+_ENDLESS = re.compile(r"\([^()]*[+*|}][^()]*\)[+*{]")
 _PAIRS = (("min_nodes", "max_nodes"), ("min_gpus", "max_gpus"), ("min_time", "max_time"))
 
 
@@ -119,6 +121,8 @@ def _check_account(site: Site) -> None:
     account = site.value.account
     if account.pattern is None:
         return
+    if _ENDLESS.search(account.pattern):
+        _refuse(site, "account.pattern", "a repeated group that repeats may take for ever to match")
     try:
         pattern = re.compile(account.pattern)
     except re.error as failure:

@@ -108,7 +108,7 @@ def test_policy_extends_the_facts_of_the_same_name(here: Path) -> None:
     ("files", "message"),
     [
         ({"a": "b", "b": "a"}, r"extends goes round: a -> b -> a"),
-        ({"a": "a"}, r"a\.yaml:3: extends: no profile or family 'a' further down"),
+        ({"a": "a"}, r"a\.yaml:3: extends: 'a' is this file, and there is no other"),
         ({"a": "familly"}, r"no profile or family 'familly'"),
         ({f"a{i}": f"a{i + 1}" for i in range(20)} | {"a": "a0"}, r"extends: more than 8 files"),
     ],
@@ -145,3 +145,64 @@ def test_the_system_locks_a_key(here: Path) -> None:
     )
     with pytest.raises(SiteProfileError, match=r"partitions\.large = "):
         load_site("mine")
+
+
+@pytest.fixture
+def policy(here: Path) -> Path:
+    """Facts and policy of a system, in two files; return the policy."""
+    facts = FAMILY.replace("family: true\n", "").replace("name: family", "name: pol")
+    (here / "system/site_profiles/pol.yaml").write_text(facts)
+    file = here / "system/pol.yaml"
+    file.write_text(
+        "schema: 1\nname: pol\nextends: pol\naccount: {required: true}\nlocked: [account]\n"
+    )
+    return file
+
+
+def test_a_system_may_keep_facts_and_policy_in_two_files(policy: Path, here: Path) -> None:
+    assert load_site("pol").value.account.required
+    assert not load_site(str(here / "system/site_profiles/pol.yaml")).value.account.required
+    (here / "own/pol.yaml").write_text("schema: 1\nname: pol\nextends: pol\nenv: {X: 1}\n")
+    assert load_site("pol").value.account.required
+    (here / "own/pol.yaml").write_text(
+        "schema: 1\nname: pol\nextends: pol\naccount: {required: false}\n"
+    )
+    with pytest.raises(SiteProfileError, match=r"account = .* locks it at .*system/pol\.yaml:5"):
+        load_site("pol")
+
+
+@pytest.mark.parametrize(
+    ("locked", "message"),
+    [
+        ("5", "must be a list of keys"),
+        ("account", "must be a list of keys"),
+        ("[5]", "must be a list of keys"),
+        ("[5, {a: b}]", "must be a list of keys"),
+        ("[limits.max_study_job]", "'limits.max_study_job' is no key of a profile"),
+        ("[partitions.gpu.max_tim]", "is no key of a profile"),
+    ],
+)
+def test_what_is_locked_must_be_keys(policy: Path, here: Path, locked: str, message: str) -> None:
+    policy.write_text(policy.read_text().replace("[account]", locked))
+    (here / "own/pol.yaml").write_text("schema: 1\nname: pol\nextends: pol\n")
+    with pytest.raises(SiteProfileError, match=rf"system/pol\.yaml:5: locked: .*{message}"):
+        load_site("pol")
+
+
+@pytest.mark.parametrize(
+    ("parent", "child", "message"),
+    [
+        ("sources: text", "sources: [{what: x, confidence: high}]", "sources: a list, but neither"),
+        ("partitions: {a: b}", "partitions: [{name: a}]", "partitions: a list, but a mapping in"),
+        ("env: [A]", "env: {A: 1}", "env: a mapping, but a list in"),
+    ],
+)
+def test_a_parent_of_another_kind_is_refused(
+    here: Path, parent: str, child: str, message: str
+) -> None:
+    text = "\n".join(line for line in FAMILY.splitlines() if not line.startswith(" "))
+    text = text.replace("partitions:", "").replace("env: {A: 1, B: 2}", "")
+    (here / "own/families/family.yaml").write_text(f"{text}\n{parent}\n")
+    (here / "own/a.yaml").write_text(f"schema: 1\nname: a\nextends: family\n{child}\n")
+    with pytest.raises(SiteProfileError, match=rf"own/a\.yaml:4: {message}"):
+        load_site("a")

@@ -12,8 +12,9 @@ import pytest
 from hpc_train.assets import profile_folder
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, encode_unit
-from hpc_train.sites.lineage import find, lineage
+from hpc_train.sites.lineage import lineage
 from hpc_train.sites.load import load_site
+from hpc_train.sites.locks import find
 from hpc_train.sites.overlay import Part
 from hpc_train.sites.provenance import source_of, strays
 

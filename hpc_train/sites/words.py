@@ -1,0 +1,73 @@
+"""A profile's words for sbatch and launchers: one that nobody knows would do nothing in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.errors import SiteProfileError, nearest
+from hpc_train.model.partition import ANY
+from hpc_train.model.sbatch import SBATCH_OPTIONS, directive_problem
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.registry import names
+from hpc_train.sites.locks import locked_keys
+from hpc_train.sites.overlay import Part
+
+Site = Sourced[SiteProfile]
+
+# Of other tools; a profile may say why they are not to be used.
+_FOREIGN = ("mpiexec", "torchrun_jsc")
+
+
+def check_words(site: Site) -> None:
+    """Refuse options, launchers and qualities of service that there are not.
+
+    Raises:
+        SiteProfileError: with file:line and the nearest word.
+    """
+    for name, value in site.value.directives.items():
+        problem = directive_problem(name, value)
+        if problem:
+            place = site.near(f"directives.{name}")
+            raise SiteProfileError(f"{place}: directives.{name}: {problem[0]}", problem[1])
+    for key, option in _options(site.value):
+        if option not in SBATCH_OPTIONS:
+            near = nearest(option.lstrip("-").replace("_", "-"), SBATCH_OPTIONS)
+            raise SiteProfileError(
+                f"{site.near(key)}: {key}: sbatch has no option {option!r}{near}",
+                "write long names, without dashes before",
+            )
+    _check_launchers(site)
+    _check_qos(site)
+    locked_keys(Part({"locked": list(site.value.locked) or None}, site.origins))
+
+
+def _options(profile: SiteProfile) -> Iterator[tuple[str, str]]:
+    for option in profile.forbidden:
+        yield f"forbidden.{option}", option
+    for name, storage in profile.storage.items():
+        for option in storage.request:
+            yield f"storage.{name}.request.{option}", option
+
+
+def _check_launchers(site: Site) -> None:
+    known = (*names("launchers"), *_FOREIGN)
+    for key in ("forbidden", "warned"):
+        for name in getattr(site.value.launchers, key):
+            if name not in known:
+                raise SiteProfileError(
+                    f"{site.near(f'launchers.{key}.{name}')}: launchers.{key}: unknown launcher "
+                    f"{name!r}{nearest(name, known)}; known: {', '.join(known)}"
+                )
+
+
+def _check_qos(site: Site) -> None:
+    known = [qos.name for qos in site.value.qos]
+    for index, partition in enumerate(site.value.partitions):
+        qos = partition.select.qos if partition.select else None
+        if qos is not None and known and qos not in known and ANY not in known:
+            key = f"partitions.{index}.select.qos"
+            raise SiteProfileError(
+                f"{site.near(key)}: {key}: unknown qos {qos!r}{nearest(qos, known)}; "
+                f"known: {', '.join(known)}"
+            )
