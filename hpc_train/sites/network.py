@@ -16,7 +16,7 @@ from hpc_train.model.versions import parts, within
 Site = Sourced[SiteProfile]
 
 _VERBS = ("infiniband", "roce")
-_SCRIPTED = ("gcp-tcpx", "gcp-tcpxo", "gcp-gib")
+_SCRIPTED = ("gcp-tcpxo", "gcp-gib")
 # Key of the network -> the fabrics that know what to do with it; the others know it everywhere.
 _ONLY = {
     "hcas": _VERBS,

@@ -29,6 +29,7 @@ NAMES = """
     lumi-g mahti marenostrum5 narval nebius oci perlmutter roihu rorqual sagemaker-hyperpod
     slurm-generic snellius vista
 """.split()
+NO_MPIRUN = ["srun", "torchrun", "accelerate", "deepspeed", "spawn", "single"]
 FACTS: tuple[tuple[str, str, Any], ...] = (
     ("perlmutter", "partitions.gpu.select", {"constraint": "gpu", "qos": "regular"}),
     ("perlmutter", "partitions.gpu-hbm80g.select.constraint", "gpu&hbm80g"),
@@ -49,6 +50,8 @@ FACTS: tuple[tuple[str, str, Any], ...] = (
         ],
     ),
     ("frontier", "partitions.extended.max_nodes", 64),
+    ("frontier", "launchers.allowed", NO_MPIRUN),
+    ("frontier", "qos.*", {"name": "*", "default": False}),
     ("frontier", "partitions.batch.cpus_per_node", 56),
     ("frontier", "partitions.batch.reserved_cpus", 8),
     ("frontier", "launchers.default", "srun"),
@@ -63,6 +66,14 @@ FACTS: tuple[tuple[str, str, Any], ...] = (
     ("lumi-g", "partitions.small-g.shared", True),
     ("lumi-g", "partitions.dev-g.max_nodes", 32),
     ("lumi-g", "partitions.dev-g.mem_per_gpu", "60G"),
+    ("lumi-g", "partitions.bench.gpus_per_node", 8),
+    ("lumi-g", "partitions.bench.cpus_per_node", 56),
+    ("lumi-g", "launchers.allowed", NO_MPIRUN),
+    ("lumi-g", "rendezvous.port", 10000),
+    ("lumi-g", "rendezvous.ports", 10000),
+    ("clariden", "launchers.allowed", NO_MPIRUN),
+    ("clariden", "env_blocks.3.already_set_by", "hook com.hooks.aws_ofi_nccl"),
+    ("clariden", "env_blocks.3.when", {"nodes": ">1", "runtime": "nccl", "container": True}),
     ("clariden", "partitions.debug.max_node_minutes", 90),
     ("clariden", "partitions.normal.max_time", "12:00:00"),
     ("clariden", "gpu_request", "gpus-per-task"),
@@ -72,7 +83,12 @@ FACTS: tuple[tuple[str, str, Any], ...] = (
     ("isambard-ai", "poll", "00:01:00"),
     ("isambard-ai", "partitions.gpu.select", {}),
     ("isambard-ai", "network.interfaces", []),
-    ("delta", "rendezvous.host", "remote-address:1"),
+    ("delta", "rendezvous.host", "hostname-ip"),
+    ("delta", "gpu_request_typed", False),
+    ("delta", "partitions.gpuMI100x8.gpu_type", "mi100"),
+    ("delta", "partitions.gpuA40x4-preempt.preemption.safe", "00:10:00"),
+    ("delta", "partitions.gpuA100x4-preempt.preemption.grace", "00:05:00"),
+    ("delta", "partitions.*.gpus_per_node", None),
     ("delta", "lifecycle.requeue", False),
     ("delta", "partitions.gpuH200x8-interactive.max_time", "01:00:00"),
     ("delta", "partitions.gpuA40x4.gpu_order", [3, 2, 1, 0]),
@@ -84,13 +100,19 @@ FACTS: tuple[tuple[str, str, Any], ...] = (
     ("leonardo", "qos.boost_qos_dbg.max_time", "00:30:00"),
     ("marenostrum5", "mem_request", "forbidden"),
     ("marenostrum5", "partitions.acc.cpu_rule", "exact"),
+    ("marenostrum5", "partitions.acc.default", True),
     ("marenostrum5", "required", ["account", "qos"]),
     ("jean-zay", "partitions.a100.select", {"account_suffix": "@a100", "constraint": "a100"}),
+    ("jean-zay", "account.required", True),
+    ("jean-zay", "partitions.a100.description", "gpu_p5"),
+    ("jean-zay", "partitions.h100.description", "gpu_p6"),
     ("jean-zay", "partitions.gpu_p2.cpus_per_gpu", 3),
     ("jean-zay", "partitions.h100.modules", ["arch/h100"]),
     ("jean-zay", "partitions.v100.default_time", "00:10:00"),
     ("jean-zay", "qos.qos_gpu-t4.max_time", "4-04:00:00"),
     ("snellius", "partitions.gpu_h100.mem_per_node", "720G"),
+    ("snellius", "rendezvous.port", 10000),
+    ("snellius", "rendezvous.ports", 10000),
     ("snellius", "partitions.gpu_a100.max_time", "5-00:00:00"),
     ("vista", "arch", "aarch64"),
     ("vista", "launchers.default", "ibrun"),
@@ -112,15 +134,34 @@ FACTS: tuple[tuple[str, str, Any], ...] = (
     ("sagemaker-hyperpod", "gpu_request", "none"),
     ("azure-cyclecloud", "env.NCCL_TOPO_FILE", "/opt/microsoft/ndv5-topo.xml"),
     ("azure-cyclecloud", "mem_request", "zero"),
+    ("azure-cyclecloud", "launchers.mpirun_args", ["--mca", "coll", "^hcoll"]),
+    ("azure-cyclecloud", "env_blocks.0.env", {"UCX_TLS": "rc", "UCX_NET_DEVICES": "mlx5_ib0:1"}),
     ("gcp-a3-high", "launchers.mpi", "pmi2"),
+    ("gcp-a3-high", "network.fabric", "gcp-tcpx"),
+    ("gcp-a3-high", "network.interfaces", ["enp0s12"]),
+    (
+        "gcp-a3-high",
+        "env_blocks.0.env.NCCL_GPUDIRECTTCPX_SOCKET_IFNAME",
+        "enp6s0,enp12s0,enp134s0,enp140s0",
+    ),
+    ("gcp-a3-mega", "network.script", "/var/lib/tcpxo/lib64/nccl-env-profile.sh"),
+    ("gcp-a3-mega", "env_blocks.0.env.NCCL_SOCKET_IFNAME", "enp0s12"),
     ("gcp-a4", "network.script", "/usr/local/gib/scripts/set_nccl_env.sh"),
     ("oci", "launchers.mpi", "pmix_v3"),
+    ("oci", "launchers.mpirun_args", ["--mca", "coll", "^hcoll"]),
+    ("oci", "env_blocks.1.env", {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "eth0"}),
     ("coreweave", "directives.distribution", "block:block"),
+    ("coreweave", "launchers.mpirun_args", ["--mca", "coll", "^hcoll"]),
+    ("coreweave", "env_blocks.1.env", {"UCX_TLS": "tcp", "UCX_NET_DEVICES": "eth0"}),
     ("nebius", "partitions.*.cpus_per_gpu", 16),
 )
 # A site, a launcher or sbatch option, and a word of what the profile says of it.
 WARNINGS = (
     ("frontier", "launchers.warned.torchrun", "10 times slower"),
+    *(
+        ("frontier", f"launchers.warned.{one}", "binding of one task")
+        for one in ("accelerate", "deepspeed", "spawn")
+    ),
     ("isambard-ai", "launchers.forbidden.mpirun", "not allowed"),
     ("roihu", "launchers.forbidden.mpirun", "srun"),
     ("vista", "forbidden.gres", "partition gives"),
@@ -194,8 +235,27 @@ def test_the_partitions_of_a_cloud_are_its_users(name: str) -> None:
     assert said(name, "partition_choice") == "job"
 
 
+@pytest.mark.parametrize(
+    "name", ["clariden", "delta", "juwels-booster", "leonardo", "lumi-g", "snellius"]
+)
+def test_a_job_without_a_partition_does_not_escape_the_facts(name: str) -> None:
+    assert said(name, "partition_choice") == "job"
+
+
+@pytest.mark.parametrize("name", ["frontier", "jean-zay", "leonardo", "marenostrum5", "perlmutter"])
+def test_a_list_that_may_not_be_whole_lets_others_pass(name: str) -> None:
+    assert loaded(name).value.qos[-1].name == "*"
+
+
+@pytest.mark.parametrize("key", ["launchers.allowed", "launchers.default", "rendezvous.port"])
+def test_what_hpctrain_chose_is_not_said_to_be_slurms(key: str) -> None:
+    source = source_of(loaded("slurm-generic"), key)
+    assert source is not None
+    assert source.what.startswith("hpctrain")
+
+
 def test_what_nccl_conf_has_is_not_set_again() -> None:
-    (block,) = loaded("oci").value.env_blocks
+    block = loaded("oci").value.env_blocks[0]
     assert block.already_set_by == "/etc/nccl.conf"
     assert (block.env["NCCL_IB_TC"], block.env["NCCL_IB_TIMEOUT"]) == ("41", "22")
 
