@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from functools import cache
 from pathlib import Path
 
 from hpc_train.errors import HpcTrainError
@@ -55,6 +56,7 @@ def template_path(profile: Path) -> tuple[Path, ...]:
     return tuple(found)
 
 
+@cache
 def locate(name: str, package: Path) -> Path:
     """Return folder `name` of the package: inside the wheel, else in the checkout.
 

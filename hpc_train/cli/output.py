@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,12 +15,23 @@ if TYPE_CHECKING:
 
 def echo_table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Print columns: wrapped to a terminal, each row on one line when piped."""
+    if not (sys.stdout and sys.stdout.isatty()):
+        click.echo("\n".join(_lines((heads, *rows))))
+        return
     from rich.console import Console
 
-    console = Console(width=None if sys.stdout and sys.stdout.isatty() else 10_000, highlight=False)
+    console = Console(highlight=False)
     with console.capture() as capture:
         console.print(table(heads, rows))
     click.echo("\n".join(line.rstrip() for line in capture.get().splitlines()))
+
+
+def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """Yield rows with their cells below one another."""
+    flat = [[" ".join(cell.splitlines()) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*flat, strict=True)]
+    for row in flat:
+        yield "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -58,7 +59,8 @@ def lineage(path: Path) -> tuple[File, ...]:
     """
     chain = [_read(path)]
     while isinstance(parent := chain[-1].part.values.get("extends"), str):
-        chain.append(_read(_parent(parent, [file.path for file in chain], chain[-1].part)))
+        file = _parent(parent, [file.path for file in chain], chain[-1].part)
+        chain.append(_read_parent(file, file.stat().st_mtime_ns))
     return tuple(chain)
 
 
@@ -93,6 +95,12 @@ def _after(path: Path, candidates: list[Path]) -> list[Path]:
     places = [candidate.resolve() for candidate in candidates]
     here = path.resolve()
     return candidates[places.index(here) + 1 :] if here in places else candidates
+
+
+@lru_cache(maxsize=64)
+def _read_parent(path: Path, _changed_ns: int) -> File:
+    """Families have many children."""
+    return _read(path)
 
 
 def _read(path: Path) -> File:

@@ -50,8 +50,8 @@ def files_named(name: str) -> Iterator[Path]:
     seen: set[Path] = set()
     for folder in search_path():
         for path in (folder / f"{name}.yaml", folder / FAMILIES / f"{name}.yaml"):
-            if path.is_file() and path.resolve() not in seen:
-                seen.add(path.resolve())
+            if path.is_file() and (place := path.resolve()) not in seen:
+                seen.add(place)
                 yield path
 
 
@@ -108,9 +108,11 @@ def _places(folder: Path) -> tuple[Path, Path]:
 
 def _looks_like_profile(path: Path) -> bool:
     """`./` holds job files too; a profile says its schema, and a scheduler or whom it extends."""
+    if path.parent != Path():
+        return True
     try:
         document = read(path, SiteProfileError).data
     except SiteProfileError:
-        return path.parent != Path()
+        return False
     says = any(lookup(document, key) is not None for key in ("scheduler", "extends"))
     return says and lookup(document, "schema") is not None

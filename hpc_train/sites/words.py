@@ -9,7 +9,7 @@ from hpc_train.model.partition import ANY
 from hpc_train.model.sbatch import SBATCH_OPTIONS, directive_problem
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.registry import names
+from hpc_train.registry import BUILT_IN, names
 from hpc_train.sites.locks import locked_keys
 from hpc_train.sites.overlay import Part
 
@@ -51,14 +51,18 @@ def _options(profile: SiteProfile) -> Iterator[tuple[str, str]]:
 
 
 def _check_launchers(site: Site) -> None:
+    launchers = site.value.launchers
+    said = [(key, name) for key in ("forbidden", "warned") for name in getattr(launchers, key)]
+    # To look for plug-ins costs more than all the rest of a profile.
+    if all(name in (*BUILT_IN["launchers"], *_FOREIGN) for _, name in said):
+        return
     known = (*names("launchers"), *_FOREIGN)
-    for key in ("forbidden", "warned"):
-        for name in getattr(site.value.launchers, key):
-            if name not in known:
-                raise SiteProfileError(
-                    f"{site.near(f'launchers.{key}.{name}')}: launchers.{key}: unknown launcher "
-                    f"{name!r}{nearest(name, known)}; known: {', '.join(known)}"
-                )
+    for key, name in said:
+        if name not in known:
+            raise SiteProfileError(
+                f"{site.near(f'launchers.{key}.{name}')}: launchers.{key}: unknown launcher "
+                f"{name!r}{nearest(name, known)}; known: {', '.join(known)}"
+            )
 
 
 def _check_qos(site: Site) -> None:
