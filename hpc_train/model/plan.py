@@ -82,6 +82,7 @@ class ContainerPlan(Value, frozen=True, kw_only=True):
     `mounts` and `workdir` are what the image's own description (an EDF) must be given. `passed`
     are variables that an image must not override; they are exported once more with `prefix` in
     front, where the runtime wants that. `forbidden` are characters that a path must not have.
+    With `vendors`, what the vendor's script exports is passed on, too.
     """
 
     runtime: str
@@ -95,6 +96,7 @@ class ContainerPlan(Value, frozen=True, kw_only=True):
     passed: tuple[str, ...]
     prefix: str
     forbidden: str
+    vendors: bool = False
 
 
 class Binding(Value, frozen=True, kw_only=True):

@@ -19,8 +19,7 @@ def make_request(
         PlanError: the container or the elastic bounds do not fit.
     """
     launchers, env = site.value.launchers, environment.variables
-    of_ranks = tuple(dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks"))
-    container = resolve_container(job, site, topology, env, of_ranks)
+    container = resolve_container(job, site, topology, environment)
     kind = type_settings(job, site, topology).get("gpu_type")
     inside = site.value.containers.mpi if container and site.value.containers else None
     return LaunchRequest(

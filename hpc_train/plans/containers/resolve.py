@@ -16,20 +16,15 @@ from hpc_train.plans.containers.mounts import (
     parse_mount,
 )
 from hpc_train.plans.containers.runtimes import FORMS, Form, Opening
+from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.facts import vendor_of
 from hpc_train.plans.resolve import Job, Site
 
 
 def resolve_container(
-    job: Job,
-    site: Site,
-    topology: Topology,
-    env: Mapping[str, Setting],
-    of_ranks: tuple[str, ...],
+    job: Job, site: Site, topology: Topology, environment: JobEnvironment
 ) -> ContainerPlan | None:
     """Return how the ranks get into the job's image; None for a job without one.
-
-    `of_ranks` names the variables that only a rank's wrapper sets.
 
     Raises:
         PlanError: the site has no runtime, or its runtime cannot carry what is asked for.
@@ -38,7 +33,8 @@ def resolve_container(
     if wanted is None:
         return None
     offered = _offered(job, site)
-    form = FORMS[offered.runtime]
+    form, env = FORMS[offered.runtime], environment.variables
+    of_ranks = dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks")
     _check(job, form, offered.runtime)
     opening = Opening(
         program=offered.program or offered.runtime,
@@ -49,7 +45,8 @@ def resolve_container(
         gpus=_gpus(job, site, topology),
         passed=tuple(dict.fromkeys((*FROM_SCRIPT, *env, *job.value.secrets, *wanted.env))),
         private=tuple(job.value.secrets),
-        of_ranks=of_ranks,
+        of_ranks=tuple(of_ranks),
+        vendors=environment.script is not None,
         args=offered.args,
     )
     return _plan(offered, form, opening)
@@ -69,6 +66,7 @@ def _plan(offered: Containers, form: Form, opening: Opening) -> ContainerPlan:
         passed=opening.passed,
         prefix=form.prefix,
         forbidden=form.forbidden,
+        vendors=opening.vendors and offered.runtime == "pyxis",
     )
 
 

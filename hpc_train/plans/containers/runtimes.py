@@ -9,7 +9,7 @@ from hpc_train.model.plan import JobVar, Joined, Text, Token
 from hpc_train.model.value import Value
 from hpc_train.plans.containers.mounts import Mount, own
 
-RUN, HERE = "HPCTRAIN_RUN", "PWD"
+RUN, HERE, VENDORS = "HPCTRAIN_RUN", "PWD", "vendor_names"
 # Names that a rank's wrapper gives; a runtime that passes nothing on must be told them.
 RANK_NAMES = (
     "RANK",
@@ -36,6 +36,8 @@ class Opening(Value, frozen=True, kw_only=True):
     # Of these, what no command line may show.
     private: tuple[str, ...]
     of_ranks: tuple[str, ...]
+    # Whether the vendor's script exports more, whose names only the job knows.
+    vendors: bool
     args: tuple[str, ...]
 
     def place(self) -> Text | JobVar:
@@ -121,10 +123,15 @@ def _pyxis(opening: Opening) -> tuple[Token, ...]:
         *_texts(f"--container-image={opening.image}"),
         Joined(parts=tuple(mounts)),
         Joined(parts=(Text(text="--container-workdir="), opening.place())),
-        *_texts(f"--container-env={','.join(opening.passed)}"),
+        _container_env(opening),
         *_texts(*(["--container-writable"] if opening.writable else [])),
         *_texts(*opening.args),
     )
+
+
+def _container_env(opening: Opening) -> Token:
+    names = Text(text=f"--container-env={','.join(opening.passed)}")
+    return Joined(parts=(names, JobVar(name=VENDORS))) if opening.vendors else names
 
 
 def _edf(opening: Opening) -> tuple[Token, ...]:
