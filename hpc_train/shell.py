@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import selectors
 import subprocess
+import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -27,6 +30,9 @@ _LEAKS = (
 )
 _LEAKED_NAMES = {"RANK", "WORLD_SIZE", "NODE_RANK", "NNODES", "GROUP_RANK", "OMP_NUM_THREADS"}
 _KEPT = {"SLURM_CONF", "SLURM_CLUSTERS"}
+# Some hundred times what Slurm says of ten thousand nodes; a program that says more says no end.
+MOST_OUTPUT_MIB = 64
+_CHUNK = 1 << 16
 
 
 class Finished(Value, frozen=True, kw_only=True):
@@ -35,6 +41,10 @@ class Finished(Value, frozen=True, kw_only=True):
     returncode: int
     stdout: str
     stderr: str
+
+
+class _TooMuchError(Exception):
+    """A process that prints without end."""
 
 
 def run(
@@ -46,38 +56,67 @@ def run(
     """Run a program to its end, in our environment or another; never raises for what it does.
 
     A program that does not exist is reported as 127, one that takes too long as 124, as the
-    shell and timeout(1) do.
+    shell and timeout(1) do; one that prints without end as 125.
     """
     return collect(launch(argv, cwd, environment), timeout_s)
 
 
 def launch(
     argv: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None
-) -> subprocess.Popen[str] | Finished:
+) -> subprocess.Popen[bytes] | Finished:
     """Start a program whose output is read by `collect`; one that does not exist has finished."""
     pipe = subprocess.PIPE
     try:
-        return subprocess.Popen(
-            argv, stdout=pipe, stderr=pipe, text=True, errors="replace", cwd=cwd, env=environment
-        )
+        return subprocess.Popen(argv, stdout=pipe, stderr=pipe, cwd=cwd, env=environment)
     except OSError as failure:
         return Finished(returncode=127, stdout="", stderr=str(failure))
 
 
-def collect(process: subprocess.Popen[str] | Finished, timeout_s: float) -> Finished:
-    """Wait for the end of what was launched; it is killed when that takes too long."""
+def collect(process: subprocess.Popen[bytes] | Finished, timeout_s: float) -> Finished:
+    """Wait for the end of what was launched; it is killed when that takes or says too much."""
     if isinstance(process, Finished):
         return process
+    deadline = time.monotonic() + timeout_s
     with process:
         try:
-            stdout, stderr = process.communicate(timeout=timeout_s)
-        except subprocess.TimeoutExpired:
+            stdout, stderr = _read(process, deadline)
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except (TimeoutError, subprocess.TimeoutExpired):
             said = f"no answer within {timeout_s} s"
             return Finished(returncode=124, stdout="", stderr=said)
+        except _TooMuchError:
+            said = f"more than {MOST_OUTPUT_MIB} MiB of output"
+            return Finished(returncode=125, stdout="", stderr=said)
         finally:
             # Also when somebody interrupts us; what has ended is left alone.
             process.kill()
         return Finished(returncode=process.returncode, stdout=stdout, stderr=stderr)
+
+
+def _read(process: subprocess.Popen[bytes], deadline: float) -> list[str]:
+    """Return both outputs, from beginning to end."""
+    outputs = {
+        stream.fileno(): bytearray() for stream in (process.stdout, process.stderr) if stream
+    }
+    with selectors.DefaultSelector() as open_ones:
+        for number in outputs:
+            open_ones.register(number, selectors.EVENT_READ)
+        while open_ones.get_map():
+            ready = open_ones.select(max(0.0, deadline - time.monotonic()))
+            if not ready or time.monotonic() > deadline:
+                raise TimeoutError
+            for key, _ in ready:
+                chunk = os.read(key.fd, _CHUNK)
+                outputs[key.fd] += chunk
+                if not chunk:
+                    open_ones.unregister(key.fd)
+            if sum(map(len, outputs.values())) > MOST_OUTPUT_MIB << 20:
+                raise _TooMuchError
+    return [_text(output) for output in outputs.values()]
+
+
+def _text(output: bytearray) -> str:
+    return output.decode(errors="replace").replace("\r\n", "\n").replace("\r", "\n")
 
 
 def start(

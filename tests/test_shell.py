@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from hpc_train.shell import clean_environment, run
 
 
@@ -13,6 +15,25 @@ def test_a_process_is_reported_as_it_ended() -> None:
 def test_a_missing_program_is_127_and_a_slow_one_124() -> None:
     assert run(["no-such-program"], 1).returncode == 127
     assert run(["sleep", "5"], 0.1).returncode == 124
+
+
+def test_both_outputs_are_read_to_the_end() -> None:
+    done = run(["sh", "-c", "seq 200000; seq 200000 >&2; printf 'a\\r\\nb\\377'"], 30)
+    assert (done.stdout.count("\n"), done.stderr.count("\n")) == (200001, 200000)
+    assert done.stdout.endswith("a\nb\ufffd")
+
+
+def test_a_program_that_prints_without_end_is_stopped() -> None:
+    started = time.monotonic()
+    done = run(["sh", "-c", "exec yes an answer"], 60)
+    assert (done.returncode, done.stdout) == (125, "")
+    assert done.stderr == "more than 64 MiB of output"
+    assert time.monotonic() - started < 30
+
+
+def test_a_program_that_closes_its_outputs_is_waited_for() -> None:
+    assert run(["sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 3"], 10).returncode == 3
+    assert run(["sh", "-c", "exec >&- 2>&-; exec sleep 5"], 0.1).returncode == 124
 
 
 def test_traces_of_an_outer_job_are_removed() -> None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.cli.site_check import check_site_profiles
 from hpc_train.cli.site_init import init_site_profile
 from hpc_train.cli.site_test import test_site
 
@@ -91,65 +92,6 @@ def show(name: str, *, origin: bool, as_json: bool) -> None:
 
 
 @site.command()
-@click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True)
-@click.option("--live", is_flag=True, help="Compare one with the Slurm that is here, too.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def check(names: tuple[str, ...], *, live: bool, as_json: bool) -> None:
-    """Check profiles: the file, its sources, the jobs that it must carry.
-
-    With --live, one profile is also compared with what Slurm's commands say here.
-    """
-    import datetime
-
-    import msgspec
-
-    from hpc_train.pipeline.sites.checking import check_site
-
-    if live:
-        _check_live(names, as_json=as_json)
-        return
-    today = datetime.date.today()
-    checks = {name: check_site(name, today) for name in names}
-    if as_json:
-        click.echo(msgspec.json.encode({"schema": 1, "checks": checks}))
-    for name, made in () if as_json else checks.items():
-        for one in made.complaints:
-            place = f"{one.place}: " if one.place else ""
-            click.echo(f"{one.severity}: {place}{one.message}")
-        errors = sum(one.severity == "error" for one in made.complaints)
-        click.echo(f"{name}: {made.jobs} jobs planned, rendered and read; {errors} errors")
-    if any(one.severity == "error" for made in checks.values() for one in made.complaints):
-        raise SystemExit(1)
-
-
-def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
-    import msgspec
-
-    from hpc_train.cli.output import echo_table, say
-    from hpc_train.pipeline.sites.live import compare
-    from hpc_train.probe.scheduler import read_cluster
-    from hpc_train.sites.load import load_site
-
-    if len(names) != 1:
-        raise click.UsageError("--live compares one profile with the cluster that is here")
-    profile = load_site(names[0])
-    cluster = read_cluster()
-    found = compare(profile, cluster)
-    for unread in cluster.unread:
-        say(unread)
-    if as_json:
-        answer = {"schema": 1, "cluster": cluster.name, "differences": found}
-        click.echo(msgspec.json.encode(answer))
-    elif found:
-        rows = [(one.key, one.profile, one.cluster, one.place) for one in found]
-        echo_table(("key", "profile", f"cluster {cluster.name}", "place"), rows)
-    else:
-        click.echo(f"{profile.value.name} and the cluster {cluster.name} say the same")
-    if found:
-        raise SystemExit(1)
-
-
-@site.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def detect(*, as_json: bool) -> None:
     """Say which profile is this host's, and why."""
@@ -160,8 +102,11 @@ def detect(*, as_json: bool) -> None:
 
     host = this_host()
     found = detect_site(host)
+    for unread in found.unread:
+        say(f"warning: {unread}")
     if as_json:
-        click.echo(msgspec.json.encode({"schema": 1, "matches": found.matches}))
+        answer = {"schema": 1, "matches": found.matches, "unread": found.unread}
+        click.echo(msgspec.json.encode(answer))
     for match in () if as_json else found.matches:
         click.echo(f"{match.name}: {', '.join(match.reasons)}")
     if not found.matches:
@@ -187,6 +132,7 @@ def schema(*, markdown: bool) -> None:
         click.echo(json_schema("site"))
 
 
+site.add_command(check_site_profiles)
 site.add_command(init_site_profile)
 site.add_command(test_site)
 

@@ -58,6 +58,11 @@ class LivePartition(Value, frozen=True, kw_only=True):
     preempt_mode: str
     grace: Duration | None
 
+    @property
+    def largest(self) -> int | None:
+        """Return the nodes of the largest job; MaxNodes=0 closes a partition, and limits none."""
+        return min(filter(None, (self.max_nodes, self.nodes)), default=None)
+
 
 class LiveQos(Value, frozen=True, kw_only=True):
     """A quality of service; what has no limit is None."""

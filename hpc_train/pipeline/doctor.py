@@ -33,7 +33,8 @@ def examine(reach: str | None = None) -> Examined:
     """Ask this machine and its Slurm; with `reach`, try one connection to that host.
 
     Raises:
-        ProbeError: `reach` is no host, or there is no bash.
+        ProbeError: there is no bash.
+        WishError: `reach` is no host.
     """
     hardware = this_hardware(reach)
     cluster, silent = _cluster()

@@ -13,6 +13,7 @@ from hpc_train.shell import Finished, clean_environment, run
 _OPTIONS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_TIME_FORMAT")
 _PREFIX = re.compile(r"^(\w+: )?(error|fatal): ", re.IGNORECASE)
 _LONGEST = 160
+ABSENT = "not installed"
 
 
 class Answer(Value, frozen=True, kw_only=True):
@@ -47,7 +48,7 @@ def answer_of(done: Finished) -> Answer:
         # `srun --mpi=list` answered on stderr before 22.05.
         return Answer(text=done.stdout or done.stderr)
     if done.returncode == 127 and not done.stdout:
-        return Answer(text="", problem="not installed")
+        return Answer(text="", problem=ABSENT)
     lines = done.stderr.strip().splitlines() or [f"exit code {done.returncode}"]
     return Answer(text="", problem=_PREFIX.sub("", printable(lines[-1]), count=1))
 

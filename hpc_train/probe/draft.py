@@ -93,7 +93,6 @@ def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
     found = f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} {where}" if there else ""
     yield line("allowed", ("torchrun", "srun", *there, *_WITH_TORCH), found, depth=1)
     yield question("forbidden", "{mpirun: reason}", "does the site forbid any?", depth=1)
-    yield line("srun_args", ("--kill-on-bad-exit=1", "--wait=60"), depth=1)
     if plugin:
         others = f"srun --mpi=list: {', '.join(mpi.plugins)}; default {mpi.default or 'none'}"
         yield line("mpi", plugin, f"{GUESSED}; {others}", depth=1)

@@ -46,13 +46,13 @@ def qos_lines(cluster: Cluster) -> Iterator[str]:
 
 
 def _limits(cluster: Cluster, partition: LivePartition) -> Iterator[str]:
-    nodes, most = partition.nodes, partition.max_nodes
+    nodes = partition.nodes
     longest, default = partition.max_time, partition.default_time
     if partition.default:
         yield line("default", True)
     if nodes:
         yield line("nodes", nodes)
-        yield line("max_nodes", min(most or nodes, nodes))
+        yield line("max_nodes", partition.largest or nodes)
     if partition.min_nodes and partition.min_nodes > 1 and partition.min_nodes <= nodes:
         yield line("min_nodes", partition.min_nodes)
     yield line("max_time", time(longest)) if longest else remark("no time limit of its own")

@@ -6,4 +6,10 @@ from hpc_train.errors import HpcTrainError
 
 
 class ProbeError(HpcTrainError):
-    """Slurm is missing, silent, or says what nobody understands."""
+    """Slurm or a node is missing, silent, or says what nobody understands."""
+
+    exit_code = 1
+
+
+class WishError(HpcTrainError):
+    """What is to be asked or written has a wrong name."""

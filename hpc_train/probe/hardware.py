@@ -28,7 +28,8 @@ def this_hardware(reach: str | None = None) -> Hardware:
     """Ask this machine.
 
     Raises:
-        ProbeError: there is no bash, or `reach` is no host.
+        ProbeError: there is no bash.
+        WishError: `reach` is no host.
     """
     kept = environment()
     for name in ("SLURM_JOB_ID", "SLURM_CONF"):

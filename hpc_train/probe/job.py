@@ -64,7 +64,9 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
     return _collect(asked, left)
 
 
-def _inside(cluster: Cluster, outer: str, script: str) -> list[tuple[Kind, Popen[str] | Finished]]:
+def _inside(
+    cluster: Cluster, outer: str, script: str
+) -> list[tuple[Kind, Popen[bytes] | Finished]]:
     partition = os.environ.get("SLURM_JOB_PARTITION")
     host = os.environ.get("SLURMD_NODENAME")
     argv = ["srun", f"--jobid={outer}", "--overlap", "--nodes=1", "--ntasks=1"]
@@ -100,7 +102,7 @@ def _srun(kind: Kind, job: ProbeJob, script: str) -> Sequence[str]:
     ]
 
 
-def _collect(asked: Sequence[tuple[Kind, Popen[str] | Finished]], unread: list[str]) -> Probed:
+def _collect(asked: Sequence[tuple[Kind, Popen[bytes] | Finished]], unread: list[str]) -> Probed:
     hardware: dict[Shape, Hardware] = {}
     for kind, process in asked:
         done = collect(process, _PATIENCE_S)

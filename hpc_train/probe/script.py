@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 import shlex
 
-from hpc_train.probe.errors import ProbeError
+from hpc_train.probe.errors import WishError
 
 MARK = "@@hpctrain"
 _HOST = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)(?::(?P<port>[0-9]{1,5}))?")
@@ -79,13 +79,13 @@ def probe_script(reach: str | None = None) -> str:
     """Return the script; `reach` is a host, with a port, to which one connection is tried.
 
     Raises:
-        ProbeError: `reach` is no HOST or HOST:PORT.
+        WishError: `reach` is no HOST or HOST:PORT.
     """
     sections = dict(_SECTIONS)
     if reach is not None:
         match = _HOST.fullmatch(reach)
         if match is None:
-            raise ProbeError(f"--reach {reach!r} is no HOST or HOST:PORT, e.g. example.org:443")
+            raise WishError(f"--reach {reach!r} is no HOST or HOST:PORT, e.g. example.org:443")
         port = match["port"] or "443"
         sections["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
     lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import datetime
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal
 
@@ -13,8 +13,18 @@ from hpc_train.lint.check import lint_script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.lint import Linter, LintOptions, make_linter
-from hpc_train.pipeline.sites.samples import sample_jobs
+from hpc_train.pipeline.sites.samples import (
+    ONE_NODE,
+    Spot,
+    jobs_at,
+    must_name,
+    nameless_job,
+    sample,
+    sample_jobs,
+    spots,
+)
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.resolve import Job, partition_named
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.provenance import strays
@@ -52,22 +62,60 @@ def check_site(name: str, today: datetime.date) -> Check:
     try:
         site = load_site(str(path))
     except HpcTrainError as failure:
-        wrong = Complaint(severity="error", place="", message=failure.message)
-        return Check(complaints=(wrong,), jobs=0)
-    jobs = tuple(sample_jobs(site.value))
-    folders = template_path(path)
+        return Check(complaints=(_error("", failure),), jobs=0)
+    jobs = list(sample_jobs(site.value))
+    nameless = nameless_job(site.value)
+    jobs += [nameless] if nameless else []
+    found = [*_age(site, today), *_sources(site, path), *_queues(site), *_jobs(jobs, site, path)]
+    return Check(complaints=tuple(dict.fromkeys(found)), jobs=len(jobs))
+
+
+def _jobs(jobs: Iterable[Job], site: Site, path: Path) -> Iterator[Complaint]:
     linter = make_linter(LintOptions(site=str(path)))
-    found = [*_age(site, today), *_sources(site, path)]
+    folders = template_path(path)
     for job in jobs:
-        place = job.origin("")
         try:
             text = render_script(make_plan(job, site), folders).text
         except HpcTrainError as failure:
-            found.append(Complaint(severity="error", place=place, message=failure.message))
+            yield _error(job.origin(""), failure)
             continue
         if job.value.resources.nodes <= _READ:
-            found += _read_again(text, linter, place)
-    return Check(complaints=tuple(dict.fromkeys(found)), jobs=len(jobs))
+            yield from _read_again(text, linter, job.origin(""))
+
+
+def _error(place: str, failure: HpcTrainError) -> Complaint:
+    # A job that nobody wrote has a place, too, and its messages begin with that.
+    said = failure.message.removeprefix(f"{place}: ")
+    message = f"{said}; {failure.hint}" if failure.hint else said
+    return Complaint(severity="error", place=place, message=message)
+
+
+def _queues(site: Site) -> Iterator[Complaint]:
+    """Partitions that no job can use, and jobs that escape all of them."""
+    for index, spot in enumerate(spots(site.value)):
+        if any(jobs_at(spot)):
+            continue
+        key = f"partitions.{index}" if site.value.partitions else "launchers"
+        message = f"partition {spot.partition.name}: no job fits: {_reason(spot, site)}"
+        yield Complaint(severity="error", place=site.near(key), message=message)
+    choice = must_name(site.value) or site.value.partition_choice == "fitting"
+    if site.value.partitions and not choice and partition_named(None, site) is None:
+        message = (
+            "jobs without a partition are checked against nothing: partition_choice: job, "
+            "or a default"
+        )
+        yield Complaint(severity="warning", place=site.near("partitions"), message=message)
+
+
+def _reason(spot: Spot, site: Site) -> str:
+    launchers = site.value.launchers
+    several = (name for name in launchers.allowed if name not in ONE_NODE)
+    job = sample(spot, next(several, launchers.default))
+    try:
+        make_plan(job, site)
+    except HpcTrainError as failure:
+        return _error(job.origin(""), failure).message
+    return f"its jobs have {spot.least} nodes, and no launcher here starts more than one"
 
 
 def _read_again(text: str, linter: Linter, place: str) -> Iterator[Complaint]:
@@ -96,7 +144,8 @@ def _age(site: Site, today: datetime.date) -> Iterator[Complaint]:
         yield Complaint(severity="error", place=site.near("verified_on"), message=text)
         return
     if age.days > STALE_DAYS or age.days < 0:
-        text = f"verified_on: {verified} is {age.days} days ago" if age.days > 0 else "the future"
+        when = f"{age.days} days ago" if age.days > 0 else "in the future"
+        text = f"verified_on: {verified} is {when}"
         yield Complaint(severity="warning", place=site.near("verified_on"), message=text)
 
 

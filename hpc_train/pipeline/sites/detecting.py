@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import os
-import re
 import socket
 from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
-from hpc_train.errors import SiteProfileError
+from hpc_train.errors import HpcTrainError
 from hpc_train.model.facility import Detect
 from hpc_train.model.value import Value
-from hpc_train.shell import run
+from hpc_train.probe.ask import ABSENT, Ask, ask
+from hpc_train.probe.fields import settings, word
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import profile_files
 
 _TIMEOUT_S = 10.0
+_QUESTION = ("scontrol", "show", "config")
 
 
 class Host(Value, frozen=True, kw_only=True):
-    """What tells where one is: host names, Slurm's cluster if there is one, the environment."""
+    """What tells where one is: host names, Slurm's cluster if there is one, the environment.
+
+    `problem` says why a Slurm that is here does not name its cluster.
+    """
 
     names: tuple[str, ...]
     cluster: str
     env: Mapping[str, str]
+    problem: str = ""
 
 
 class Match(Value, frozen=True, kw_only=True):
@@ -34,29 +39,38 @@ class Match(Value, frozen=True, kw_only=True):
 
 
 class Detection(Value, frozen=True, kw_only=True):
-    """The profiles that fit, best first, and all that say how to tell their hosts."""
+    """The profiles that fit, best first, and all that say how to tell their hosts.
+
+    `unread` says in sentences what could not be asked or read.
+    """
 
     matches: tuple[Match, ...]
     known: tuple[str, ...]
+    unread: tuple[str, ...] = ()
 
 
-def this_host() -> Host:
+def this_host(question: Ask = ask) -> Host:
     """Ask the machine and, where there is one, the scheduler."""
-    answer = run(
-        ["scontrol", "show", "config"], _TIMEOUT_S, environment={**os.environ, "LC_ALL": "C"}
+    answer = question(*_QUESTION, timeout_s=_TIMEOUT_S)
+    cluster = word(settings(answer.text), "ClusterName")
+    problem = "" if cluster else answer.problem or "it names no ClusterName"
+    return Host(
+        names=tuple(dict.fromkeys((socket.gethostname(), socket.getfqdn()))),
+        cluster=cluster,
+        env=dict(os.environ),
+        problem="" if problem == ABSENT else problem,
     )
-    found = re.search(r"^ClusterName\s*=\s*(\S+)", answer.stdout, re.MULTILINE)
-    names = dict.fromkeys((socket.gethostname(), socket.getfqdn()))
-    return Host(names=tuple(names), cluster=found[1] if found else "", env=dict(os.environ))
 
 
 def detect_site(host: Host) -> Detection:
     """Compare a host with each profile that says how to tell its own."""
     matches, known = [], []
+    unread = [f"`{' '.join(_QUESTION)}`: {host.problem}"] if host.problem else []
     for path in profile_files():
         try:
             profile = load_site(str(path)).value
-        except SiteProfileError:
+        except HpcTrainError as failure:
+            unread.append(failure.message)
             continue
         if profile.detect is None:
             continue
@@ -65,7 +79,7 @@ def detect_site(host: Host) -> Detection:
         if reasons:
             matches.append(Match(name=profile.name, reasons=reasons))
     matches.sort(key=lambda match: -len(match.reasons))
-    return Detection(matches=tuple(matches), known=tuple(known))
+    return Detection(matches=tuple(matches), known=tuple(known), unread=tuple(unread))
 
 
 def _reasons(detect: Detect, host: Host) -> Iterator[str]:

@@ -14,7 +14,7 @@ from hpc_train.model.cluster import Cluster
 from hpc_train.model.value import Value
 from hpc_train.pipeline.prepare import Request, prepare
 from hpc_train.probe.draft import Findings, draft
-from hpc_train.probe.errors import ProbeError
+from hpc_train.probe.errors import ProbeError, WishError
 from hpc_train.probe.job import Probed, ProbeJob, probe
 from hpc_train.probe.scheduler import read_cluster
 from hpc_train.sites.load import load_site
@@ -68,17 +68,17 @@ def _target(wish: Wish, name: str) -> Path:
     """A profile's name is that of its file."""
     path = wish.output or Path("site_profiles", f"{name}.yaml")
     if not _NAME.fullmatch(name):
-        raise ProbeError(
+        raise WishError(
             f"{name!r} is no name of a site: 1 to 100 letters, digits, '.', '_' and '-'",
             "hpctrain site init NAME",
         )
     if path.suffix != ".yaml" or path.stem != name:
-        raise ProbeError(
+        raise WishError(
             f"-o {path}: the file of the profile {name} must be called {name}.yaml",
             f"hpctrain site init -o {path.with_suffix('.yaml')}",
         )
     if path.exists() and not wish.force:
-        raise ProbeError(
+        raise WishError(
             f"{path} is there already", "another one: -o FILE; or lose what it says: --force"
         )
     return path
@@ -129,6 +129,6 @@ def _write(path: Path, text: str, wish: Wish) -> None:
             # Fails when somebody else has written it meanwhile.
             os.link(name, path)
     except FileExistsError:
-        raise ProbeError(f"{path} is there already", "another one: -o FILE") from None
+        raise WishError(f"{path} is there already", "another one: -o FILE") from None
     finally:
         Path(name).unlink(missing_ok=True)

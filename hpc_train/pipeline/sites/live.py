@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hpc_train.model.cluster import Cluster, LiveNode, LivePartition
+from hpc_train.model.cluster import Cluster, LivePartition
 from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Memory
@@ -14,7 +14,7 @@ from hpc_train.model.value import Sourced, Value
 Site = Sourced[SiteProfile]
 
 # Of Slurm and of the profile, by the name of both.
-_SAME = ("max_time", "default_time", "max_nodes", "min_nodes", "nodes")
+_SAME = ("max_time", "default_time", "min_nodes", "nodes")
 _NOT_SLURMS = "not there"
 
 
@@ -27,40 +27,52 @@ class Difference(Value, frozen=True, kw_only=True):
     cluster: str
 
 
-def compare(site: Site, cluster: Cluster) -> tuple[Difference, ...]:
-    """Return what differs; what the profile does not say is no difference."""
-    return tuple(
+class Comparison(Value, frozen=True, kw_only=True):
+    """How many values both say, and those of which they say another."""
+
+    compared: int
+    differences: tuple[Difference, ...]
+
+
+# None where both say the same.
+Compared = Iterator[Difference | None]
+
+
+def compare(site: Site, cluster: Cluster) -> Comparison:
+    """Return what differs; what only one of the two says is not compared."""
+    compared = [
         difference
         for make in (_identity, _partitions, _qos, _launchers, _limits)
         for difference in make(site, cluster)
-    )
+    ]
+    differences = tuple(one for one in compared if one is not None)
+    return Comparison(compared=len(compared), differences=differences)
 
 
-def _identity(site: Site, cluster: Cluster) -> Iterator[Difference]:
+def _identity(site: Site, cluster: Cluster) -> Compared:
     said = site.value.slurm
-    if said is not None and cluster.version and not f"{cluster.version}.".startswith(f"{said}."):
-        yield _difference(site, "slurm", said, cluster.version)
+    if said is not None and cluster.version:
+        same = f"{cluster.version}.".startswith(f"{said}.")
+        yield _pair(site, "slurm", said, cluster.version, same=same)
     known = site.value.detect.clusters if site.value.detect else ()
-    if known and cluster.name not in known:
-        yield _difference(site, "detect.clusters", ", ".join(known), cluster.name)
+    if known:
+        same = cluster.name in known
+        yield _pair(site, "detect.clusters", ", ".join(known), cluster.name, same=same)
 
 
-def _partitions(site: Site, cluster: Cluster) -> Iterator[Difference]:
+def _partitions(site: Site, cluster: Cluster) -> Compared:
     live = {one.name: one for one in cluster.partitions}
     said = [name for one in site.value.partitions if (name := _slurms_name(one))]
     for index, partition in enumerate(site.value.partitions):
         name = _slurms_name(partition)
         if name is None:
             continue
-        if name not in live:
-            yield _difference(site, f"partitions.{index}.name", name, _NOT_SLURMS)
-            continue
         key = f"partitions.{index}"
-        if said.count(name) == 1:
-            yield from _of_partition(site, key, partition, live[name])
-        mine = [node for node in cluster.nodes if name in node.partitions]
-        if mine and said.count(name) == 1:
-            yield from _of_nodes(site, key, partition, mine)
+        yield _pair(site, f"{key}.name", name, _NOT_SLURMS, same=name in live)
+        if name not in live or said.count(name) != 1:
+            continue
+        yield from _of_partition(site, key, partition, live[name])
+        yield from _of_nodes(site, key, partition, cluster)
 
 
 def _slurms_name(partition: Partition) -> str | None:
@@ -70,81 +82,88 @@ def _slurms_name(partition: Partition) -> str | None:
     return partition.name if partition.name != "*" else None
 
 
-def _of_partition(
-    site: Site, key: str, partition: Partition, live: LivePartition
-) -> Iterator[Difference]:
+def _of_partition(site: Site, key: str, partition: Partition, live: LivePartition) -> Compared:
     for name in _SAME:
         said, found = getattr(partition, name), getattr(live, name)
-        if said is not None and said != found and not (name == "max_nodes" and found is None):
-            yield _difference(site, f"{key}.{name}", said, found)
-    if partition.default and partition.select is None and not live.default:
-        yield _difference(site, f"{key}.default", "true", "false")
+        if said is not None:
+            yield _pair(site, f"{key}.{name}", said, found, same=said == found)
+    said, found = partition.max_nodes, live.largest
+    if said is not None and found is not None:
+        # Without a limit of Slurm's own, the site may have one elsewhere: in a QOS.
+        same = said == found if live.max_nodes else said <= found
+        yield _pair(site, f"{key}.max_nodes", said, found, same=same)
+    if partition.default and partition.select is None:
+        yield _pair(site, f"{key}.default", "true", "false", same=live.default)
 
 
-def _of_nodes(
-    site: Site, key: str, partition: Partition, nodes: list[LiveNode]
-) -> Iterator[Difference]:
+def _of_nodes(site: Site, key: str, partition: Partition, cluster: Cluster) -> Compared:
+    name = _slurms_name(partition)
+    nodes = [node for node in cluster.nodes if name in node.partitions]
     facts: dict[str, set[Any]] = {
         "cpus_per_node": {node.cpus for node in nodes},
-        "gpus_per_node": {node.gpus for node in nodes},
         "gpu_type": {kind for node in nodes for kind in node.gpu_kinds},
         "arch": {node.arch for node in nodes},
     }
-    for name, found in facts.items():
-        said = getattr(partition, name)
-        if said is not None and found and said not in found:
-            yield _difference(site, f"{key}.{name}", said, " or ".join(map(str, sorted(found))))
-    memory = [node.memory for node in nodes if node.memory is not None]
-    if partition.mem_per_node is not None and memory and partition.mem_per_node > max(memory):
-        most = Memory(max(memory))
-        yield _difference(site, f"{key}.mem_per_node", partition.mem_per_node, most)
+    if site.value.gpu_request != "none":
+        facts["gpus_per_node"] = {node.gpus for node in nodes}
+    for fact, found in facts.items():
+        said = getattr(partition, fact)
+        if said is not None and found:
+            words = " or ".join(map(str, sorted(found)))
+            yield _pair(site, f"{key}.{fact}", said, words, same=said in found)
+    most = max((node.memory for node in nodes if node.memory is not None), default=None)
+    if partition.mem_per_node is not None and most is not None:
+        same = partition.mem_per_node <= most
+        yield _pair(site, f"{key}.mem_per_node", partition.mem_per_node, Memory(most), same=same)
     wanted = partition.select.constraint if partition.select else None
-    features = {feature for node in nodes for feature in node.features}
-    if wanted and wanted.isidentifier() and wanted not in features:
-        yield _difference(site, f"{key}.select.constraint", wanted, _NOT_SLURMS)
+    if nodes and wanted and wanted.isidentifier():
+        same = any(wanted in node.features for node in nodes)
+        yield _pair(site, f"{key}.select.constraint", wanted, _NOT_SLURMS, same=same)
 
 
-def _qos(site: Site, cluster: Cluster) -> Iterator[Difference]:
+def _qos(site: Site, cluster: Cluster) -> Compared:
     live = {one.name: one for one in cluster.qos}
     for index, qos in enumerate(site.value.qos if live else ()):
         key = f"qos.{index}"
         if qos.name == "*":
             continue
+        yield _pair(site, f"{key}.name", qos.name, _NOT_SLURMS, same=qos.name in live)
         if qos.name not in live:
-            yield _difference(site, f"{key}.name", qos.name, _NOT_SLURMS)
             continue
         for name in ("max_time", "max_nodes", "max_gpus", "max_jobs"):
             said, found = getattr(qos, name), getattr(live[qos.name], name)
-            if said is not None and said != found:
-                yield _difference(site, f"{key}.{name}", said, found)
+            if said is not None:
+                yield _pair(site, f"{key}.{name}", said, found, same=said == found)
 
 
-def _launchers(site: Site, cluster: Cluster) -> Iterator[Difference]:
+def _launchers(site: Site, cluster: Cluster) -> Compared:
     containers = site.value.containers
     said = {
         "launchers.mpi": site.value.launchers.mpi,
         "containers.mpi": containers.mpi if containers else None,
     }
+    known = (*cluster.mpi.plugins, "none")
     for key, plugin in said.items():
         if plugin is None or not cluster.mpi.plugins:
             continue
-        if plugin not in (*cluster.mpi.plugins, "none"):
-            yield _difference(site, key, plugin, ", ".join(cluster.mpi.plugins))
-        elif plugin in cluster.mpi.broken:
-            yield _difference(site, key, plugin, "srun cannot load it")
+        broken = plugin in cluster.mpi.broken
+        found = "srun cannot load it" if broken else ", ".join(cluster.mpi.plugins)
+        yield _pair(site, key, plugin, found, same=plugin in known and not broken)
 
 
-def _limits(site: Site, cluster: Cluster) -> Iterator[Difference]:
+def _limits(site: Site, cluster: Cluster) -> Compared:
     said, found = site.value.limits.max_array_size, cluster.limits.max_array_size
-    if said is not None and found is not None and said > found:
-        yield _difference(site, "limits.max_array_size", said, found)
-    lifecycle = site.value.lifecycle
-    requeue = lifecycle.requeue if lifecycle else None
-    if requeue is not None and cluster.limits.requeue not in (None, requeue):
-        yield _difference(site, "lifecycle.requeue", requeue, cluster.limits.requeue)
+    if said is not None and found is not None:
+        yield _pair(site, "limits.max_array_size", said, found, same=said <= found)
+    requeue = site.value.lifecycle.requeue if site.value.lifecycle else None
+    live = cluster.limits.requeue
+    if requeue is not None and live is not None:
+        yield _pair(site, "lifecycle.requeue", requeue, live, same=requeue == live)
 
 
-def _difference(site: Site, key: str, said: object, found: object) -> Difference:
+def _pair(site: Site, key: str, said: object, found: object, *, same: bool) -> Difference | None:
+    if same:
+        return None
     return Difference(
         key=key,
         place=site.near(key),

@@ -17,9 +17,11 @@ from hpc_train.plans.ceilings import ceilings
 from hpc_train.plans.queue import Queue, queue_named
 
 # On one node by what they are.
-_ONE_NODE = ("spawn", "single")
+ONE_NODE = ("spawn", "single")
 _SHORT = Duration.parse("5m")
 _MEMORY = Memory.parse("1G")
+# Stands for what the site wants to hear and leaves to the user.
+_WORD = "any"
 
 
 class Spot(Value, frozen=True, kw_only=True):
@@ -57,15 +59,39 @@ class Spot(Value, frozen=True, kw_only=True):
 
 
 def sample_jobs(profile: SiteProfile) -> Iterator[Sourced[JobSpec]]:
-    """Yield jobs within the profile's limits: partition x launcher x {1, 2, most} nodes.
+    """Yield jobs within the profile's limits, on each partition."""
+    for spot in spots(profile):
+        yield from jobs_at(spot)
+
+
+def jobs_at(spot: Spot) -> Iterator[Sourced[JobSpec]]:
+    """Yield jobs of one partition: launcher x {1, 2, most} nodes; none where none fits.
 
     For the default launcher also the longest, each quality of service, a part of a shared node.
     """
-    for spot in spots(profile):
-        for launcher in profile.launchers.allowed:
-            for nodes in _counts(spot, launcher):
-                yield sample(spot, launcher, nodes=nodes)
+    launchers = spot.site.value.launchers
+    for launcher in launchers.allowed:
+        for nodes in _counts(spot, launcher):
+            yield sample(spot, launcher, nodes=nodes)
+    if _counts(spot, launchers.default):
         yield from _edges(spot)
+
+
+def nameless_job(profile: SiteProfile) -> Sourced[JobSpec] | None:
+    """Return a job that leaves its partition to the site; None where it must name one."""
+    if not profile.partitions or must_name(profile):
+        return None
+    found = sorted(spots(profile), key=lambda spot: not spot.partition.default)
+    job = next(jobs_at(found[0]), None)
+    if job is None:
+        return None
+    place = f"no partition, {job.origin('')}"
+    return Sourced(value=msgspec.structs.replace(job.value, partition=None), origins={"": place})
+
+
+def must_name(profile: SiteProfile) -> bool:
+    """Whether a job that names no partition is refused."""
+    return profile.partition_choice == "job" or "partition" in profile.required
 
 
 def spots(profile: SiteProfile) -> Iterator[Spot]:
@@ -74,7 +100,7 @@ def spots(profile: SiteProfile) -> Iterator[Spot]:
     for partition in profile.partitions or (Partition(name=ANY),):
         qos = None
         if "qos" in profile.required and not (partition.select and partition.select.qos):
-            qos = next((one.name for one in qualities(profile, partition)), None)
+            qos = next((one.name for one in qualities(profile, partition)), _any_qos(profile))
         yield Spot(site=site, partition=partition, qos=qos)
 
 
@@ -83,6 +109,11 @@ def qualities(profile: SiteProfile, partition: Partition) -> Iterator[Qos]:
     for qos in profile.qos:
         if qos.name != ANY and (not qos.partitions or partition.name in qos.partitions):
             yield qos
+
+
+def _any_qos(profile: SiteProfile) -> str | None:
+    """Return a name where the profile takes every one."""
+    return _WORD if all(qos.name == ANY for qos in profile.qos) else None
 
 
 def sample(spot: Spot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
@@ -94,7 +125,7 @@ def sample(spot: Spot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
     time = max(_SHORT, spot.partition.min_time or _SHORT)
     resources = Resources(
         nodes=nodes,
-        gpus_per_node=gpus if total is None else min(gpus, max(1, total // nodes)),
+        gpus_per_node=gpus if total is None else min(gpus, max(min(1, total), total // nodes)),
         time=Duration(min(time, spot.most("time", nodes) or time)),
         mem=_MEMORY if _wants_memory(spot) else None,
         # One process, whatever it has of GPUs.
@@ -107,6 +138,7 @@ def sample(spot: Spot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
         partition=spot.named,
         account=sample_account(profile) if _wants_account(profile) else None,
         qos=spot.qos,
+        constraint=_WORD if _wants_constraint(spot) else None,
         resources=msgspec.structs.replace(resources, **asked),
     )
     place = f"{spot.partition.name}, {launcher}, {nodes} node{'s' if nodes > 1 else ''}"
@@ -117,17 +149,17 @@ def _counts(spot: Spot, launcher: str) -> tuple[int, ...]:
     least = spot.least
     most = spot.most("nodes", least) or max(2, least)
     total = spot.most("gpus", least)
-    if total is not None:
-        most = max(1, min(most, total // (spot.partition.gpus_per_node or 1)))
+    if total:
+        # All GPUs of the nodes, or some of each of the fewest.
+        whole = total // (spot.partition.gpus_per_node or 1)
+        most = min(most, max(whole, least if least <= total else 0))
     wanted = dict.fromkeys(count for count in (1, 2, least, most) if least <= count <= most)
-    return tuple(wanted) if launcher not in _ONE_NODE else tuple(n for n in wanted if n == 1)
+    return tuple(wanted) if launcher not in ONE_NODE else tuple(n for n in wanted if n == 1)
 
 
 def _edges(spot: Spot) -> Iterator[Sourced[JobSpec]]:
     profile, partition = spot.site.value, spot.partition
     launcher, least = profile.launchers.default, spot.least
-    if launcher in _ONE_NODE and least > 1:
-        return
     longest = spot.most("time", least)
     if longest is not None:
         yield sample(spot, launcher, time=Duration(longest))
@@ -140,6 +172,11 @@ def _edges(spot: Spot) -> Iterator[Sourced[JobSpec]]:
 def _wants_memory(spot: Spot) -> bool:
     required = "mem" in spot.site.value.required or spot.site.value.mem_request == "required"
     return required and spot.partition.mem_per_gpu is None
+
+
+def _wants_constraint(spot: Spot) -> bool:
+    select = spot.partition.select
+    return "constraint" in spot.site.value.required and not (select and select.constraint)
 
 
 def _wants_account(profile: SiteProfile) -> bool:

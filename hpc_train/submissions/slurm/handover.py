@@ -66,7 +66,7 @@ class Call(Value, frozen=True, kw_only=True):
     sbatch: Sbatch
     note: Callable[[], None]
     executor: ScriptExecutor
-    process: Popen[str] | Finished
+    process: Popen[bytes] | Finished
 
 
 def begin(sbatch: Sbatch, note: Callable[[], None]) -> Call:

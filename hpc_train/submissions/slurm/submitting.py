@@ -152,12 +152,12 @@ class ScriptExecutor(slurm.SlurmExecutor):
         self.options, self.arguments = tuple(options), tuple(arguments)
         self.environment = environment or {}
 
-    def start(self) -> Popen[str] | Finished:
+    def start(self) -> Popen[bytes] | Finished:
         """Start sbatch with the script."""
         argv = self._make_submission_command(self.script)
         return launch(argv, environment=self._environment())
 
-    def job(self, sbatch: Popen[str] | Finished) -> ScriptJob:
+    def job(self, sbatch: Popen[bytes] | Finished) -> ScriptJob:
         """Return the job that sbatch has made.
 
         Raises:

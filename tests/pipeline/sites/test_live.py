@@ -83,7 +83,7 @@ CLUSTER = Cluster(
 def differences(tmp_path: Path, text: str, cluster: Cluster) -> list[tuple[str, str, str, str]]:
     path = tmp_path / "mine.yaml"
     path.write_text(text)
-    found = compare(load_site(str(path)), cluster)
+    found = compare(load_site(str(path)), cluster).differences
     return [(one.key, one.profile, one.cluster, one.place.rpartition(":")[2]) for one in found]
 
 
@@ -165,6 +165,48 @@ def test_the_rest(
 ) -> None:
     live = msgspec.structs.replace(CLUSTER, **change)
     assert differences(tmp_path, SITE, live) == [difference]
+
+
+@pytest.mark.parametrize(
+    ("said", "live", "differs"),
+    [
+        # What `site init` writes of each.
+        (16, {"max_nodes": None}, False),
+        (16, {"max_nodes": 32}, False),
+        (16, {"max_nodes": 0}, False),
+        # A site may limit elsewhere than in its partitions.
+        (8, {"max_nodes": None}, False),
+        (17, {"max_nodes": None}, True),
+        (15, {"max_nodes": 32}, True),
+        (8, {"max_nodes": None, "nodes": 0}, False),
+    ],
+)
+def test_the_largest_job(tmp_path: Path, said: int, live: dict[str, object], differs: bool) -> None:
+    text = SITE.replace("max_nodes: 8", f"max_nodes: {said}").replace("name: night", "name: gpu2")
+    text = text.replace("partition: gpu, qos", "qos")
+    part = msgspec.structs.replace(GPU, **live)
+    found = differences(tmp_path, text, msgspec.structs.replace(CLUSTER, partitions=(part,)))
+    assert [key for key, *_ in found] == (["partitions.0.max_nodes"] if differs else [])
+
+
+def test_gpus_that_slurm_does_not_count_are_not_compared(tmp_path: Path) -> None:
+    bare = msgspec.structs.replace(NODE, gres=())
+    text = SITE.replace("detect:", "gpu_request: none\ndetect:").replace("name: night", "name: a")
+    text = text.replace("partition: gpu, qos", "qos")
+    assert differences(tmp_path, text, msgspec.structs.replace(CLUSTER, nodes=(bare,))) == []
+
+
+def test_what_was_compared_is_counted(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    head = "schema: 1\nname: mine\ndescription: d\nscheduler: slurm\n"
+    head += "launchers: {default: srun, allowed: [srun]}\n"
+    for text, compared in (
+        ("partitions: [{name: fast, select: {constraint: fat}}]\n", 0),
+        ("slurm: '23.11'\n", 1),
+        ("partitions: [{name: gpu, nodes: 16, gpus_per_node: 4}]\n", 3),
+    ):
+        path.write_text(head + text)
+        assert compare(load_site(str(path)), CLUSTER).compared == compared, text
 
 
 def test_what_could_not_be_read_is_no_difference(tmp_path: Path) -> None:

@@ -6,16 +6,18 @@ import datetime
 import re
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from hpc_train.errors import HpcTrainError
 from hpc_train.pipeline.sites.checking import Check, check_site
-from hpc_train.pipeline.sites.detecting import Host, detect_site
+from hpc_train.pipeline.sites.detecting import Host, detect_site, this_host
 from hpc_train.pipeline.sites.listing import Listed, list_sites
 from hpc_train.pipeline.sites.showing import show_site, unknown_keys
 from hpc_train.sites.load import load_site
 from hpc_train.sites.provenance import source_of, strays
 from hpc_train.sites.search import announcement, find_profile
+from tests.probe.machines import Slurm
 
 TODAY = datetime.date(2026, 11, 21)
 SITE = """\
@@ -104,7 +106,8 @@ def messages(check: Check) -> str:
 def test_check_plans_and_reads_jobs(mine: Path) -> None:
     made = check_site("mine", TODAY)
     assert messages(made) == ""
-    assert made.jobs == 10
+    # 5 for each partition, and 1 without.
+    assert made.jobs == 11
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,27 @@ def test_check_plans_and_reads_jobs(mine: Path) -> None:
         ),
         ("default: srun", "default: mpirun", "error: : .*default launcher 'mpirun'"),
         ("[srun, torchrun]", "[srun, ibrum]", "error: .*ibrum"),
-        ("detect:", "required: [constraint]\ndetect:", "error: gpu, srun, 1 .*needs a constraint"),
+        ("2026-08\n", "2027-01\n", "warning: .*:4: verified_on: 2027-01 is in the future"),
+        (
+            "detect:",
+            "account: {pattern: 'p(?=q)', command: accounts}\nrequired: [account]\ndetect:",
+            "error: gpu, srun, 1 node: account = 'project', but .*; yours: accounts",
+        ),
+        (
+            "- {name: cpu, cpus_per_node: 64}",
+            "- {name: a, gpus_per_node: 4, min_gpus: 8, max_nodes: 1, max_time: 1h}",
+            r"error: .*:11: partition a: no job fits: .*nodes = 2, but mine a takes 1",
+        ),
+        (
+            "- {name: cpu, cpus_per_node: 64}",
+            "- {name: a, min_nodes: 2, max_gpus: 1, gpus_per_node: 4}",
+            "error: .*:11: partition a: no job fits: .*",
+        ),
+        (
+            "name: gpu, default: true",
+            "name: gpu",
+            "warning: .*:10: jobs without a partition are checked against nothing",
+        ),
     ],
 )
 def test_check_names_what_is_wrong(mine: Path, old: str, new: str, message: str) -> None:
@@ -128,6 +151,29 @@ def test_check_names_what_is_wrong(mine: Path, old: str, new: str, message: str)
     mine.write_text(SITE.replace(old, new))
     found = messages(check_site("mine", TODAY))
     assert re.search(message, found), found
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("detect:", "required: [constraint]\ndetect:"),
+        ("detect:", "required: [qos]\ndetect:"),
+        ("detect:", "required: [qos]\nqos: [{name: '*', max_time: 1h}]\ndetect:"),
+        ("cpus_per_node: 64}", "cpus_per_node: 64, gpus_per_node: 4, min_nodes: 2, max_gpus: 4}"),
+        ("name: gpu, default: true", "name: gpu, select: {constraint: a, qos: b}, default: true"),
+        ("detect:", "partition_choice: fitting\ndetect:"),
+        ("default: true", "default: false"),
+    ],
+)
+def test_check_finds_a_job_for_each_demand(mine: Path, old: str, new: str) -> None:
+    text = SITE.replace(old, new)
+    assert text != SITE
+    if "false" in new:
+        text = text.replace("detect:", "partition_choice: job\ndetect:")
+    mine.write_text(text)
+    made = check_site("mine", TODAY)
+    assert messages(made) == ""
+    assert made.jobs >= 8
 
 
 def test_covers_of_a_family_are_looked_for_in_the_family(mine: Path) -> None:
@@ -153,6 +199,24 @@ def test_detect_gives_its_reasons(mine: Path, host: Host, reasons: tuple[str, ..
     found = {match.name: match.reasons for match in detect_site(host).matches}
     assert found.get("mine") == reasons
     assert "slurm-generic" not in found
+
+
+def test_detect_goes_on_and_says_what_it_could_not_read(mine: Path) -> None:
+    (mine.parent / "broken.yaml").write_text("schema: 1\nscheduler: slurm\nname: broken\n")
+    host = this_host(Slurm("lab", config="Unable to contact slurm controller"))
+    env = msgspec.structs.replace(host, env={"MY_CLUSTER": "mine"})
+    found = detect_site(env)
+    assert [match.name for match in found.matches] == ["mine"]
+    silent, broken = found.unread
+    assert silent == "`scontrol show config`: Unable to contact slurm controller"
+    assert "broken.yaml" in broken
+
+
+def test_detect_asks_slurm_where_there_is_one(mine: Path) -> None:
+    host = this_host(Slurm("lab"))
+    assert (host.cluster, host.problem) == ("lab", "")
+    nowhere = this_host(Slurm("lab", config="not installed"))
+    assert (nowhere.cluster, nowhere.problem) == ("", "")
 
 
 @pytest.mark.parametrize(

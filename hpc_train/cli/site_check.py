@@ -1,0 +1,79 @@
+"""`hpctrain site check`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from hpc_train.model.cluster import Cluster
+
+
+@click.command("check")
+@click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True)
+@click.option("--live", is_flag=True, help="Compare one with the Slurm that is here, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) -> None:
+    """Check profiles: the file, its sources, the jobs that it must carry.
+
+    With --live, one profile is also compared with what Slurm's commands say here.
+    """
+    import datetime
+
+    import msgspec
+
+    from hpc_train.pipeline.sites.checking import check_site
+
+    if live:
+        _check_live(names, as_json=as_json)
+        return
+    today = datetime.date.today()
+    checks = {name: check_site(name, today) for name in names}
+    if as_json:
+        click.echo(msgspec.json.encode({"schema": 1, "checks": checks}))
+    for name, made in () if as_json else checks.items():
+        for one in made.complaints:
+            place = f"{one.place}: " if one.place else ""
+            click.echo(f"{one.severity}: {place}{one.message}")
+        errors = sum(one.severity == "error" for one in made.complaints)
+        click.echo(f"{name}: {made.jobs} jobs planned, rendered and read; {errors} errors")
+    if any(one.severity == "error" for made in checks.values() for one in made.complaints):
+        raise SystemExit(1)
+
+
+def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
+    import msgspec
+
+    from hpc_train.cli.output import echo_table, say
+    from hpc_train.pipeline.sites.live import compare
+    from hpc_train.probe.scheduler import read_cluster
+    from hpc_train.sites.load import load_site
+
+    if len(names) != 1:
+        raise click.UsageError("--live compares one profile with the cluster that is here")
+    profile = load_site(names[0])
+    cluster = read_cluster()
+    made = compare(profile, cluster)
+    for unread in cluster.unread:
+        say(unread)
+    if as_json:
+        answer = {"schema": 1, "cluster": cluster.name, "unread": cluster.unread}
+        answer |= {"compared": made.compared, "differences": made.differences}
+        click.echo(msgspec.json.encode(answer))
+    elif made.differences:
+        rows = [(one.key, one.profile, one.cluster, one.place) for one in made.differences]
+        echo_table(("key", "profile", f"cluster {cluster.name}", "place"), rows)
+    else:
+        click.echo(_same(made.compared, profile.value.name, cluster))
+    if made.differences:
+        raise SystemExit(1)
+    if cluster.unread or not made.compared:
+        raise SystemExit(3)
+
+
+def _same(compared: int, name: str, cluster: Cluster) -> str:
+    if not compared:
+        return f"nothing to compare: {name} says nothing that the cluster {cluster.name} shows"
+    rest = "; the rest could not be read" if cluster.unread else ""
+    return f"{name} and the cluster {cluster.name} say the same: {compared} values{rest}"
