@@ -49,7 +49,9 @@ def gpus_per_task(subject: Subject) -> Iterator[Hit]:
     if steps and all(tasks_of(step, script) == 1 for step in steps):
         return
     bind = f"{asked.value('gpu-bind')} {asked.value('tres-bind')}"
-    if not _several(asked):
+    site = subject.context.site
+    # A site may know no other way.
+    if not _several(asked) or (site is not None and site.gpu_request == "gpus-per-task"):
         return
     message = "--gpus-per-task hides the GPUs of a node from one another"
     if asked.has("gpus-per-task") and "none" not in bind:

@@ -10,6 +10,7 @@ from typing import Literal
 from hpc_train.assets import template_path
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.check import lint_script
+from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.lint import Linter, LintOptions, make_linter
@@ -79,8 +80,15 @@ def _jobs(jobs: Iterable[Job], site: Site, path: Path) -> Iterator[Complaint]:
         except HpcTrainError as failure:
             yield _error(job.origin(""), failure)
             continue
-        if job.value.resources.nodes <= _READ:
+        if _is_read(job, site.value):
             yield from _read_again(text, linter, job.origin(""))
+
+
+def _is_read(job: Sourced[JobSpec], profile: SiteProfile) -> bool:
+    """Launchers differ alike in all partitions, and partitions alike for all launchers."""
+    first = profile.partitions[0].name if profile.partitions else None
+    usual = job.value.launcher == profile.launchers.default
+    return job.value.resources.nodes <= _READ and (usual or job.value.partition in (first, None))
 
 
 def _error(place: str, failure: HpcTrainError) -> Complaint:
