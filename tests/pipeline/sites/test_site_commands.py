@@ -132,12 +132,12 @@ def test_check_plans_and_reads_jobs(mine: Path) -> None:
         (
             "- {name: cpu, cpus_per_node: 64}",
             "- {name: a, gpus_per_node: 4, min_gpus: 8, max_nodes: 1, max_time: 1h}",
-            r"error: .*:11: partition a: no job fits: .*nodes = 2, but mine a takes 1",
+            r"error: .*:11: partition a: no job fits: nodes = 2, but mine a has at most 1",
         ),
         (
             "- {name: cpu, cpus_per_node: 64}",
             "- {name: a, min_nodes: 2, max_gpus: 1, gpus_per_node: 4}",
-            "error: .*:11: partition a: no job fits: .*",
+            "error: .*:11: partition a: no job fits: .* but mine a has at most 1",
         ),
         (
             "name: gpu, default: true",
