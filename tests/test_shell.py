@@ -29,6 +29,7 @@ def test_a_program_that_prints_without_end_is_stopped() -> None:
     assert (done.returncode, done.stdout) == (125, "")
     assert done.stderr == "more than 64 MiB of output"
     assert time.monotonic() - started < 30
+    assert run(["sh", "-c", "exec yes an answer"], 0.01).returncode == 124
 
 
 def test_a_program_that_closes_its_outputs_is_waited_for() -> None:
