@@ -31,6 +31,11 @@ def test_a_program_that_prints_without_end_is_stopped() -> None:
     assert time.monotonic() - started < 30
 
 
+def test_a_program_that_always_prints_has_no_more_time_than_others() -> None:
+    # Some bytes at a time: the limit on them is seconds away.
+    assert run(["dd", "if=/dev/zero", "bs=16"], 0.2).returncode == 124
+
+
 def test_a_program_that_closes_its_outputs_is_waited_for() -> None:
     assert run(["sh", "-c", "exec >&- 2>&-; sleep 0.2; exit 3"], 10).returncode == 3
     assert run(["sh", "-c", "exec >&- 2>&-; exec sleep 5"], 0.1).returncode == 124

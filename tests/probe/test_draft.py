@@ -47,6 +47,8 @@ def test_the_lab_by_its_slurm_alone(tmp_path: Path) -> None:
     assert (site.slurm, site.verified_on) == ("22.05.8", "2026-08-01")
     assert site.detect is not None and site.detect.clusters == ("lab",)
     assert site.limits.max_array_size == 1001
+    # Each srun has them.
+    assert site.launchers.srun_args == ()
     assert site.network is None
     assert "# network: {fabric: infiniband, interfaces: [ib0]}  # what connects nodes?" in content
     assert all("# guessed" in row for row in content.splitlines() if row.startswith("gpu_request"))

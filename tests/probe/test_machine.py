@@ -107,7 +107,7 @@ def test_a_driver_that_does_not_answer_is_named(empty: Path, tmp_path: Path) -> 
 
 def test_site_init_without_slurm(empty: Path, tmp_path: Path) -> None:
     done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
-    assert done.returncode == 2
+    assert done.returncode == 1
     assert done.stderr.splitlines()[0] == "hpctrain: `scontrol show config`: not installed"
     assert not (tmp_path / "site_profiles").exists()
 
@@ -115,8 +115,15 @@ def test_site_init_without_slurm(empty: Path, tmp_path: Path) -> None:
 def test_site_init_with_a_slurm_that_talks_nonsense(empty: Path, tmp_path: Path) -> None:
     program(empty, "scontrol", r"printf 'Cluster\xff\x00Name\n'")
     done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
-    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
     assert "not a format that hpctrain knows" in done.stderr
+
+
+def test_site_init_with_a_slurm_that_never_ends(empty: Path, tmp_path: Path) -> None:
+    program(empty, "scontrol", "exec /usr/bin/yes x")
+    done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
+    assert (done.returncode, "Traceback" in done.stderr) == (1, False)
+    assert "`scontrol show config`: more than 64 MiB of output" in done.stderr
 
 
 @pytest.mark.parametrize("words", [["a b"], ["x", "-o", "y.yaml"], ["x", "--reach", "h"]])

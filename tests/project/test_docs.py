@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 import re
 from collections.abc import Iterator
 from itertools import pairwise
@@ -20,6 +21,7 @@ from hpc_train.model.study import Gates, StudySpec, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.pipeline.sites.checking import check_site
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job
 from hpc_train.specs.study import build_study, is_study
@@ -174,6 +176,17 @@ def test_yaml_examples_decode(block: Block, tmp_path: Path) -> None:
         build_study(document, (), path)
     else:
         build_job(document.data, document.origins, (), path)
+
+
+@pytest.mark.parametrize(
+    "block", [one for one in blocks("yaml") if "scheduler:" in one.text], ids=label
+)
+def test_examples_of_profiles_pass_their_check(block: Block, tmp_path: Path) -> None:
+    path = tmp_path / f"{parsed(block).data['name']}.yaml"
+    path.write_text(block.text, encoding="utf-8")
+    made = check_site(str(path), datetime.date(2026, 11, 21))
+    assert [one.message for one in made.complaints if one.severity == "error"] == []
+    assert made.jobs > 0
 
 
 def parsed(block: Block) -> Document:

@@ -92,10 +92,14 @@ def _is_read(job: Sourced[JobSpec], profile: SiteProfile) -> bool:
 
 
 def _error(place: str, failure: HpcTrainError) -> Complaint:
-    # A job that nobody wrote has a place, too, and its messages begin with that.
-    said = failure.message.removeprefix(f"{place}: ")
+    said = _without(place, failure)
     message = f"{said}; {failure.hint}" if failure.hint else said
     return Complaint(severity="error", place=place, message=message)
+
+
+def _without(place: str, failure: HpcTrainError) -> str:
+    """A job that nobody wrote has a place, too, and messages on it begin with that."""
+    return failure.message.removeprefix(f"{place}: ")
 
 
 def _queues(site: Site) -> Iterator[Complaint]:
@@ -122,7 +126,7 @@ def _reason(spot: Spot, site: Site) -> str:
     try:
         make_plan(job, site)
     except HpcTrainError as failure:
-        return _error(job.origin(""), failure).message
+        return _without(job.origin(""), failure)
     return f"its jobs have {spot.least} nodes, and no launcher here starts more than one"
 
 

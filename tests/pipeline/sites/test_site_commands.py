@@ -13,6 +13,7 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.pipeline.sites.checking import Check, check_site
 from hpc_train.pipeline.sites.detecting import Host, detect_site, this_host
 from hpc_train.pipeline.sites.listing import Listed, list_sites
+from hpc_train.pipeline.sites.samples import nameless_job
 from hpc_train.pipeline.sites.showing import show_site, unknown_keys
 from hpc_train.sites.load import load_site
 from hpc_train.sites.provenance import source_of, strays
@@ -132,12 +133,12 @@ def test_check_plans_and_reads_jobs(mine: Path) -> None:
         (
             "- {name: cpu, cpus_per_node: 64}",
             "- {name: a, gpus_per_node: 4, min_gpus: 8, max_nodes: 1, max_time: 1h}",
-            r"error: .*:11: partition a: no job fits: .*nodes = 2, but mine a takes 1",
+            r"error: .*:11: partition a: no job fits: nodes = 2, but mine a has at most 1",
         ),
         (
             "- {name: cpu, cpus_per_node: 64}",
             "- {name: a, min_nodes: 2, max_gpus: 1, gpus_per_node: 4}",
-            "error: .*:11: partition a: no job fits: .*",
+            "error: .*:11: partition a: no job fits: .* but mine a has at most 1",
         ),
         (
             "name: gpu, default: true",
@@ -162,18 +163,24 @@ def test_check_names_what_is_wrong(mine: Path, old: str, new: str, message: str)
         ("cpus_per_node: 64}", "cpus_per_node: 64, gpus_per_node: 4, min_nodes: 2, max_gpus: 4}"),
         ("name: gpu, default: true", "name: gpu, select: {constraint: a, qos: b}, default: true"),
         ("detect:", "partition_choice: fitting\ndetect:"),
-        ("default: true", "default: false"),
+        ("cpus_per_node: 64}", "cpus_per_node: 64, gpus_per_node: 4, max_gpus: 0}"),
+        ("detect:", "partition_choice: job\ndetect:"),
+        ("detect:", "required: [partition]\ndetect:"),
     ],
 )
 def test_check_finds_a_job_for_each_demand(mine: Path, old: str, new: str) -> None:
     text = SITE.replace(old, new)
     assert text != SITE
-    if "false" in new:
-        text = text.replace("detect:", "partition_choice: job\ndetect:")
-    mine.write_text(text)
+    mine.write_text(text.replace("default: true, ", "") if "partition" in new else text)
     made = check_site("mine", TODAY)
     assert messages(made) == ""
     assert made.jobs >= 8
+
+
+def test_a_job_without_a_partition_is_one_for_the_default(mine: Path) -> None:
+    job = nameless_job(load_site("mine").value)
+    assert job is not None
+    assert (job.value.partition, job.value.resources.gpus_per_node) == (None, 4)
 
 
 def test_covers_of_a_family_are_looked_for_in_the_family(mine: Path) -> None:

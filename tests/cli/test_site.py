@@ -1,0 +1,96 @@
+"""`hpctrain site check --live` and `detect`, with a Slurm that says what a real one said."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Hpctrain
+from tests.probe.machines import fixture
+
+HEAD = """\
+schema: 1
+name: mine
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun]}
+"""
+GPU = "partitions: [{name: gpu, default: true, nodes: 3, max_nodes: 3, gpus_per_node: 4}]\n"
+
+
+@pytest.fixture
+def slurm(tmp_path: Path) -> Path:
+    """Return a PATH with a Slurm without accounting."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    config = fixture("lab.config").replace("accounting_storage/slurmdbd", "accounting_storage/none")
+    answers = {"config": config, "partition": fixture("lab.partitions")}
+    answers |= {"node": fixture("lab.nodes"), "mpi": fixture("lab.mpi")}
+    for name, text in answers.items():
+        (folder / f"{name}.txt").write_text(text)
+    program(folder / "scontrol", f'printf "%s" "$(<{folder}/$2.txt)"')
+    program(folder / "srun", f'printf "%s" "$(<{folder}/mpi.txt)"')
+    return folder
+
+
+def program(path: Path, line: str) -> None:
+    path.write_text(f"#!/bin/bash\n{line}\n")
+    path.chmod(0o755)
+
+
+@pytest.mark.parametrize(
+    ("partitions", "code", "said"),
+    [
+        (GPU, 0, "mine and the cluster lab say the same: 5 values"),
+        (GPU, 3, "the same: 4 values; the rest could not be read"),
+        (GPU.replace(": 4", ": 8"), 3, "the same: 4 values; the rest"),
+        (GPU.replace(": 4", ": 8"), 1, "partitions.0.gpus_per_node"),
+        (
+            "partitions: [{name: a, select: {constraint: fat, qos: b}}]\n",
+            3,
+            "nothing to compare: mine says nothing that the cluster lab shows",
+        ),
+    ],
+)
+def test_live_says_how_much_it_compared(
+    hpctrain: Hpctrain, slurm: Path, partitions: str, code: int, said: str
+) -> None:
+    Path("mine.yaml").write_text(HEAD + partitions)
+    silent = "the rest" in said
+    if silent:
+        (slurm / "node.txt").write_text("")
+    done = hpctrain("site", "check", "./mine.yaml", "--live", PATH=str(slurm))
+    assert (done.returncode, said in done.stdout) == (code, True), done.stdout + done.stderr
+    plain = hpctrain("site", "check", "./mine.yaml", "--live", "--json", PATH=str(slurm))
+    answer = json.loads(plain.stdout)
+    assert plain.returncode == code
+    assert bool(answer["unread"]) == silent
+    assert (answer["compared"] > 0) == ("nothing" not in said)
+    assert bool(answer["differences"]) == (code == 1)
+
+
+def test_a_draft_agrees_with_the_cluster_that_it_is_of(hpctrain: Hpctrain, slurm: Path) -> None:
+    partitions = slurm / "partition.txt"
+    for most in ("UNLIMITED", "2", "0", "99"):
+        partitions.write_text(
+            fixture("lab.partitions").replace("MaxNodes=UNLIMITED", f"MaxNodes={most}")
+        )
+        words = ("site", "init", "mine", "-o", "mine.yaml", "--force")
+        assert hpctrain(*words, PATH=str(slurm)).returncode == 0
+        done = hpctrain("site", "check", "./mine.yaml", "--live", PATH=str(slurm))
+        assert done.returncode == 0, f"{most}: {done.stdout}{done.stderr}"
+
+
+def test_detect_says_what_it_could_not_read(hpctrain: Hpctrain, slurm: Path) -> None:
+    Path("mine.yaml").write_text(f"{HEAD}detect: {{clusters: [lab]}}\n")
+    Path("site_profiles").mkdir()
+    Path("site_profiles/broken.yaml").write_text("schema: 1\nscheduler: slurm\nname: broken\n")
+    done = hpctrain("site", "detect", PATH=str(slurm))
+    assert (done.returncode, done.stdout) == (0, "mine: ClusterName lab\n")
+    assert "hpctrain: warning: " in done.stderr and "broken.yaml" in done.stderr
+    blind = hpctrain("site", "detect", "--json", PATH=str(slurm), SLURM_CONF="/no/slurm.conf")
+    said = "`scontrol show config`: SLURM_CONF=/no/slurm.conf cannot be read"
+    assert (blind.returncode, json.loads(blind.stdout)["unread"][0]) == (1, said)
+    assert said in blind.stderr
