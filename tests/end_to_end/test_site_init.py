@@ -17,11 +17,13 @@ from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 PROGRAM = """\
-import torch, torch.distributed as dist
+import os, torch, torch.distributed as dist
 dist.init_process_group("gloo")
 one = torch.ones(1)
 dist.all_reduce(one)
-print("sum", int(one.item()))
+print("sum", int(one.item()), flush=True)
+# torch may abort when the interpreter ends, after all work is done.
+os._exit(0)
 """
 
 

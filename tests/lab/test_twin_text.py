@@ -129,7 +129,8 @@ def test_qualities_of_service(tmp_path: Path) -> None:
         tmp_path,
         "account: {example: abc}\n"
         "partitions: [{name: a, select: {qos: x, account_suffix: '@a'}}]\n"
-        "qos: [{name: y, max_time: 1h, max_nodes: 2}, {name: z, max_time: 1h, max_nodes: 2}]\n",
+        "qos: [{name: y, max_time: 1h, max_nodes: 2}, {name: z, max_time: 1h, max_nodes: 2},\n"
+        "  {name: '*'}]\n",
     )
     assert has_accounting(mine)
     assert [" ".join(words) for words in account_settings(mine)] == [

@@ -49,7 +49,7 @@ def examples() -> list[tuple[str, str]]:
 def plan_of(part: str, folder: Path, launcher: str = "srun") -> LaunchPlan:
     path = folder / "example.yaml"
     path.write_text(SKELETON + part, encoding="utf-8")
-    keys: dict[str, Any] = {"nodes": 2, "gpus_per_node": 4}
+    keys: dict[str, Any] = {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}
     data = {"name": "j", "command": ["true"], "launcher": launcher, "resources": keys}
     return make_plan(decode(data, JobSpec, {"": "job.yaml"}, SpecError), load_site(str(path)))
 
