@@ -1,6 +1,6 @@
 """Start-up: `hpctrain` and two peers, as ratios to `python -c pass` of the same round.
 
-Budgets: `--help` 5x, `render` 10x. The rounds are interleaved, so that a slow minute of the machine
+Budgets: `--help` 5x, `render` 10x, `site list` over the shipped profiles 12x. The rounds are interleaved, so that a slow minute of the machine
 hits every command alike.
 """
 
@@ -54,6 +54,7 @@ def commands() -> dict[str, tuple[Command, str]]:
         "python -c pass": ([sys.executable, "-c", "pass"], ""),
         "hpctrain --help": ([*hpctrain(), "--help"], "5x"),
         "hpctrain render": ([*hpctrain(), "render", "examples/digits/job.yaml"], "10x"),
+        "hpctrain site list": ([*hpctrain(), "site", "list"], "12x"),
         "import submitit": ([sys.executable, "-c", "import submitit"], ""),
     }
     peer = torchx()
