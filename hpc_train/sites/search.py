@@ -48,7 +48,7 @@ def announcement(name: str, path: Path) -> tuple[str, ...]:
 def files_named(name: str) -> Iterator[Path]:
     """Yield the files that a profile or family of that name may be, first match first."""
     seen: set[Path] = set()
-    for folder in search_path():
+    for folder in filter(Path.is_dir, search_path()):
         for path in (folder / f"{name}.yaml", folder / FAMILIES / f"{name}.yaml"):
             if path.is_file() and (place := path.resolve()) not in seen:
                 seen.add(place)

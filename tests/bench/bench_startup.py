@@ -1,7 +1,7 @@
 """Start-up: `hpctrain` and two peers, as ratios to `python -c pass` of the same round.
 
-Budgets: `--help` 5x, `render` 10x, `site list` over the shipped profiles 12x. The rounds are interleaved, so that a slow minute of the machine
-hits every command alike.
+Budgets: `--help` 5x, `render` 10x, `site list` over the shipped profiles 12x. The rounds are
+interleaved, so that a slow minute of the machine hits every command alike.
 """
 
 from __future__ import annotations
