@@ -13,6 +13,7 @@ from hpc_train.model.value import Sourced
 from hpc_train.yamlfile import join, lookup
 
 _PLACE = re.compile(r"^(?P<text>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_EXPECTED = re.compile(r"Expected `(\w+)[^`]*`, got `(\w+)`")
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(?P<name>[^`]*)`")
 # Our patterns end in it; people need not know.
 _NO_BREAK = r"(?!\n)"
@@ -48,6 +49,11 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
     info = _type_at(kind, path)
     allowed = _allowed(info)
     near = nearest(wrong, _words_of(info)) if isinstance(wrong, str) else ""
+    inside = _EXPECTED.match(text)
+    if allowed == _shown(wrong) and inside:
+        # msgspec does not say where below a free name.
+        words = (_WORDS.get(word, word) for word in inside.groups())
+        return f"{place}: {label}: a value in it must be {', not '.join(words)}"
     return f"{place}: {label}: must be {allowed}, not {_shown(wrong)}{near}" + (
         quote if allowed.startswith("text") else ""
     )

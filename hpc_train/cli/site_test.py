@@ -36,7 +36,7 @@ def test_site(site: str, results: Path | None, *, update: bool, **given: Any) ->
 
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         file = write_smoke_job(Path(folder))
-        prepared = prepare_and_warn(file, (), site, given)
+        prepared = _prepared(file, site, given)
     profile = prepared.site.value
     run = _run(prepared, results)
     smoke = read_smoke(run, profile, datetime.date.today().isoformat())
@@ -46,6 +46,17 @@ def test_site(site: str, results: Path | None, *, update: bool, **given: Any) ->
         raise SystemExit(1)
     if update or not any(same_kind(one, smoke.expected) for one in kept):
         say(f"kept as tests.expect in {keep(profile, prepared.profile, smoke.expected)}")
+
+
+def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
+    """Prepare the job; its file is nobody's, so that no message should name it."""
+    from hpc_train.errors import HpcTrainError
+
+    try:
+        return prepare_and_warn(file, (), site, given)
+    except HpcTrainError as failure:
+        failure.message = failure.message.replace(str(file), "the smoke job")
+        raise
 
 
 def _run(prepared: Prepared, results: Path | None) -> RunFolder:

@@ -72,16 +72,26 @@ def _fitting(job: Job, site: Site) -> Choice:
     raise PlanError(
         f"{asked_at(job, 'resources')}no partition of {site.value.name} takes this job: "
         + "; ".join(reasons),
-        "ask for less, or name a partition",
+        _advice(reasons),
     )
+
+
+def _advice(reasons: list[str]) -> str:
+    if all("GPUs of all nodes = 0" in reason or "wants at least" in reason for reason in reasons):
+        return "ask for more: --gpus-per-node N, --nodes N"
+    if any("GPUs of all nodes = 0" in reason for reason in reasons):
+        return "name resources.gpus_per_node (--gpus-per-node N), or ask for less"
+    return "ask for less, or name a partition"
 
 
 def _question(job: Job, site: Site) -> PlanError:
     names = [one.name for one in site.value.partitions if one.name != ANY]
-    named = len(names) == len(site.value.partitions) and names
-    allowed = f"allowed: {', '.join(names)}" if named else "any of your cluster's; see sinfo"
+    others = len(names) < len(site.value.partitions) or not names
+    own = "your cluster's own name for one (see sinfo)"
+    allowed = ", ".join([*names, *([f"or {own}" if names else own] if others else [])])
     return PlanError(
-        f"{asked_at(job, 'partition')}{site.value.name} has no default partition; {allowed}",
+        f"{asked_at(job, 'partition')}{site.value.name} has no default partition; "
+        f"allowed: {allowed}",
         "add `partition: NAME` to the job, or --partition NAME",
     )
 

@@ -29,6 +29,13 @@ def custom_warnings(job: Job, site: Site) -> Iterator[str]:
             f"no time limit: {where} ends the job after {limit.value} ({limit.origin}); "
             "give it a time"
         )
+    gpus = found[1].gpus_per_node if found else None
+    if gpus and job.value.resources.gpus_per_node is None and site.value.gpu_request != "none":
+        if site.value.scheduler == "slurm":
+            yield (
+                f"each node of {name} {found[1].name if found else ''} has {gpus} GPUs, and the "
+                "job asks for none; name resources.gpus_per_node (0, if that is meant)"
+            )
     known = found and (found[1].cpus_per_gpu or found[1].cpus_per_node)
     if known or job.value.resources.cpus_per_task or site.value.scheduler != "slurm":
         return

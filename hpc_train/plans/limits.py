@@ -11,7 +11,7 @@ from hpc_train.plans.ceilings import ceilings
 from hpc_train.plans.choice import fitting
 from hpc_train.plans.misfits import cores, misfits
 from hpc_train.plans.queue import queue_of, written
-from hpc_train.plans.resolve import Job, Site, asked_at, on_partition, partition_of
+from hpc_train.plans.resolve import Job, Site, asked_at, on_partition, partition_of, with_qos
 
 
 def check_limits(job: Job, site: Site, topology: Topology) -> tuple[str, ...]:
@@ -23,7 +23,8 @@ def check_limits(job: Job, site: Site, topology: Topology) -> tuple[str, ...]:
     """
     _check_qos(job, site)
     for misfit in misfits(job, site):
-        raise PlanError(misfit.said(job, site), _elsewhere(job, site))
+        hints = (_other_qos(job, site), _elsewhere(job, site))
+        raise PlanError(misfit.said(job, site), "; or ".join(filter(None, hints)))
     found = partition_of(job, site)
     if found is None or site.value.scheduler != "local":
         return ()
@@ -57,6 +58,12 @@ def _missing(job: Job, site: Site, key: str, rule: str) -> PlanError:
     like = f", such as {account.example}" if key == "account" and account.example else ""
     yours = f"; yours: {account.command}" if key == "account" and account.command else ""
     word = {"time": "1h", "mem": "100G"}.get(key, "NAME")
+    listed = {
+        "partition": [one.name for one in site.value.partitions],
+        "qos": [one.name for one in site.value.qos],
+    }
+    names = [name for name in listed.get(key, []) if name != ANY]
+    like += f"; known: {', '.join(names)}" if names else ""
     full, where = (key, "") if word == "NAME" else (f"resources.{key}", "'s resources")
     return PlanError(
         f"{asked_at(job, full)}{site.value.name} needs {article} {key}{like} ({site.near(rule)})",
@@ -84,6 +91,15 @@ def _check_qos(job: Job, site: Site) -> None:
         return
     if name not in names and ANY not in names:
         raise UnknownNameError(f"qos of {site.value.name}", name, names, job.origin("qos"))
+
+
+def _other_qos(job: Job, site: Site) -> str:
+    """Return the qualities of service with which the job would fit where it is."""
+    queue = queue_of(job, site)
+    now = queue.qos[1].name if queue.qos else None
+    others = [qos.name for qos in site.value.qos if qos.name not in (now, ANY)]
+    found = [name for name in others if not any(misfits(with_qos(job, name), site))]
+    return f"fits: qos {', '.join(found)} (--qos NAME)" if found else ""
 
 
 def _elsewhere(job: Job, site: Site) -> str:

@@ -67,6 +67,11 @@ def on_partition(job: Job, name: str, origin: str) -> Job:
     )
 
 
+def with_qos(job: Job, name: str) -> Job:
+    """Return the job as if it had named a quality of service."""
+    return msgspec.structs.replace(job, value=msgspec.structs.replace(job.value, qos=name))
+
+
 def asked_at(job: Job, key: str) -> str:
     """Return the beginning of a message on what a job says, or should say."""
     place = job.near(key)

@@ -16,7 +16,7 @@ from hpc_train.yamlfile import join
 BY_NAME = ("partitions", "qos")
 APPENDED = ("env_blocks", "sources")
 # What a file says of itself is not handed down.
-OWN = ("extends", "family", "locked")
+OWN = ("extends", "family", "locked", "verified_on")
 
 
 class Part(NamedTuple):

@@ -58,9 +58,9 @@ def files_named(name: str) -> Iterator[Path]:
 def system_files(name: str) -> Iterator[Path]:
     """Yield the files of that name that the machine's administrators keep."""
     for folder in _places(system_folder()):
-        path = folder / f"{name}.yaml"
-        if path.is_file():
-            yield path
+        for path in (folder / f"{name}.yaml", folder / FAMILIES / f"{name}.yaml"):
+            if path.is_file():
+                yield path
 
 
 def profile_files() -> Iterator[Path]:
@@ -75,9 +75,11 @@ def profile_files() -> Iterator[Path]:
 
 def label_of(path: Path) -> str:
     """Name shipped profiles by their place in the project, whatever the installation."""
-    if path.is_relative_to(profile_folder()):
-        return f"site_profiles/{path.relative_to(profile_folder())}"
-    return str(path)
+    shipped, place = profile_folder().resolve(), path.resolve()
+    if place.is_relative_to(shipped):
+        return f"site_profiles/{place.relative_to(shipped)}"
+    # A folder of that name may lie here, too.
+    return f"./{path}" if path.parts[0] == "site_profiles" else str(path)
 
 
 def layer_of(path: Path) -> str:

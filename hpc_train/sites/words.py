@@ -37,6 +37,12 @@ def check_words(site: Site) -> None:
                 f"{site.near(key)}: {key}: sbatch has no option {option!r}{near}",
                 "write long names, without dashes before",
             )
+    for index, key in enumerate(site.value.required):
+        if key in site.value.forbidden:
+            raise SiteProfileError(
+                f"{site.near(f'required.{index}')}: {key} is required, but forbidden "
+                f"({site.near(f'forbidden.{key}')})"
+            )
     _check_launchers(site)
     _check_qos(site)
     locked_keys(Part({"locked": list(site.value.locked) or None}, site.origins))

@@ -64,9 +64,12 @@ def test_a_named_partition_is_not_chosen_again(job: Jobs, slurm: Sites) -> None:
     ("partitions", "allowed"),
     [
         (SIZES, "allowed: small, medium, long"),
-        ([{"name": "*"}], "any of your cluster's; see sinfo"),
-        ([*SIZES, {"name": "*"}], "any of your cluster's; see sinfo"),
-        ([], "any of your cluster's; see sinfo"),
+        ([{"name": "*"}], "allowed: your cluster's own name for one (see sinfo)"),
+        (
+            [*SIZES, {"name": "*"}],
+            "allowed: small, medium, long, or your cluster's own name for one (see sinfo)",
+        ),
+        ([], "allowed: your cluster's own name for one (see sinfo)"),
     ],
 )
 def test_a_site_without_a_default_asks(

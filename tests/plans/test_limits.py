@@ -68,7 +68,7 @@ def test_exclusive_gives_no_memory(
     job: Jobs, slurm: Sites, resources: dict[str, Any], keys: dict[str, Any], said: str
 ) -> None:
     site = slurm(**{"partitions": [PARTITION], **keys})
-    warnings = " ".join(limits(job({"exclusive": True, **resources}), site))
+    warnings = " ".join(limits(job({"exclusive": True, "gpus_per_node": 0, **resources}), site))
     assert ("job.yaml:9: exclusive without mem" in warnings) == bool(said)
     assert warnings.endswith(said)
 

@@ -168,9 +168,9 @@ def test_what_the_queue_does_not_take(
 @pytest.mark.parametrize(
     "settings",
     [
-        ("nodes=91", "time=2h"),
-        ("nodes=92", "time=6h"),
-        ("nodes=2", "time=1d", "account=vip7"),
+        ("nodes=91", "time=2h", "gpus_per_node=0"),
+        ("nodes=92", "time=6h", "gpus_per_node=0"),
+        ("nodes=2", "time=1d", "account=vip7", "gpus_per_node=0"),
         ("partition=debug", "nodes=2", "time=45m"),
         ("partition=wide", "nodes=4", "gpus_per_node=4", "cpus_per_task=1"),
         ("partition=ratio", "gpus_per_node=2", "cpus_per_task=20"),
@@ -219,3 +219,13 @@ def test_runs_of_one_allocation_are_for_one_partition(job: Jobs, slurm: Sites) -
     plans = [(n, make_plan(job(partition=n), site, nested=True)) for n in ("a", "b")]
     with pytest.raises(PlanError, match=r"job\.yaml:1: partition is a, b; with placement nested"):
         allocate(site, plans, "s")
+
+
+def test_a_longer_qos_is_named(job: Jobs, slurm: Sites) -> None:
+    queues = [
+        {"name": "short", "default": True, "max_time": "1h"},
+        {"name": "long", "max_time": "9h"},
+    ]
+    with pytest.raises(PlanError) as failure:
+        make_plan(job({"time": "5h"}), slurm(qos=queues))
+    assert failure.value.hint.startswith("fits: qos long (--qos NAME)")

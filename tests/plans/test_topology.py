@@ -92,3 +92,12 @@ def test_a_gpu_with_an_unknown_number_of_cores_is_a_warning(job: Jobs, slurm: Si
     assert "how many cores" in warning
     assert make_plan(job({"gpus_per_node": 2, "cpus_per_task": 4}), slurm()).warnings == ()
     assert make_plan(job({"nodes": 2}), slurm()).warnings == ()
+
+
+def test_gpus_that_nobody_asks_for_are_a_warning(job: Jobs, slurm: Sites) -> None:
+    site = slurm(
+        partitions=(Partition(name="gpu", default=True, gpus_per_node=4, cpus_per_node=8),)
+    )
+    (warning,) = make_plan(job({"nodes": 2}), site).warnings
+    assert "each node of big gpu has 4 GPUs, and the job asks for none" in warning
+    assert make_plan(job({"nodes": 2, "gpus_per_node": 0}), site).warnings == ()

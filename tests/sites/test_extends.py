@@ -11,6 +11,8 @@ from hpc_train.errors import SiteProfileError
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.sites.load import load_site
+from hpc_train.sites.provenance import source_of
+from hpc_train.sites.search import layer_at
 
 FAMILY = """\
 schema: 1
@@ -206,3 +208,34 @@ def test_a_parent_of_another_kind_is_refused(
     (here / "own/a.yaml").write_text(f"schema: 1\nname: a\nextends: family\n{child}\n")
     with pytest.raises(SiteProfileError, match=rf"own/a\.yaml:4: {message}"):
         load_site("a")
+
+
+def test_a_family_of_the_system_locks_too(here: Path) -> None:
+    (here / "system/site_profiles/families").mkdir()
+    (here / "system/site_profiles/families/family.yaml").write_text(f"{FAMILY}locked: [env]\n")
+    (here / "own/a.yaml").write_text("schema: 1\nname: a\nextends: family\npoll: 60s\n")
+    assert load_site("a").value.poll == 60
+    (here / "own/a.yaml").write_text("schema: 1\nname: a\nextends: family\nenv: {A: 2}\n")
+    with pytest.raises(SiteProfileError, match=r"env = .*locks it at .*families/family"):
+        load_site("a")
+
+
+def test_a_folder_called_as_ours_is_not_ours(here: Path) -> None:
+    (here / "site_profiles").mkdir()
+    (here / "site_profiles/slurm-generic.yaml").write_text(
+        "schema: 1\nname: slurm-generic\nextends: slurm-generic\npoll: 60s\n"
+        "sources: [{what: ourselves, confidence: low}]\n"
+    )
+    site = load_site("slurm-generic")
+    assert site.origin("poll") == "./site_profiles/slurm-generic.yaml:4"
+    assert site.origin("scheduler").startswith("site_profiles/slurm-generic.yaml:")
+    source = source_of(site, "poll")
+    assert source is not None
+    assert source.what == "ourselves"
+    assert [layer_at(site.origin(key)) for key in ("poll", "scheduler")] == ["here", "shipped"]
+
+
+def test_nobody_verifies_for_others(here: Path) -> None:
+    (here / "own/families/family.yaml").write_text(f"{FAMILY}verified_on: 2026-08\n")
+    (here / "own/mine.yaml").write_text(CHILD)
+    assert load_site("mine").value.verified_on is None

@@ -67,7 +67,13 @@ def check_site(name: str, today: datetime.date) -> Check:
     jobs = list(sample_jobs(site.value))
     nameless = nameless_job(site.value)
     jobs += [nameless] if nameless else []
-    found = [*_age(site, today), *_sources(site, path), *_queues(site), *_jobs(jobs, site, path)]
+    found = [
+        *_age(site, today),
+        *_sources(site, path),
+        *_empty_rules(site),
+        *_queues(site),
+        *_jobs(jobs, site, path),
+    ]
     return Check(complaints=tuple(dict.fromkeys(found)), jobs=len(jobs))
 
 
@@ -159,6 +165,23 @@ def _age(site: Site, today: datetime.date) -> Iterator[Complaint]:
         when = f"{age.days} days ago" if age.days > 0 else "in the future"
         text = f"verified_on: {verified} is {when}"
         yield Complaint(severity="warning", place=site.near("verified_on"), message=text)
+
+
+def _empty_rules(site: Site) -> Iterator[Complaint]:
+    """Warn of rules that lack the number or the word which they are about."""
+    profile = site.value
+    for index, partition in enumerate(profile.partitions):
+        needs = {
+            "gpu_type": profile.gpu_request_typed,
+            "mem_per_gpu": profile.mem_request == "per-gpu",
+            "cpus_per_gpu": partition.cpu_rule != "share",
+        }
+        for key, needed in needs.items():
+            if needed and partition.gpus_per_node and getattr(partition, key) is None:
+                rule = {"gpu_type": "gpu_request_typed", "mem_per_gpu": "mem_request: per-gpu"}
+                text = f"{rule.get(key, 'cpu_rule')} has no effect here without {key}"
+                place = site.near(f"partitions.{index}")
+                yield Complaint(severity="warning", place=place, message=text)
 
 
 def _sources(site: Site, path: Path) -> Iterator[Complaint]:
