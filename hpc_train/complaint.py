@@ -12,7 +12,7 @@ from hpc_train.errors import nearest
 from hpc_train.model.value import Sourced
 from hpc_train.yamlfile import join, lookup
 
-_PLACE = re.compile(r"^(?P<text>.*?)(?: - at `\$(?P<path>.*)`)?$", re.DOTALL)
+_PLACE = re.compile(r"^(?P<text>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
 _EXPECTED = re.compile(r"Expected `(\w+)[^`]*`, got `(\w+)`")
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(?P<name>[^`]*)`")
 # Our patterns end in it; people need not know.
@@ -41,6 +41,8 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
     place = Sourced(value=None, origins=origins).near(path)
     wrong = lookup(data, path)
     label = path or "the whole file"
+    if match and match["key"]:
+        return f"{place}: {label}: one of its keys is wrong: {text.replace(_NO_BREAK, '')}"
     if not text.startswith(("Expected", "Invalid enum")):
         return f"{place}: {label}: {text}"
     if wrong == [] or wrong == {}:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import os
+import re
 import sys
 
 import click
@@ -52,6 +53,10 @@ COMMANDS = {
         "Print the completion script of a shell.",
     ),
 }
+
+
+# Longer than any path or list of allowed words.
+_LONG = re.compile(r"\S{5000,}")
 
 
 class LazyGroup(click.Group):
@@ -107,7 +112,11 @@ def main() -> None:
     sys.exit(code if isinstance(code, int) else 0)
 
 
+def _shortened(word: re.Match[str]) -> str:
+    return f"{word[0][:80]}… ({len(word[0])} letters)"
+
+
 def _complain(failure: HpcTrainError) -> None:
-    click.echo(f"hpctrain: {failure.message}", err=True)
+    click.echo(f"hpctrain: {_LONG.sub(_shortened, failure.message)}", err=True)
     if failure.hint:
         click.echo(f"  {failure.hint}", err=True)

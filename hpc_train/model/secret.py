@@ -34,8 +34,6 @@ _FORMS = {
     "xoxb-…": r"xox[abeprs]-[A-Za-z0-9-]{10,}",
     "Bearer …": r"Bearer\s+[A-Za-z0-9._~+/-]{16,}",
     "login …": r"login\s+[0-9a-f]{40}\b",
-    "--password …": r"--(?:api[-_]?key|token|password|passwd|secret|access[-_]key)(?:=|\s+)"
-    r"['\"]?(?=[^\s'\"]*[A-Za-z])(?![$`~/.<-])[^\s'\"]{8,}",
     "eyJ….eyJ…": r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{5,}",
 }
 _FORM = {form: re.compile(rf"(?<![A-Za-z0-9_-]){text}") for form, text in _FORMS.items()}
@@ -44,7 +42,10 @@ _FORM["a URL with user:password@"] = re.compile(
     r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s/:@]*:(?![<${*])[^\s/@]+@"
 )
 _ASSIGNED = re.compile(
-    r"(?:^|[\s;&|(])(?P<name>[A-Za-z_]\w*)=(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|)]*)"
+    r"(?:^|[\s;&|(,])(?P<name>[A-Za-z_]\w*)=(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|),]*)"
+)
+_FLAG = re.compile(
+    r"(?:^|\s)--?(?P<name>[A-Za-z][\w-]*)(?:=|\s+)(?P<value>'[^']*'|\"[^\"]*\"|[^\s;&|)]+)"
 )
 # From elsewhere: a variable, a command, a file.
 _ELSEWHERE = re.compile(r"[$`<]|^[~/.]")
@@ -87,18 +88,21 @@ def secret_form(text: str) -> str:
     return next((form for form, found in _FORM.items() if found.search(text)), "")
 
 
-def secret_set(line: str) -> str:
-    """Return the variable that a line of shell gives a secret, or nothing."""
-    for match in _ASSIGNED.finditer(line):
-        value = match["value"].strip("'\"")
-        if value and looks_secret(match["name"], value) and not _ELSEWHERE.search(value):
-            return match["name"]
+def secret_set(text: str) -> str:
+    """Return the variable or flag that a text gives a secret, or nothing."""
+    for match in (*_ASSIGNED.finditer(text), *_FLAG.finditer(text)):
+        name, value = match["name"].replace("-", "_"), match["value"].strip("'\"")
+        flag = match.re is _FLAG
+        if value and not _ELSEWHERE.search(value) and looks_secret(name, value):
+            # A flag may be a switch, and what follows it a word of its own.
+            if not flag or (_not_plain("TOKEN", value) and not value.startswith("-")):
+                return match["name"]
     return ""
 
 
-def secret_in(key: str, text: str, *, shell: bool) -> tuple[str, str] | None:
+def secret_in(key: str, text: str) -> tuple[str, str] | None:
     """Return what gives a text away, without repeating it, and a name for it; None if nothing."""
-    name = secret_set(text) if shell else ""
+    name = secret_set(text)
     if name:
         return f"{key} sets {name}, which looks like a secret, {KEPT}", name
     form = secret_form(text)

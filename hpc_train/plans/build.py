@@ -8,6 +8,7 @@ from typing import cast
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.model.value import Value
+from hpc_train.plans.arguments import check_arguments
 from hpc_train.plans.binding import resolve_binding, with_binding
 from hpc_train.plans.choice import choose_partition
 from hpc_train.plans.containers.resolve import check_launch, container_settings
@@ -71,6 +72,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
     request = with_binding(make_request(job, site, topology, environment), bound, nested=nested)
     launch = cast(Launcher, load("launchers", launcher))(request)
     check_launch(job, request.container, launch, launcher)
+    check_arguments(job, request, launch)
     if nested:
         settings["placement"] = _placement(topology)
     return _assemble(

@@ -27,7 +27,7 @@ def check_variables(site: Site) -> None:
     for index, block in enumerate(site.value.env_blocks):
         _check_block(site, block, f"env_blocks.{index}")
     for key, text in _texts(site):
-        found = secret_in(key, text, shell="setup." in key)
+        found = secret_in(key, text)
         if found:
             raise SiteProfileError(f"{site.near(key)}: {found[0]}", named_by_users(found[1]))
 

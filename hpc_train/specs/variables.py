@@ -71,7 +71,7 @@ def _check_texts(job: Job) -> None:
                 f"than {_LONGEST} in one text",
                 "write it into a file that the program reads",
             )
-        found = secret_in(key, text, shell=key.startswith("setup."))
+        found = secret_in(key, text)
         if found:
             message, name = found
             hint = f"{named_by_job(name)}; programs and setup lines read ${name}"

@@ -33,8 +33,6 @@ FORMS = [
     ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIx.x", "eyJ….eyJ…"),
     ("postgres://me:hush@db/x", "a URL with user:password@"),
     ("--proxy=http://:hush@host", "a URL with user:password@"),
-    ("python t.py --token abcdefghi1", "--password …"),
-    ("--password=hunter2hunter2", "--password …"),
     ("wandb login " + "0a" * 20, "login …"),
     ("curl -H 'Authorization: Bearer " + "ab12" * 5 + "' x", "Bearer …"),
 ]
@@ -56,6 +54,17 @@ PLAIN = [
     "docker://nvcr.io/nvidia/pytorch:25.01",
 ]
 LINES = [
+    ("python t.py --token abcdefghi1", "token"),
+    ("--password=hunter2hunter2", "password"),
+    ("t.py --wandb-api-key=abcdef123456", "wandb-api-key"),
+    ("--hf_token abcdefgh1", "hf_token"),
+    ("--export=ALL,WANDB_API_KEY=abcdef12", "WANDB_API_KEY"),
+    ("--token $HF_TOKEN_OF_MINE", ""),
+    ("--token ~/.tokens/mine", ""),
+    ("--token 50256000000", ""),
+    ("--secret --verbose-output", ""),
+    ("--tokenizer some-long-name --pad-token '<|pad|>'", ""),
+    ("--max-tokens 2048 --sort-key timestamp", ""),
     ("export API_TOKEN=abc", "API_TOKEN"),
     ("A=1; B_PASSWORD='a b' run", "B_PASSWORD"),
     ("true && export X=1 API_KEY=abc", "API_KEY"),
