@@ -90,8 +90,11 @@ def twin(site: str | None, ends: bool) -> None:
     elif site:
         _start_twin(site)
     else:
-        for one in read_all():
+        twins = read_all()
+        for one in twins:
             click.echo(f"{one.name}: source {one.place.folder}/env")
+        if not twins:
+            click.echo("no twin is up; next: hpctrain lab twin SITE", err=True)
 
 
 def _start_twin(site: str) -> None:

@@ -92,7 +92,7 @@ def directive_problem(name: str, value: str | int | bool) -> tuple[str, str] | N
     if name in _NEVER:
         return f"hpctrain needs --{name} for itself, so that the run is tracked", ""
     if name not in SBATCH_OPTIONS:
-        near = nearest(name.lstrip("-").replace("_", "-"), _allowed())
+        near = nearest(name.lstrip("-").replace("_", "-"), SBATCH_OPTIONS)
         return f"sbatch has no option {name!r}{near}", "write long names, without dashes before"
     return _value_problem(name, directive_text(value))
 
@@ -106,7 +106,3 @@ def _value_problem(name: str, text: str | None) -> tuple[str, str] | None:
     if text and not kind:
         return f"--{name} takes no value", f"write `{name}: true`"
     return None
-
-
-def _allowed() -> list[str]:
-    return [name for name in SBATCH_OPTIONS if name not in _NEVER and name not in _OURS]

@@ -68,6 +68,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("output", "x", "hpctrain needs --output for itself", ""),
     ("wrap", "x", "hpctrain needs --wrap for itself", ""),
     ("--reservation", "x", "sbatch has no option '--reservation'; did you mean 'reserv", "long"),
+    ("tyme", "1h", "sbatch has no option 'tyme'; did you mean 'time'?", "long"),
     ("mail_type", "END", "sbatch has no option 'mail_type'; did you mean 'mail-type'?", "long"),
     ("reservatoin", "x", "did you mean 'reservation'?", "long names"),
     ("reservation", True, "--reservation needs a value", ""),
