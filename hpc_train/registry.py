@@ -25,8 +25,9 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "single": "hpc_train.plans.launchers.single:command",
     },
     "parsers": {
-        "events": "hpc_train.records.parsers.events:PARSER",
-        "book": "hpc_train.records.parsers.book:PARSER",
+        "events": "hpc_train.records.parsers.events:Events",
+        "book": "hpc_train.records.parsers.book:Book",
+        "nanogpt": "hpc_train.records.parsers.nanogpt:PARSER",
     },
     "executors": {
         "local": "hpc_train.submissions.local:LocalExecutor",

@@ -41,7 +41,10 @@ class Record(Value, frozen=True, kw_only=True):
     """One value of one metric, as one line of one log stated it.
 
     `accuracy` and `mfu` are fractions, 0 to 1. `step` counts from 1 within the run. `rank` is the
-    global rank that printed the line, None when the line does not say.
+    global rank that printed the line, None when the line does not say. `steps` says of how many
+    steps the value is the mean: a line of a log that reports every tenth step has 10. `variant`
+    tells two values of one metric on one line apart (`out_of_place`, `in_place`), and
+    `message_size` [B] says what a bandwidth or latency was measured with.
     """
 
     run: str
@@ -55,3 +58,6 @@ class Record(Value, frozen=True, kw_only=True):
     step: int | None = None
     rank: int | None = None
     node: str | None = None
+    steps: int = 1
+    message_size: int | None = None
+    variant: str = ""

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 import logging
-import re
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
 from hpc_train import registry
+from hpc_train.errors import LogParseError
 from hpc_train.model.record import UNITS, Record
-from hpc_train.records.log_file import log_files, open_log
-from hpc_train.records.parsers.base import Hit, LogParser, LogText
-from hpc_train.records.parsers.merge import in_order
-
-_RANK_FILE = re.compile(r"rank-(\d{1,7})\.")
-_BLOCK = 1 << 20
+from hpc_train.records.blocks import Stream
+from hpc_train.records.census import Census, count
+from hpc_train.records.dispatch import dispatch
+from hpc_train.records.line import Line
+from hpc_train.records.log_file import log_files, open_log, rank_of
+from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
 
 _log = logging.getLogger(__name__)
 
-Parsers = dict[str, LogParser]
+Makers = Mapping[str, Callable[[], LogParser]]
 
 
 def collect(
@@ -29,83 +28,100 @@ def collect(
     parser: str = "auto",
     *,
     root: Path | None = None,
-    unreadable: Counter[str] | None = None,
+    census: Census | None = None,
 ) -> Iterator[Record]:
     """Yield the records of log files, ordered by file name and line.
 
-    A folder among `paths` stands for its `*.out` and `*.log` files, plain or gzipped. `auto` uses
-    every parser that has a literal in the file. `source` is written relative to `root`. Lines that
-    were cut or written over are skipped with a warning, and counted by source in `unreadable`.
+    A folder among `paths` stands for the logs in it, plain or compressed. `auto` asks every parser
+    that has a literal in a line, in the order of the registry: the first one that can read the line
+    has it. `source` is written relative to `root`. A file that cannot be read, and lines that were
+    cut or written over, are skipped with a warning, and counted in `census`.
 
     Raises:
         UnknownNameError: no such parser (at once).
-        LogParseError: a file cannot be read (when its turn comes).
+        LogParseError: none of the files can be read.
     """
     names = registry.names("parsers") if parser == "auto" else (parser,)
-    parsers = {name: cast(LogParser, registry.load("parsers", name)) for name in names}
-    counts: Counter[str] = Counter() if unreadable is None else unreadable
-    return _records(run, list(paths), parsers, root, counts)
+    makers = {name: maker(name) for name in names}
+    seen = Census() if census is None else census
+    return _records(run, log_files(list(paths)), makers, root, seen)
+
+
+def maker(name: str) -> Callable[[], LogParser]:
+    """Return what makes a parser for one log.
+
+    Raises:
+        UnknownNameError: no such parser.
+    """
+    return cast(Callable[[], LogParser], registry.load("parsers", name))
 
 
 def _records(
-    run: str, paths: list[Path], parsers: Parsers, root: Path | None, counts: Counter[str]
+    run: str, files: Sequence[Path], makers: Makers, root: Path | None, census: Census
 ) -> Iterator[Record]:
-    for path in log_files(paths):
+    once: set[tuple[str, str, str]] = set()
+    for path in files:
         source = _source(path, root)
-        yield from _records_of(run, source, open_log(path), parsers, counts)
-        if counts[source]:
+        try:
+            with open_log(path) as stream:
+                for name, line, hit in hits_of(stream, makers, source, census, rank_of(path)):
+                    key = (name, hit.metric, hit.once)
+                    if not hit.once or key not in once:
+                        yield _record(run, source, name, line, hit)
+                    if hit.once:
+                        once.add(key)
+        except LogParseError as error:
+            census.failed[source] = error.message
+            _log.warning("%s: %s", run, error.message)
+        if census.damaged[source]:
+            number = census.damaged[source]
             _log.warning(
-                "%s: %s: %d lines are cut, written over or hold no number",
-                run,
-                source,
-                counts[source],
+                "%s: %s: %d lines are cut, written over or hold no number", run, source, number
             )
+    if census.failed and len(census.failed) == len(files):
+        raise LogParseError(next(iter(census.failed.values())))
 
 
-def _records_of(
-    run: str, source: str, data: LogText, parsers: Parsers, counts: Counter[str]
-) -> Iterator[Record]:
-    rank = _rank_of_file(source)
-    names = [name for name, parser in parsers.items() if _occurs(data, parser.literals)]
-    offset, line = 0, 1
-    for number, hit in in_order([parsers[name].parse(data, rank) for name in names]):
-        if not isinstance(hit, Hit):
-            counts[source] += 1
+def hits_of(
+    stream: Stream, makers: Makers, source: str, census: Census, file_rank: int | None = None
+) -> Iterator[tuple[str, Line, Hit]]:
+    """Yield what the parsers find in one log: name of the parser, its line, what it states."""
+    names, parsers = tuple(makers), [make() for make in makers.values()]
+    for line, asked in dispatch(stream, parsers, file_rank):
+        for number in asked:
+            found = list(parsers[number].read(line))
+            if found:
+                break
+        else:
+            for number in asked:
+                count(census.nearly, names[number], source, line)
             continue
-        if hit.offset > offset:
-            line += _newlines(data, offset, hit.offset)
-            offset = hit.offset
-        yield Record(
-            run=run,
-            source=source,
-            line=line,
-            parser=names[number],
-            metric=hit.metric,
-            value=hit.value,
-            unit=hit.unit or UNITS[hit.metric],
-            scope=hit.scope,
-            step=hit.step,
-            rank=hit.rank,
-        )
+        hits = [hit for hit in found if isinstance(hit, Hit)]
+        census.damaged[source] += len(found) - len(hits)
+        if hits:
+            count(census.known, names[number], source, line)
+        yield from ((names[number], line, hit) for hit in hits)
 
 
-def _occurs(data: LogText, literals: tuple[bytes, ...]) -> bool:
-    # `mmap.find` takes half as long again, on Python 3.11.
-    return any(re.search(re.escape(literal), data) for literal in literals)
-
-
-def _rank_of_file(source: str) -> int | None:
-    match = _RANK_FILE.match(source.rpartition("/")[2])
-    return int(match[1]) if match else None
+def _record(run: str, source: str, name: str, line: Line, hit: Hit) -> Record:
+    return Record(
+        run=run,
+        source=source,
+        line=line.number,
+        parser=name,
+        metric=hit.metric,
+        value=hit.value,
+        unit=hit.unit or UNITS[hit.metric],
+        scope=hit.scope,
+        step=hit.step,
+        rank=line.rank if hit.rank == OF_LINE else hit.rank,
+        steps=hit.steps,
+        message_size=hit.message_size,
+        variant=hit.variant,
+    )
 
 
 def _source(path: Path, root: Path | None) -> str:
     if root is not None and path.is_relative_to(root):
         return path.relative_to(root).as_posix()
     return path.as_posix()
-
-
-def _newlines(data: LogText, start: int, end: int) -> int:
-    if end - start <= _BLOCK:
-        return data[start:end].count(b"\n")
-    return sum(data[at : min(at + _BLOCK, end)].count(b"\n") for at in range(start, end, _BLOCK))

@@ -1,20 +1,23 @@
-"""Opens a log so that its size does not matter: mapped, not read."""
+"""Paths -> logs: finds them in folders and opens them, plain or compressed."""
 
 from __future__ import annotations
 
 import gzip
-import mmap
-import shutil
-import tempfile
+import lzma
+import re
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO
+from typing import IO, cast
+
+import zstandard
 
 from hpc_train.errors import LogParseError
-from hpc_train.records.parsers.base import LogText
+from hpc_train.records.blocks import Stream
 
-_PATTERNS = ("*.out", "*.log", "*.out.gz", "*.log.gz")
-_BLOCK = 1 << 20
+_LOG = re.compile(r"\.(?:out|log|err|txt|o\d+)(?:\.(?:gz|xz|zst))?$")
+_RANK = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)")
 
 
 def log_files(paths: list[Path]) -> list[Path]:
@@ -25,38 +28,37 @@ def log_files(paths: list[Path]) -> list[Path]:
     return sorted(files)
 
 
-def open_log(path: Path) -> LogText:
-    """Map a log into memory; a compressed one or a pipe is copied to a temporary file first.
+def rank_of(path: Path) -> int | None:
+    """Return the global rank that a file's name states: `rank-3.out`, `worker_rank3.log`."""
+    match = _RANK.search(path.name)
+    return int(match[1]) if match else None
+
+
+@contextmanager
+def open_log(path: Path) -> Iterator[Stream]:
+    """Open a log for reading from its start; gzip, xz and zstd are unpacked by their ending.
 
     Raises:
-        LogParseError: the file cannot be read, or its compressed data end too early.
+        LogParseError: the file cannot be read, or its compressed data are damaged.
     """
     try:
-        if path.suffix == ".gz":
-            with gzip.open(path) as packed:
-                return _spooled(packed)
-        with path.open("rb") as stream:
-            return _mapped(stream) if path.is_file() else _spooled(stream)
-    except (OSError, EOFError, zlib.error) as error:
+        with path.open("rb") as file:
+            yield _unpacked(path.suffix, file)
+    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise LogParseError(f"{path}: cannot be read: {reason}") from error
 
 
 def _inside(folder: Path) -> list[Path]:
-    return [found for pattern in _PATTERNS for found in folder.glob(pattern) if found.is_file()]
+    return [path for path in folder.iterdir() if _LOG.search(path.name) and path.is_file()]
 
 
-def _mapped(stream: IO[bytes]) -> LogText:
-    try:
-        # Never closed by hand: matches still hold it when a reader stops early.
-        return mmap.mmap(stream.fileno(), 0, access=mmap.ACCESS_READ)
-    except ValueError:
-        # An empty file cannot be mapped.
-        return b""
-
-
-def _spooled(stream: IO[bytes] | gzip.GzipFile) -> LogText:
-    with tempfile.TemporaryFile() as copy:
-        shutil.copyfileobj(stream, copy, _BLOCK)
-        copy.flush()
-        return _mapped(copy)
+def _unpacked(suffix: str, file: IO[bytes]) -> Stream:
+    if suffix == ".gz":
+        return gzip.GzipFile(fileobj=file)
+    if suffix == ".xz":
+        return lzma.LZMAFile(file)
+    if suffix == ".zst":
+        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+        return cast(Stream, reader)
+    return file

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.book import PARSER
-
-Brief = tuple[str, float, str, int | None, int | None]
+from tests.records.parsing import Brief, brief
 
 
 def hits(text: bytes, rank: int | None = None) -> list[Brief]:
-    """Return what was measured, without the offsets."""
-    found = (hit for hit in PARSER.parse(text, rank) if isinstance(hit, Hit))
-    return [(hit.metric, hit.value, hit.scope, hit.step, hit.rank) for hit in found]
+    return brief(text, "book", rank=rank)
 
 
 def test_log_of_two_workers() -> None:
@@ -68,12 +63,6 @@ def test_cut_epoch_before_another_line() -> None:
     assert hits(text) == [("time_to_train", 5, "per_rank", None, None)]
     text = b"Epoch [1/2], Loss: Worker 3 - Epoch [2/2], Loss: 1.5, time: 4 seconds\n"
     assert hits(text) == [("epoch_time", 4, "per_rank", 2, 3), ("loss", 1.5, "per_rank", 2, 3)]
-
-
-def test_offset_is_where_the_text_begins() -> None:
-    text = b"\nWorker 3 - Epoch [2/2], Loss: 1.5, time: 4 seconds\n0: Training time: 5 seconds\n"
-    places = [text[hit.offset :].split(b" ")[0] for hit in PARSER.parse(text)]
-    assert places == [b"Epoch", b"Epoch", b"Training"]
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,13 @@ from __future__ import annotations
 import gzip
 import os
 import threading
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from hpc_train.errors import LogParseError, UnknownNameError
 from hpc_train.model.record import Record
+from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
 
 EVENT = b'@hpct {"step":1,"step_time":0.5}\n'
@@ -19,14 +19,15 @@ PLUG_IN = b"""
 from hpc_train.records.parsers.base import Hit, Unreadable
 
 class Ours:
+    title, sample, states = "ours", "ours 300 W", {"power": "per_rank"}
     literals = (b"ours",)
+    wants_next = False
 
-    def parse(self, data, rank=None):
-        first = data[:].find(b"ours")
-        yield Hit(first, "power", 300.0, "per_rank", rank=rank, unit="W")
-        yield Unreadable(data[:].rfind(b"ours"))
-
-PARSER = Ours()
+    def read(self, line):
+        if line.text == "ours":
+            yield Unreadable()
+        else:
+            yield Hit("power", 300.0, "per_rank", unit="W")
 """
 
 
@@ -101,19 +102,19 @@ def test_plug_in_takes_its_turn_among_the_others(
     metadata = package / "ours-1.dist-info"
     metadata.mkdir(parents=True)
     write(metadata / "METADATA", b"Metadata-Version: 2.1\nName: ours\nVersion: 1\n")
-    write(metadata / "entry_points.txt", b"[hpctrain.parsers]\nours = ours_parser:PARSER\n")
+    write(metadata / "entry_points.txt", b"[hpctrain.parsers]\nours = ours_parser:Ours\n")
     write(package / "ours_parser.py", PLUG_IN)
     monkeypatch.syspath_prepend(package)
-    log = write(tmp_path / "rank-2.out", EVENT + b"ours\n" + EVENT + b"ours\n")
-    unreadable: Counter[str] = Counter()
-    records = list(collect("r", [log], root=tmp_path, unreadable=unreadable))
+    log = write(tmp_path / "rank-2.out", EVENT + b"ours 300 W\n" + EVENT + b"ours\n")
+    census = Census()
+    records = list(collect("r", [log], root=tmp_path, census=census))
     assert [(record.line, record.parser) for record in records] == [
         (1, "events"),
         (2, "ours"),
         (3, "events"),
     ]
     assert (records[1].metric, records[1].unit, records[1].rank) == ("power", "W", 2)
-    assert unreadable == {"rank-2.out": 1}
+    assert census.damaged == {"rank-2.out": 1}
 
 
 def test_unknown_parser_is_refused_at_once(tmp_path: Path) -> None:
@@ -153,10 +154,10 @@ def test_cut_lines_are_counted_and_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = write(tmp_path / "a.out", b'@hpct {"loss":\n' + EVENT + b'@hpct {"lo')
-    unreadable: Counter[str] = Counter()
-    records = list(collect("r", [log], root=tmp_path, unreadable=unreadable))
+    census = Census()
+    records = list(collect("r", [log], root=tmp_path, census=census))
     assert lines(records) == [("a.out", 2)]
-    assert unreadable == {"a.out": 2}
+    assert census.damaged == {"a.out": 2}
     assert "a.out: 2 lines are cut, written over or hold no number" in caplog.text
 
 

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.events import PARSER
-
-Brief = tuple[str, float, str, int | None, int | None]
+from hpc_train.records.census import Census
+from tests.records.parsing import Brief, brief, parse
 
 
 def hits(text: bytes, rank: int | None = None) -> list[Brief]:
-    """Return what was measured, without the offsets."""
-    found = (hit for hit in PARSER.parse(text, rank) if isinstance(hit, Hit))
-    return [(hit.metric, hit.value, hit.scope, hit.step, hit.rank) for hit in found]
+    return brief(text, "events", rank=rank)
 
 
 def unreadable(text: bytes) -> int:
-    return sum(isinstance(hit, Unreadable) for hit in PARSER.parse(text))
+    census = Census()
+    parse(text, "events", census=census)
+    return census.damaged["log"]
 
 
 def test_start_gives_the_numbers_of_the_run() -> None:

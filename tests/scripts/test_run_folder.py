@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import socket
 import subprocess
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,6 +12,7 @@ import pytest
 
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.record import Record
+from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
 
 Plans = Callable[..., LaunchPlan]
@@ -157,8 +157,8 @@ def test_a_folder_that_a_node_sees_a_moment_later_will_do(
     assert told(folder) == str(folder)
 
 
-def records(folder: Path, unreadable: Counter[str]) -> list[Record]:
-    return list(collect("r", [folder / "logs"], unreadable=unreadable))
+def records(folder: Path, census: Census) -> list[Record]:
+    return list(collect("r", [folder / "logs"], census=census))
 
 
 def test_another_attempt_is_marked_in_each_log(
@@ -186,6 +186,6 @@ def test_the_mark_of_another_attempt_costs_no_record(
     log.write_text('@hpct {"step": 1, "step_time": 0.5}\n@hpct {"step": 2, "st')
     execute(job, tmp_path / "mine", SLURM_RESTART_COUNT="2")
     assert "\nhpctrain: restart 2\n" in log.read_text()
-    unreadable: Counter[str] = Counter()
-    assert [one.value for one in records(tmp_path / "mine", unreadable)] == [0.5, 0.25]
-    assert list(unreadable.values()) == [1]
+    census = Census()
+    assert [one.value for one in records(tmp_path / "mine", census)] == [0.5, 0.25]
+    assert list(census.damaged.values()) == [1]

@@ -12,15 +12,16 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import msgspec
 
 from hpc_train.model.record import UNITS, Scope
-from hpc_train.records.parsers.base import Hit, LogText, Unreadable
-from hpc_train.records.parsers.prefixes import rank_before
+from hpc_train.records.line import Line, clean
+from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
 from hpc_train.records.parsers.step_event import step_event, step_hits
+from hpc_train.records.prefixes import peel
 
 _LONGEST = 16_384
 # Stops at `@` and `{`: where another rank writes into the line, its event is found next.
@@ -46,36 +47,42 @@ _scan = json.JSONDecoder().raw_decode
 class Events:
     """Parser of `@hpct` lines."""
 
-    literals: tuple[bytes, ...] = (b"@hpct {",)
+    title = "`@hpct` events of hpctrain's workload, or of any script"
+    literals = (b"@hpct {",)
+    sample = '@hpct {"event": "step", "step": 10, "step_time": 0.12, "samples": 64, "loss": 1.93}'
+    states: Mapping[str, Scope] = {
+        "step_time": "per_rank",
+        "samples": "per_rank",
+        "loss": "per_rank",
+    }
+    wants_next = False
 
-    def parse(self, data: LogText, rank: int | None = None) -> Iterator[Hit | Unreadable]:
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of each event; an event that cannot be decoded is `Unreadable`."""
-        done = 0
+        data, done = line.raw, 0
         for match in _EVENT.finditer(data):
-            offset, end = match.span()
-            if offset < done:
+            start, end = match.span()
+            if start < done:
                 continue
             step = step_event(match[1])
             if step is not None:
-                yield from step_hits(step, offset, _rank(step.rank, data, offset, done, rank))
+                yield from step_hits(step, _rank(step.rank, line, start, done))
                 done = end
                 continue
             event = _flat(match[1])
             if event is None:
-                event, end = _nested(data, offset + _BODY)
+                event, end = _nested(data, start + _BODY)
             if event is None:
-                yield Unreadable(offset)
+                yield Unreadable()
                 continue
-            stated = _whole(event.get("rank"))
-            yield from _hits(event, offset, _rank(stated, data, offset, done, rank))
+            yield from _hits(event, _rank(_whole(event.get("rank")), line, start, done))
             if any(key in _METRICS and _number(raw) is None for key, raw in event.items()):
-                yield Unreadable(offset)
+                yield Unreadable()
             done = end
 
 
 # Beyond this a step or rank is no number of anything, and tables hold 64 bits.
 _MOST = 10**15
-PARSER = Events()
 
 
 def _flat(body: bytes) -> dict[str, Any] | None:
@@ -87,10 +94,9 @@ def _flat(body: bytes) -> dict[str, Any] | None:
         return None
 
 
-def _nested(data: LogText, start: int) -> tuple[dict[str, Any] | None, int]:
+def _nested(data: bytes, start: int) -> tuple[dict[str, Any] | None, int]:
     """Decode what the fast way cannot: braces or `@` in a string, nested values, NaN, bad UTF-8."""
-    line = data[start : start + _LONGEST].partition(b"\n")[0]
-    text = line.decode("utf-8", "surrogateescape")
+    text = data[start : start + _LONGEST].decode("utf-8", "surrogateescape")
     try:
         event, length = _scan(text)
     except (ValueError, RecursionError):
@@ -98,15 +104,18 @@ def _nested(data: LogText, start: int) -> tuple[dict[str, Any] | None, int]:
     return event, start + len(text[:length].encode("utf-8", "surrogateescape"))
 
 
-def _rank(
-    stated: int | None, data: LogText, offset: int, floor: int, default: int | None
-) -> int | None:
-    if stated is None:
-        stated = rank_before(data, offset, floor)
-    return default if stated is None else stated
+def _rank(stated: int | None, line: Line, start: int, floor: int) -> int | None:
+    """Return who printed the event that starts at `start`, after one that ended at `floor`."""
+    if stated is not None:
+        return stated
+    if floor == 0:
+        return OF_LINE
+    # The blank that ends a prefix is lost at the end of a line.
+    named = peel(clean(line.raw[floor:start]) + " ").rank
+    return line.file_rank if named is None else named
 
 
-def _hits(event: dict[str, Any], offset: int, rank: int | None) -> list[Hit]:
+def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
     kind = event.get("event")
     key, scope = _KINDS.get(kind, _FREE) if isinstance(kind, str) else _FREE
     step = _whole(event.get(key)) if key else None
@@ -115,7 +124,7 @@ def _hits(event: dict[str, Any], offset: int, rank: int | None) -> list[Hit]:
     # In an event with a kind, `epoch` says where in the run it happened.
     metrics = _FREE_METRICS if kind is None else _METRICS
     return [
-        Hit(offset, metric, value, scope or _free_scope(metric, step), step, rank)
+        Hit(metric, value, scope or _free_scope(metric, step), step, rank)
         for metric, raw in event.items()
         if metric in metrics and (value := _number(raw)) is not None
     ]

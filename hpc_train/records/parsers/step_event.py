@@ -40,14 +40,14 @@ def step_event(body: bytes) -> StepEvent | None:
     return None if None in (event.step_time, event.samples, event.loss) else event
 
 
-def step_hits(event: StepEvent, offset: int, rank: int | None) -> list[Hit]:
+def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
     """Return what a step states, in the order in which the workload writes it."""
     step, hits = event.step, []
     # Written out: a loop over the names costs as much again as all the rest.
     if event.step_time is not None:
-        hits.append(Hit(offset, "step_time", event.step_time, "per_rank", step, rank))
+        hits.append(Hit("step_time", event.step_time, "per_rank", step, rank))
     if event.samples is not None:
-        hits.append(Hit(offset, "samples", event.samples, "per_rank", step, rank))
+        hits.append(Hit("samples", event.samples, "per_rank", step, rank))
     if event.loss is not None:
-        hits.append(Hit(offset, "loss", event.loss, "per_rank", step, rank))
+        hits.append(Hit("loss", event.loss, "per_rank", step, rank))
     return hits

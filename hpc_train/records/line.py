@@ -1,0 +1,53 @@
+"""Line: what a parser sees of a log, free of prefixes, colours and broken characters."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.records.prefixes import Prefix, peel
+
+_ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
+
+
+class Line:
+    """One line of a log, or a window of it where it is very long.
+
+    `raw` holds its bytes, `number` counts from 1. `text` is what the program wrote: without rank
+    prefixes, terminal escapes, blanks at the end and NUL; bytes that are no UTF-8 become U+FFFD.
+    """
+
+    __slots__ = ("_prefix", "file_rank", "number", "raw")
+
+    def __init__(self, raw: bytes, number: int = 1, file_rank: int | None = None) -> None:
+        self.raw = raw
+        self.number = number
+        self.file_rank = file_rank
+        self._prefix: Prefix | None = None
+
+    @property
+    def text(self) -> str:
+        """The line without what launchers and terminals add."""
+        return self.prefix.rest
+
+    @property
+    def rank(self) -> int | None:
+        """The global rank that wrote the line: by its prefix, else by its file's name."""
+        rank = self.prefix.rank
+        return self.file_rank if rank is None else rank
+
+    @property
+    def prefix(self) -> Prefix:
+        """What stood before the text: rank, local rank, host."""
+        if self._prefix is None:
+            self._prefix = peel(clean(self.raw))
+        return self._prefix
+
+
+def clean(raw: bytes) -> str:
+    """Return a line as text that a terminal can print."""
+    text = raw.decode("utf-8", "replace")
+    if "\x1b" in text:
+        text = _ESCAPE.sub("", text)
+    if "\x00" in text:
+        text = text.replace("\x00", "")
+    return text.rstrip()

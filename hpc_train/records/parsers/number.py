@@ -1,0 +1,19 @@
+"""Numbers as programs print them: `5,403`, `1.2K`, `nan`."""
+
+from __future__ import annotations
+
+import math
+
+_SUFFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+NUMBER = r"[-+]?(?:\d[\d,]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?"
+"""Pattern of a finite number, with thousands separated or not."""
+
+
+def number(text: str) -> float | None:
+    """Return the number that a text states; None if there is none, or it is not finite."""
+    scale = _SUFFIXES.get(text[-1:], 1.0)
+    try:
+        value = float(text[:-1] if scale != 1.0 else text.replace(",", "")) * scale
+    except ValueError:
+        return None
+    return value if math.isfinite(value) else None

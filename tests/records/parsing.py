@@ -1,0 +1,37 @@
+"""Text -> what the registered parsers read in it, as `collect` reads a file."""
+
+from __future__ import annotations
+
+import io
+
+from hpc_train import registry
+from hpc_train.records.census import Census
+from hpc_train.records.collect import hits_of, maker
+from hpc_train.records.parsers.base import OF_LINE, Hit
+
+Brief = tuple[str, float, str, int | None, int | None]
+
+
+def parse(
+    text: bytes, *names: str, rank: int | None = None, census: Census | None = None
+) -> list[tuple[int, Hit, int | None]]:
+    """Return line number, hit and rank of all that the named parsers, or all, find."""
+    chosen = names or registry.names("parsers")
+    makers = {name: maker(name) for name in chosen}
+    found = hits_of(io.BytesIO(text), makers, "log", census or Census(), rank)
+    return [
+        (line.number, hit, line.rank if hit.rank == OF_LINE else hit.rank) for _, line, hit in found
+    ]
+
+
+def brief(text: bytes, *names: str, rank: int | None = None) -> list[Brief]:
+    """Return metric, value, scope, step and rank of each hit."""
+    return [
+        (hit.metric, hit.value, hit.scope, hit.step, who)
+        for _, hit, who in parse(text, *names, rank=rank)
+    ]
+
+
+def values(text: bytes, metric: str, *names: str) -> list[float]:
+    """Return the values of one metric, in order."""
+    return [hit.value for _, hit, _ in parse(text, *names) if hit.metric == metric]

@@ -1,0 +1,38 @@
+"""What every registered parser promises: its sample, its literals, its documentation."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train import registry
+from hpc_train.model.record import UNITS
+from hpc_train.records.collect import maker
+from tests.records.parsing import parse
+
+NAMES = tuple(registry.BUILT_IN["parsers"])
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_states_what_the_parser_promises(name: str) -> None:
+    parser = maker(name)()
+    found = parse(parser.sample.encode(), name)
+    assert {hit.metric: hit.scope for _, hit, _ in found} == dict(parser.states)
+    assert all(hit.unit or UNITS[hit.metric] for _, hit, _ in found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_sample_is_claimed_by_its_own_parser(name: str) -> None:
+    sample = maker(name)().sample.encode()
+    assert parse(sample) == parse(sample, name)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_literals_are_selective(name: str) -> None:
+    literals = maker(name)().literals
+    assert literals
+    assert all(len(literal) >= 4 and b"\n" not in literal for literal in literals)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_module_says_units_and_scope(name: str) -> None:
+    assert len(maker(name)().title) > 3
