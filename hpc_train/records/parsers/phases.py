@@ -3,7 +3,7 @@
 | line | scope | variant |
 |---|---|---|
 | `time (ms) \\| forward-compute: 306.62 \\| ...` | per rank | the name |
-| `(min, max) time across ranks (ms):`, then `name ...: (1.20, 3.40)` | global | name min, name max |
+| `(min, max) time across ranks (ms):`, then `name ...: (1.20, 3.40)` | global | name min, max |
 | `max time across ranks (ms):`, then `name ...: 3.40` | global | name max |
 """
 
