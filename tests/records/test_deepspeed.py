@@ -76,7 +76,8 @@ def test_wall_clock_breakdown() -> None:
     text = (
         b"[INFO] [logging.py:96:log_dist] [Rank 0] time (ms) | fwd: 25.25 | bwd: 77.50 | step: 2."
     )
-    assert [(hit.variant, hit.value) for _, hit, _ in parse(text)] == [
+    found: list[object] = [(hit.variant, hit.value) for _, hit, _ in parse(text)]
+    assert found == [
         ("fwd", pytest.approx(0.02525)),
         ("bwd", pytest.approx(0.0775)),
     ]

@@ -14,7 +14,7 @@ LINE = b" iteration %d/ 100 | elapsed time per iteration (ms): %d.0 | global bat
 
 
 def test_times_are_means_of_the_log_interval() -> None:
-    times = [
+    times: list[object] = [
         (hit.step, hit.value, hit.steps, hit.scope)
         for _, hit, _ in parse(LOG)
         if hit.metric == "step_time"
@@ -61,7 +61,7 @@ def test_memory_in_gigabytes() -> None:
 
 
 def test_timers() -> None:
-    phases = [
+    phases: list[object] = [
         (hit.variant, hit.value, hit.step) for _, hit, _ in parse(LOG) if hit.metric == "phase_time"
     ]
     assert phases == [
@@ -91,7 +91,8 @@ def test_timers() -> None:
 def test_table_of_timers(head: str, row: str, expected: dict[str, float]) -> None:
     text = f"{head}\n{row}\n{row}\nno row\n{row}\n".encode()
     found = [(hit.variant, hit.value) for _, hit, _ in parse(text, "megatron")]
-    assert found == [(name, pytest.approx(value)) for name, value in expected.items()] * 2
+    assert [variant for variant, _ in found] == [*expected] * 2
+    assert [value for _, value in found] == pytest.approx([*expected.values()] * 2)
 
 
 def test_newest_fields_in_any_order() -> None:
@@ -198,6 +199,17 @@ def test_number_without_a_bar_behind_it_may_be_cut() -> None:
     text = b" iteration 5/ 9 | global batch size:  8 | elapsed time per iteration (ms): 13"
     assert [hit.metric for _, hit, _ in parse(text, census=census)] == ["global_batch_size"]
     assert census.damaged["log"] == 1
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "1e999", "1e308EFLOPS", "9" * 60])
+def test_what_is_no_number_states_nothing(rate: str) -> None:
+    census = Census()
+    text = (
+        f" iteration 5/ 9 | approx flops per GPU: {rate} | elapsed time per iteration (ms): 5.0 |"
+    )
+    found = [hit.metric for _, hit, _ in parse(text.encode(), census=census) if hit.value < 1e50]
+    assert found == ["step_time"]
+    assert not census.damaged["log"]
 
 
 def test_two_lines_in_one() -> None:

@@ -26,11 +26,10 @@ from hpc_train.records.parsers.number import number
 _HEAD = re.compile(
     r"\[(?:epoch=(?P<epoch>\d{1,9})\]\[)?batch=(?P<batch>\d{1,15})(?:/(?P<of>\d{1,15}))?\]:?"
 )
-_OTHER_HEAD = re.compile(r"\[(?:epoch|sample|token|second|iteration)=\d{1,20}[^]]{0,40}\]")
+_OTHER_HEAD = re.compile(r"\[(?:iteration|sample|second|token)=\d{1,20}[^]]{0,40}\]")
+_BEGUN = re.compile(r"\s*Train time/batch: (\d{1,14})")
 # With fewer decimals, a number was cut.
-_ROW = re.compile(
-    r"\s*Train (?P<key>[\w/.-]{1,120}): (?P<value>\d{1,15}|nan|-?\d{1,30}\.\d{4}(?:E[-+]\d\d)?)"
-)
+_ROW = re.compile(r"\s*Train (?P<key>[\w/.-]{1,120}): (?P<value>-?\d{1,30}\.\d{4}(?:E[-+]\d\d)?)")
 _LEARNING_RATE = re.compile(r"lr-\w{1,80}/group0")
 _FIELDS = {
     "throughput/tokens_per_sec": Field("tokens_per_second", "global"),
@@ -50,6 +49,10 @@ class Composer:
     title = "Composer, LLM Foundry"
     literals = (
         b"[batch=",
+        b"[iteration=",
+        b"[sample=",
+        b"[second=",
+        b"[token=",
         b"Train time/batch: ",
         b"Train throughput/",
         b"Train loss/train/total: ",
@@ -84,17 +87,19 @@ class Composer:
             self._step = _batch(head)
         elif _OTHER_HEAD.search(text):
             self._step = None
+        elif begun := _BEGUN.fullmatch(text):
+            self._step = int(begun[1]) + 1
         row = _ROW.fullmatch(text)
+        field = _field(row["key"]) if row else None
         value = number(row["value"]) if row else None
-        if row is None or value is None:
-            return
-        if row["key"] == "time/batch":
-            self._step = int(value) + 1 if 0 <= value < 10**15 else None
-        field = _FIELDS.get(row["key"])
-        if _LEARNING_RATE.fullmatch(row["key"]):
-            field = Field("learning_rate", "global")
-        if field is not None:
+        if field is not None and value is not None:
             yield Hit(field.metric, value * field.scale, field.scope, self._step)
+
+
+def _field(key: str) -> Field | None:
+    if _LEARNING_RATE.fullmatch(key):
+        return Field("learning_rate", "global")
+    return _FIELDS.get(key)
 
 
 def _batch(head: re.Match[str]) -> int | None:

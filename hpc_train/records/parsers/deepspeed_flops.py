@@ -44,6 +44,7 @@ _UNITS = {
     "TFLOPS": 1.0,
     "PFLOPS": 1e3,
 }
+_MOST = 1e100
 
 
 class DeepSpeedFlops:
@@ -88,6 +89,6 @@ class DeepSpeedFlops:
         field, unit = _ROWS.get(match["key"]), _UNITS.get(match["unit"] or "")
         value = number(match["value"])
         # Where the profiler's timers did not run, it prints negative values.
-        if field and unit and value is not None and value > 0:
+        if field and unit and value is not None and 0 < value < _MOST:
             value *= unit * field.scale
             yield Hit(field.metric, value, field.scope, self._step, variant=field.variant)

@@ -51,6 +51,7 @@ _VALUE = re.compile(
 )
 # Compared with TFLOP/s.
 _PREFIXES = {"K": 1e-9, "M": 1e-6, "G": 1e-3, "T": 1.0, "P": 1e3, "E": 1e6, "Z": 1e9}
+_MOST = 1e100
 
 
 class Reading(NamedTuple):
@@ -65,4 +66,6 @@ def reading(text: str) -> Reading | None:
     if match is None:
         return None
     value = number(match["number"])
-    return Reading(None if value is None else value * _PREFIXES.get(match["prefix"] or "", 1.0))
+    if value is None or abs(value) > _MOST:
+        return Reading(None)
+    return Reading(value * _PREFIXES.get(match["prefix"] or "", 1.0))
