@@ -201,7 +201,7 @@ def test_number_without_a_bar_behind_it_may_be_cut() -> None:
     assert census.damaged["log"] == 1
 
 
-@pytest.mark.parametrize("rate", ["nan", "inf", "1e999", "1e308EFLOPS", "9" * 60])
+@pytest.mark.parametrize("rate", ["nan", "inf", "1e999", "1e308EFLOPS"])
 def test_what_is_no_number_states_nothing(rate: str) -> None:
     census = Census()
     text = (
@@ -240,7 +240,7 @@ def test_text_about_the_lines_is_none() -> None:
     ("steps", "expected"),
     [
         ((1010, 1020, 1030), [1, 10, 10]),  # nobody said how long the first interval is
-        ((20, 20, 30), [1, 1, 10]),  # printed twice
+        ((10, 20, 20, 30), [1, 10, 10, 10]),  # printed twice
         ((90, 100, 60, 70), [1, 10, 1, 10]),  # restarted
     ],
 )

@@ -59,7 +59,7 @@ class Torchtitan:
     """Parser of torchtitan's lines."""
 
     title = "torchtitan"
-    literals = (b"tps: ", b"wps: ", b"global batch size ", b"device mesh with ")
+    literals = (b"tps: ", b"wps: ", b"local batch size ", b"device mesh with ")
     sample = (
         "[rank0]:[titan] 2025-01-01 10:00:00,000 - root - INFO - step: 10  loss:  5.1234  "
         "grad_norm:  1.2500  memory: 40.25GiB(50.88%)  tps: 8,123  tflops: 401.20  mfu: 40.57%"
