@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import NamedTuple
 
 from hpc_train.model.record import Scope
@@ -35,4 +36,9 @@ def fields(text: str) -> tuple[list[tuple[str, str]], str]:
 
 def _pair(part: str) -> tuple[str, str] | None:
     match = _FIELD.fullmatch(part)
-    return match and (_NO_WORD.sub(" ", match[1].lower()).strip(), match[2].rstrip())
+    return match and (_words(match[1]), match[2].rstrip())
+
+
+@lru_cache(1024)
+def _words(key: str) -> str:
+    return _NO_WORD.sub(" ", key.lower()).strip()

@@ -30,10 +30,9 @@ from hpc_train.records.parsers.megatron_setup import SETUP, setup
 from hpc_train.records.parsers.number import NUMBER, number
 from hpc_train.records.parsers.phases import Table, phases
 
-_HEAD = re.compile(
-    rf"(?:samples/sec: {{0,8}}(?P<rate>{NUMBER}) \| )?"
-    r"\biteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|"
-)
+_HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
+# GPT-NeoX starts the line with it.
+_RATE = re.compile(rf"samples/sec: {{1,8}}({NUMBER}) \| $")
 _STARTS = re.compile(r"elapsed time per iteration \(m?s\): +\d")
 _VALIDATION = re.compile(
     r"\bvalidation (?:loss|results) at (?:iteration (?P<step>\d{1,15})\b)?[^|]{0,80}\|(?P<rest>.*)"
@@ -109,8 +108,8 @@ class Megatron:
         named = _RANK.search(line.text, 0, head.start())
         rank = int(named[1]) if named else OF_LINE
         found, cut = fields(line.text[head.end() : end])
-        if head["rate"]:
-            found.insert(0, ("samples sec", head["rate"]))
+        if rate := _RATE.search(line.text, max(0, head.start() - 60), head.start()):
+            found.insert(0, ("samples sec", rate[1]))
         for key, text in found:
             field = FIELDS.get(key)
             if field is None:
