@@ -18,8 +18,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.bars import Field
 from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.fields import Field
 from hpc_train.records.parsers.intervals import Intervals
 from hpc_train.records.parsers.number import NUMBER, number
 

@@ -21,8 +21,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.bars import fields
 from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsers.fields import fields
 from hpc_train.records.parsers.intervals import Intervals
 from hpc_train.records.parsers.megatron_fields import FIELDS, reading
 from hpc_train.records.parsers.megatron_memory import memory

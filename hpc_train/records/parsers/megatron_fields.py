@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from hpc_train.records.parsers.bars import Field
+from hpc_train.records.parsers.fields import Field
 from hpc_train.records.parsers.number import NUMBER, number
 
 _TFLOPS = Field("tflops", "per_gpu", mean=True)

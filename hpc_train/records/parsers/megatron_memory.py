@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.records.parsers.bars import fields
 from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.fields import fields
 
 _HEAD = re.compile(
     r"\[Rank (\d{1,7})\] \(after (\d{1,15}) iterations\) memory \((MB|GB)\) \|([^\[]*)"

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.bars import Field, fields
 from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.fields import Field, fields
 from hpc_train.records.parsers.number import number
 
 _HEAD = re.compile(r"\biteration: (?P<step>\d{1,15}) ?/ ?\d{1,15} \|")
