@@ -27,10 +27,12 @@ BUILT_IN: dict[Group, dict[str, str]] = {
     "parsers": {
         "events": "hpc_train.records.parsers.events:Events",
         "book": "hpc_train.records.parsers.book:Book",
+        "dllogger": "hpc_train.records.parsers.dllogger:DlLogger",
         "horovod_synthetic": "hpc_train.records.parsers.horovod_synthetic:HorovodSynthetic",
         "mlperf": "hpc_train.records.parsers.mlperf:Mlperf",
         "mxnet_speedometer": "hpc_train.records.parsers.mxnet_speedometer:MxnetSpeedometer",
         "tf_timehistory": "hpc_train.records.parsers.tf_timehistory:TfTimeHistory",
+        "tutorials": "hpc_train.records.parsers.tutorials:Tutorials",
         "nanogpt": "hpc_train.records.parsers.nanogpt:PARSER",
     },
     "executors": {

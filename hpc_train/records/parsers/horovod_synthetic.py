@@ -16,11 +16,13 @@ from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import NUMBER, number
 
 _WHAT = r"(?:im(?:a)?ges?|img|samples|sequences|sentences|examples|seqs?)/sec(?:ond)?"
+_CI = r"(?: ?(?:\+-|\+/-|±) ?"
 _LINE = re.compile(
     rf"(?:Iter #(?P<iteration>\d{{1,9}}): (?P<one>{NUMBER}) {_WHAT} per [A-Za-z]{{2,12}}"
-    rf"|{_WHAT} per [A-Za-z]{{2,12}}: (?P<each>{NUMBER})(?: ?(?:\+-|\+/-|±) ?(?P<each_ci>{NUMBER}))?"
+    rf"|{_WHAT} per [A-Za-z]{{2,12}}: (?P<each>{NUMBER})"
+    rf"{_CI}(?P<each_ci>{NUMBER}))?"
     rf"|Total {_WHAT} on (?P<size>\d{{1,7}}) [A-Za-z]{{2,12}}\(?s?\)?: (?P<total>{NUMBER})"
-    rf"(?: ?(?:\+-|\+/-|±) ?(?P<total_ci>{NUMBER}))?)",
+    rf"{_CI}(?P<total_ci>{NUMBER}))?)",
     re.IGNORECASE,
 )
 

@@ -56,7 +56,7 @@ class MxnetSpeedometer:
         match = _LINE.search(text)
         if match is None:
             return
-        node = match["node"] and int(match["node"])
+        node = int(match["node"]) if match["node"] else None
         self._each_for_itself |= bool(node)
         alone = node is None or self._each_for_itself
         scope: Scope = "per_rank" if alone else "global"
@@ -64,10 +64,10 @@ class MxnetSpeedometer:
         if match["batch"]:
             yield from self._speed(match, scope, rank)
         for metric in ("epoch_time", "accuracy"):
-            value = match[metric] and number(match[metric])
-            if value is not None and value != "":
+            value = number(match[metric]) if match[metric] else None
+            if value is not None:
                 whose: Scope = "global" if metric == "accuracy" else scope
-                yield Hit(metric, float(value), whose, int(match["epoch"]) + 1, rank)
+                yield Hit(metric, value, whose, int(match["epoch"]) + 1, rank)
 
     def _speed(self, match: re.Match[str], scope: Scope, rank: int) -> Iterator[Hit]:
         who = None if rank == OF_LINE else rank

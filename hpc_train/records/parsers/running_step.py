@@ -22,7 +22,7 @@ class RunningStep:
 
     def at(self, epoch: object, step: int) -> Place:
         """Return the place of the step that has number `step` (from 1) within its epoch."""
-        if epoch != self._epoch or step <= self._last:
+        if epoch != self._epoch or step < self._last:
             self._before += self._last
             self._epoch, self._last = epoch, 0
         since, self._last = step - self._last, step

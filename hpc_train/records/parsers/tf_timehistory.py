@@ -1,7 +1,6 @@
-"""TimeHistory of TensorFlow's official models: `TimeHistory: 39.13 seconds, 327.08 examples/second`.
+"""TimeHistory of TensorFlow's official models, and its old form `BenchmarkMetric: {..}`.
 
-Rates [1/s] are of the global batch over an interval of steps. The old form is `BenchmarkMetric:
-{..}`; at the end `avg_exp_per_second` is the mean over the run.
+Rates [1/s] are of the global batch, the mean over an interval of steps.
 """
 
 from __future__ import annotations
@@ -22,14 +21,13 @@ _OLD = re.compile(
     r"BenchmarkMetric: \{[^{}]{0,200}?'(?:global step|num_batches)': ?(?P<last>\d{1,12}), "
     rf"'time_taken': ?{NUMBER}, ?'(?:examples|images)_per_second': ?(?P<rate>{NUMBER})"
 )
-_MEAN = re.compile(rf"'avg_exp_per_second': (?:np\.float64\()?(?P<rate>{NUMBER})")
 
 
 class TfTimeHistory:
     """Parser of the lines of the Keras callback TimeHistory."""
 
     title = "TensorFlow model garden (TimeHistory)"
-    literals = (b"TimeHistory: ", b"BenchmarkMetric: ", b"'avg_exp_per_second': ")
+    literals = (b"TimeHistory: ", b"BenchmarkMetric: ")
     sample = "TimeHistory: 40.00 seconds, 320.00 examples/second between steps 100 and 200"
     states: Mapping[str, Scope] = {"step_time": "global", "samples_per_second": "global"}
     wants_next = False
@@ -41,11 +39,10 @@ class TfTimeHistory:
         if interval:
             yield from _interval(interval)
             return
-        old, mean = _OLD.search(text), _MEAN.search(text)
-        rate = number((old or mean or {"rate": ""})["rate"])
-        if rate is not None:
-            step, once = (int(old["last"]), "") if old else (None, "mean")
-            yield Hit("samples_per_second", rate, "global", step, once=once)
+        old = _OLD.search(text)
+        rate = number(old["rate"]) if old else None
+        if old and rate is not None:
+            yield Hit("samples_per_second", rate, "global", int(old["last"]))
         elif "TimeHistory: " in text and " seconds, " in text:
             yield Unreadable()
 
