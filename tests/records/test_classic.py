@@ -126,3 +126,21 @@ def test_a_cut_horovod_line_is_counted() -> None:
 )
 def test_no_number_states_nothing(text: bytes) -> None:
     assert parse(text + b"\n") == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Iter #1: {}",
+        "Total img/sec on 8 GPU(s): {}",
+        "Epoch[0] Batch [5]\tSpeed: {}",
+        "TimeHistory: {} seconds",
+        "Batch 1 Loss: {},",
+        "Train samples {}",
+        "DLL 2024-05-06 07:08:09.1 - (0, 1) loss : {}",
+        ":::MLPv0.5.0 {}",
+    ],
+)
+def test_a_long_run_of_digits_takes_no_longer(text: str) -> None:
+    # Were the time quadratic in the length, this would take hours.
+    assert parse(text.format("9" * 200_000).encode()) == []
