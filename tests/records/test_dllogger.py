@@ -37,6 +37,7 @@ def facts(text: str) -> list[tuple[str, float, int | None]]:
         ),
         ("(1, 5) step_time : 250.0 ms loss : 2.0 ", [("step_time", 0.25, 5), ("loss", 2.0, 5)]),
         ("(0,) val.top1 : 71.5 % val.loss : 1.2 None", [("accuracy", 0.715, None)]),
+        ("(1, 5) loss : 2.0 lr : 0.5", [("loss", 2.0, 5), ("learning_rate", 0.5, 5)]),
         ("PARAMETER lr : 0.1 batch_size : 64 ", []),
         ("epoch    1 | iter   1/48 | loss 40.97 | took 24.54 s", []),
     ],

@@ -14,7 +14,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.json_value import finite, scan_object, whole
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import NUMBER, number
 from hpc_train.records.parsers.running_step import RunningStep
 
 _TEXT = re.compile(r"DLL \d{4}-\d\d-\d\d [\d:.]{5,20} - (?P<rest>.*)")
@@ -24,7 +24,8 @@ _WORDS = re.compile(
     r"(?:\s+(?:Training )?(?:Iteration|Step): ?(?P<step>\d{1,12}))?"
 )
 _PAIR = re.compile(
-    r"(?P<name>[^\s:]{1,80}) : (?P<value>\S{1,40})(?: (?P<unit>[^\s:]{1,24})(?! :))?"
+    rf"(?P<name>[^\s:]{{1,80}}) : (?P<value>{NUMBER})(?!\S)"
+    r"(?: (?P<unit>[^\s:]{1,24})(?!\S)(?! :))?"
 )
 _NOT_TRAINING = re.compile(
     r"(?:^|[._-])(?:val|valid|validation|eval|evaluation|test|infer|inference)"
