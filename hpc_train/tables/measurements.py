@@ -21,6 +21,8 @@ SCOPES: dict[str, frozenset[str]] = {
     "global_batch_size": frozenset({"global"}),
     "world_size": frozenset({"global"}),
 }
+# Widths of intervals and values of an evaluation are not the metric itself.
+ASIDE = frozenset({"ci", "eval"})
 COLUMNS = ("run", "metric", "value", "scope", "step", "rank", "who", "parser")
 # Outside these no square, sum or ratio of measurements can be trusted to stay a number.
 LEAST, MOST = 1e-100, 1e100
@@ -35,7 +37,10 @@ def measurements(records: Sequence[Record]) -> pd.DataFrame:
     Raises:
         ReportError: a value has a scope in which it cannot be added up.
     """
-    used = [record for record in records if record.metric in SCOPES]
+    named = [r for r in records if r.metric in SCOPES and r.variant not in ASIDE]
+    totals = {(r.run, r.metric) for r in named if r.scope == "global"}
+    # Programs that print both mean the same rate.
+    used = [r for r in named if r.scope != "per_gpu" or (r.run, r.metric) not in totals]
     for record in used:
         _check_scope(record)
     frame = pd.DataFrame(

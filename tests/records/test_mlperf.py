@@ -27,10 +27,10 @@ def test_what_several_ranks_print_counts_once() -> None:
     records = list(collect("r", [LOGS / "doubled.log"], "mlperf", census=census))
     assert [(r.metric, r.value, r.scope, r.step, r.variant) for r in records] == [
         ("global_batch_size", 8.0, "global", None, ""),
-        ("samples_per_second", 2.5, "global", None, ""),
+        ("samples_per_second", 2.5, "global", 10, ""),
         ("step_time", 3.2, "global", 10, ""),
         ("loss", 1.25, "global", 10, ""),
-        ("loss", 0.93, "global", None, "eval"),
+        ("loss", 0.93, "global", 10, "eval"),
         ("time_to_train", 120.0, "global", None, ""),
     ]
     # The second event of the line is cut.
@@ -75,8 +75,8 @@ def test_rates_of_gpt3_are_tokens_and_its_steps_are_counted_in_them() -> None:
     assert found == [
         ("global_batch_size", 4.0, None),
         ("step_time", 11.5, 3),
-        ("tokens_per_second", 345.0, None),
-        ("loss", 2.7, None),
+        ("tokens_per_second", 345.0, 3),
+        ("loss", 2.7, 3),
     ]
 
 
@@ -141,3 +141,12 @@ def test_a_damaged_scaling_file_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "scaling.json").write_text(text)
     with pytest.raises(LogParseError, match=r"scaling\.json"):
         scaling_factor(tmp_path)
+
+
+def test_a_step_is_taken_where_it_is_clear_what_it_counts() -> None:
+    text = line("global_batch_size", "2048") + b"".join(
+        line("tracked_stats", '{"throughput": 5.0}', where)
+        for where in ('{"epoch": 1, "step": 58}', '{"step": 1}', '{"step": 4096}')
+    )
+    steps = [hit.step for _, hit, _ in parse(text, "mlperf") if hit.metric != "global_batch_size"]
+    assert steps == [58, None, 2]

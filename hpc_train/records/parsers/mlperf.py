@@ -25,6 +25,7 @@ _ENDS_AT_LOSS = frozenset({"gpt3", "llama2_70b_lora", "llama31_8b", "llama31_405
 _ENDS_OTHERWISE = frozenset({"stable_diffusion", "rnnt", "gnmt", "transformer", "minigo"})
 _LOSSES = ("reduced_train_loss", "train_loss", "loss")
 _STEP_TIMES = ("train_step_timing", "train_step_timing in s")
+_COUNTS = ("samples_count", "step", "epoch_num")
 _PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
 
 
@@ -114,9 +115,10 @@ class Mlperf:
     def _quality(self, value: float, event: Event) -> Iterator[Hit]:
         benchmark, once = self.words.get("submission_benchmark", ""), f"{_place(event)} {value!r}"
         if benchmark in _ENDS_AT_LOSS:
-            yield Hit("loss", value, "global", variant="eval", once=once)
+            yield Hit("loss", value, "global", self._step(event), variant="eval", once=once)
         elif benchmark not in _ENDS_OTHERWISE and 0 <= value <= 1:
-            yield Hit("accuracy", value, "global", once=once)
+            step = self._step(event) or whole(event.metadata.get("epoch_num"))
+            yield Hit("accuracy", value, "global", step, once=once)
 
     def _tracked(self, stats: dict[str, object], event: Event) -> Iterator[Hit]:
         once, step = _place(event), self._step(event)
@@ -124,21 +126,25 @@ class Mlperf:
         if rate is not None:
             tokens = self.words.get("submission_benchmark") in _TOKENS
             metric = "tokens_per_second" if tokens else "samples_per_second"
-            yield Hit(metric, rate, "global", once=once and f"{once} {rate!r}")
+            yield Hit(metric, rate, "global", step, once=once and f"{once} {rate!r}")
         for names, metric in ((_STEP_TIMES, "step_time"), (_LOSSES, "loss")):
             value = next((finite(stats[name]) for name in names if name in stats), None)
             if value is not None:
                 yield Hit(metric, value, "global", step, once=once)
 
     def _step(self, event: Event) -> int | None:
-        """Return the step of statistics whose `step` counts samples, or tokens; else None."""
+        """Return the step of an event; None where it is not clear what its `step` counts.
+
+        Beside an epoch it counts steps, else samples or tokens where the batch divides it.
+        """
+        if "epoch" in event.metadata or "step_num" in event.metadata:
+            return whole(event.metadata.get("step", event.metadata.get("step_num")))
         batch = int(self._job.get("global_batch_size", 0))
         if self.words.get("submission_benchmark") in _TOKENS:
             batch *= int(self._job.get("max_sequence_length", 0))
-        place = next(
-            (w for k in ("samples_count", "step") if (w := whole(event.metadata.get(k)))), 0
-        )
-        return place // batch if batch and place and place % batch == 0 else None
+        counts = (whole(event.metadata.get(key)) for key in _COUNTS)
+        place = next(filter(None, counts), 0)
+        return place // batch if batch > 1 and place and place % batch == 0 else None
 
     def _speaks(self, rank: int | None) -> bool:
         """Whether a rank is the one whose statistics count: the first that printed any."""
