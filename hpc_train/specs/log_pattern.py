@@ -62,7 +62,7 @@ def _check_unit(metric: str, pattern: LogPattern, where: str) -> None:
         raise SpecError(
             f"{where}: the group {metric!r} is no metric that reports know"
             f"{nearest(metric, UNITS)}; known: {', '.join(UNITS)}",
-            f"a metric of your own needs its unit: units: {{{metric}: W}}",
+            f"a metric of your own needs its unit, in a study file: units: {{{metric}: W}}",
         )
     if known is not None and unit not in (None, known):
         raise SpecError(

@@ -150,3 +150,10 @@ def test_a_step_is_taken_where_it_is_clear_what_it_counts() -> None:
     )
     steps = [hit.step for _, hit, _ in parse(text, "mlperf") if hit.metric != "global_batch_size"]
     assert steps == [58, None, 2]
+
+
+def test_the_first_end_counts(tmp_path: Path) -> None:
+    log = tmp_path / "result_0.txt"
+    ends = (line("run_stop", metadata=f'{{"status": "{word}"}}') for word in ("success", "aborted"))
+    log.write_bytes(line("run_start") + b"".join(ends))
+    assert mlperf_run(log).status == "success"

@@ -19,7 +19,7 @@ from hpc_train.records.parsers.running_step import RunningStep
 
 _LINE = re.compile(
     rf"(?:Node\[(?P<node>\d{{1,7}})\] +)?(?:Epoch|Iter)\[(?P<epoch>\d{{1,9}})\] "
-    rf"(?:Batch ?\[(?:\d{{1,9}}-)?(?P<batch>\d{{1,9}})\]\s+Speed: (?P<rate>{NUMBER}) samples/sec"
+    rf"(?:Batch ?\[(?:\d{{1,9}}-)?(?P<batch>\d{{1,9}})\][\t ]Speed: (?P<rate>{NUMBER}) samples/sec"
     rf"(?P<rest>.{{0,1000}})"
     rf"|Time cost=(?P<epoch_time>{NUMBER})"
     rf"|Validation-(?:accuracy|acc-top1|top_k_accuracy_1)=(?P<accuracy>{NUMBER}))"
@@ -31,7 +31,10 @@ class MxnetSpeedometer:
     """Parser of the lines of MXNet's training callbacks."""
 
     title = "MXNet Speedometer"
-    literals = (b" samples/sec", b"Time cost=", b"] Validation-", b"kv_store='dist")
+    literals = (
+        *(b"]\tSpeed: ", b"] Speed: ", b"] Time cost=", b"] Validation-"),
+        b"kv_store='dist",
+    )
     sample = (
         "Node[0] Epoch[0] Batch [20-40]\tSpeed: 1234.56 samples/sec\tcross-entropy=6.91\n"
         "Node[0] Epoch[0] Time cost=101.5\nNode[0] Epoch[0] Validation-accuracy=0.12"

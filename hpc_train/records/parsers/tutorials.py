@@ -146,7 +146,7 @@ class Tutorials:
     literals = (
         *(b"Time taken for ", b"Avg train loss=", b"Train samples ", b"Train Epoch: "),
         *(b"Test set: ", b"Validation loss: ", b"CUDA event elapsed time: ", b"| Batchsize: "),
-        *(b"| Train Loss ", b" Loss: ", b"] loss: "),
+        *(b"| Train Loss ", b", Speed: ", b"] loss: "),
     )
     sample = (
         "Time taken for epoch 1 is 9.5 sec, avg 8.3 samples/sec\n  Avg train loss=0.57\n"
