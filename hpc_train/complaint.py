@@ -77,8 +77,14 @@ def _field_text(field: re.Match[str], kind: type, path: str, origins: Mapping[st
 
 
 def _fields_of(info: Any) -> dict[str, Any]:
-    inner = _unwrap(info)
+    inner = _choice(_unwrap(info), "fields")
     return {f.encode_name: f.type for f in inner.fields} if hasattr(inner, "fields") else {}
+
+
+def _choice(info: Any, attribute: str) -> Any:
+    """Return what may be a mapping (`fields`) or a list (`item_type`) of a choice of both."""
+    found = [item for item in map(_unwrap, getattr(info, "types", ())) if hasattr(item, attribute)]
+    return found[0] if found else info
 
 
 def _offender(data: Any, kind: type, path: str) -> str:
@@ -113,7 +119,7 @@ def _unwrap(info: Any) -> Any:
 def _type_at(kind: type, path: str) -> Any:
     info: Any = kinds.type_info(kind)
     for key in path.split(".") if path else []:
-        inner = _unwrap(info)
+        inner = _choice(_unwrap(info), "item_type" if key.isdigit() else "fields")
         if isinstance(inner, kinds.StructType):
             info = _fields_of(inner).get(key, inner)
         elif isinstance(inner, kinds.DictType):

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import Meta
 
 from hpc_train.model.job import JobSpec, Name
+from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.plan import Topology
 from hpc_train.model.value import Sourced, Value
 
@@ -52,11 +53,20 @@ class StudySpec(Value, frozen=True, kw_only=True):
     ] = {}
     warmup: Warmup = Warmup()
     gates: Gates = Gates()
+    pattern: Annotated[
+        LogPattern | tuple[LogPattern, ...],
+        Meta(description="Lines of the logs that no parser knows; one pattern, or a list."),
+    ] = ()
     placement: Annotated[
         Literal["independent", "nested"],
         Meta(description="nested: every size inside one allocation of the largest."),
     ] = "independent"
     seed: Annotated[int, Meta(ge=0, description="Seed of the random order of the runs.")] = 0
+
+    @property
+    def patterns(self) -> tuple[LogPattern, ...]:
+        """The patterns, one or several."""
+        return (self.pattern,) if isinstance(self.pattern, LogPattern) else self.pattern
 
 
 class Point(Value, frozen=True, kw_only=True):

@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import LogParseError, StoreError, UnknownNameError
+from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.measurement import MISSING, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
@@ -16,7 +17,7 @@ from hpc_train.model.study import Gates, StudyManifest, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.query import latest_attempts, runs_below
-from hpc_train.records.collect import collect
+from hpc_train.records.collect import Makers, collect, readers
 from hpc_train.runs.files import write_file
 from hpc_train.runs.store import find, read_study
 
@@ -28,7 +29,12 @@ class Evidence(Value, frozen=True, kw_only=True):
     records: tuple[Record, ...]
 
 
-def evidence(words: Sequence[str], root: Path, parser: str = "auto") -> Evidence:
+def evidence(
+    words: Sequence[str],
+    root: Path,
+    parser: str = "auto",
+    patterns: Sequence[LogPattern] = (),
+) -> Evidence:
     """Gather a study, a job's runs, one run, or log files of anybody.
 
     Raises:
@@ -40,11 +46,11 @@ def evidence(words: Sequence[str], root: Path, parser: str = "auto") -> Evidence
     if logs and homes:
         raise StoreError("foreign logs and run folders cannot be put into one table")
     if logs:
-        return _foreign(logs, parser)
+        return _foreign(logs, readers(parser, patterns))
     if len(homes) > 1:
         names = ", ".join(home.name for home in homes)
         raise StoreError(f"one table is made of one study, not of {len(homes)}: {names}")
-    return _own(homes[0], parser)
+    return _own(homes[0], parser, patterns)
 
 
 def _sort(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
@@ -61,26 +67,34 @@ def _sort(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
     return logs, homes
 
 
-def _own(home: Path, parser: str) -> Evidence:
+def _own(home: Path, parser: str, patterns: Sequence[LogPattern]) -> Evidence:
     runs = runs_below(home)
     manifest = read_study(home)
     study = _expected(manifest, runs) if manifest else _single_jobs(home, runs)
     wanted = {run.run_id for run in study.runs}
-    records = [r for run in runs if run.folder.run_id in wanted for r in records_of(run, parser)]
+    asked = [*patterns, *(manifest.spec.patterns if manifest else ())]
+    makers = readers(parser, asked)
+    keep = parser == "auto" and not patterns
+    records = [
+        record
+        for run in runs
+        if run.folder.run_id in wanted
+        for record in records_of(run, makers, keep=keep)
+    ]
     return Evidence(study=study, records=tuple(records))
 
 
-def records_of(run: Run, parser: str = "auto") -> tuple[Record, ...]:
+def records_of(run: Run, makers: Makers, *, keep: bool) -> tuple[Record, ...]:
     """Return a run's records: from its logs or, where they are gone, from records.jsonl.
 
-    Those of a finished run are kept in records.jsonl; a folder that cannot be written is no
-    reason to refuse the answer.
+    With `keep`, those of a finished run are kept in records.jsonl; a folder that cannot be written
+    is no reason to refuse the answer.
     """
     folder = run.folder
     if not folder.logs.is_dir():
         return _kept(folder.records)
-    records = tuple(collect(folder.run_id, [folder.logs], parser, root=folder.path))
-    if run.state.finished and parser == "auto":
+    records = tuple(collect(folder.run_id, [folder.logs], makers, root=folder.path))
+    if run.state.finished and keep:
         lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
         if not folder.records.exists() or folder.records.read_bytes() != lines:
             try:
@@ -178,7 +192,7 @@ def _single_jobs(home: Path, runs: Sequence[Run]) -> ExpectedStudy:
     return _undeclared(home.name, tuple(expected))
 
 
-def _foreign(logs: Sequence[Path], parser: str) -> Evidence:
+def _foreign(logs: Sequence[Path], makers: Makers) -> Evidence:
     """Take each file as one run, and a folder of rank files as one run."""
     expected: list[ExpectedRun] = []
     records: list[Record] = []
@@ -187,7 +201,7 @@ def _foreign(logs: Sequence[Path], parser: str) -> Evidence:
     for path, files in runs:
         # Two logs of one name in different folders are two runs.
         run_id = path.name if names[path.name] == 1 else str(path)
-        found = list(collect(run_id, files, parser))
+        found = list(collect(run_id, files, makers))
         problem = "" if found else "no line that any parser knows; see docs/events.md"
         state = JobState.COMPLETED if found else JobState.UNKNOWN
         expected.append(

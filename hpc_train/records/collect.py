@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import cast
 
 from hpc_train import registry
 from hpc_train.errors import LogParseError
+from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.record import UNITS, Record
 from hpc_train.records.blocks import Stream
 from hpc_train.records.census import Census, count
@@ -16,6 +18,7 @@ from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
 from hpc_train.records.log_file import log_files, open_log, rank_of
 from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
+from hpc_train.records.parsers.own_pattern import OwnPattern
 
 _log = logging.getLogger(__name__)
 
@@ -25,7 +28,7 @@ Makers = Mapping[str, Callable[[], LogParser]]
 def collect(
     run: str,
     paths: Sequence[Path],
-    parser: str = "auto",
+    parser: str | Makers = "auto",
     *,
     root: Path | None = None,
     census: Census | None = None,
@@ -41,10 +44,26 @@ def collect(
         UnknownNameError: no such parser (at once).
         LogParseError: none of the files can be read.
     """
-    names = registry.names("parsers") if parser == "auto" else (parser,)
-    makers = {name: maker(name) for name in names}
+    makers = readers(parser) if isinstance(parser, str) else parser
     seen = Census() if census is None else census
     return _records(run, log_files(list(paths)), makers, root, seen)
+
+
+def readers(parser: str = "auto", patterns: Sequence[LogPattern] = ()) -> Makers:
+    """Return what makes the parsers of a log, those that are asked first in front.
+
+    `auto` stands for the patterns and all registered parsers, `pattern` for the patterns alone.
+
+    Raises:
+        UnknownNameError: no such parser.
+    """
+    own: dict[str, Callable[[], LogParser]] = {
+        "pattern" if number == 1 else f"pattern-{number}": partial(OwnPattern, pattern)
+        for number, pattern in enumerate(patterns, 1)
+    }
+    if parser == "auto":
+        return own | {name: maker(name) for name in registry.names("parsers")}
+    return own if own and parser == "pattern" else {parser: maker(parser)}
 
 
 def maker(name: str) -> Callable[[], LogParser]:

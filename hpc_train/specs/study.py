@@ -10,9 +10,11 @@ from typing import Any
 
 from hpc_train.decode import decode, keys_of
 from hpc_train.errors import SpecError, nearest
+from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.study import Point, Study, StudySpec
 from hpc_train.model.value import Sourced
 from hpc_train.specs.job import build_job
+from hpc_train.specs.log_pattern import check_pattern
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.yamlfile import Document, read
 
@@ -43,6 +45,7 @@ def build_study(document: Document, overrides: Sequence[Override], path: Path) -
     apply(data, origins, own)
     study = decode(data, StudySpec, origins, SpecError)
     _check_axes(study)
+    _check_patterns(study)
     job_overrides = [o for o in overrides if o not in own]
     _check_no_clash(study, job_overrides)
     points = _expand(study, job_overrides, path)
@@ -72,6 +75,12 @@ def _check_axes(study: Sourced[StudySpec]) -> None:
     full = [full_key(axis) for axis in study.value.axes]
     if len(set(full)) < len(full):
         raise SpecError(f"{study.origin('axes')}: two axes name the same key of the job")
+
+
+def _check_patterns(study: Sourced[StudySpec]) -> None:
+    for number, pattern in enumerate(study.value.patterns):
+        key = "pattern" if isinstance(study.value.pattern, LogPattern) else f"pattern.{number}"
+        check_pattern(pattern, f"{study.near(f'{key}.regex')}: {key}")
 
 
 def _check_no_clash(study: Sourced[StudySpec], overrides: Sequence[Override]) -> None:

@@ -39,7 +39,10 @@ def measurements(records: Sequence[Record]) -> pd.DataFrame:
     Raises:
         ReportError: a value has a scope in which it cannot be added up.
     """
-    used = [r for r in records if r.metric in SCOPES and not r.variant]
+    named = [r for r in records if r.metric in SCOPES and not r.variant]
+    totals = {(r.run, r.metric) for r in named if r.scope == "global"}
+    # Programs that print both mean the same rate.
+    used = [r for r in named if r.scope != "per_gpu" or (r.run, r.metric) not in totals]
     for record in used:
         _check_scope(record)
     frame = pd.DataFrame(

@@ -16,6 +16,7 @@ from hpc_train.decode import keys_of
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.container import Container
 from hpc_train.model.job import Elastic, JobSpec, Resources
+from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.record import UNITS
 from hpc_train.model.study import Gates, StudySpec, Warmup
 from hpc_train.model.submission import JobState
@@ -46,7 +47,7 @@ TABLES: dict[str, dict[str, type[Value]]] = {
         "elastic": Elastic,
         "container": Container,
     },
-    "Study files": {"": StudySpec, "warmup": Warmup, "gates": Gates},
+    "Study files": {"": StudySpec, "warmup": Warmup, "gates": Gates, "pattern": LogPattern},
 }
 
 

@@ -128,6 +128,17 @@ def test_a_wrong_scope_is_refused_with_its_place(metric: str, scope: str) -> Non
         run_frame(study([expected("a")]), [wrong])
 
 
+def test_a_rate_per_gpu_is_left_out_beside_that_of_all() -> None:
+    records = [*rate("a", 16), record("a", "samples_per_second", 2, scope="per_gpu")]
+    assert run_frame(study([expected("a")]), records).at[0, "samples_per_second"] == 16
+
+
+@pytest.mark.parametrize("variant", ["ci", "eval"])
+def test_what_is_said_beside_a_metric_is_not_the_metric(variant: str) -> None:
+    records = [*rate("a", 16), record("a", "samples_per_second", 2, variant=variant)]
+    assert run_frame(study([expected("a")]), records).at[0, "samples_per_second"] == 16
+
+
 def test_records_of_an_unlisted_run_are_refused() -> None:
     with pytest.raises(ReportError, match="stranger"):
         run_frame(study([expected("a")]), rate("stranger", 1))

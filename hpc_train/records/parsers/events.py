@@ -9,8 +9,6 @@ values that are no finite numbers are ignored.
 
 from __future__ import annotations
 
-import json
-import math
 import re
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -20,6 +18,7 @@ import msgspec
 from hpc_train.model.record import UNITS, Scope
 from hpc_train.records.line import Line, clean
 from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsers.json_value import finite, scan, whole
 from hpc_train.records.parsers.step_event import step_event, step_hits
 from hpc_train.records.prefixes import peel
 
@@ -41,7 +40,6 @@ _KINDS: dict[str, tuple[str | None, Scope | None]] = {
 _FREE: tuple[str | None, Scope | None] = ("step", None)
 
 _decode = msgspec.json.Decoder(dict[str, Any]).decode
-_scan = json.JSONDecoder().raw_decode
 
 
 class Events:
@@ -75,14 +73,10 @@ class Events:
             if event is None:
                 yield Unreadable()
                 continue
-            yield from _hits(event, _rank(_whole(event.get("rank")), line, start, done))
-            if any(key in _METRICS and _number(raw) is None for key, raw in event.items()):
+            yield from _hits(event, _rank(whole(event.get("rank")), line, start, done))
+            if any(key in _METRICS and finite(raw) is None for key, raw in event.items()):
                 yield Unreadable()
             done = end
-
-
-# Beyond this a step or rank is no number of anything, and tables hold 64 bits.
-_MOST = 10**15
 
 
 def _flat(body: bytes) -> dict[str, Any] | None:
@@ -98,7 +92,7 @@ def _nested(data: bytes, start: int) -> tuple[dict[str, Any] | None, int]:
     """Decode what the fast way cannot: braces or `@` in a string, nested values, NaN, bad UTF-8."""
     text = data[start : start + _LONGEST].decode("utf-8", "surrogateescape")
     try:
-        event, length = _scan(text)
+        event, length = scan(text)
     except (ValueError, RecursionError):
         return None, start
     return event, start + len(text[:length].encode("utf-8", "surrogateescape"))
@@ -118,7 +112,7 @@ def _rank(stated: int | None, line: Line, start: int, floor: int) -> int | None:
 def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
     kind = event.get("event")
     key, scope = _KINDS.get(kind, _FREE) if isinstance(kind, str) else _FREE
-    step = _whole(event.get(key)) if key else None
+    step = whole(event.get(key)) if key else None
     if "scope" in event:
         scope = _stated_scope(event["scope"]) or scope
     # In an event with a kind, `epoch` says where in the run it happened.
@@ -126,7 +120,7 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
     return [
         Hit(metric, value, scope or _free_scope(metric, step), step, rank)
         for metric, raw in event.items()
-        if metric in metrics and (value := _number(raw)) is not None
+        if metric in metrics and (value := finite(raw)) is not None
     ]
 
 
@@ -136,20 +130,3 @@ def _stated_scope(raw: object) -> Scope | None:
 
 def _free_scope(metric: str, step: int | None) -> Scope:
     return "per_rank" if metric in _RANKS_OWN and step is not None else "global"
-
-
-def _number(raw: object) -> float | None:
-    if isinstance(raw, float):
-        return raw if math.isfinite(raw) else None
-    if not isinstance(raw, int) or isinstance(raw, bool):
-        return None
-    try:
-        return float(raw)
-    except OverflowError:
-        return None
-
-
-def _whole(raw: object) -> int | None:
-    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < _MOST:
-        return raw
-    return None

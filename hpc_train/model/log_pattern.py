@@ -1,0 +1,35 @@
+"""LogPattern: a line of somebody's own logs, as a regular expression whose groups are metrics."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from hpc_train.model.record import Scope
+from hpc_train.model.value import Value
+
+PLACES = frozenset({"step", "rank"})
+"""Groups that are no metrics, but say where the metrics belong."""
+
+
+class LogPattern(Value, frozen=True, kw_only=True):
+    """Which lines are read, and what their groups mean."""
+
+    regex: Annotated[
+        str,
+        Meta(min_length=1, max_length=2000, description="Python regex; named groups are metrics."),
+    ]
+    scope: Annotated[
+        Scope, Meta(description="Of what the values are: the job, one GPU or one rank.")
+    ]
+    literal: Annotated[
+        str, Meta(description="Text in every such line; default: the longest in the regex.")
+    ] = ""
+    units: Annotated[
+        dict[str, str], Meta(description="Metric of one's own -> its unit, `W` for power.")
+    ] = {}
+    scale: Annotated[
+        dict[str, float],
+        Meta(description="Metric -> factor to the metric's unit, 0.001 for ms."),
+    ] = {}

@@ -1,0 +1,158 @@
+"""MLPerf training logs: `:::MLLOG {..}`, and `:::MLL` and `:::MLPv0.5.0` of the first rounds.
+
+All values are of the whole job. `time_to_train` [s] lies between run_start and run_stop of a run
+that did not fail. `tracked_stats` state a rate [1/s] and the time of a step [s]; the rates of GPT-3
+are tokens. `eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. What
+several ranks print counts once. The events `throughput` and `imgs_sec` are left out: some
+submitters mean one GPU by them, others all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.json_value import finite, whole
+from hpc_train.records.parsers.mlperf_event import Event, events_of
+
+_OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
+_WORDS = frozenset({"submission_benchmark", "submission_platform", "submission_org"})
+_TOKENS = frozenset({"gpt3"})
+_ENDS_AT_LOSS = frozenset({"gpt3", "llama2_70b_lora", "llama31_8b", "llama31_405b", "flux1"})
+# Their quality is a distance, an error rate or a score, which is neither accuracy nor loss.
+_ENDS_OTHERWISE = frozenset({"stable_diffusion", "rnnt", "gnmt", "transformer", "minigo"})
+_LOSSES = ("reduced_train_loss", "train_loss", "loss")
+_STEP_TIMES = ("train_step_timing", "train_step_timing in s")
+_COUNTS = ("samples_count", "step", "epoch_num")
+_PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
+
+
+class Mlperf:
+    """Parser of MLPerf logs; `words` and `status` keep what is no number."""
+
+    title = "MLPerf training (`:::MLLOG`)"
+    literals = (b":::ML",)
+    sample = "\n".join(
+        f':::MLLOG {{"namespace": "", "time_ms": {ms}, "event_type": "{kind}", {rest}}}'
+        for ms, kind, rest in (
+            (1000, "POINT_IN_TIME", '"key": "global_batch_size", "value": 8, "metadata": {}'),
+            (2000, "INTERVAL_START", '"key": "run_start", "value": null, "metadata": {}'),
+            (
+                3000,
+                "POINT_IN_TIME",
+                '"key": "tracked_stats", "value": {"throughput": 4.5}, "metadata": {"step": 1}',
+            ),
+            (
+                4000,
+                "POINT_IN_TIME",
+                '"key": "eval_accuracy", "value": 0.7, "metadata": {"epoch_num": 1}',
+            ),
+            (
+                5000,
+                "INTERVAL_END",
+                '"key": "run_stop", "value": null, "metadata": {"status": "success"}',
+            ),
+        )
+    )
+    states: Mapping[str, Scope] = {
+        "global_batch_size": "global",
+        "samples_per_second": "global",
+        "accuracy": "global",
+        "time_to_train": "global",
+    }
+    wants_next = False
+
+    def __init__(self) -> None:
+        self.words: dict[str, str] = {}
+        self.status = ""
+        self.started_ms: float | None = None
+        self._job: dict[str, float] = {}
+        self._voice: int | None = None
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield what the events of a line state."""
+        for event in events_of(line.text):
+            if isinstance(event, Unreadable):
+                yield event
+                continue
+            if event.task:
+                self.words.setdefault("submission_benchmark", event.task)
+            yield from self._hits(event, line.rank)
+
+    def _hits(self, event: Event, rank: int | None) -> Iterator[Hit]:
+        key, value = event.key, finite(event.value)
+        if key in _WORDS and isinstance(event.value, str):
+            self.words.setdefault(key, event.value)
+        elif key == "run_start" and self.started_ms is None:
+            self.started_ms = event.time_ms
+        elif key == "run_stop":
+            yield from self._stop(event)
+        elif key == "max_sequence_length" and value:
+            self._job[key] = value
+        elif key in _OF_THE_JOB and value:
+            self._job[key] = value
+            yield Hit(_OF_THE_JOB[key], value, "global", once=key)
+        elif key == "eval_accuracy" and value is not None:
+            yield from self._quality(value, event)
+        elif key == "tracked_stats" and isinstance(event.value, dict) and self._speaks(rank):
+            yield from self._tracked(event.value, event)
+
+    def _stop(self, event: Event) -> Iterator[Hit]:
+        if self.status or self.started_ms is None:
+            return
+        status, success = event.metadata.get("status"), event.metadata.get("success")
+        if isinstance(status, str):
+            self.status = status
+        else:
+            self.status = "aborted" if success is False else "success"
+        if self.status == "success" and event.time_ms >= self.started_ms:
+            yield Hit(
+                "time_to_train", (event.time_ms - self.started_ms) / 1000, "global", once="run"
+            )
+
+    def _quality(self, value: float, event: Event) -> Iterator[Hit]:
+        benchmark, once = self.words.get("submission_benchmark", ""), f"{_place(event)} {value!r}"
+        if benchmark in _ENDS_AT_LOSS:
+            yield Hit("loss", value, "global", self._step(event), variant="eval", once=once)
+        elif benchmark not in _ENDS_OTHERWISE and 0 <= value <= 1:
+            step = self._step(event) or whole(event.metadata.get("epoch_num"))
+            yield Hit("accuracy", value, "global", step, once=once)
+
+    def _tracked(self, stats: dict[str, object], event: Event) -> Iterator[Hit]:
+        once, step = _place(event), self._step(event)
+        rate = finite(stats.get("throughput"))
+        if rate is not None:
+            tokens = self.words.get("submission_benchmark") in _TOKENS
+            metric = "tokens_per_second" if tokens else "samples_per_second"
+            yield Hit(metric, rate, "global", step, once=once and f"{once} {rate!r}")
+        for names, metric in ((_STEP_TIMES, "step_time"), (_LOSSES, "loss")):
+            value = next((finite(stats[name]) for name in names if name in stats), None)
+            if value is not None:
+                yield Hit(metric, value, "global", step, once=once)
+
+    def _step(self, event: Event) -> int | None:
+        """Return the step of an event; None where it is not clear what its `step` counts.
+
+        Beside an epoch it counts steps, else samples or tokens where the batch divides it.
+        """
+        if "epoch" in event.metadata or "step_num" in event.metadata:
+            return whole(event.metadata.get("step", event.metadata.get("step_num")))
+        batch = int(self._job.get("global_batch_size", 0))
+        if self.words.get("submission_benchmark") in _TOKENS:
+            batch *= int(self._job.get("max_sequence_length", 0))
+        counts = (whole(event.metadata.get(key)) for key in _COUNTS)
+        place = next(filter(None, counts), 0)
+        return place // batch if batch > 1 and place and place % batch == 0 else None
+
+    def _speaks(self, rank: int | None) -> bool:
+        """Whether a rank is the one whose statistics count: the first that printed any."""
+        if self._voice is None:
+            self._voice = rank
+        return rank == self._voice
+
+
+def _place(event: Event) -> str:
+    found = [f"{key} {place}" for key in _PLACES if (place := event.metadata.get(key)) is not None]
+    return " ".join(found)

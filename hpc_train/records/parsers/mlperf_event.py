@@ -1,0 +1,78 @@
+"""A line of an MLPerf log -> its events, in the notation of any round."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from hpc_train.records.parsers.base import Unreadable
+from hpc_train.records.parsers.json_value import finite, scan, scan_object
+
+_START = re.compile(
+    r":::ML(?:"
+    r"LOG +(?P<object>\{)"
+    r"|L +(?P<mll_s>\d{1,12}(?:\.\d{0,9})?) +(?P<mll_key>\w{1,64}): *(?=\{)"
+    r"|Pv0\.[5-7](?:\.\d{1,3})? +(?P<task>\S{1,64}) +(?P<old_s>\d{1,12}(?:\.\d{0,9})?)"
+    r" +\([^()]{1,512}\) +(?P<old_key>\w{1,64})(?P<old_value>: *)?"
+    r")"
+)
+
+
+class Event(NamedTuple):
+    """What happened, and when [ms since 1970]; `task` is the benchmark where the line names it."""
+
+    key: str
+    time_ms: float
+    value: object
+    metadata: Mapping[str, object]
+    task: str = ""
+
+
+def events_of(text: str) -> Iterator[Event | Unreadable]:
+    """Yield every event on a line, whatever stands before, between and after them."""
+    done = 0
+    for match in _START.finditer(text):
+        if match.start() < done:
+            continue
+        event, done = _event(match, text)
+        yield event or Unreadable()
+
+
+def _event(match: re.Match[str], text: str) -> tuple[Event | None, int]:
+    if match["object"]:
+        return _of_object(text, match.start("object"))
+    if match["mll_key"]:
+        return _of_pair(match["mll_key"], float(match["mll_s"]) * 1000, text, match.end())
+    time_ms = float(match["old_s"]) * 1000
+    if match["old_value"] is None:
+        return Event(match["old_key"], time_ms, None, {}, match["task"]), match.end()
+    event, end = _of_pair(match["old_key"], time_ms, text, match.end())
+    return event and event._replace(task=match["task"]), end
+
+
+def _of_object(text: str, start: int) -> tuple[Event | None, int]:
+    found = scan_object(text, start)
+    if found is None:
+        return None, start
+    body, end = found
+    key, time_ms = body.get("key"), finite(body.get("time_ms"))
+    if not isinstance(key, str) or time_ms is None:
+        return None, end
+    return Event(key, time_ms, body.get("value"), _mapping(body.get("metadata"))), end
+
+
+def _of_pair(key: str, time_ms: float, text: str, start: int) -> tuple[Event | None, int]:
+    """Read `key: value`; a mapping as value holds value and metadata, at one level or two."""
+    try:
+        value, end = scan(text, start)
+    except (ValueError, RecursionError):
+        return None, start
+    if not isinstance(value, dict):
+        return Event(key, time_ms, value, {}), end
+    metadata = {**value, **_mapping(value.get("metadata"))}
+    return Event(key, time_ms, value.get("value"), metadata), end
+
+
+def _mapping(raw: object) -> dict[str, object]:
+    return raw if isinstance(raw, dict) else {}

@@ -1,0 +1,48 @@
+"""Lines of one's own: the metrics, units and scope are those that a LogPattern states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.model.log_pattern import PLACES, LogPattern
+from hpc_train.model.regex_text import literal_of
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.pattern import PatternParser
+
+# Nobody has bounded the pattern; on so short a text hardly any one is slow.
+_BEFORE = 256
+_AFTER = 768
+
+
+class OwnPattern:
+    """Parser of one LogPattern, which was checked."""
+
+    title = "a pattern of one's own"
+    wants_next = False
+
+    def __init__(self, pattern: LogPattern) -> None:
+        compiled = re.compile(pattern.regex)
+        literal = pattern.literal or literal_of(pattern.regex)
+        metrics = (name for name in compiled.groupindex if name not in PLACES)
+        self.sample = pattern.regex
+        self.literals = (literal.encode(),)
+        self.states = dict.fromkeys(metrics, pattern.scope)
+        self._parser = PatternParser(
+            title=self.title,
+            literals=self.literals,
+            pattern=compiled,
+            states=self.states,
+            sample=pattern.regex,
+            scale=pattern.scale,
+            units=pattern.units,
+        )
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield the metrics of the first match, near the literal."""
+        raw = line.raw
+        if len(raw) > _BEFORE + _AFTER:
+            at = raw.find(self.literals[0])
+            line = Line(raw[max(0, at - _BEFORE) : at + _AFTER], line.number, line.file_rank)
+        return self._parser.read(line)

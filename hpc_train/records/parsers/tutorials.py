@@ -1,0 +1,202 @@
+"""Training loops that many people start from: those of PyTorch, AWS, SageMaker and NERSC.
+
+| line | states |
+|---|---|
+| `Time taken for epoch 1 is 9.5 sec, avg 8.3 samples/sec` | seconds and rate of the whole job |
+| `  Avg train loss=0.57` after it | its loss, reduced over the ranks |
+| `Train samples 64 time 2.5s rate 25.6 samples/s` | samples, seconds an epoch, rate: of one rank |
+| `Train Epoch: 1 [640/60000 (1%)]<tab>Loss: 0.12` | loss of one rank |
+| `Train Epoch: 1 <tab>Loss: 0.12` (FSDP) | loss over all ranks |
+| `Test set: .. Accuracy: 97/100 (97%)`, `Validation loss: 1.2 acc: 0.5` | accuracy |
+| `CUDA event elapsed time: 40.5sec` | seconds of the training |
+| `[GPU0] Epoch 0 \\| Batchsize: 32 \\| Steps: 8` | batch size and steps of one rank |
+| `[GPU0] Epoch 1 \\| Iter 100 \\| Train Loss 2.1` | loss of one rank |
+| `Batch 3 Loss: 8.5, Speed: 5.8 samples/sec, lr: 0.0001` | rate of the job, loss of one rank |
+| `[1,  2000] loss: 2.2` | loss of one rank, mean over the steps since the line before |
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Literal, NamedTuple
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import OF_LINE, Hit
+from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.running_step import Place, RunningStep
+
+_EPOCH = r"(?P<epoch>\d{1,9})"
+_N = NUMBER
+_GPU = r"^\[(?:GPU|RANK) ?(?P<gpu>\d{1,7})\] Epoch "
+
+
+class _Fact(NamedTuple):
+    """A group's metric, and whether it is of the run, of the epoch, or of a step."""
+
+    metric: str
+    scope: Scope
+    of: Literal["run", "epoch", "step"] = "run"
+    scale: float = 1.0
+
+
+class _Shape(NamedTuple):
+    """A line: its groups `epoch`, `gpu` (a rank) and `batch` say where it belongs.
+
+    Batches are counted from `first`. Other groups are facts, in this order.
+    """
+
+    pattern: re.Pattern[str]
+    facts: Mapping[str, _Fact]
+    first: int = 1
+
+
+_SHAPES = (
+    _Shape(
+        re.compile(
+            rf"Time taken for epoch {_EPOCH} is (?P<time>{_N}) sec"
+            rf"(?:, avg (?P<rate>{_N}) samples/sec)?"
+        ),
+        {
+            "time": _Fact("epoch_time", "global", "epoch"),
+            "rate": _Fact("samples_per_second", "global"),
+        },
+    ),
+    _Shape(
+        re.compile(rf"Time taken for \d{{1,9}} steps is {_N} sec, avg (?P<rate>{_N}) samples/sec"),
+        {"rate": _Fact("samples_per_second", "global")},
+    ),
+    _Shape(
+        re.compile(rf"  Avg train loss=(?P<loss>{_N})"), {"loss": _Fact("loss", "global", "epoch")}
+    ),
+    _Shape(
+        re.compile(
+            rf"Train samples (?P<samples>{_N}) time (?P<time>{_N}) ?s "
+            rf"rate (?P<rate>{_N}) samples/s"
+        ),
+        {
+            "samples": _Fact("samples", "per_rank"),
+            "time": _Fact("epoch_time", "per_rank"),
+            "rate": _Fact("samples_per_second", "per_rank"),
+        },
+    ),
+    _Shape(
+        re.compile(
+            rf"Train Epoch: {_EPOCH} \[ ?\d{{1,12}}/\d{{1,12}} \( ?[\d.]{{1,8}}%\)\]\s+Loss: "
+            rf"(?P<loss>{_N})"
+        ),
+        {"loss": _Fact("loss", "per_rank")},
+    ),
+    _Shape(
+        re.compile(rf"Train Epoch: \s{{0,4}}{_EPOCH},?\s{{1,4}}Loss: \s{{0,4}}(?P<loss>{_N})"),
+        {"loss": _Fact("loss", "global", "epoch")},
+    ),
+    _Shape(
+        re.compile(
+            r"(?i:Test set): .{0,80}?Accuracy: (?:(?P<right>\d{1,12})/(?P<total>\d{1,12})"
+            rf"|(?P<percent>{_N}) ?%)"
+        ),
+        {"percent": _Fact("accuracy", "global", "epoch", 0.01)},
+    ),
+    _Shape(
+        re.compile(rf"Validation loss: {_N} acc: (?P<accuracy>{_N})"),
+        {"accuracy": _Fact("accuracy", "global", "epoch")},
+    ),
+    _Shape(
+        re.compile(rf"CUDA event elapsed time: (?P<time>{_N}) ?sec"),
+        {"time": _Fact("time_to_train", "global")},
+    ),
+    _Shape(
+        re.compile(
+            rf"{_GPU}{_EPOCH} \| Batchsize: (?P<size>\d{{1,9}}) \| Steps: (?P<steps>\d{{1,9}})"
+        ),
+        {"size": _Fact("batch_size", "per_rank"), "steps": _Fact("steps", "per_rank", "epoch")},
+    ),
+    _Shape(
+        re.compile(rf"{_GPU}{_EPOCH} \| Iter (?P<batch>\d{{1,12}}) \| Train Loss (?P<loss>{_N})"),
+        {"loss": _Fact("loss", "per_rank", "step")},
+        first=0,
+    ),
+    _Shape(
+        re.compile(
+            rf"Batch (?P<batch>\d{{1,12}}) Loss: (?P<loss>{_N}), Speed: (?P<rate>{_N}) samples/sec"
+            rf"(?:, lr: (?P<lr>{_N}))?"
+        ),
+        {
+            "loss": _Fact("loss", "per_rank", "step"),
+            "rate": _Fact("samples_per_second", "global", "step"),
+            "lr": _Fact("learning_rate", "global", "step"),
+        },
+        first=0,
+    ),
+    _Shape(
+        re.compile(rf"^\[{_EPOCH}, {{1,12}}(?P<batch>\d{{1,12}})\] loss: (?P<loss>{_N})"),
+        {"loss": _Fact("loss", "per_rank", "step")},
+    ),
+)
+_NOWHERE = Place(0, 1)
+
+
+class Tutorials:
+    """Parser of the lines above; remembers each rank's epoch and steps."""
+
+    title = "Tutorials of PyTorch, AWS, SageMaker and NERSC"
+    literals = (
+        *(b"Time taken for ", b"Avg train loss=", b"Train samples ", b"Train Epoch: "),
+        *(b"Test set: ", b"Validation loss: ", b"CUDA event elapsed time: ", b"| Batchsize: "),
+        *(b"| Train Loss ", b", Speed: ", b"] loss: "),
+    )
+    sample = (
+        "Time taken for epoch 1 is 9.5 sec, avg 8.3 samples/sec\n  Avg train loss=0.57\n"
+        "CUDA event elapsed time: 40.5sec\nTest set: Average loss: 0.1, Accuracy: 97/100 (97%)"
+    )
+    states: Mapping[str, Scope] = {
+        "epoch_time": "global",
+        "samples_per_second": "global",
+        "loss": "global",
+        "time_to_train": "global",
+        "accuracy": "global",
+    }
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._epochs: dict[int | None, int] = {}
+        self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield what the first shape that fits states."""
+        for shape in _SHAPES:
+            match = shape.pattern.search(line.text)
+            if match:
+                yield from self._hits(shape, match.groupdict(), line.rank)
+                return
+
+    def _hits(
+        self, shape: _Shape, found: Mapping[str, str | None], rank: int | None
+    ) -> Iterator[Hit]:
+        gpu, epoch, batch = found.get("gpu"), found.get("epoch"), found.get("batch")
+        who = int(gpu) if gpu else rank
+        if epoch:
+            self._epochs[who] = int(epoch)
+        own = self._epochs.get(who)
+        at = self._steps[who].at(own, int(batch) + 1 - shape.first) if batch else _NOWHERE
+        places = {"run": None, "epoch": own, "step": at.step}
+        rank = who if gpu else OF_LINE
+        if found.get("right"):
+            yield from _accuracy(found, own)
+        for group, fact in shape.facts.items():
+            text = found[group]
+            value = number(text) if text else None
+            if value is not None:
+                # A rate belongs to its one step; a loss may be the mean of many.
+                steps = at.since if fact.metric == "loss" else 1
+                place = places[fact.of]
+                yield Hit(fact.metric, value * fact.scale, fact.scope, place, rank, steps=steps)
+
+
+def _accuracy(found: Mapping[str, str | None], epoch: int | None) -> Iterator[Hit]:
+    right, total = int(found["right"] or 0), int(found["total"] or 0)
+    if 0 <= right <= total > 0:
+        yield Hit("accuracy", right / total, "global", epoch)

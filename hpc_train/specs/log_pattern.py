@@ -1,0 +1,81 @@
+"""A pattern for logs as it is written -> what is wrong with it, before anything is run."""
+
+from __future__ import annotations
+
+import math
+import re
+
+from hpc_train.errors import SpecError, nearest
+from hpc_train.model.log_pattern import PLACES, LogPattern
+from hpc_train.model.record import UNITS
+from hpc_train.model.regex_text import literal_of, may_explode
+
+_LEAST = 4
+
+
+def check_pattern(pattern: LogPattern, where: str) -> None:
+    """Check a pattern that stands at `where` (`study.yaml:7: pattern`, `--pattern`).
+
+    Raises:
+        SpecError: the regex is wrong or may take for ever, a group is no metric, a unit is
+            missing, or no text is sure to be in every line.
+    """
+    groups = _groups(pattern, where)
+    for metric in groups:
+        _check_unit(metric, pattern, where)
+    for key, values in (("units", pattern.units), ("scale", pattern.scale)):
+        for name in values:
+            if name not in groups:
+                raise SpecError(
+                    f"{where}: {key}: the regex has no group {name!r}{nearest(name, groups)}; "
+                    f"its metrics: {', '.join(groups)}"
+                )
+    for name, factor in pattern.scale.items():
+        if not math.isfinite(factor) or factor == 0:
+            raise SpecError(f"{where}: scale: {name} is {factor}; it must be a number, and not 0")
+    _check_literal(pattern, where)
+
+
+def _groups(pattern: LogPattern, where: str) -> list[str]:
+    try:
+        compiled = re.compile(pattern.regex)
+    except (re.error, OverflowError, RecursionError) as error:
+        raise SpecError(f"{where}: the regex cannot be read: {error}") from error
+    groups = [name for name in compiled.groupindex if name not in PLACES]
+    if not groups:
+        raise SpecError(
+            f"{where}: the regex names no metric",
+            r"name what is measured: (?P<step_time>[\d.]+); a group `step` or `rank` says where",
+        )
+    if may_explode(pattern.regex):
+        raise SpecError(
+            f"{where}: a repeated group of the regex holds a repeat or a choice: on some lines "
+            "that takes for ever",
+            r"write it without the group, as [\d,]+ for (?:\d+,)*\d+",
+        )
+    return groups
+
+
+def _check_unit(metric: str, pattern: LogPattern, where: str) -> None:
+    unit, known = pattern.units.get(metric), UNITS.get(metric)
+    if known is None and not unit:
+        raise SpecError(
+            f"{where}: the group {metric!r} is no metric that reports know"
+            f"{nearest(metric, UNITS)}; known: {', '.join(UNITS)}",
+            f"a metric of your own needs its unit, in a study file: units: {{{metric}: W}}",
+        )
+    if known is not None and unit not in (None, known):
+        raise SpecError(
+            f"{where}: units: {metric} is always in {known}, not {unit}",
+            f"say by what its values are multiplied: scale: {{{metric}: 0.001}}",
+        )
+
+
+def _check_literal(pattern: LogPattern, where: str) -> None:
+    literal = pattern.literal or literal_of(pattern.regex)
+    if len(literal.encode()) < _LEAST or "\n" in literal or "\r" in literal:
+        said = f"literal: {literal!r}" if pattern.literal else "the regex"
+        raise SpecError(
+            f"{where}: {said} has no text of {_LEAST} characters or more that every line holds",
+            "logs are searched for it first; name it: literal: 'step time'",
+        )

@@ -1,0 +1,73 @@
+"""DLLogger: its two back ends, units, and what is no measurement of the training."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.records.census import Census
+from tests.records.parsing import brief, parse
+
+HEAD = "DLL 2024-05-06 07:08:09.123456 - "
+
+
+def facts(text: str) -> list[tuple[str, float, int | None]]:
+    return [(metric, value, step) for metric, value, _, step, _ in brief(text.encode())]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "(0, 10) train.loss : 6.91 None train.total_ips : 2456.7 img/s train.lr : 0.1 None",
+            [("loss", 6.91, 10), ("samples_per_second", 2456.7, 10), ("learning_rate", 0.1, 10)],
+        ),
+        (
+            "Epoch: 0 Iteration: 10  train.loss : 6.91  train.compute_ips : 9.0 img/s",
+            [("loss", 6.91, 10)],
+        ),
+        (
+            "Training Epoch: 0 Training Iteration: 3  average_loss : 11.0  step_loss : 10.5  "
+            "learning_rate : 3e-06 ",
+            [("loss", 10.5, 3), ("learning_rate", 3e-06, 3)],
+        ),
+        (
+            " e2e_train_time : 80.5 s training_sequences_per_second : 812.3 sequences/s "
+            "final_loss : 1.5 None",
+            [("time_to_train", 80.5, None), ("samples_per_second", 812.3, None)],
+        ),
+        ("(1, 5) step_time : 250.0 ms loss : 2.0 ", [("step_time", 0.25, 5), ("loss", 2.0, 5)]),
+        ("(0,) val.top1 : 71.5 % val.loss : 1.2 None", [("accuracy", 0.715, None)]),
+        ("(1, 5) loss : 2.0 lr : 0.5", [("loss", 2.0, 5), ("learning_rate", 0.5, 5)]),
+        ("PARAMETER lr : 0.1 batch_size : 64 ", []),
+        ("epoch    1 | iter   1/48 | loss 40.97 | took 24.54 s", []),
+    ],
+)
+def test_text(text: str, expected: list[tuple[str, float, int | None]]) -> None:
+    assert facts(HEAD + text) == expected
+
+
+def test_json_knows_the_units_of_the_metadata() -> None:
+    text = """\
+DLLL {"type": "METADATA", "metric": "train.step_time", "metadata": {"unit": "ms", "format": ":.1f"}}
+DLLL {"type": "LOG", "step": "PARAMETER", "data": {"lr": 0.5}}
+0: DLLL {"timestamp": "1", "type": "LOG", "step": [0, 2], "data": {"train.step_time": 250, "a": []}}
+DLLL {"type": "LOG", "step": [], "data": {"train.throughput": "12.5", "eval_loss": 1.0}} words
+"""
+    assert facts(text) == [("step_time", 0.25, 2), ("samples_per_second", 12.5, None)]
+
+
+def test_steps_count_on_over_epochs() -> None:
+    lines = (f"{HEAD}({e}, {s}) loss : 1.0 \n" for e, s in ((0, 1), (0, 2), (1, 1), (1, 1)))
+    assert [step for _, _, step in facts("".join(lines))] == [1, 2, 3, 3]
+
+
+def test_a_percentage_above_100_is_none() -> None:
+    assert facts(HEAD + "(0,) val.top1 : 171.5 %") == []
+    assert facts(HEAD + "(0,) accuracy : 71.5 None") == []
+
+
+@pytest.mark.parametrize("text", [b"DLLL {", b'DLLL {"type": "LOG", "da'])
+def test_cut_json_is_counted(text: bytes) -> None:
+    census = Census()
+    assert parse(text, census=census) == []
+    assert census.damaged["log"] == 1

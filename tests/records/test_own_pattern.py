@@ -1,0 +1,54 @@
+"""Patterns of one's own: asked first, scaled, with unit and scope, near their literal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpc_train.model.log_pattern import LogPattern
+from hpc_train.records.collect import collect, readers
+
+TOOK = LogPattern(
+    regex=r"rank (?P<rank>\d+) step (?P<step>\d+) took (?P<step_time>[\d.]+) ms, (?P<power>\d+) W",
+    scope="per_rank",
+    units={"power": "W"},
+    scale={"step_time": 1e-3},
+)
+
+
+def found(folder: Path, text: str, *patterns: LogPattern, parser: str = "auto") -> list[object]:
+    log = folder / "a.log"
+    log.write_text(text)
+    return [
+        (r.parser, r.metric, r.value, r.unit, r.scope, r.step, r.rank)
+        for r in collect("r", [log], readers(parser, patterns))
+    ]
+
+
+def test_groups_are_metrics(tmp_path: Path) -> None:
+    assert found(tmp_path, "rank 3 step 7 took 250.0 ms, 300 W\n", TOOK) == [
+        ("pattern", "step_time", 0.25, "s", "per_rank", 7, 3),
+        ("pattern", "power", 300.0, "W", "per_rank", 7, 3),
+    ]
+
+
+def test_a_pattern_comes_before_the_built_in_parsers(tmp_path: Path) -> None:
+    text = "iter 5: loss 2.5, time 100.0ms, mfu 30.0%\n"
+    mine = LogPattern(regex=r"iter \d+: loss (?P<loss>[\d.]+)", scope="global")
+    assert [row[0] for row in found(tmp_path, text)][:1] == ["nanogpt"]  # type: ignore[index]
+    assert found(tmp_path, text, mine) == [("pattern", "loss", 2.5, "1", "global", None, None)]
+
+
+def test_patterns_alone_and_by_number(tmp_path: Path) -> None:
+    text = "iter 5: loss 2.5, time 100.0ms\nhere loss=1.5\n"
+    first = LogPattern(regex=r"nowhere (?P<loss>[\d.]+)", scope="global")
+    second = LogPattern(regex=r"loss=(?P<loss>[\d.]+)", scope="global")
+    assert found(tmp_path, text, first, second, parser="pattern") == [
+        ("pattern-2", "loss", 1.5, "1", "global", None, None)
+    ]
+
+
+def test_only_the_neighbourhood_of_the_literal_is_matched(tmp_path: Path) -> None:
+    slow = LogPattern(regex=r"a.*b.*c.*loss=(?P<loss>[\d.]+)", scope="global", literal="loss=")
+    text = "abc" * 20_000 + " loss=0.5 " + "x" * 60_000 + "\n"
+    assert found(tmp_path, text, slow) == [("pattern", "loss", 0.5, "1", "global", None, None)]
+    assert found(tmp_path, "abc" + "y" * 2_000 + "loss=0.5\n", slow) == []
