@@ -44,7 +44,7 @@ def test_one_pattern_or_several(tmp_path: Path) -> None:
         ("regex: 'took (?P<step_time>'", ["the regex cannot be read"]),
         (r"regex: 'took \d+ ms'", ["names no metric"]),
         (r"regex: 'took (?P<step_tim>\d+) ms'", ["'step_tim'", "did you mean 'step_time'?"]),
-        (r"regex: 'took (?P<power>\d+) W'", ["'power'", "known: "]),
+        (r"regex: 'took (?P<pressure>\d+) W'", ["'pressure'", "known: "]),
         (r"regex: '(?P<step_time>\d+)'", ["the regex has no text of 4 characters"]),
         (rf"regex: '{GOOD}', literal: ms", ["literal: 'ms'"]),
         (rf"regex: '{GOOD}', units: {{step_time: ms}}", ["step_time is always in s, not ms"]),
