@@ -27,6 +27,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
     "parsers": {
         "events": "hpc_train.records.parsers.events:Events",
         "book": "hpc_train.records.parsers.book:Book",
+        "hf_trainer": "hpc_train.records.parsers.hf_trainer:HfTrainer",
         "nanogpt": "hpc_train.records.parsers.nanogpt:PARSER",
     },
     "executors": {
