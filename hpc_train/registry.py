@@ -27,8 +27,19 @@ BUILT_IN: dict[Group, dict[str, str]] = {
     "parsers": {
         "events": "hpc_train.records.parsers.events:Events",
         "book": "hpc_train.records.parsers.book:Book",
+        "detectron": "hpc_train.records.parsers.detectron:Detectron",
+        "fairseq": "hpc_train.records.parsers.fairseq:Fairseq",
+        "hf_state": "hpc_train.records.parsers.hf_state:HfState",
         "hf_trainer": "hpc_train.records.parsers.hf_trainer:HfTrainer",
+        "imagenet": "hpc_train.records.parsers.imagenet:ImageNet",
+        # NeMo's bar is one of Lightning's, with more on it.
+        "nemo": "hpc_train.records.parsers.nemo:Nemo",
+        "lightning_bar": "hpc_train.records.parsers.lightning_bar:LightningBar",
+        "metrics_csv": "hpc_train.records.parsers.metrics_csv:MetricsCsv",
         "nanogpt": "hpc_train.records.parsers.nanogpt:PARSER",
+        "open_clip": "hpc_train.records.parsers.open_clip:OpenClip",
+        "timm": "hpc_train.records.parsers.timm:Timm",
+        "torchvision": "hpc_train.records.parsers.torchvision:TorchVision",
     },
     "executors": {
         "local": "hpc_train.submissions.local:LocalExecutor",

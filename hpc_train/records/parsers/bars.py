@@ -12,8 +12,8 @@ _TQDM = re.compile(
     r"(?:, (?P<fields>[^\]]{0,4096}))?\]"
 )
 _RICH = re.compile(
-    r"[━╸╺─ ]{2,400} *(?P<done>\d{1,12})/(?P<total>\d{1,12}) \d{1,4}:\d\d:\d\d • \S{1,12} +"
-    r"(?P<rate>[\d.]{1,16})(?P<unit>it/s|s/it)(?P<fields>.{0,4096})"
+    r"(?<![━╸╺─])[━╸╺─]{1,400} {0,400}(?P<done>\d{1,12})/(?P<total>\d{1,12}) "
+    r"\d{1,4}:\d\d:\d\d • \S{1,12} +(?P<rate>[\d.]{1,16})(?P<unit>it/s|s/it)(?P<fields>.{0,4096})"
 )
 
 
