@@ -59,7 +59,8 @@ class HfTrainer:
         b"Instantaneous batch size per device",
         b"train_samples_per_second",
         b"train_tokens_per_second",
-        b"eval_accuracy",
+        b"'eval_accuracy': ",
+        b"eval_accuracy  ",
     )
     sample = (
         "***** Running training *****\n"

@@ -1,8 +1,7 @@
 """Tables of metrics as CSV: Lightning's metrics.csv, NeMo's, and timm's summary.csv.
 
 A row holds what was logged together, the other cells are empty. Times are seconds. `device/..`
-of the ThroughputMonitor are rates of the one rank that writes the file; losses are that rank's,
-too. Columns of an epoch's mean are left out, and so are validation losses.
+of the ThroughputMonitor are rates of one GPU; losses are those of the rank that writes the file. Columns of an epoch's mean are left out, and so are validation losses.
 """
 
 from __future__ import annotations
@@ -36,10 +35,10 @@ _COLUMNS: tuple[tuple[re.Pattern[str], _Column], ...] = tuple(
         (r"(?:train[_/])?epoch_time", _Column("epoch_time", "per_rank")),
         (r"train_step_timing(?: in s)?", _Column("step_time", "global")),
         (r"train\|device/batches_per_sec", _Column("step_time", "per_rank", is_rate=True)),
-        (r"train\|device/samples_per_sec", _Column("samples_per_second", "per_rank")),
-        (r"train\|device/items_per_sec", _Column("tokens_per_second", "per_rank")),
-        (r"train\|device/flops_per_sec", _Column("tflops", "per_rank", 1e-12)),
-        (r"train\|device/mfu", _Column("mfu", "per_rank")),
+        (r"train\|device/samples_per_sec", _Column("samples_per_second", "per_gpu")),
+        (r"train\|device/items_per_sec", _Column("tokens_per_second", "per_gpu")),
+        (r"train\|device/flops_per_sec", _Column("tflops", "per_gpu", 1e-12)),
+        (r"train\|device/mfu", _Column("mfu", "per_gpu")),
         (r"TFLOPS_per_GPU", _Column("tflops", "per_gpu")),
         (r"lr(?:-[\w/]+)?|learning_rate", _Column("learning_rate", "global")),
         (r"grad_norm", _Column("grad_norm", "global")),
@@ -101,8 +100,7 @@ class MetricsCsv:
             if column is None or value is None or (column.is_rate and value <= 0):
                 continue
             value = 1 / value if column.is_rate else value * column.scale
-            at = epoch if column.metric == "epoch_time" else step
-            yield Hit(column.metric, value, column.scope, at)
+            yield Hit(column.metric, value, column.scope, epoch if step is None else step)
 
 
 def _column(name: str) -> _Column | None:

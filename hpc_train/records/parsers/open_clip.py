@@ -60,6 +60,9 @@ class OpenClip:
         step = self._step(*(int(part) for part in place.groups()), about)
         steps = step - self._last if step is not None and 0 < self._last < step else 1
         self._last = step or 0
+        one = number(batch["one"] or "")
+        if one is not None:
+            yield Hit("samples_per_second", one, "per_gpu", step)
         found = {
             "step_time": batch["time"],
             "samples_per_second": batch["all"],

@@ -1,7 +1,7 @@
 """MetricLogger of torchvision, DETR, DeiT, MAE, DINO: `Epoch: [0]  [ 20/4572]  eta: ..`.
 
-`time` is the mean of the last 20 iterations [s] and `img/s` the rate of the printing rank, as are
-its memory (MiB there, GiB here) and loss. `Epoch: [0] Total time` states the mean over the epoch,
+`time` is the mean of the last 20 iterations [s] of the printing rank, as are memory (MiB there, GiB
+here) and loss; `img/s` is the rate of its one GPU. `Epoch: [0] Total time` states the mean over the epoch,
 and `Training time` is that of the whole job, both in whole seconds.
 """
 
@@ -18,13 +18,14 @@ from hpc_train.records.parsers.number import NUMBER, number
 
 _VALUE = rf"({NUMBER}|nan|inf)"
 _PLACE = re.compile(r"Epoch: \[(\d{1,9})(?:/\d{1,9})?\]\s{1,4}\[ *(\d{1,12})/(\d{1,12})\]\s+eta: ")
-_FIELDS: dict[str, tuple[re.Pattern[str], float]] = {
-    "step_time": (re.compile(rf"\s(?:iter_)?time: {_VALUE}"), 1.0),
-    "samples_per_second": (re.compile(rf"\simg/s: {_VALUE}"), 1.0),
-    "loss": (re.compile(rf"\sloss: {_VALUE}"), 1.0),
-    "learning_rate": (re.compile(rf"\slr: {_VALUE}"), 1.0),
-    "memory": (re.compile(rf"\smax mem: {_VALUE}"), 2.0**-10),
+_FIELDS: dict[str, re.Pattern[str]] = {
+    "step_time": re.compile(rf"\s(?:iter_)?time: {_VALUE}"),
+    "samples_per_second": re.compile(rf"\simg/s: {_VALUE}"),
+    "loss": re.compile(rf"\sloss: {_VALUE}"),
+    "learning_rate": re.compile(rf"\slr: {_VALUE}"),
+    "memory": re.compile(rf"\smax mem: {_VALUE}"),
 }
+_MIB = 2.0**-10
 _EPOCH_END = re.compile(
     rf"Epoch: \[(\d{{1,9}})(?:/\d{{1,9}})?\] Total time: ({CLOCK}) \({_VALUE} s / it\)"
 )
@@ -46,7 +47,7 @@ class TorchVision:
     )
     states: Mapping[str, Scope] = {
         "step_time": "per_rank",
-        "samples_per_second": "per_rank",
+        "samples_per_second": "per_gpu",
         "loss": "per_rank",
         "learning_rate": "per_rank",
         "memory": "per_rank",
@@ -77,18 +78,19 @@ class TorchVision:
 
     def _iteration(self, text: str, place: re.Match[str]) -> Iterator[Hit | Unreadable]:
         epoch, done, total = (int(part) for part in place.groups())
-        if _FIELDS["step_time"][0].search(text) is None:
+        if _FIELDS["step_time"].search(text) is None:
             yield Unreadable()
             return
         steps = min(_WINDOW, max(1, done - self._last))
         self._last, self._per_epoch = done, max(1, total)
-        for metric, (pattern, scale) in _FIELDS.items():
+        step = epoch * total + done
+        for metric, pattern in _FIELDS.items():
             found = pattern.search(text, place.end())
             value = number(found[1]) if found else None
             if value is not None:
-                is_mean = metric == "step_time"
-                step = epoch * total + done
-                yield Hit(metric, value * scale, "per_rank", step, steps=steps if is_mean else 1)
+                value *= _MIB if metric == "memory" else 1.0
+                mean_of = steps if metric == "step_time" else 1
+                yield Hit(metric, value, self.states[metric], step, steps=mean_of)
 
     def _epoch(self, end: re.Match[str]) -> Iterator[Hit]:
         took, mean = seconds(end[2]), number(end[3])
