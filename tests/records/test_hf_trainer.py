@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.record import Record
+from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
+from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Unreadable
 from hpc_train.records.parsers.clock import seconds
 from hpc_train.records.parsers.hf_trainer import HfTrainer
@@ -42,7 +44,9 @@ def test_log_of_two_nodes() -> None:
 
 
 def test_table_alone_states_the_summary() -> None:
-    text = b"[INFO|t.py:9] 2024-05-01 10:00:00,1 >>   train_runtime            = 1 day, 0:15:19.02\n"
+    text = (
+        b"[INFO|t.py:9] 2024-05-01 10:00:00,1 >>   train_runtime            = 1 day, 0:15:19.02\n"
+    )
     assert brief(text) == [("time_to_train", 86_400 + 919.02, "global", None, None)]
     assert values(b"  train_runtime = 0:00:01\n", "time_to_train") == [1]
 
@@ -119,8 +123,6 @@ def test_tokens_are_of_a_device_in_the_summary_and_of_all_beside_their_sum() -> 
 
 
 def test_dictionary_that_is_cut_is_counted() -> None:
-    from hpc_train.records.census import Census
-
     census = Census()
     text = b"{'loss': 2.5, 'gra\n{'loss': 2.5, 'gr{'loss': 1.5, 'epoch': 1.0}\n"
     assert [hit.value for _, hit, _ in parse(text, census=census)] == [1.5]
@@ -150,8 +152,6 @@ def test_state_file_on_one_line_and_without_an_end() -> None:
 
 
 def test_unreadable_is_no_hit() -> None:
-    from hpc_train.records.line import Line
-
     assert list(HfTrainer().read(Line(b"{'loss': 2.5, 'ep"))) == [Unreadable()]
 
 

@@ -16,14 +16,16 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import NUMBER, number
 
-_VALUE = rf"({NUMBER}|nan|inf)"
+# A number that ends its line may have been cut; only the last fields have nothing behind them.
+_LAST = rf"({NUMBER})"
+_VALUE = rf"({NUMBER}|nan|inf)(?=\s)"
 _PLACE = re.compile(r"(?:^|\s)iter: (\d{1,12})\s")
 _TIME = re.compile(rf"\stime: {_VALUE}")
 _LAST_TIME = re.compile(rf"\slast_time: {_VALUE}")
 _OTHERS: dict[str, tuple[re.Pattern[str], Scope, float]] = {
     "loss": (re.compile(rf"\s(?:total_)?loss: {_VALUE}"), "global", 1.0),
-    "learning_rate": (re.compile(rf"\slr: {_VALUE}"), "global", 1.0),
-    "memory": (re.compile(rf"\smax[_ ]mem: {_VALUE}"), "per_rank", 2.0**-10),
+    "learning_rate": (re.compile(rf"\slr: {_LAST}"), "global", 1.0),
+    "memory": (re.compile(rf"\smax(?:_mem: {_LAST}M| mem: {_LAST})"), "per_rank", 2.0**-10),
 }
 _MARKS = ("total_loss: ", " loss: ", "max_mem: ", "max mem: ")
 
@@ -59,6 +61,6 @@ class Detectron:
             yield Hit("step_time", value, "per_rank", step)
         for metric, (pattern, scope, scale) in _OTHERS.items():
             found = pattern.search(text)
-            value = number(found[1]) if found else None
+            value = number(found[found.lastindex or 1]) if found else None
             if value is not None:
                 yield Hit(metric, value * scale, scope, step)

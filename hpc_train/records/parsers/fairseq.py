@@ -15,7 +15,9 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import NUMBER, number
 
-_FIELD = re.compile(rf'(?:"(\w{{1,40}})": "?|[ ,](\w{{1,40}})=)(-?(?:{NUMBER}|nan|inf))')
+_VALUE = rf"({NUMBER}|-?nan|-?inf)"
+_JSON = re.compile(rf'"(\w{{1,40}})": "?{_VALUE}(?=["}},])')
+_SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={_VALUE}(?=[,\]\s]|$)")
 _DONE = re.compile(r"done training in (" + NUMBER + ") seconds")
 _METRICS = {
     "loss": "loss",
@@ -59,7 +61,7 @@ class Fairseq:
         if took is not None:
             yield Hit("time_to_train", took, "global", once="done")
             return
-        found = {json or simple: value for json, simple, value in _FIELD.findall(text)}
+        found = dict((_JSON if '"wps": ' in text else _SIMPLE).findall(text))
         if "wps" not in found or "ups" not in found:
             return
         update = number(found.get("num_updates", ""))

@@ -1,7 +1,8 @@
 """Tables of metrics as CSV: Lightning's metrics.csv, NeMo's, and timm's summary.csv.
 
-A row holds what was logged together, the other cells are empty. Times are seconds. `device/..`
-of the ThroughputMonitor are rates of one GPU; losses are those of the rank that writes the file. Columns of an epoch's mean are left out, and so are validation losses.
+A row holds what was logged together, the other cells are empty. Times are seconds. `device/..` of
+the ThroughputMonitor are rates of one GPU; losses are those of the rank that writes the file.
+Columns of an epoch's mean are left out, and so are validation losses.
 """
 
 from __future__ import annotations

@@ -17,10 +17,11 @@ from hpc_train.records.parsers.number import NUMBER, number
 
 _PLACE = re.compile(r"Train Epoch: (\d{1,9}) \[ *(\d{1,15})/(\d{1,15}) \(\d{1,3}%\)\]")
 _BATCH = re.compile(
-    rf" Batch \(t\):? (?P<time>{NUMBER})(?:, (?P<all>{NUMBER})/s)?(?:, (?P<one>{NUMBER})/s/gpu)?"
+    rf" Batch \(t\):? (?P<time>{NUMBER})(?=[, ])(?:, (?P<all>{NUMBER})/s)?"
+    rf"(?:, (?P<one>{NUMBER})/s/gpu)?"
 )
-_LOSS = re.compile(rf" (?:Contrastive_)?[Ll]oss: ({NUMBER})")
-_RATE = re.compile(rf" LR: ({NUMBER})")
+_LOSS = re.compile(rf" (?:Contrastive_)?[Ll]oss: ({NUMBER})\s")
+_RATE = re.compile(rf" LR: ({NUMBER})\s")
 
 
 class OpenClip:

@@ -1,8 +1,8 @@
 """MetricLogger of torchvision, DETR, DeiT, MAE, DINO: `Epoch: [0]  [ 20/4572]  eta: ..`.
 
 `time` is the mean of the last 20 iterations [s] of the printing rank, as are memory (MiB there, GiB
-here) and loss; `img/s` is the rate of its one GPU. `Epoch: [0] Total time` states the mean over the epoch,
-and `Training time` is that of the whole job, both in whole seconds.
+here) and loss; `img/s` is the rate of its one GPU. `Epoch: [0] Total time` states the mean over the
+epoch, and `Training time` is that of the whole job, both in whole seconds.
 """
 
 from __future__ import annotations
@@ -16,14 +16,16 @@ from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.clock import CLOCK, seconds
 from hpc_train.records.parsers.number import NUMBER, number
 
-_VALUE = rf"({NUMBER}|nan|inf)"
+# A number that ends its line may have been cut; only the last field has nothing behind it.
+_LAST = rf"({NUMBER})"
+_VALUE = rf"({NUMBER}|nan|inf)(?=\s)"
 _PLACE = re.compile(r"Epoch: \[(\d{1,9})(?:/\d{1,9})?\]\s{1,4}\[ *(\d{1,12})/(\d{1,12})\]\s+eta: ")
 _FIELDS: dict[str, re.Pattern[str]] = {
     "step_time": re.compile(rf"\s(?:iter_)?time: {_VALUE}"),
     "samples_per_second": re.compile(rf"\simg/s: {_VALUE}"),
     "loss": re.compile(rf"\sloss: {_VALUE}"),
     "learning_rate": re.compile(rf"\slr: {_VALUE}"),
-    "memory": re.compile(rf"\smax mem: {_VALUE}"),
+    "memory": re.compile(rf"\smax mem: {_LAST}"),
 }
 _MIB = 2.0**-10
 _EPOCH_END = re.compile(
