@@ -39,6 +39,18 @@ def test_old_bar_and_rank() -> None:
     ]
 
 
+def test_bar_without_an_end() -> None:
+    text = (
+        b"Epoch 0: 9it [00:04,  2.00s/it, v_num=0, loss=2.5]\n"
+        b"Epoch 1: 5it [00:04,  4.00s/it, v_num=0, loss=2.25]\n"
+    )
+    assert [(value, step) for _, value, _, step, _ in brief(text)] == [
+        (2, 9), (2.5, 9), (4, None), (2.25, None),
+    ]  # fmt: skip
+    text = b"Epoch 1: : 1it [00:04,  4.36s/it, v_num=d3c7, reduced_train_loss=0.5, global_step=1.0]"
+    assert brief(text) == [("loss", 0.5, "global", 1, None)]
+
+
 def test_rich_bar_counts_epochs_from_0() -> None:
     bar = "Epoch 1/9 ━━━━━━╸━━━━ 30/100 0:00:12 • 0:00:28 2.50it/s v_num: 0 train/loss: 1.559  \n"
     assert brief(bar.encode()) == [
@@ -61,7 +73,7 @@ def test_loop_of_ones_own_counts_epochs_from_1() -> None:
     [
         b"Validation DataLoader 0:  50%|5| 5/10 [00:05<00:05,  1.25it/s]",
         b"Epoch 1: loss 2.0, 3.1it/s",
-        b"Epoch 0: : 1it [00:04,  4.36s/it, v_num=0]",
+        b"Validation: 1it [00:04,  4.36s/it]",
         b"Epoch 0:  50%|5| 5/10 [00:05<00:05,  1.25it",
     ],
 )

@@ -83,6 +83,12 @@ def test_torchvision() -> None:
     assert steps_of(text, "time_to_train") == [(90_000, None, 1)]
 
 
+def test_dinov2_counts_iterations_of_the_run() -> None:
+    head = b"I20240501 helpers.py:102] Training  [ 20/125000]  eta: 3 days, 1:02:03  "
+    text = head + b"time: 0.5  data: 0\n"
+    assert steps_of(text, "step_time") == [(0.5, 20, 20)]
+
+
 def test_other_times_are_not_the_iteration() -> None:
     line = b"Epoch: [0/9]  [ 0/10]  eta: 0:00:01  model_time: 1.5 (1.5)  evaluator_time: 2 (2)\n"
     census = Census()

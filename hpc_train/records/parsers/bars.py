@@ -11,6 +11,11 @@ _TQDM = re.compile(
     r"(?:, +(?P<rate>[\d.]{1,16}|\?)(?P<unit>it/s|s/it))?"
     r"(?:, (?P<fields>[^\]]{0,4096}))?\]"
 )
+_ENDLESS = re.compile(
+    r"(?<!\d)(?P<done>\d{1,12})(?P<total>)it \[[\d:]{1,16}"
+    r"(?:, +(?P<rate>[\d.]{1,16}|\?)(?P<unit>it/s|s/it))?"
+    r"(?:, (?P<fields>[^\]]{0,4096}))?\]"
+)
 _RICH = re.compile(
     r"(?<![━╸╺─])[━╸╺─]{1,400} {0,400}(?P<done>\d{1,12})/(?P<total>\d{1,12}) "
     r"\d{1,4}:\d\d:\d\d • \S{1,12} +(?P<rate>[\d.]{1,16})(?P<unit>it/s|s/it)(?P<fields>.{0,4096})"
@@ -18,7 +23,10 @@ _RICH = re.compile(
 
 
 class Bar(NamedTuple):
-    """Where an iteration stands, and how long [s] one takes; `start` is where the bar begins."""
+    """Where an iteration stands, and how long [s] one takes; `start` is where the bar begins.
+
+    `total` is 0 where the program does not know it.
+    """
 
     done: int
     total: int
@@ -29,13 +37,13 @@ class Bar(NamedTuple):
 
 
 def bar_of(text: str) -> Bar | None:
-    """Return the first bar on a line that is complete and counts up to a known end."""
-    match = _TQDM.search(text) or _RICH.search(text)
+    """Return the first bar on a line that is complete."""
+    match = _TQDM.search(text) or _ENDLESS.search(text) or _RICH.search(text)
     if match is None:
         return None
     return Bar(
         int(match["done"]),
-        int(match["total"]),
+        int(match["total"] or 0),
         _step_time(match["rate"], match["unit"]),
         match["fields"] or "",
         *match.span(),

@@ -117,7 +117,9 @@ class HfTrainer:
 
     def _bar(self, text: str, bar: Bar) -> Iterator[Hit]:
         before = text[: bar.start]
-        if bar.fields or not _BEFORE_BAR.fullmatch(before) or not self._is_training_bar(bar):
+        if bar.fields or not bar.total or not _BEFORE_BAR.fullmatch(before):
+            return
+        if not self._is_training_bar(bar):
             return
         since, self._done = bar.done - self._done, max(self._done, bar.done)
         self._step = bar.done if (bar.step_time or 0) > _SLOW_S else None

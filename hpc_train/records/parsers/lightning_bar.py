@@ -34,7 +34,7 @@ class LightningBar:
     wants_next = False
 
     def __init__(self) -> None:
-        self._at: tuple[int | None, int] | None = None
+        self._at: tuple[int | None, int, int] | None = None
         self._seen: dict[str, str] = {}
 
     def read(self, line: Line) -> Iterator[Hit]:
@@ -47,14 +47,15 @@ class LightningBar:
         epoch = None if bar is None else _EPOCH.search(text, max(0, bar.start - 40), bar.start)
         if bar is None or epoch is None or not bar.done:
             return
-        step = _first(epoch) * bar.total + bar.done
-        at = (line.rank, step)
+        over = _first(epoch)
+        step = over * bar.total + bar.done if bar.total or not over else None
+        at = (line.rank, over, bar.done)
         if at != self._at and bar.step_time is not None:
             yield Hit("step_time", bar.step_time, "per_rank", step)
         self._at = at
         yield from self._values(bar, step)
 
-    def _values(self, bar: Bar, step: int) -> Iterator[Hit]:
+    def _values(self, bar: Bar, step: int | None) -> Iterator[Hit]:
         for metric, pattern in (("loss", _LOSS), *_METRICS.items()):
             found = pattern.search(bar.fields)
             if found is None or self._seen.get(metric) == found[1]:

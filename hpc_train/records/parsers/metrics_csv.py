@@ -16,8 +16,6 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import number
 
-_CELL = r"[\w|/@.:()%\- ]{1,120}"
-_HEADER = re.compile(rf"{_CELL}(?:,{_CELL}){{1,400}}")
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
 _EPOCHS = "epoch"
 
@@ -73,24 +71,16 @@ class MetricsCsv:
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the cells of a row that have a name we know."""
         text = line.text
-        if self._is_header(text):
-            self._names = text.split(",")
-            self._columns = [_column(name) for name in self._names]
+        cells = text.split(",")
+        if _EPOCHS in cells and ("step" in cells or "eval_top1" in cells):
+            self._names, self._columns = cells, [_column(name) for name in cells]
             self.wants_next = True
+        elif self.wants_next and len(cells) == len(self._names):
+            yield from self._hits(cells)
         elif self.wants_next and _ROW.fullmatch(text):
-            cells = text.split(",")
-            if len(cells) == len(self._names):
-                yield from self._hits(cells)
-            else:
-                yield Unreadable()
+            yield Unreadable()
         elif text:
             self.wants_next = False
-
-    def _is_header(self, text: str) -> bool:
-        if not ("epoch" in text and _HEADER.fullmatch(text)):
-            return False
-        names = text.split(",")
-        return _EPOCHS in names and ("step" in names or "eval_top1" in names)
 
     def _hits(self, cells: list[str]) -> Iterator[Hit]:
         row = dict(zip(self._names, cells, strict=True))

@@ -74,6 +74,7 @@ class Nemo:
         last = (line.rank, f"{bar.done}" if "e" in shown else shown or f"{bar.done}")
         if last != self._last:
             epoch = _EPOCH.search(text)
+            # Without a total, the bar of a later epoch does not say; `global_step` does.
             place = (int(epoch[1]) if epoch else 0) * bar.total + bar.done
             yield from _hits(fields, _step(fields, place))
         self._last = last

@@ -58,7 +58,8 @@ class OpenClip:
             return
         rate, time = number(batch["all"] or ""), number(batch["time"])
         about = rate * time if rate and time else None
-        step = self._step(*(int(part) for part in place.groups()), about)
+        epoch, seen, total = (int(part) for part in place.groups())
+        step = self._step(epoch, seen, total, about)
         steps = step - self._last if step is not None and 0 < self._last < step else 1
         self._last = step or 0
         one = number(batch["one"] or "")

@@ -19,7 +19,10 @@ from hpc_train.records.parsers.number import NUMBER, number
 # A number that ends its line may have been cut; only the last field has nothing behind it.
 _LAST = rf"({NUMBER})"
 _VALUE = rf"({NUMBER}|nan|inf)(?=\s)"
-_PLACE = re.compile(r"Epoch: \[(\d{1,9})(?:/\d{1,9})?\]\s{1,4}\[ *(\d{1,12})/(\d{1,12})\]\s+eta: ")
+# DINOv2 knows no epochs: `Training  [ 20/125000]`.
+_PLACE = re.compile(
+    r"(?:Epoch: \[(\d{1,9})(?:/\d{1,9})?\]|Training)\s{1,4}\[ *(\d{1,12})/(\d{1,12})\]\s+eta: "
+)
 _FIELDS: dict[str, re.Pattern[str]] = {
     "step_time": re.compile(rf"\s(?:iter_)?time: {_VALUE}"),
     "samples_per_second": re.compile(rf"\simg/s: {_VALUE}"),
@@ -79,7 +82,7 @@ class TorchVision:
             yield Hit("time_to_train", took, "global", once="training")
 
     def _iteration(self, text: str, place: re.Match[str]) -> Iterator[Hit | Unreadable]:
-        epoch, done, total = (int(part) for part in place.groups())
+        epoch, done, total = (int(part or 0) for part in place.groups())
         if _FIELDS["step_time"].search(text) is None:
             yield Unreadable()
             return
