@@ -87,9 +87,38 @@ def test_evaluation_after_the_last_step_is_known_once_something_was_logged() -> 
     assert values(text, "step_time", "hf_trainer") == [2]
 
 
-def test_steps_that_share_a_rounded_epoch_all_count() -> None:
-    text = b"{'loss': 2.5, 'epoch': 0.0}\n{'loss': 2.25, 'epoch': 0.0}\n"
-    assert values(text, "loss") == [2.5, 2.25]
+def test_banner_of_an_evaluation_is_not_that_of_the_training() -> None:
+    text = (
+        b"***** Running Evaluation *****\n  Num examples = 64\n"
+        b"***** Running training *****\n  Num examples = 1,280\n"
+    )
+    assert values(text, "examples") == [1280]
+
+
+def test_banner_says_which_bar_is_that_of_the_training() -> None:
+    text = (
+        b"  Total optimization steps = 10\n 33%|# | 1/3 [00:00<00:00,  9.00it/s]\n"
+        b" 10%|# | 1/10 [00:02<00:18,  2.00s/it]\n"
+    )
+    assert values(text, "step_time", "hf_trainer") == [2]
+
+
+def test_steps_that_share_a_rounded_epoch_all_count(tmp_path: Path) -> None:
+    log = tmp_path / "run.out"
+    log.write_text(
+        "{'loss': 2.5, 'epoch': 0.0}\n{'loss': 2.25, 'epoch': 0.0}\n" * 2
+        + "{'loss': 0.0, 'epoch': 0.1, 'global_step/max_steps': '8/9'}\n"
+        + "{'loss': 0.0, 'epoch': 0.1, 'global_step/max_steps': '9/9'}\n"
+    )
+    assert [r.value for r in collect("run", [log])] == [2.5, 2.25, 0, 0]
+
+
+def test_bar_is_better_than_the_mean_since_the_start() -> None:
+    text = (
+        b"Train:  10%|# | 1/10 [00:02<00:18,  2.00s/it]"
+        b"{'loss': 2.5, 'epoch': 0.1, 'train_speed(s/it)': 2.5}\n"
+    )
+    assert values(text, "step_time") == [2]
 
 
 def test_keys_of_swift_name_the_step() -> None:
@@ -147,8 +176,14 @@ def test_results_file_repeats_the_state_file() -> None:
 def test_state_file_on_one_line_and_without_an_end() -> None:
     text = b'{"log_history": [{"loss": 2.0, "epoch": 1, "step": 5}, {"loss": 1.0, "epo\n"x": 1\n'
     assert brief(text, "hf_state") == [("loss", 2, "global", 5, None)]
-    endless = b'"log_history": [\n' + b'"x": 1,\n' * 10_000
-    assert parse(endless, "hf_state") == []
+
+
+def test_state_file_ends() -> None:
+    text = b'"log_history": [\n{"loss": 2.0, "epoch": 1}\n],\n"x": {"loss": 1.0, "epoch": 2}\n'
+    assert values(text, "loss", "hf_state") == [2]
+    endless, census = b'"log_history": [\n' + b'"x": 1,\n' * 10_000, Census()
+    assert parse(endless, "hf_state", census=census) == []
+    assert sum(census.damaged.values()) == 1
 
 
 def test_unreadable_is_no_hit() -> None:

@@ -127,7 +127,7 @@ def test_maskrcnn_benchmark() -> None:
         ("learning_rate", 0.007, "global", 20, None),
         ("memory", 4, "per_rank", 20, None),
     ]
-    assert parse(b"solver  iter: 20  residual: 1e-5  time: 3.0\n") == []
+    assert parse(b"solver  iter: 20  residual: 1e-5  time: 3.0  lr: 1\n") == []
 
 
 def clip(epoch: int, seen: int, time: str = "0.500") -> bytes:
@@ -153,6 +153,7 @@ def test_open_clip_counts_in_samples() -> None:
 def test_open_clip_from_within_an_epoch_has_no_step() -> None:
     text = clip(3, 5120) + clip(3, 5632)
     assert steps_of(text, "step_time") == [(0.5, None, 1), (0.5, None, 1)]
+    assert steps_of(clip(0, 512) + clip(0, 700), "step_time") == [(0.5, 1, 1), (0.5, None, 1)]
 
 
 FAIRSEQ = (
