@@ -47,6 +47,8 @@ def test_bar_without_an_end() -> None:
     assert [(value, step) for _, value, _, step, _ in brief(text)] == [
         (2, 9), (2.5, 9), (4, None), (2.25, None),
     ]  # fmt: skip
+    rich = "Epoch 0/-2 ━━━━ 50/-- 0:40:43 • -:--:-- 0.50it/s v_num: x train_loss: 10.5\n".encode()
+    assert [(value, step) for _, value, _, step, _ in brief(rich)] == [(2, 50), (10.5, 50)]
     text = b"Epoch 1: : 1it [00:04,  4.36s/it, v_num=d3c7, reduced_train_loss=0.5, global_step=1.0]"
     assert brief(text) == [("loss", 0.5, "global", 1, None)]
 
