@@ -35,6 +35,8 @@ UNITS: dict[str, str] = {
     "world_size": "1",
     "learning_rate": "1",
     "steps": "1",
+    "examples": "1",
+    "parameters": "1",
     "epoch": "1",
     "seed": "1",
     "threads": "1",

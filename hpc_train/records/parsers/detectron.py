@@ -1,0 +1,66 @@
+"""detectron2 and maskrcnn_benchmark: `eta: 0:03:49  iter: 19  total_loss: 5.9  .. time: 0.82  ..`.
+
+Losses are reduced over the ranks (median of the last 20), times are seconds of an iteration on
+the printing rank, memory is its own (MiB there, GiB here). maskrcnn_benchmark prints the median
+of 20 and the mean in brackets; detectron2 the mean since the start, and newer ones `last_time`,
+which is then the one that counts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.number import NUMBER, number
+
+# A number that ends its line may have been cut; only the last fields have nothing behind them.
+_LAST = rf"({NUMBER})"
+_VALUE = rf"({NUMBER}|nan|inf)(?=\s)"
+_PLACE = re.compile(r"(?:^|\s)iter: (\d{1,12})\s")
+_TIME = re.compile(rf"\stime: {_VALUE}")
+_LAST_TIME = re.compile(rf"\slast_time: {_VALUE}")
+_OTHERS: dict[str, tuple[re.Pattern[str], Scope, float]] = {
+    "loss": (re.compile(rf"\s(?:total_)?loss: {_VALUE}"), "global", 1.0),
+    "learning_rate": (re.compile(rf"\slr: {_LAST}"), "global", 1.0),
+    "memory": (re.compile(rf"\smax(?:_mem: {_LAST}M| mem: {_LAST})"), "per_rank", 2.0**-10),
+}
+_MARKS = ("total_loss: ", " loss: ", "max_mem: ", "max mem: ")
+
+
+class Detectron:
+    """Parser of both."""
+
+    title = "detectron2, maskrcnn_benchmark"
+    literals = (b"  iter: ", b"\titer: ")
+    sample = (
+        "[05/01 10:00:00 d2.utils.events]:  eta: 0:03:49  iter: 19  total_loss: 5.922  "
+        "loss_cls: 1.709  time: 0.8241  last_time: 0.8012  data_time: 0.1461  "
+        "last_data_time: 0.0100  lr: 3.9962e-05  max_mem: 2048M"
+    )
+    states: Mapping[str, Scope] = {
+        "step_time": "per_rank",
+        "loss": "global",
+        "learning_rate": "global",
+        "memory": "per_rank",
+    }
+    wants_next = False
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the values of an iteration."""
+        text = line.text
+        place = _PLACE.search(text)
+        if place is None or not any(mark in text for mark in _MARKS):
+            return
+        step = int(place[1])
+        time = _LAST_TIME.search(text) or _TIME.search(text)
+        value = number(time[1]) if time else None
+        if value is not None:
+            yield Hit("step_time", value, "per_rank", step)
+        for metric, (pattern, scope, scale) in _OTHERS.items():
+            found = pattern.search(text)
+            value = number(found[found.lastindex or 1]) if found else None
+            if value is not None:
+                yield Hit(metric, value * scale, scope, step)

@@ -1,0 +1,72 @@
+"""Lightning's progress bars, of tqdm and of Rich: `Epoch 0:  23%|..| 23/100 [.., 2.16it/s, ..]`.
+
+Iterations are batches, and their rate is that of the printing rank: s, per rank, and so is the
+loss. The step counts batches over the epochs. Loops of others that name their bar
+`Epoch 1/10` count from 1.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.bars import Bar, bar_of
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.number import number
+
+_EPOCH = re.compile(r"[Ee]poch:? ?(\d{1,9})(?:/(-?\d{1,9}))?(:)?[: ]*$")
+_LOSS = re.compile(r"(?:^|[ ,])(?:train(?:ing)?[_/])?loss(?:_step)?(?:=|: )([-+.\w]{1,32})")
+_METRICS = {
+    "grad_norm": re.compile(r"(?:^|[ ,])grad_norm(?:=|: )([-+.\w]{1,32})"),
+    "learning_rate": re.compile(r"(?:^|[ ,])(?:lr|learning_rate)(?:=|: )([-+.\w]{1,32})"),
+}
+
+
+class LightningBar:
+    """Parser of the bars; remembers what the last one showed."""
+
+    title = "PyTorch Lightning's progress bar"
+    literals = (b"it/s", b"s/it")
+    sample = "Epoch 1:  25%|##5       | 25/100 [00:10<00:30,  2.50it/s, v_num=0, train_loss=0.512]"
+    states: Mapping[str, Scope] = {"step_time": "per_rank", "loss": "per_rank"}
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._at: tuple[int | None, int, int] | None = None
+        self._seen: dict[str, str] = {}
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield the time of an iteration once, and each value where it changes.
+
+        A bar is drawn again after its values were set: the first drawing has those of before.
+        """
+        text = line.text
+        bar = bar_of(text)
+        epoch = None if bar is None else _EPOCH.search(text, max(0, bar.start - 40), bar.start)
+        if bar is None or epoch is None or not bar.done:
+            return
+        over = _first(epoch)
+        step = over * bar.total + bar.done if bar.total or not over else None
+        at = (line.rank, over, bar.done)
+        if at != self._at and bar.step_time is not None:
+            yield Hit("step_time", bar.step_time, "per_rank", step)
+        self._at = at
+        yield from self._values(bar, step)
+
+    def _values(self, bar: Bar, step: int | None) -> Iterator[Hit]:
+        for metric, pattern in (("loss", _LOSS), *_METRICS.items()):
+            found = pattern.search(bar.fields)
+            if found is None or self._seen.get(metric) == found[1]:
+                continue
+            self._seen[metric] = found[1]
+            value = number(found[1])
+            if value is not None:
+                yield Hit(metric, value, "per_rank", step)
+
+
+def _first(epoch: re.Match[str]) -> int:
+    """Return how many epochs are over; Rich's `Epoch 0/9` has no colon and counts from 0."""
+    is_counted_from_1 = epoch[2] is not None and epoch[3] is not None
+    return max(0, int(epoch[1]) - is_counted_from_1)

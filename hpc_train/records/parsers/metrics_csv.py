@@ -1,0 +1,103 @@
+"""Tables of metrics as CSV: Lightning's metrics.csv, NeMo's, and timm's summary.csv.
+
+A row holds what was logged together, the other cells are empty. Times are seconds. `device/..` of
+the ThroughputMonitor are rates of one GPU; losses are those of the rank that writes the file.
+Columns of an epoch's mean are left out, and so are validation losses.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.number import number
+
+_ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
+_EPOCHS = "epoch"
+
+
+class _Column(NamedTuple):
+    metric: str
+    scope: Scope
+    scale: float = 1.0
+    is_rate: bool = False
+
+
+_COLUMNS: tuple[tuple[re.Pattern[str], _Column], ...] = tuple(
+    (re.compile(pattern), column)
+    for pattern, column in (
+        (r"(?:train(?:ing)?[_/ ])?loss(?:_step)?|reduced_train_loss", _Column("loss", "per_rank")),
+        (r"(?:train[_/])?epoch_time", _Column("epoch_time", "per_rank")),
+        (r"train_step_timing(?: in s)?", _Column("step_time", "global")),
+        (r"train\|device/batches_per_sec", _Column("step_time", "per_rank", is_rate=True)),
+        (r"train\|device/samples_per_sec", _Column("samples_per_second", "per_gpu")),
+        (r"train\|device/items_per_sec", _Column("tokens_per_second", "per_gpu")),
+        (r"train\|device/flops_per_sec", _Column("tflops", "per_gpu", 1e-12)),
+        (r"train\|device/mfu", _Column("mfu", "per_gpu")),
+        (r"TFLOPS_per_GPU", _Column("tflops", "per_gpu")),
+        (r"lr(?:-[\w/]+)?|learning_rate", _Column("learning_rate", "global")),
+        (r"grad_norm", _Column("grad_norm", "global")),
+        (r"(?:val|test)(?:_|/|_epoch_)acc(?:uracy)?(?:_epoch)?", _Column("accuracy", "global")),
+        (r"eval_top1", _Column("accuracy", "global", 1e-2)),
+    )
+)
+
+
+class MetricsCsv:
+    """Parser of the tables; remembers the columns."""
+
+    title = "PyTorch Lightning's metrics.csv, timm's summary.csv"
+    literals = (b"epoch,", b",epoch", b"step,", b",step")
+    sample = (
+        "epoch,epoch_time,step,train_loss_step,train|device/batches_per_sec,val_acc\n"
+        "0,,49,2.31,8.0,\n0,12.5,99,,,0.61\n"
+    )
+    states: Mapping[str, Scope] = {
+        "loss": "per_rank",
+        "step_time": "per_rank",
+        "epoch_time": "per_rank",
+        "accuracy": "global",
+    }
+
+    def __init__(self) -> None:
+        self.wants_next = False
+        self._names: list[str] = []
+        self._columns: list[_Column | None] = []
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the cells of a row that have a name we know."""
+        text = line.text
+        cells = text.split(",")
+        if _EPOCHS in cells and ("step" in cells or "eval_top1" in cells):
+            self._names, self._columns = cells, [_column(name) for name in cells]
+            self.wants_next = True
+        elif self.wants_next and len(cells) == len(self._names):
+            yield from self._hits(cells)
+        elif self.wants_next and _ROW.fullmatch(text):
+            yield Unreadable()
+        elif text:
+            self.wants_next = False
+
+    def _hits(self, cells: list[str]) -> Iterator[Hit]:
+        row = dict(zip(self._names, cells, strict=True))
+        step = _whole(row.get("step", ""))
+        epoch = _whole(row[_EPOCHS])
+        for column, cell in zip(self._columns, cells, strict=True):
+            value = number(cell) if column is not None and cell else None
+            if column is None or value is None or (column.is_rate and value <= 0):
+                continue
+            value = 1 / value if column.is_rate else value * column.scale
+            yield Hit(column.metric, value, column.scope, epoch if step is None else step)
+
+
+def _column(name: str) -> _Column | None:
+    return next((column for pattern, column in _COLUMNS if pattern.fullmatch(name)), None)
+
+
+def _whole(cell: str) -> int | None:
+    value = number(cell)
+    return int(value) if value is not None and 0 <= value < 1e15 else None

@@ -1,0 +1,97 @@
+"""NeMo: the bar of 1.x (`.., train_step_timing in s=3.13]`), the lines of 2.x (`.. in s: 3.13 |`).
+
+Seconds of an optimiser step of the whole job, and everything else is global, too; TFLOP/s and
+tokens per second are per GPU, memory is that of the printing rank (B there, GiB here).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.bars import bar_of
+from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.number import number
+
+_LINE = re.compile(
+    r"Training epoch (?P<epoch>\d{1,9}), iteration (?P<done>\d{1,12})/(?P<total>\d{1,12}) \| "
+)
+_FIELD = re.compile(r"([A-Za-z_][\w ]{1,40}?)(?:=|: )([-+.\w]{1,32})")
+_EPOCH = re.compile(r"Epoch (\d{1,9}):")
+_METRICS: dict[str, tuple[str, Scope, float]] = {
+    "train_step_timing in s": ("step_time", "global", 1.0),
+    "train_step_timing": ("step_time", "global", 1.0),
+    "reduced_train_loss": ("loss", "global", 1.0),
+    "global_batch_size": ("global_batch_size", "global", 1.0),
+    "lr": ("learning_rate", "global", 1.0),
+    "grad_norm": ("grad_norm", "global", 1.0),
+    "tokens_per_sec_per_gpu": ("tokens_per_second", "per_gpu", 1.0),
+    "TFLOPS_per_GPU": ("tflops", "per_gpu", 1.0),
+    "peak_memory_usage": ("memory", "per_rank", 2.0**-30),
+}
+Fields = dict[str, str]
+
+
+class Nemo:
+    """Parser of both; remembers the last bar, which is drawn more than once."""
+
+    title = "NeMo 1.x and 2.x"
+    literals = (b"train_step_timing", b"reduced_train_loss")
+    sample = (
+        "Training epoch 0, iteration 7/99 | lr: 5e-06 | global_batch_size: 32 | global_step: 7 | "
+        "reduced_train_loss: 2.78 | train_step_timing in s: 0.189 | consumed_samples: 256"
+    )
+    states: Mapping[str, Scope] = {
+        "step_time": "global",
+        "loss": "global",
+        "global_batch_size": "global",
+        "learning_rate": "global",
+    }
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._last: tuple[int | None, str] | None = None
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the fields of a line, or of a bar that shows something new."""
+        text = line.text
+        started = _LINE.search(text)
+        if started is not None:
+            fields = _fields(text[started.end() :])
+            place = int(started["epoch"]) * (int(started["total"]) + 1) + int(started["done"])
+            yield from _hits(fields, _step(fields, place))
+            return
+        bar = bar_of(text)
+        if bar is None or "reduced_train_loss=" not in bar.fields:
+            if text.startswith("Epoch ") and "reduced_train_loss=" in text:
+                yield Unreadable()
+            return
+        fields = _fields(bar.fields)
+        shown = fields.get("global_step", "")
+        # tqdm rounds 123456 to 1.23e+5, which many steps share.
+        last = (line.rank, f"{bar.done}" if "e" in shown else shown or f"{bar.done}")
+        if last != self._last:
+            epoch = _EPOCH.search(text)
+            # Without a total, the bar of a later epoch does not say; `global_step` does.
+            place = (int(epoch[1]) if epoch else 0) * bar.total + bar.done
+            yield from _hits(fields, _step(fields, place))
+        self._last = last
+
+
+def _fields(text: str) -> Fields:
+    return {name.strip(): value for name, value in _FIELD.findall(text)}
+
+
+def _step(fields: Fields, place: int) -> int:
+    shown = fields.get("global_step", "")
+    value = None if "e" in shown else number(shown)
+    return place if value is None or not 0 <= value < 1e15 else int(value)
+
+
+def _hits(fields: Fields, step: int) -> Iterator[Hit]:
+    for name, (metric, scope, scale) in _METRICS.items():
+        value = number(fields[name]) if name in fields else None
+        if value is not None:
+            yield Hit(metric, value * scale, scope, step)

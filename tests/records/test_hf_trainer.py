@@ -1,0 +1,198 @@
+"""The Trainer's logs and files: what every node prints is one measurement."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.record import Record
+from hpc_train.records.census import Census
+from hpc_train.records.collect import collect
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Unreadable
+from hpc_train.records.parsers.clock import seconds
+from hpc_train.records.parsers.hf_trainer import HfTrainer
+from tests.records.parsing import brief, parse, values
+
+LOGS = Path(__file__).parents[1] / "logs"
+
+
+def records(*names: str) -> list[Record]:
+    return list(collect("run", [LOGS / name for name in names]))
+
+
+def of(found: list[Record], metric: str) -> list[tuple[float, int | None, int, str]]:
+    return [(r.value, r.step, r.steps, r.variant) for r in found if r.metric == metric]
+
+
+def test_log_of_two_nodes() -> None:
+    found = records("hf_trainer/two_nodes.log")
+    assert {record.parser for record in found} == {"hf_trainer"}
+    assert of(found, "examples") == [(1280, None, 1, "")]
+    assert of(found, "global_batch_size") == [(320, None, 1, "")]
+    assert of(found, "parameters") == [(6_738_415_616, None, 1, "")]
+    assert of(found, "step_time") == [
+        (10, 1, 1, ""), (8.5, 2, 1, ""), (8.25, 4, 2, ""), (35.5 / 4, None, 4, "mean"),
+    ]  # fmt: skip
+    assert of(found, "loss") == [(2.5, 1, 1, "")]
+    assert of(found, "learning_rate") == [(2e-5, 1, 1, ""), (1e-5, 2, 1, "")]
+    assert of(found, "time_to_train") == [(35.5, None, 1, "")]
+    assert of(found, "samples_per_second") == [(36.056, None, 1, "")]
+    assert [value for value, *_ in of(found, "accuracy")] == [0.75, 0.7812]
+    assert {r.scope for r in found if r.metric != "batch_size"} == {"global"}
+
+
+def test_table_alone_states_the_summary() -> None:
+    text = (
+        b"[INFO|t.py:9] 2024-05-01 10:00:00,1 >>   train_runtime            = 1 day, 0:15:19.02\n"
+    )
+    assert brief(text) == [("time_to_train", 86_400 + 919.02, "global", None, None)]
+    assert values(b"  train_runtime = 0:00:01\n", "time_to_train") == [1]
+
+
+def test_unit_of_the_bar_flips() -> None:
+    text = b" 10%|#  | 1/10 [00:02<00:18,  2.00s/it]\r 20%|#  | 2/10 [00:02<00:04,  2.00it/s]\n"
+    assert values(text, "step_time", "hf_trainer") == [2, 0.5]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Loading shards:  50%|##  | 1/2 [00:01<00:01,  1.00s/it]",
+        b"Map:  50%|##  | 500/1000 [00:01<00:01, 900.00 examples/s]",
+        b" 50%|##  | 1/2 [00:01<00:01,  1.00s/it, loss=3]",
+        b"  0%|    | 0/2 [00:00<?, ?it/s]",
+        b"{'loss': 2.0, 'x': 1}",
+        b"{'learning_rate': 1e-5, 'optimizer': 'adamw'}",
+    ],
+)
+def test_lines_of_others(line: bytes) -> None:
+    assert brief(line, "hf_trainer") == []
+
+
+def test_bar_within_that_of_the_training_is_an_evaluation() -> None:
+    text = (
+        b" 10%|# | 1/10 [00:02<00:18,  2.00s/it]\n 33%|# | 1/3 [00:00<00:00,  9.00it/s]\n"
+        b" 20%|# | 2/10 [00:04<00:16,  2.50s/it]\n"
+    )
+    assert values(text, "step_time", "hf_trainer") == [2, 2.5]
+
+
+def test_evaluation_after_the_last_step_is_known_once_something_was_logged() -> None:
+    text = (
+        b"100%|##| 10/10 [00:20<00:00,  2.00s/it]\n{'loss': 1.5, 'epoch': 1.0}\n"
+        b" 33%|# | 1/3 [00:00<00:00,  9.00it/s]\n"
+    )
+    assert values(text, "step_time", "hf_trainer") == [2]
+
+
+def test_banner_of_an_evaluation_is_not_that_of_the_training() -> None:
+    text = (
+        b"***** Running Evaluation *****\n  Num examples = 64\n"
+        b"***** Running training *****\n  Num examples = 1,280\n"
+    )
+    assert values(text, "examples") == [1280]
+
+
+def test_banner_says_which_bar_is_that_of_the_training() -> None:
+    text = (
+        b"  Total optimization steps = 10\n 33%|# | 1/3 [00:00<00:00,  9.00it/s]\n"
+        b" 10%|# | 1/10 [00:02<00:18,  2.00s/it]\n"
+    )
+    assert values(text, "step_time", "hf_trainer") == [2]
+
+
+def test_steps_that_share_a_rounded_epoch_all_count(tmp_path: Path) -> None:
+    log = tmp_path / "run.out"
+    log.write_text(
+        "{'loss': 2.5, 'epoch': 0.0}\n{'loss': 2.25, 'epoch': 0.0}\n" * 2
+        + "{'loss': 0.0, 'epoch': 0.1, 'global_step/max_steps': '8/9'}\n"
+        + "{'loss': 0.0, 'epoch': 0.1, 'global_step/max_steps': '9/9'}\n"
+    )
+    assert [r.value for r in collect("run", [log])] == [2.5, 2.25, 0, 0]
+
+
+def test_bar_is_better_than_the_mean_since_the_start() -> None:
+    text = (
+        b"Train:  10%|# | 1/10 [00:02<00:18,  2.00s/it]"
+        b"{'loss': 2.5, 'epoch': 0.1, 'train_speed(s/it)': 2.5}\n"
+    )
+    assert values(text, "step_time") == [2]
+
+
+def test_keys_of_swift_name_the_step() -> None:
+    text = (
+        b"{'loss': '0.5', 'grad_norm': '0.75', 'learning_rate': '1e-05', 'epoch': '0.1', "
+        b"'global_step/max_steps': '12/60', 'memory(GiB)': '14.5', 'train_speed(s/it)': '2.5'}\n"
+        b'{"loss": 0.25, "learning_rate": 1e-05, "memory(GiB)": 14.5, "train_speed(iter/s)": 0.5, '
+        b'"epoch": 0.2, "steps[global_step/max_steps]": "24/60"}\n'
+    )
+    found = brief(text)
+    assert ("loss", 0.5, "global", 12, None) in found
+    assert ("memory", 14.5, "per_rank", 12, None) in found
+    assert [hit for hit in found if hit[0] == "step_time"] == [
+        ("step_time", 2.5, "global", 12, None),
+        ("step_time", 2, "global", 24, None),
+    ]
+
+
+def test_tokens_are_of_a_device_in_the_summary_and_of_all_beside_their_sum() -> None:
+    text = (
+        b"{'loss': 2.5, 'epoch': 2.0, 'num_input_tokens_seen': 4096, 'train_runtime': 2.0, "
+        b"'train_tokens_per_second': 2048.0}\n"
+        b"{'train_runtime': 4.0, 'train_samples_per_second': 8.0, 'train_steps_per_second': 1.0, "
+        b"'train_tokens_per_second': 256.0, 'epoch': 3.0}\n"
+    )
+    found = brief(text)
+    assert [hit[1:3] for hit in found if hit[0] == "tokens_per_second"] == [
+        (2048, "global"), (256, "per_gpu"),
+    ]  # fmt: skip
+    assert [hit[1] for hit in found if hit[0] == "time_to_train"] == [4]
+
+
+def test_dictionary_that_is_cut_is_counted() -> None:
+    census = Census()
+    text = b"{'loss': 2.5, 'gra\n{'loss': 2.5, 'gr{'loss': 1.5, 'epoch': 1.0}\n"
+    assert [hit.value for _, hit, _ in parse(text, census=census)] == [1.5]
+    assert sum(census.damaged.values()) == 2
+
+
+def test_state_file() -> None:
+    found = records("hf_state/trainer_state.json")
+    assert {record.parser for record in found} == {"hf_state"}
+    assert of(found, "loss") == [(2.5, 10, 10, ""), (2.25, 20, 10, ""), (2, 40, 20, "")]
+    assert of(found, "grad_norm") == [(1.5, 10, 10, ""), (1, 40, 20, "")]
+    assert of(found, "accuracy") == [(0.5, 20, 1, "")]
+    assert of(found, "time_to_train") == [(80, None, 1, "")]
+
+
+def test_results_file_repeats_the_state_file() -> None:
+    found = records("hf_state/all_results.json", "hf_state/trainer_state.json")
+    assert of(found, "time_to_train") == [(80, None, 1, "")]
+    assert of(found, "samples_per_second") == [(32, None, 1, "")]
+
+
+def test_state_file_on_one_line_and_without_an_end() -> None:
+    text = b'{"log_history": [{"loss": 2.0, "epoch": 1, "step": 5}, {"loss": 1.0, "epo\n"x": 1\n'
+    assert brief(text, "hf_state") == [("loss", 2, "global", 5, None)]
+
+
+def test_state_file_ends() -> None:
+    text = b'"log_history": [\n{"loss": 2.0, "epoch": 1}\n],\n"x": {"loss": 1.0, "epoch": 2}\n'
+    assert values(text, "loss", "hf_state") == [2]
+    endless, census = b'"log_history": [\n' + b'"x": 1,\n' * 10_000, Census()
+    assert parse(endless, "hf_state", census=census) == []
+    assert sum(census.damaged.values()) == 1
+
+
+def test_unreadable_is_no_hit() -> None:
+    assert list(HfTrainer().read(Line(b"{'loss': 2.5, 'ep"))) == [Unreadable()]
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [("0:15:19.02", 919.02), ("2 days, 1:00:01", 176_401), ("12.5", 12.5), ("1:2", None)],
+)
+def test_clock(text: str, value: float | None) -> None:
+    assert seconds(text) == pytest.approx(value)

@@ -1,0 +1,220 @@
+"""Logs of the image trainers, and fairseq's."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.records.census import Census
+from tests.records.parsing import brief, parse, values
+
+
+def steps_of(text: bytes, metric: str) -> list[tuple[float, int | None, int]]:
+    return [(hit.value, hit.step, hit.steps) for _, hit, _ in parse(text) if hit.metric == metric]
+
+
+def test_imagenet_tabs_and_old_blanks() -> None:
+    text = (
+        b"2: Epoch: [1][ 10/100]\tTime  0.250 ( 0.342)\tData  0.000 ( 0.100)\t"
+        b"Loss 6.9012e+00 (6.9321e+00)\tAcc@1   0.39 (  0.20)\tAcc@5   1.17 (  0.98)\n"
+        b"Epoch: [0][0/391]\tTime 0.5 (0.7)\tSpeed 512.5 (400.1)\tLoss nan (nan)\tPrec@1 1 (1)\n"
+        b"Test: [10/20]\tTime 0.1 (0.2)\tLoss 1.0 (1.0)\tAcc@1 1.0 (1.0)\n"
+        b" *   Acc@1 75.000 Acc@5 92.500\n"
+    )
+    assert brief(text) == [
+        ("step_time", 0.25, "per_rank", 110, 2),
+        ("loss", 6.9012, "per_rank", 110, 2),
+        ("step_time", 0.5, "per_rank", 0, None),
+        ("samples_per_second", 512.5, "global", 0, None),
+        ("accuracy", 0.75, "global", None, None),
+    ]
+
+
+def test_imagenet_ranks_that_share_a_line() -> None:
+    half = b"Epoch: [0][ 1/100]\tTime  0.250 ( 0.342)\tData  0.000 ( 0.1)\tLoss 6.5e+00 (6.9e+00)\t"
+    text = half + b"Acc@1   0.3" + half.replace(b"0.250", b"0.500") + b"Acc@1   0.39 (  0.20)\n"
+    assert values(text, "step_time") == [0.25, 0.5]
+    assert values(text, "loss") == [6.5, 6.5]
+
+
+def test_accuracy_of_torchvision_and_of_old_example() -> None:
+    assert values(
+        b"Test:  Acc@1 50.000 Acc@5 75.0\n * Prec@1 25.000 Prec@5 50.0\n", "accuracy"
+    ) == [
+        0.5,
+        0.25,
+    ]
+
+
+def test_timm() -> None:
+    text = (
+        b"Train: 1 [  50/100 ( 51%)]  Loss: 6.91 (6.93)  Time: 0.250s, 4096.00/s  "
+        b"(0.342s, 2994.15/s)  LR: 1.000e-05  Data: 0.010 (0.120)\n"
+        b"Train: [2/300] [   0/100 (  0%)]  Loss:  6.912345 (6.9300)  Time: 9.8s,  104.50/s  "
+        b"(9.8s, 104.5/s)  LR: nan\n"
+        b"Test: [  10/48]  Time: 0.1 (0.2)  Loss:  1.2 (1.3)  Acc@1: 99.0 (98.0)  Acc@5: 9 (9)\n"
+        b"Test: [  48/48]  Time: 0.1 (0.2)  Loss:  1.2 (1.3)  Acc@1: 80.0 ( 75.000)  Acc@5: 9 (9)\n"
+        b"Test (EMA): [  48/48]  Time: 0.1 (0.2)  Acc@1: 80.0 ( 76.000)  Acc@5: 9 (9)\n"
+    )
+    assert brief(text) == [
+        ("step_time", 0.25, "per_rank", 150, None),
+        ("samples_per_second", 4096, "global", 150, None),
+        ("loss", 6.91, "per_rank", 150, None),
+        ("learning_rate", 1e-5, "global", 150, None),
+        ("step_time", 9.8, "per_rank", 200, None),
+        ("samples_per_second", 104.5, "global", 200, None),
+        ("loss", 6.912345, "per_rank", 200, None),
+        ("accuracy", 0.75, "global", None, None),
+    ]
+
+
+def test_torchvision() -> None:
+    text = (
+        b"Epoch: [1]  [ 10/100]  eta: 0:00:22  lr: 0.1000  img/s: 932.5 (812.3)  loss: 6.5 (6.9)  "
+        b"acc1: 1.0 (1.0)  time: 0.2744  data: 0.0085  max mem: 20480\n"
+        b"Epoch: [1]  [ 20/100]  eta: 1 day, 0:00:22  lr: 0.1000  time: 0.2500  data: 0.1\n"
+        b"Test:  [ 0/97]  eta: 0:04:36  model_time: 1.5 (1.5)  time: 2.8  data: 1.2  max mem: 1\n"
+        b"Epoch: [1] Total time: 0:20:31 (0.2693 s / it)\nTest: Total time: 0:00:59 (0.6 s / it)\n"
+        b"Training time 1 day, 1:00:00\n"
+    )
+    assert ("samples_per_second", 932.5, "per_gpu", 110, None) in brief(text)
+    assert ("memory", 20, "per_rank", 110, None) in brief(text)
+    assert steps_of(text, "step_time") == [(0.2744, 110, 10), (0.25, 120, 10), (0.2693, None, 100)]
+    assert steps_of(text, "epoch_time") == [(1231, 1, 1)]
+    assert steps_of(text, "time_to_train") == [(90_000, None, 1)]
+
+
+def test_dinov2_counts_iterations_of_the_run() -> None:
+    head = b"I20240501 helpers.py:102] Training  [ 20/125000]  eta: 3 days, 1:02:03  "
+    text = head + b"time: 0.5  data: 0\n"
+    assert steps_of(text, "step_time") == [(0.5, 20, 20)]
+
+
+def test_other_times_are_not_the_iteration() -> None:
+    line = b"Epoch: [0/9]  [ 0/10]  eta: 0:00:01  model_time: 1.5 (1.5)  evaluator_time: 2 (2)\n"
+    census = Census()
+    assert parse(line, census=census) == []
+    assert sum(census.damaged.values()) == 1
+
+
+def test_detectron2_old_and_new() -> None:
+    text = (
+        b"[05/01 10:00:00 d2.utils.events]:  eta: 1 day, 0:03:49  iter: 19  total_loss: 5.5  "
+        b"loss_cls: 1.7  time: 0.5  data_time: 0.25  lr: 4e-05  max_mem: 2048M\n"
+        b"[05/01 10:00:09 d2.utils.events]:  iter: 39  total_loss: 5.25  loss_cls: 1.7    "
+        b"time: 0.5  last_time: 0.75  data_time: 0.25  last_data_time: 0.01   lr: N/A  "
+        b"max_mem: 3072M\n"
+    )
+    assert brief(text) == [
+        ("step_time", 0.5, "per_rank", 19, None),
+        ("loss", 5.5, "global", 19, None),
+        ("learning_rate", 4e-5, "global", 19, None),
+        ("memory", 2, "per_rank", 19, None),
+        ("step_time", 0.75, "per_rank", 39, None),
+        ("loss", 5.25, "global", 39, None),
+        ("memory", 3, "per_rank", 39, None),
+    ]
+
+
+def test_maskrcnn_benchmark() -> None:
+    text = (
+        b"2024-05-01 10:00:00,695 maskrcnn_benchmark.trainer INFO: eta: 8:01:37  iter: 20  "
+        b"loss: 1.5 (1.75)  loss_classifier: 0.05 (0.27)  time: 0.625 (0.75)  data: 0.01 (0.02)  "
+        b"lr: 0.007  max mem: 4096\n"
+    )
+    assert brief(text) == [
+        ("step_time", 0.625, "per_rank", 20, None),
+        ("loss", 1.5, "global", 20, None),
+        ("learning_rate", 0.007, "global", 20, None),
+        ("memory", 4, "per_rank", 20, None),
+    ]
+    assert parse(b"solver  iter: 20  residual: 1e-5  time: 3.0  lr: 1\n") == []
+
+
+def clip(epoch: int, seen: int, time: str = "0.500") -> bytes:
+    return (
+        f"2024-05-01,10:00:00 | INFO | Train Epoch: {epoch} [{seen:>5}/9728 (5%)] Data (t): 0.100 "
+        f"Batch (t): {time}, 1024.00/s, 128.000/s/gpu LR: 0.000010 Logit Scale: 14.286 "
+        "Contrastive_loss: 6.25 (6.5) Loss: 6.25 (6.5)\n"
+    ).encode()
+
+
+def test_open_clip_counts_in_samples() -> None:
+    text = clip(0, 512) + clip(0, 5632) + clip(1, 512)
+    assert steps_of(text, "step_time") == [(0.5, 1, 1), (0.5, 11, 10), (0.5, 20, 9)]
+    assert [hit[:3] for hit in brief(clip(0, 512))] == [
+        ("samples_per_second", 128, "per_gpu"),
+        ("step_time", 0.5, "global"),
+        ("samples_per_second", 1024, "global"),
+        ("loss", 6.25, "per_rank"),
+        ("learning_rate", 1e-5, "global"),
+    ]
+
+
+def test_open_clip_from_within_an_epoch_has_no_step() -> None:
+    text = clip(3, 5120) + clip(3, 5632)
+    assert steps_of(text, "step_time") == [(0.5, None, 1), (0.5, None, 1)]
+    assert steps_of(clip(0, 512) + clip(0, 700), "step_time") == [(0.5, 1, 1), (0.5, None, 1)]
+
+
+FAIRSEQ = (
+    b'"loss": "16.5", "ppl": "9", "wps": "20480", "ups": "2.46", "wpb": "8192", "bsz": "8", '
+    b'"num_updates": "%d", "lr": "1.25e-05", "gnorm": "4.5", "train_wall": "11", "wall": "18"}\n'
+)
+
+
+def test_fairseq_json_and_hydra() -> None:
+    head = b'2024-05-01 10:00:00 | INFO | train_inner | {"epoch": 1, "update": 0.002, '
+    hydra = b'[2024-05-01 10:00:00,1][train_inner][INFO] - {"epoch": 1, "update": 0.002, '
+    text = head + FAIRSEQ % 25 + hydra + FAIRSEQ % 50
+    assert steps_of(text, "step_time") == [(0.4, 25, 1), (0.4, 50, 25)]
+    assert [hit[:4] for hit in brief(head + FAIRSEQ % 25)] == [
+        ("loss", 16.5, "global", 25),
+        ("tokens_per_second", 20_480, "global", 25),
+        ("samples", 8, "global", 25),
+        ("grad_norm", 4.5, "global", 25),
+        ("learning_rate", 1.25e-5, "global", 25),
+        ("step_time", 0.4, "global", 25),
+    ]
+
+
+def test_fairseq_simple_and_bar() -> None:
+    fields = b"loss=14.5, ppl=9, wps=%s, ups=%s, wpb=%s, bsz=8, num_updates=%d, lr=0.1, gnorm=nan"
+    text = (
+        b"2024-05-01 10:00:00 | INFO | train_inner | epoch 001:    100 / 1105 "
+        + fields % (b"20480", b"2.5", b"8192", 100)
+        + b", train_wall=40, wall=44\nepoch 001:   9%|9| 200/1105 [00:40<06:41,  2.50it/s, "
+        + fields % (b"0", b"4", b"0", 200)
+        + b"]\n"
+    )
+    assert steps_of(text, "step_time") == [(0.4, 100, 1), (0.25, 200, 100)]
+    assert steps_of(text, "tokens_per_second") == [(20_480, 100, 1)]
+
+
+def test_fairseq_ranks_print_one_measurement_and_the_end_once() -> None:
+    found = parse(b"x | done training in 3600.5 seconds\n" * 2)
+    assert {(hit.metric, hit.value, hit.once) for _, hit, _ in found} == {
+        ("time_to_train", 3600.5, "done")
+    }
+
+
+@pytest.mark.parametrize("update", [b'"-1"', b'"nan"', b"1e999"])
+def test_fairseq_without_an_update_is_damaged(update: bytes) -> None:
+    census = Census()
+    text = b'{"loss": "1", "wps": "2", "ups": "1", "wpb": "1", "num_updates": ' + update + b"}\n"
+    assert parse(text, census=census) == []
+    assert sum(census.damaged.values()) == 1
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"Epoch: [0]  [ 20/100]  eta: 0:00:22  lr: 0.1  loss: 6.9125 (6.9321)  time: 0.27",
+        b"Epoch: [1][ 10/100]\tTime  0.2",
+        b"Train: 1 [  50/1251 (  4%)]  Loss: 6.91 (6.93)  Time: 0.213s, 480",
+        b"Train Epoch: 0 [  512/9600 (5%)] Data (t): 0.100 Batch (t): 0.5",
+        b"[05/01 10:00:00 d2.utils.events]:  eta: 0:03:49  iter: 19  total_loss: 5.9  time: 0.8",
+        b'x | train_inner | {"epoch": 1, "wps": "20000", "ups": "2.5", "num_updates": "10',
+    ],
+)
+def test_number_that_is_cut_is_no_time(line: bytes) -> None:
+    assert values(line, "step_time") == []
