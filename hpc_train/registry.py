@@ -27,6 +27,12 @@ BUILT_IN: dict[Group, dict[str, str]] = {
     "parsers": {
         "events": "hpc_train.records.parsers.events:Events",
         "book": "hpc_train.records.parsers.book:Book",
+        "all_reduce_bench": "hpc_train.records.parsers.all_reduce_bench:AllReduceBench",
+        "nccl_json": "hpc_train.records.parsers.nccl_json:NcclJson",
+        "nccl_tests": "hpc_train.records.parsers.nccl_tests:NcclTests",
+        "osu": "hpc_train.records.parsers.osu:Osu",
+        "perftest": "hpc_train.records.parsers.perftest:Perftest",
+        "torch_dist_bench": "hpc_train.records.parsers.torch_dist_bench:TorchDistBench",
         "nanogpt": "hpc_train.records.parsers.nanogpt:PARSER",
     },
     "executors": {
