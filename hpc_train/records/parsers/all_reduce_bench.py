@@ -4,11 +4,12 @@
 |---|---|---|---|
 | ` algo throughput: x bps, y Gbps` | algbw, variant `both_ways` | GB/s | per rank |
 | ` busbw: y  Gbps` (1e9 bits per second) | busbw | GB/s | per rank |
-| `The average bandwidth of all_reduce with a ..GB payload (.., 16 ranks):` | world_size | 1 | global |
+| `The average bandwidth of .. a 4.0GB payload (.., 16 ranks):` | world_size | 1 | global |
 | ` algbw: x GBps (y Gbps)`, ` busbw: x GBps (y Gbps)` | algbw, busbw | GB/s | global |
 
-`both_ways` counts what is sent and what is received: twice the algbw of others. The payload, or `data size: 4.0 GB` (1e9 B), is the message_size of what follows. Ranks that share a
-pipe mix their lines, so that a line says nothing about its rank.
+`both_ways` counts what is sent and what is received: twice the algbw of others. The payload, or
+`data size: 4.0 GB` (1e9 B), is the message_size of what follows. Ranks that share a pipe mix their
+lines, so that a line says nothing about its rank.
 """
 
 from __future__ import annotations

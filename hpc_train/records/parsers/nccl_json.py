@@ -33,7 +33,7 @@ _METRICS = {
 }
 _OPENS = frozenset({"out_of_place", "in_place", "out_of_bounds", "average_bus_bandwidth"})
 _KEY = re.compile(
-    r'"(size|time|cpu_time|alg_?[bB]w|bus_?[bB]w|inPlace|rank|group|nthreads|ngpus|count'
+    r'"(nccl_version|size|time|cpu_time|alg_?[bB]w|bus_?[bB]w|inPlace|rank|group|nthreads|ngpus|count'
     r"|bandwidth|results|experiment_name|end_time|[a-z_]{1,24}_per_iter"
     r'|out_of_place|in_place|out_of_bounds|average_bus_bandwidth)"\s{0,8}:\s{0,8}'
     r'(?:(-?\d{1,20}(?:\.\d{1,20})?(?:[eE][-+]?\d{1,3})?)(?=[\s,}\]]|$)|["{\[n])'

@@ -109,8 +109,8 @@ class Osu:
         for column, word in zip(self._columns, words, strict=True):
             value = number(word) if column else None
             if column and value is not None:
-                metric, variant, scale = column
-                yield Hit(metric, value * scale, "global", message_size=size, variant=variant)
+                metric, variant, divisor = column
+                yield Hit(metric, value / divisor, "global", message_size=size, variant=variant)
 
 
 def _directions(title: str) -> str:
@@ -125,7 +125,7 @@ def _column(name: str, both: str) -> tuple[str, str, float] | None:
         return None
     kind = (named["tail"] or named["kind"] or "").lower()
     if "MB/s" in name:
-        return "algbw", "_".join(part for part in (both, kind) if part), 1e-3
+        return "algbw", "_".join(part for part in (both, kind) if part), 1e3
     if named["plain"] in ("Comm", "(us)") and not kind:
         return None
     return "latency", kind, 1.0
