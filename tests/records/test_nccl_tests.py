@@ -174,6 +174,8 @@ def test_tables_of_labelled_processes_do_not_mix() -> None:
         b"8 2 float sum -1 " + b"1e999 " * 8 + b"\n",
         b"8 2 float sum -1 " + b"9" * 400 + b" 1 1 0 1 1 1 0\n",
         b"\xff\x00 8 2 float\n",
+        # Cut, with the operation left blank: fewer words than there are values.
+        b"8 2 float -1 100.0 10.49\n",
         b"8 " * 40_000 + b"\n",
     ],
 )

@@ -32,7 +32,9 @@ class Layout(NamedTuple):
         """Return what a whole row states; None if a word is missing, too many or no value."""
         words = _undated(words)
         lead = len(words) - len(self.columns)
-        if not self._whole(words[:lead]) or not all(map(_VALUE.fullmatch, words[lead:])):
+        if lead < 0 or not self._whole(words[:lead]):
+            return None
+        if not all(map(_VALUE.fullmatch, words[lead:])):
             return None
         return self._hits(int(words[0]), words[lead:])
 
