@@ -99,6 +99,13 @@ The 4.0GiB payload bandwidth of all_reduce over 8 ranks (5 warmups / 20 trials):
     ]
 
 
+def test_new_title_ends_the_table() -> None:
+    title = "The 4.0GiB payload bandwidth of all_reduce over 8 ranks (20 trials):\n"
+    row = "| 480.70GBps | 274.69GBps |\n"
+    names = "|    busbw   |    algbw   |\n"
+    assert len(found(title + names + row + title + row)) == 4
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -75,6 +75,17 @@ def test_record_of_rccl_tests() -> None:
     ]
 
 
+def test_only_ranks_of_one_group_talk_to_each_other() -> None:
+    text = b"""{"nccl_version":22809,"ngpus":1,"devices":[{"rank":0,"group":0},{"rank":1,"group":1},
+{"rank":2,"group":0},{"rank":3,"group":1}],"results":["""
+    assert [(hit.metric, hit.value) for _, hit, _ in parse(text)] == [("world_size", 2.0)]
+
+
+def test_values_behind_a_result_are_not_its_own() -> None:
+    text = json.dumps([RESULT, {"in_place": {"time": 3.5}}]).encode()
+    assert 3.5 not in [hit.value for _, hit, _ in parse(text)]
+
+
 @pytest.mark.parametrize(
     "text", [b'{"nccl_version":1e999,"size":1e999,"time":1}', b'"alg_bw":1.0', b'"alg_bw":' * 9000]
 )

@@ -13,6 +13,7 @@ LOGS = Path("tests/logs/nccl_tests")
 NAMES = "#       size         count      type   redop    root     time   algbw   busbw #wrong"
 HEAD = (NAMES + "     time   algbw   busbw #wrong\n").encode()
 ROW = b"  1048576  262144  float  sum  -1  100.0  10.49  18.35  0  200.0  5.24  9.18  0\n"
+FOOT = b"# Out of bounds values : 0 OK\n"
 Row = tuple[int | None, str, str, float]
 
 
@@ -128,8 +129,14 @@ def test_cut_row_states_nothing(words: int) -> None:
     assert sum(census.damaged.values()) == 1
 
 
+def test_words_like_a_row_amid_a_line_are_not_damage() -> None:
+    census = Census()
+    parse(HEAD + b"node01 has 8 2 float units\n", census=census)
+    assert sum(census.damaged.values()) == 0
+
+
 def test_numbers_after_the_foot_are_no_rows() -> None:
-    assert values(HEAD + ROW + b"# Out of bounds values : 0 OK\n" + ROW, "busbw") == [18.35, 9.18]
+    assert values(HEAD + ROW + FOOT + ROW, "busbw") == [18.35, 9.18]
 
 
 def test_table_ends_after_fifty_other_lines_but_nccl_may_talk() -> None:
@@ -137,6 +144,7 @@ def test_table_ends_after_fifty_other_lines_but_nccl_may_talk() -> None:
     assert len(values(HEAD + talk * 500 + ROW, "busbw")) == 2
     assert len(values(HEAD + b"other\n" * 50 + ROW, "busbw")) == 2
     assert values(HEAD + b"other\n" * 51 + ROW, "busbw") == []
+    assert len(values(HEAD + (b"other\n" * 30 + ROW) * 3, "busbw")) == 6
 
 
 def test_average_is_a_variant_of_its_own() -> None:
@@ -154,14 +162,13 @@ def test_processes_that_did_not_meet_are_apart() -> None:
     assert worlds(alone, rank=3) == [(1.0, "apart")]
     second = alone.replace(b"7001", b"7002")
     assert worlds(alone + second) == [(1.0, ""), (1.0, "apart")]
-    assert worlds(alone + b"# Out of bounds values : 0 OK\n" + second) == [(1.0, ""), (1.0, "")]
+    assert worlds(alone + FOOT + second) == [(1.0, ""), (1.0, "")]
 
 
 def test_tables_of_labelled_processes_do_not_mix() -> None:
     both = b"".join(
         b"%d: %s" % (rank, line)
-        for line in (HEAD, ROW, b"# Out of bounds values : 0 OK\n")
-        for rank in (0, 1)
+        for rank, line in ((0, HEAD), (1, HEAD), (0, ROW), (0, FOOT), (1, ROW), (1, FOOT))
     )
     found = [who for _, hit, who in parse(both) if hit.metric == "busbw"]
     assert found == [0, 0, 1, 1]

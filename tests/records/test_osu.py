@@ -34,6 +34,7 @@ def test_bandwidth_in_units_of_a_million_bytes() -> None:
             "# OSU MPI Latency Test (Version 2.1)\n# Size\t\tLatency (us)\n0\t\t0.64\n",
             (0, "", 0.64),
         ),
+        ("# Size Latency (us)\n8 2.48\n", (8, "", 2.48)),
         ("# OSU MPI Latency Test v7.5\n# Size       Avg Latency(us)\n8      2.48\n", (8, "", 2.48)),
         (
             "# OSU MPI Barrier Latency Test v5.8\n# Avg Latency(us)\n             1.25\n",

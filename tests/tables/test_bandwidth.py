@@ -33,7 +33,7 @@ def record(metric: str, value: float, size: int | None, variant: str = "") -> Re
         ("alltoall", 16, 0.9375),
         ("broadcast", 8, 1.0),
         ("sendrecv", 2, 1.0),
-        ("all_reduce", 1, 0.0),
+        ("broadcast", 1, 0.0),
     ],
 )
 def test_factor(collective: str, ranks: int, expected: float) -> None:
