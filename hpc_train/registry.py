@@ -27,6 +27,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
     "parsers": {
         "events": "hpc_train.records.parsers.events:Events",
         "book": "hpc_train.records.parsers.book:Book",
+        "all_reduce_bench": "hpc_train.records.parsers.all_reduce_bench:AllReduceBench",
         "composer": "hpc_train.records.parsers.composer:Composer",
         "deepspeed": "hpc_train.records.parsers.deepspeed:DeepSpeed",
         "deepspeed_flops": "hpc_train.records.parsers.deepspeed_flops:DeepSpeedFlops",
@@ -45,10 +46,15 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "mxnet_speedometer": "hpc_train.records.parsers.mxnet_speedometer:MxnetSpeedometer",
         "nanogpt": "hpc_train.records.parsers.nanogpt:PARSER",
         "nanotron": "hpc_train.records.parsers.nanotron:PARSER",
+        "nccl_json": "hpc_train.records.parsers.nccl_json:NcclJson",
+        "nccl_tests": "hpc_train.records.parsers.nccl_tests:NcclTests",
         "olmo": "hpc_train.records.parsers.olmo:Olmo",
         "open_clip": "hpc_train.records.parsers.open_clip:OpenClip",
+        "osu": "hpc_train.records.parsers.osu:Osu",
+        "perftest": "hpc_train.records.parsers.perftest:Perftest",
         "tf_timehistory": "hpc_train.records.parsers.tf_timehistory:TfTimeHistory",
         "timm": "hpc_train.records.parsers.timm:Timm",
+        "torch_dist_bench": "hpc_train.records.parsers.torch_dist_bench:TorchDistBench",
         "torchtitan": "hpc_train.records.parsers.torchtitan:Torchtitan",
         "torchvision": "hpc_train.records.parsers.torchvision:TorchVision",
         # NeMo's bar is one of Lightning's, with more on it.

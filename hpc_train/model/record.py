@@ -29,6 +29,7 @@ UNITS: dict[str, str] = {
     "busbw": "GB/s",
     "message_size": "B",
     "latency": "us",
+    "wrong_values": "1",
     "global_batch_size": "1",
     "batch_size": "1",
     "sequence_length": "1",

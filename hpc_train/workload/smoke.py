@@ -57,8 +57,8 @@ def _measure(group: Group) -> None:
             launcher=group.launcher,
             device=group.device.type,
             interface=interface,
-            bytes=size,
-            busbw_gbs=size * factor / seconds / 1e9 if factor else None,
+            message_size=size,
+            busbw=size * factor / seconds / 1e9 if factor else None,
             torch=torch.__version__,
         )
 

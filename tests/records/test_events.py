@@ -188,3 +188,9 @@ def test_invalid_utf8_nul_and_crlf() -> None:
 def test_one_huge_line_of_damaged_events() -> None:
     text = (b'@hpct {"loss":' + b"x" * 1000) * 10_000
     assert unreadable(text) == 10_000
+
+
+def test_bandwidths_of_an_event_keep_its_message_size() -> None:
+    text = b'@hpct {"event": "smoke", "message_size": 1024, "busbw": 9.5, "step_time": 0.1}\n'
+    found = {hit.metric: hit.message_size for _, hit, _ in parse(text)}
+    assert found == {"message_size": None, "busbw": 1024, "step_time": None}

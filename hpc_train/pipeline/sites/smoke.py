@@ -56,7 +56,7 @@ def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
             f"hpctrain logs {folder.run_id}",
         )
     network = _NETWORK.search(text)
-    speed = event.get("busbw_gbs")
+    speed = event.get("busbw")
     expected = Expected(
         date=date,
         nodes=int(event["nodes"]),

@@ -29,6 +29,8 @@ _BODY = len(b"@hpct ")
 _SCOPES: dict[str, Scope] = {"global": "global", "per_gpu": "per_gpu", "per_rank": "per_rank"}
 _RANKS_OWN = frozenset({"step_time", "samples"})
 _FREE_METRICS = frozenset(UNITS)
+# Measured with messages of one size.
+_OF_A_SIZE = frozenset({"algbw", "busbw", "latency"})
 _METRICS = _FREE_METRICS - {"epoch"}
 # The events of the workload: the key that holds the step, and the scope.
 _KINDS: dict[str, tuple[str | None, Scope | None]] = {
@@ -117,8 +119,16 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
         scope = _stated_scope(event["scope"]) or scope
     # In an event with a kind, `epoch` says where in the run it happened.
     metrics = _FREE_METRICS if kind is None else _METRICS
+    size = _whole(event.get("message_size"))
     return [
-        Hit(metric, value, scope or _free_scope(metric, step), step, rank)
+        Hit(
+            metric,
+            value,
+            scope or _free_scope(metric, step),
+            step,
+            rank,
+            message_size=size if metric in _OF_A_SIZE else None,
+        )
         for metric, raw in event.items()
         if metric in metrics and (value := finite(raw)) is not None
     ]

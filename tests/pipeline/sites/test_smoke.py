@@ -32,7 +32,7 @@ EVENT = {
     "backend": "gloo",
     "launcher": "srun",
     "interface": "ib0",
-    "busbw_gbs": 10.0,
+    "busbw": 10.0,
 }
 
 
@@ -100,10 +100,10 @@ def test_a_result_is_kept_and_compared(file: Path) -> None:
     kept = site().tests
     assert kept is not None
     assert kept.expect == (smoke(file).expected,)
-    assert smoke(file, busbw_gbs=8.5).complaints == ()
-    (slower,) = smoke(file, busbw_gbs=7.9).complaints
+    assert smoke(file, busbw=8.5).complaints == ()
+    (slower,) = smoke(file, busbw=7.9).complaints
     assert slower == "bus bandwidth is 7.9 GB/s, on 2026-11-21 it was 10.0"
-    keep(site(), file, smoke(file, busbw_gbs=12.0).expected)
+    keep(site(), file, smoke(file, busbw=12.0).expected)
     keep(site(), file, smoke(file, launcher="torchrun").expected)
     kept = site().tests
     assert kept is not None

@@ -1,0 +1,125 @@
+"""Files that nccl-tests writes with `-J`, and the JSON of rccl-tests (`-Z json`).
+
+| key | metric | unit | scope |
+|---|---|---|---|
+| `devices`, `nthreads`, `ngpus` | world_size, stated at `results` | 1 | global |
+| `time` or `cpu_time`, `alg_bw`, `bus_bw` of a result | latency, algbw, busbw | us, GB/s | global |
+| `out_of_bounds` | wrong_values | 1 | global |
+| `average_bus_bandwidth` | busbw, variant `average` | GB/s | global |
+
+Of a result, `size` is the message_size, and the variant is `out_of_place` or `in_place`. Keys are
+taken in the order of the file, so that a file may be cut, or laid out again on many lines. A value
+that is no number is the text "nan", and left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.attention import Attention
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.number import number
+
+_METRICS = {
+    "time": "latency",
+    "cpu_time": "latency",
+    "alg_bw": "algbw",
+    "bus_bw": "busbw",
+    "algBw": "algbw",
+    "busBw": "busbw",
+}
+_OPENS = frozenset({"out_of_place", "in_place", "out_of_bounds", "average_bus_bandwidth"})
+_KEY = re.compile(
+    r'"(nccl_version|size|time|cpu_time|alg_?[bB]w|bus_?[bB]w|inPlace|rank|group|nthreads|ngpus|count'
+    r"|bandwidth|results|experiment_name|end_time|[a-z_]{1,24}_per_iter"
+    r'|out_of_place|in_place|out_of_bounds|average_bus_bandwidth)"\s{0,8}:\s{0,8}'
+    r'(?:(-?\d{1,20}(?:\.\d{1,20})?(?:[eE][-+]?\d{1,3})?)(?=[\s,}\]]|$)|["{\[n])'
+)
+
+
+class NcclJson:
+    """Parser of one file, whose keys it follows."""
+
+    title = "JSON files of nccl-tests and rccl-tests"
+    literals = (b'"nccl_version"', b'"alg_bw"', b'"algBw"', b'"average_bus_bandwidth"')
+    sample = (
+        '{"version":2,"nccl_version":22809,"config":{"nthreads":1,"ngpus":1,"devices":['
+        '{"rank":0,"group":0,"pid":41},{"rank":1,"group":0,"pid":42}]},"results":[{"size":1024,'
+        '"count":256,"type":"float","redop":"sum","root":"    -1","out_of_place":{"time":8.5,'
+        '"alg_bw":0.12,"bus_bw":0.12,"nwrong":0}}],"out_of_bounds":{"count":0,"okay":"true"},'
+        '"average_bus_bandwidth":{"bandwidth":0.12,"okay":"unchecked"}}'
+    )
+    states: Mapping[str, Scope] = dict.fromkeys(
+        ("world_size", "latency", "algbw", "busbw", "wrong_values"), "global"
+    )
+
+    def __init__(self) -> None:
+        self._attention = Attention()
+        self._size: int | None = None
+        self._within = ""
+        self._per_process = {"nthreads": 1, "ngpus": 1}
+        self._processes: list[int] = []
+        self._groups: list[int] = []
+
+    @property
+    def wants_next(self) -> bool:
+        """Whether the file goes on: only where it was laid out on many lines."""
+        return self._attention.wanted
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield what the keys on a line state."""
+        ended, found = False, False
+        for match in _KEY.finditer(line.text):
+            found, ended = True, match[1] == "end_time"
+            yield from self._key(match[1], None if match[2] is None else number(match[2]))
+        if found:
+            self._attention.begin()
+        # The times of all iterations are lines that hold a number.
+        elif any(letter.isalpha() for letter in line.text):
+            self._attention.other()
+        if ended:
+            self._attention.end()
+
+    def _key(self, key: str, value: float | None) -> Iterator[Hit]:
+        if key == "size":
+            self._size = None if value is None else int(value)
+        elif key == "experiment_name":
+            self._size, self._within = None, ""
+        elif key in _OPENS or key.endswith("_per_iter"):
+            self._within = key
+        elif key == "results":
+            yield from self._world()
+        elif value is not None:
+            self._note(key, value)
+            yield from self._value(key, value)
+
+    def _note(self, key: str, value: float) -> None:
+        if key == "inPlace":
+            self._within = "in_place" if value else "out_of_place"
+        elif key == "rank":
+            self._processes.append(int(value))
+        elif key == "group":
+            self._groups.append(int(value))
+        elif key in self._per_process:
+            self._per_process[key] = int(value)
+
+    def _value(self, key: str, value: float) -> Iterator[Hit]:
+        if key in _METRICS and self._size is not None and self._within.endswith("_place"):
+            yield Hit(_METRICS[key], value, "global", message_size=self._size, variant=self._within)
+        elif key == "count" and self._within == "out_of_bounds":
+            yield Hit("wrong_values", value, "global")
+        elif key == "bandwidth" and self._within == "average_bus_bandwidth":
+            yield Hit("busbw", value, "global", variant="average")
+
+    def _world(self) -> Iterator[Hit]:
+        # Of each process, the file names the first rank only.
+        ranks = self._per_process["nthreads"] * self._per_process["ngpus"]
+        processes = len(set(self._processes))
+        if self._groups:
+            processes = min(processes, self._groups.count(self._groups[0]))
+        if processes:
+            yield Hit("world_size", float(processes * ranks), "global")
+        self._processes, self._groups = [], []

@@ -1,0 +1,169 @@
+"""Tables of nccl-tests and rccl-tests (`all_reduce_perf` and the others), all versions.
+
+| line | metric | unit | scope |
+|---|---|---|---|
+| head `# size count type redop root time algbw ..` | world_size (listed above) | 1 | global |
+| row `8 2 float sum -1 61.4 0.00 ..` | latency, algbw, busbw | us, GB/s = 1e9 B/s | global |
+| `# Out of bounds values : N OK` | wrong_values | 1 | global |
+| `# Avg bus bandwidth : x` | busbw, variant `average` | GB/s | global |
+
+The columns of a row are those that the head names; its size is the message_size. Variants are
+`out_of_place` and `in_place`; of the report by iteration also `in_place_min`, `.._max`, `.._p99`.
+The average is over all sizes and both placements: low when the sweep starts at 8 B, no headline.
+A world_size of variant `apart` is 1: every process ran a test of its own, so that nothing was
+measured between them (built without MPI, or started without it). NCCL writes into rows; a row is
+put together again when its parts have just the words of one row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.attention import Attention
+from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.nccl_row import Layout, are_values, layout, starts_row
+from hpc_train.records.parsers.number import NUMBER, number
+
+_DEVICE = re.compile(
+    r"#\s{0,8}Rank\s{1,8}(?P<rank>\d{1,7})\s{1,8}(?:Group\s{1,8}(?P<group>\d{1,7})\s{1,8})?"
+    r"(?:Pid\s{1,12}(?P<pid>\d{1,10})\s{1,8}on\s{1,70}(?P<host>\S{1,256})|uses)\s{1,8}device\b"
+)
+_FOOT = re.compile(
+    r"#\s{0,8}(?:(?P<wrong>Out of bounds values)|Avg bus bandwidth)"
+    rf"\s{{0,20}}:\s{{0,20}}(?P<value>{NUMBER})(?=\s|$)"
+)
+_ROW = re.compile(r"(?:^|(?<=\s))\d{1,15}\s{1,40}\d{1,15}\s{1,40}[a-z][a-z0-9_]{2,15}\s")
+_NCCL = re.compile(
+    r"(?:\[\d{4}-\d\d-\d\d [\d:.]{8,20}\] ?)?"
+    r"[A-Za-z][\w.-]{0,63}:\d{1,10}:\d{1,10} \[\d{1,3}\] "
+)
+
+
+class NcclTests:
+    """Parser of the tables; one process prints them, or, by mistake, each of them its own."""
+
+    title = "nccl-tests and rccl-tests"
+    literals = (
+        b"algbw",
+        b"#  Rank ",
+        b"#   Rank ",
+        b"Out of bounds values",
+        b"Avg bus bandwidth",
+    )
+    sample = """\
+#  Rank  0 Group  0 Pid   4101 on     node01 device  0 [0000:1b:00] GPU
+#  Rank  1 Group  0 Pid   4102 on     node01 device  1 [0000:3d:00] GPU
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)
+     1048576        262144     float     sum      -1     52.4   20.00   20.00      0
+# Out of bounds values : 0 OK
+# Avg bus bandwidth    : 20.00
+"""
+    states: Mapping[str, Scope] = dict.fromkeys(
+        ("world_size", "latency", "algbw", "busbw", "wrong_values"), "global"
+    )
+
+    def __init__(self) -> None:
+        self._attention = Attention()
+        self._tables: dict[int | None, _Table] = {}
+
+    @property
+    def wants_next(self) -> bool:
+        """Whether rows may follow."""
+        return self._attention.wanted
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield what a line states: a head, a row or a foot; device lines are only counted."""
+        text = line.text
+        table = self._tables.get(line.rank)
+        if table is None:
+            table = self._tables[line.rank] = _Table(line.rank)
+        if device := _DEVICE.search(text):
+            table.note(device)
+        elif columns := layout(text):
+            self._attention.begin()
+            yield from table.head(columns)
+        elif foot := _FOOT.search(text):
+            table.layout = None
+            if all(other.layout is None for other in self._tables.values()):
+                self._attention.end()
+            yield from _foot(foot)
+        elif found := table.row(text):
+            self._attention.begin()
+            yield from found
+        # NCCL may say thousands of lines before the first row.
+        elif b"NCCL" not in line.raw:
+            self._attention.other()
+
+
+class _Table:
+    """The table that one process prints, and the devices that it listed."""
+
+    def __init__(self, rank: int | None) -> None:
+        self.layout: Layout | None = None
+        self._rank = rank
+        self._devices: dict[tuple[str, int], tuple[str, str]] = {}
+        self._listed = False
+        self._apart = False
+        self._begun: list[str] = []
+
+    def note(self, device: re.Match[str]) -> None:
+        """Note a rank of the device list."""
+        if self._listed:
+            self._devices.clear()
+            # A list amid a table: another process began.
+            self._listed, self._apart = False, self.layout is not None
+        key = (device["group"] or "0", int(device["rank"]))
+        process = (device["host"] or "", device["pid"] or "")
+        self._apart |= self._devices.setdefault(key, process) != process
+
+    def head(self, columns: Layout) -> Iterator[Hit]:
+        """Begin a table; yield the number of ranks that take part."""
+        self.layout, self._begun = columns, []
+        if self._listed or not self._devices:
+            return
+        self._listed = True
+        first = min(group for group, _ in self._devices)
+        ranks = sum(group == first for group, _ in self._devices)
+        # Only process 0 of a test prints.
+        apart = ranks == 1 and (self._apart or bool(self._rank))
+        yield Hit("world_size", float(ranks), "global", variant="apart" if apart else "")
+
+    def row(self, text: str) -> list[Hit | Unreadable]:
+        """Return what a row, or the last part of one that was interrupted, states."""
+        if self.layout is None:
+            return []
+        begins = _ROW.search(text + " ")
+        start = begins.start() if begins else 0
+        interrupted = _NCCL.search(text, start)
+        words = text[start : interrupted.start() if interrupted else None].split()
+        found: list[Hit | Unreadable] = []
+        if begins is not None:
+            found = [Unreadable()] if self._begun else []
+        elif self._begun and are_values(words):
+            words = [*self._begun, *words]
+        else:
+            return []
+        self._begun = []
+        hits = self.layout.hits(words)
+        if hits is not None:
+            found += hits
+        elif interrupted and starts_row(words):
+            self._begun = words
+        # Amid a line, three such words may be anything.
+        elif not text[:start].strip():
+            found.append(Unreadable())
+        return found
+
+
+def _foot(foot: re.Match[str]) -> Iterator[Hit]:
+    value = number(foot["value"])
+    if value is None:
+        return
+    if foot["wrong"]:
+        yield Hit("wrong_values", value, "global")
+    else:
+        yield Hit("busbw", value, "global", variant="average")
