@@ -70,3 +70,16 @@ class Diagnosis(Value, frozen=True, kw_only=True):
     def root(self) -> Finding | None:
         """Return what failed first, if that is known."""
         return next((finding for finding in self.findings if finding.role == "root"), None)
+
+
+class JobEnd(Value, frozen=True, kw_only=True):
+    """What is known of a job's end apart from its logs; all empty for logs of anybody.
+
+    `state` is a word of JobState, `problem` a sentence, `ranks` how many there were.
+    """
+
+    state: str = ""
+    exit_code: int | None = None
+    problem: str = ""
+    first_failure: Culprit | None = None
+    ranks: int | None = None

@@ -8,17 +8,21 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import LogParseError, StoreError, UnknownNameError
+from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.measurement import MISSING, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, StudyManifest, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
+from hpc_train.pipeline.diagnose import problem_of
 from hpc_train.pipeline.query import latest_attempts, runs_below
+from hpc_train.pipeline.sources import tell_apart
 from hpc_train.records.collect import collect
 from hpc_train.runs.files import write_file
-from hpc_train.runs.store import find, read_study
+from hpc_train.runs.store import read_study
+
+_NEVER = "never submitted, or its folder was removed"
 
 
 class Evidence(Value, frozen=True, kw_only=True):
@@ -36,7 +40,7 @@ def evidence(words: Sequence[str], root: Path, parser: str = "auto") -> Evidence
         StoreError: study.json is damaged, or several studies are mixed.
         LogParseError: a log cannot be read.
     """
-    logs, homes = _sort(words, root)
+    logs, homes = tell_apart(words, root)
     if logs and homes:
         raise StoreError("foreign logs and run folders cannot be put into one table")
     if logs:
@@ -45,20 +49,6 @@ def evidence(words: Sequence[str], root: Path, parser: str = "auto") -> Evidence
         names = ", ".join(home.name for home in homes)
         raise StoreError(f"one table is made of one study, not of {len(homes)}: {names}")
     return _own(homes[0], parser)
-
-
-def _sort(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
-    """Tell foreign logs from run folders."""
-    logs: list[Path] = []
-    homes: list[Path] = []
-    for word in words:
-        try:
-            homes.append(find(root, word))
-        except UnknownNameError:
-            if not Path(word).exists():
-                raise
-            logs.append(Path(word))
-    return logs, homes
 
 
 def _own(home: Path, parser: str) -> Evidence:
@@ -114,7 +104,7 @@ def _expected(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStudy:
                     repetition=repetition,
                     topology=point.topology,
                     state=run.state.value if run else MISSING,
-                    problem=run.problem if run else "never submitted, or its folder was removed",
+                    problem=problem_of(run) if run else _NEVER,
                 )
             )
     return ExpectedStudy(
@@ -172,7 +162,7 @@ def _single_jobs(home: Path, runs: Sequence[Run]) -> ExpectedStudy:
                 repetition=seen[key],
                 topology=plan.topology if plan else None,
                 state=run.state.value,
-                problem=run.problem,
+                problem=problem_of(run),
             )
         )
     return _undeclared(home.name, tuple(expected))

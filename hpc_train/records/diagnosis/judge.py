@@ -1,0 +1,130 @@
+"""What was observed -> Diagnosis: the outcome, the root, what followed, what else is worth it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from hpc_train.model.diagnosis import (
+    Culprit,
+    Diagnosis,
+    Evidence,
+    Finding,
+    JobEnd,
+    Outcome,
+    Role,
+    Severity,
+)
+from hpc_train.records.diagnosis.hang import explain_hang
+from hpc_train.records.diagnosis.observe import Observed
+from hpc_train.records.diagnosis.order import Seen, choose_root, rung, specific, CONSEQUENCE
+from hpc_train.records.diagnosis.outcome import decide
+
+# Lines that are shown of one finding.
+_SHOWN = 5
+_ROLES: dict[Role, int] = {"root": 0, "consequence": 1, "other": 2}
+_SEVERITIES: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign": 3}
+
+
+def judge(observed: Observed, end: JobEnd) -> Diagnosis:
+    """Return what the logs of one job come down to; the same for the same logs."""
+    seen = specific(observed.seen)
+    verdict = decide(observed.endings, observed.sources, seen, end)
+    culprit = end.first_failure or torchrun_culprit(seen)
+    root = None
+    if verdict.outcome != "success":
+        root = choose_root([one for one in seen if one.fatal], culprit)
+    findings = _findings(seen, root, verdict.outcome)
+    if root is not None and root.signature.id == "nccl_watchdog_timeout":
+        findings = [_with_hang(one, observed, _ranks(seen, end)) for one in findings]
+    return Diagnosis(
+        outcome=verdict.outcome,
+        why=verdict.why,
+        findings=tuple(sorted(findings, key=_order)),
+        first_failure=culprit if verdict.outcome != "success" else None,
+    )
+
+
+def _findings(seen: Iterable[Seen], root: Seen | None, outcome: Outcome) -> list[Finding]:
+    by_id: dict[str, list[Seen]] = defaultdict(list)
+    for one in seen:
+        by_id[one.signature.id].append(one)
+    return [_finding(several, root, outcome) for several in by_id.values()]
+
+
+def _finding(several: list[Seen], root: Seen | None, outcome: Outcome) -> Finding:
+    role = _role(several[0], root, outcome)
+    # The line of the root is what its title is made of.
+    chief = root if role == "root" and root is not None else several[0]
+    signature = chief.signature
+    severity = signature.severity
+    if outcome == "success" and severity == "fatal":
+        severity = "benign"
+    shown = [chief, *(one for one in several if one is not chief)][:_SHOWN]
+    return Finding(
+        id=signature.id,
+        group=signature.group,
+        severity=severity,
+        role=role,
+        title=title_of(chief),
+        cause=signature.cause,
+        advice=signature.advice,
+        evidence=tuple(map(_evidence, shown)),
+        count=len(several),
+    )
+
+
+def _role(first: Seen, root: Seen | None, outcome: Outcome) -> Role:
+    if root is not None and first.signature.id == root.signature.id:
+        return "root"
+    signature = first.signature
+    if signature.severity == "benign":
+        return "other"
+    if signature.role == "consequence":
+        return "consequence"
+    if root is None or not first.fatal:
+        return "other"
+    follows = rung(first) > rung(root) or _after(first, root)
+    return "consequence" if follows else "other"
+
+
+def _after(one: Seen, root: Seen) -> bool:
+    mine, its = one.sighting.time, root.sighting.time
+    if mine and its:
+        return mine >= its
+    return one.file != root.file or one.place > root.place
+
+
+def _evidence(seen: Seen) -> Evidence:
+    sighting = seen.sighting
+    return Evidence(
+        source=sighting.source,
+        line=sighting.line,
+        text=sighting.text,
+        rank=sighting.rank,
+        node=sighting.node,
+        time=sighting.time,
+    )
+
+
+def _with_hang(finding: Finding, observed: Observed, ranks: int | None) -> Finding:
+    if finding.role != "root":
+        return finding
+    hang = explain_hang(observed.waits, observed.progress, ranks)
+    if hang is None:
+        return finding
+    return replace(finding, title=hang.title, cause=hang.cause, advice=hang.advice)
+
+
+def _ranks(seen: Sequence[Seen], end: JobEnd) -> int | None:
+    """Return how many ranks the job had, or at least had to have."""
+    if end.ranks is not None:
+        return end.ranks
+    known = [one.sighting.rank for one in seen if one.sighting.rank is not None]
+    return max(known) + 1 if known else None
+
+
+def _order(finding: Finding) -> tuple[int, int]:
+    return _ROLES[finding.role], _SEVERITIES[finding.severity]
