@@ -19,7 +19,10 @@ _WAIT = re.compile(
     r"(?:, (?:Tensor|NumelIn=(?P<numel_in>\d{1,15}), NumelOut=(?P<numel_out>\d{1,15})))?"
 )
 _RAN = re.compile(r"ran for (\d{1,12}) milliseconds")
-_GROUP = re.compile(r"\[PG (?:ID )?(?P<group>\S{1,80})(?: PG GUID (?P<guid>[^]]{1,80}?))? Rank (?P<rank>\d{1,7})\]")
+_GROUP = re.compile(
+    r"\[PG (?:ID \S{1,80} PG GUID )?(?P<group>[^\s()\]]{1,80}) ?(?:\([^)\]]{0,80}\))? "
+    r"?Rank (?P<rank>\d{1,7})\]"
+)
 _LAST = re.compile(
     r"[Ll]ast enqueued (?:NCCL )?work: (?P<enqueued>-?\d{1,12}), "
     r"(?:last started (?:NCCL )?work: [^,]{1,80}, )?"
@@ -92,7 +95,7 @@ class CollectiveReader:
         group, at = _GROUP.search(line.text), _AT.search(line.text)
         return Progress(
             rank=_rank(line, group["rank"] if group else None),
-            group=(group["guid"] or group["group"]) if group else "",
+            group=group["group"] if group else "",
             enqueued=int(match["enqueued"]),
             completed=int(match["completed"]),
             stuck=int(at[1]) if at else None,

@@ -10,6 +10,8 @@ from hpc_train.records.diagnosis.collectives import Progress, Wait
 
 # A job that stands in one of its first collectives has never communicated.
 _FIRST = 20
+# Name of the group of all ranks.
+_DEFAULT = "0"
 
 
 class Hang(Value, frozen=True, kw_only=True):
@@ -98,9 +100,7 @@ def _mismatch(together: Mapping[int, Wait], waited: str) -> Hang | None:
     )
 
 
-def _behind(
-    chief: Wait, group: Sequence[Progress], waiting: set[int], waited: str
-) -> Hang | None:
+def _behind(chief: Wait, group: Sequence[Progress], waiting: set[int], waited: str) -> Hang | None:
     """Find the ranks that had not enqueued the collective in which the others waited."""
     if chief.number is None:
         return None
@@ -132,7 +132,9 @@ def _absent(
         one.rank for one in group if one.rank is not None
     }
     silent = sorted(set(range(ranks or 0)) - heard)
-    if not silent or len(silent) >= len(heard):
+    # Only of the group of all ranks is it known who belongs to it.
+    everybody = {one.group for one in group} <= {"", _DEFAULT}
+    if not silent or len(silent) >= len(heard) or not everybody:
         return None
     return Hang(
         title=f"{waited}; {listed(silent).lower()} never said that it waited",

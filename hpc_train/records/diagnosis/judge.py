@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from msgspec.structs import replace
 
 from hpc_train.model.diagnosis import (
-    Culprit,
     Diagnosis,
     Evidence,
     Finding,
@@ -18,9 +17,12 @@ from hpc_train.model.diagnosis import (
     Severity,
 )
 from hpc_train.records.diagnosis.hang import explain_hang
+from hpc_train.records.diagnosis.missed import missed
 from hpc_train.records.diagnosis.observe import Observed
-from hpc_train.records.diagnosis.order import Seen, choose_root, rung, specific, CONSEQUENCE
+from hpc_train.records.diagnosis.order import Seen, choose_root, rung, specific
 from hpc_train.records.diagnosis.outcome import decide
+from hpc_train.records.diagnosis.titles import title_of
+from hpc_train.records.diagnosis.torchrun import first_of
 
 # Lines that are shown of one finding.
 _SHOWN = 5
@@ -32,11 +34,13 @@ def judge(observed: Observed, end: JobEnd) -> Diagnosis:
     """Return what the logs of one job come down to; the same for the same logs."""
     seen = specific(observed.seen)
     verdict = decide(observed.endings, observed.sources, seen, end)
-    culprit = end.first_failure or torchrun_culprit(seen)
+    culprit = end.first_failure or first_of(observed.culprits)
     root = None
     if verdict.outcome != "success":
         root = choose_root([one for one in seen if one.fatal], culprit)
     findings = _findings(seen, root, verdict.outcome)
+    if root is None and verdict.failure is not None:
+        findings.append(missed(verdict.failure, verdict.source))
     if root is not None and root.signature.id == "nccl_watchdog_timeout":
         findings = [_with_hang(one, observed, _ranks(seen, end)) for one in findings]
     return Diagnosis(
@@ -60,8 +64,9 @@ def _finding(several: list[Seen], root: Seen | None, outcome: Outcome) -> Findin
     chief = root if role == "root" and root is not None else several[0]
     signature = chief.signature
     severity = signature.severity
-    if outcome == "success" and severity == "fatal":
-        severity = "benign"
+    if severity == "fatal" and outcome != "failed":
+        # A job that was stopped from outside did not fail.
+        severity = "benign" if outcome == "success" else "info"
     shown = [chief, *(one for one in several if one is not chief)][:_SHOWN]
     return Finding(
         id=signature.id,

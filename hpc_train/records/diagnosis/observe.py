@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.diagnosis import Evidence
+from hpc_train.model.diagnosis import Culprit, Evidence
 from hpc_train.model.value import Value
 from hpc_train.records.blocks import Block, blocks
 from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.endings import Ending, EndingReader
 from hpc_train.records.diagnosis.order import Seen
+from hpc_train.records.diagnosis.torchrun import RootCauseReader
 from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
 from hpc_train.records.log_file import open_log, rank_of
@@ -39,6 +40,7 @@ class Observed(Value, frozen=True, kw_only=True):
     endings: tuple[tuple[int, Ending], ...] = ()
     waits: tuple[Wait, ...] = ()
     progress: tuple[Progress, ...] = ()
+    culprits: tuple[Culprit, ...] = ()
     failed: tuple[str, ...] = ()
 
 
@@ -64,8 +66,9 @@ def observe(files: Sequence[Path], names: Sequence[str]) -> Observed:
         sources=tuple(names),
         seen=tuple(gathered.seen),
         endings=tuple(gathered.endings),
-        waits=tuple(gathered.waits),
-        progress=tuple(gathered.progress),
+        waits=tuple(one for one in gathered.said if isinstance(one, Wait)),
+        progress=tuple(one for one in gathered.said if isinstance(one, Progress)),
+        culprits=tuple(one for one in gathered.said if isinstance(one, Culprit)),
         failed=tuple(problems),
     )
 
@@ -76,29 +79,26 @@ class _Gathered:
     def __init__(self) -> None:
         self.seen: list[Seen] = []
         self.endings: list[tuple[int, Ending]] = []
-        self.waits: list[Wait] = []
-        self.progress: list[Progress] = []
+        self.said: list[Wait | Progress | Culprit] = []
 
     def read(self, path: Path, name: str, number: int) -> None:
-        symptoms, endings, collectives = SymptomReader(name), EndingReader(), CollectiveReader(name)
+        symptoms, endings = SymptomReader(name), EndingReader()
+        others = (CollectiveReader(name), RootCauseReader())
+        readers = (symptoms, endings, *others)
         with open_log(path) as stream:
-            for line, asked in dispatch(
-                stream, (symptoms, endings, collectives), rank_of(path)
-            ):
-                if 0 in asked:
-                    self._see(symptoms.read(line), number)
-                if 1 in asked:
-                    self.endings += [(number, ending) for ending in endings.read(line)][:_MOST]
-                if 2 in asked and len(self.waits) + len(self.progress) < _MOST:
-                    for said in collectives.read(line):
-                        (self.waits if isinstance(said, Wait) else self.progress).append(said)
+            for line, asked in dispatch(stream, readers, rank_of(path)):
+                for one in asked:
+                    if one == 0:
+                        self.see(symptoms.read(line), number)
+                    elif one == 1:
+                        self.endings += [(number, ending) for ending in endings.read(line)]
+                    elif len(self.said) < _MOST:
+                        self.said += others[one - 2].read(line)
 
-    def _see(self, sightings: Sequence[Sighting], number: int) -> None:
+    def see(self, sightings: Iterable[Sighting], number: int) -> None:
         for sighting in sightings:
             signature = _BY_ID[sighting.signature]
-            self.seen.append(
-                Seen(sighting=sighting, signature=signature, file=number, index=len(self.seen))
-            )
+            self.seen.append(Seen(sighting=sighting, signature=signature, file=number))
 
 
 def last_words(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:

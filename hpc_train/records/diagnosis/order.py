@@ -9,9 +9,22 @@ from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Sighting, Signature
 
 # What one rank says when another has failed, and what ends a job that stands still.
-_ECHOES = frozenset({"nccl_watchdog_timeout", "slurm_time_limit"})
+_ECHOES = frozenset(
+    {
+        "c10d_connect_timeout",
+        "c10d_heartbeat",
+        "c10d_monitored_barrier",
+        "dataloader_worker_killed",
+        "mpi_lost_daemon",
+        "nccl_watchdog_exception",
+        "nccl_watchdog_timeout",
+        "slurm_time_limit",
+        "torchrun_rendezvous_timeout",
+        "ucx_transport_retry",
+    }
+)
 # How a process ended: a cause only where none is told.
-_ENDS = ("exit_", "torchrun_child_failed", "mpi_rank_")
+_ENDS = ("exit_", "torchrun_rank_failed", "torchrun_process_failed", "mpi_rank_", "mpi_abort")
 # Killed or crashed without a word: it may be what the others wait for.
 _KILLS = frozenset({"exit_killed", "exit_segmentation_fault", "exit_signal"})
 # Whoever ends a job does so after its failure, too.
@@ -39,7 +52,6 @@ class Seen(Value, frozen=True, kw_only=True):
     sighting: Sighting
     signature: Signature
     file: int
-    index: int
 
     @property
     def place(self) -> tuple[int, int]:
@@ -99,6 +111,4 @@ def specific(seen: Iterable[Seen]) -> list[Seen]:
     """Leave out what is general where something specific is said of the same line."""
     all_seen = list(seen)
     known = {one.place for one in all_seen if one.signature.id not in _GENERAL}
-    return [
-        one for one in all_seen if one.signature.id not in _GENERAL or one.place not in known
-    ]
+    return [one for one in all_seen if one.signature.id not in _GENERAL or one.place not in known]

@@ -16,15 +16,15 @@ Endings = Sequence[tuple[int, Ending]]
 
 
 class Verdict(Value, frozen=True, kw_only=True):
-    """How the job ended, and what says so."""
+    """How the job ended, and what says so; `failure` is a line by which a program says it itself."""
 
     outcome: Outcome
     why: str
+    failure: Ending | None = None
+    source: str = ""
 
 
-def decide(
-    endings: Endings, sources: Sequence[str], seen: Sequence[Seen], end: JobEnd
-) -> Verdict:
+def decide(endings: Endings, sources: Sequence[str], seen: Sequence[Seen], end: JobEnd) -> Verdict:
     """Decide on positive evidence first; errors count where there is none, or after the work."""
     if end.exit_code == 0 or end.state == "COMPLETED":
         return Verdict(outcome="success", why=end.problem or "its script ended with exit code 0")
@@ -34,7 +34,9 @@ def decide(
         return _after_work(done, sources, seen, end)
     failures = [item for item in last if item[1].kind == "failure"]
     if failures:
-        return Verdict(outcome="failed", why=_says(failures[0], sources))
+        file, ending = failures[0]
+        why = _says(failures[0], sources)
+        return Verdict(outcome="failed", why=why, failure=ending, source=sources[file])
     return _without_ending(seen, end)
 
 
@@ -57,7 +59,9 @@ def _after_work(
     said = _says(proof, sources)
     later = [one for one in seen if _breaks(one) and not _before(one, proof)]
     if later and not (sure and end.exit_code is None):
-        return Verdict(outcome="failed", why=f"the work was done ({said}), but what came after failed")
+        return Verdict(
+            outcome="failed", why=f"the work was done ({said}), but what came after failed"
+        )
     code = f"; exit code {end.exit_code} came after" if end.exit_code else ""
     return Verdict(outcome="success", why=said + code)
 
