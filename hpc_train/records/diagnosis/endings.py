@@ -9,8 +9,9 @@ from typing import Literal
 from hpc_train.model.value import Value
 from hpc_train.records.line import Line
 
-# `work`: the work is done, but what the program still has to do (save, evaluate) may fail.
-Kind = Literal["success", "work", "restart", "failure"]
+# `work`: the work is done, but what the program still has to do (save, evaluate) may fail;
+# `bench`: a measurement is done, perhaps one before the work.
+Kind = Literal["success", "work", "bench", "restart", "failure"]
 
 
 class Ending(Value, frozen=True, kw_only=True):
@@ -38,8 +39,8 @@ _PATTERNS: tuple[_Pattern, ...] = (
         b"`Trainer.fit` stopped: ",
         re.compile(r"`Trainer\.fit` stopped: `max_\w+=.{1,40} rea"),
     ),
-    ("work", b"Avg bus bandwidth", re.compile(r"^#\s*Avg bus bandwidth\s*:\s*[\d.]+")),
-    ("work", b"Collective test concluded", re.compile(r"^#\s*Collective test concluded")),
+    ("bench", b"Avg bus bandwidth", re.compile(r"^#\s*Avg bus bandwidth\s*:\s*[\d.]+")),
+    ("bench", b"Collective test concluded", re.compile(r"^#\s*Collective test concluded")),
     (
         "failure",
         b"Out of bounds values",
@@ -62,6 +63,9 @@ class EndingReader:
     literals = tuple(dict.fromkeys([*(literal for _, literal, _ in _PATTERNS), *_LAST_LITERALS]))
     wants_next = False
 
+    def __init__(self) -> None:
+        self._done = False
+
     def read(self, line: Line) -> Iterator[Ending]:
         """Yield what the line says of the end."""
         raw = line.raw
@@ -75,3 +79,7 @@ class EndingReader:
         for match in _LAST.finditer(line.text):
             if match[1] == match[2]:
                 yield Ending(kind="work", line=line.number, text=line.text[:500])
+            elif self._done:
+                # The count is one of an epoch.
+                yield Ending(kind="restart", line=line.number, text=line.text[:500])
+            self._done = match[1] == match[2]

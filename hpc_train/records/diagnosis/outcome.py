@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from hpc_train.model.diagnosis import JobEnd, Outcome
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.endings import Ending
-from hpc_train.records.diagnosis.order import CAUSE, ENDED, Seen, rung
+from hpc_train.records.diagnosis.order import CAUSE, ECHO, ENDED, Seen, rung
 
 # What a program may stumble over while it takes itself apart, its work done.
-_TEARDOWN = frozenset({"slurm", "mpi", "torchrun", "c10d", "nccl"})
+_TEARDOWN: frozenset[str] = frozenset({"slurm", "mpi", "torchrun", "c10d", "nccl"})
 
 Endings = Sequence[tuple[int, Ending]]
 
@@ -29,7 +29,7 @@ def decide(endings: Endings, sources: Sequence[str], seen: Sequence[Seen], end: 
     if end.exit_code == 0 or end.state == "COMPLETED":
         return Verdict(outcome="success", why=end.problem or "its script ended with exit code 0")
     last = _last(endings)
-    done = [item for item in last if item[1].kind in ("success", "work")]
+    done = [item for item in last if item[1].kind in ("success", "work", "bench")]
     if done:
         return _after_work(done, sources, seen, end)
     failures = [item for item in last if item[1].kind == "failure"]
@@ -57,7 +57,8 @@ def _after_work(
     sure = [item for item in done if item[1].kind == "success"]
     proof = (sure or list(done))[-1]
     said = _says(proof, sources)
-    later = [one for one in seen if _breaks(one) and not _before(one, proof)]
+    known = _TEARDOWN if proof[1].kind != "bench" else frozenset()
+    later = [one for one in seen if _breaks(one, known) and not _before(one, proof)]
     if later and not (sure and end.exit_code is None):
         return Verdict(
             outcome="failed", why=f"the work was done ({said}), but what came after failed"
@@ -66,8 +67,9 @@ def _after_work(
     return Verdict(outcome="success", why=said + code)
 
 
-def _breaks(seen: Seen) -> bool:
-    return seen.fatal and rung(seen) == CAUSE and seen.signature.group not in _TEARDOWN
+def _breaks(seen: Seen, teardown: frozenset[str]) -> bool:
+    mildest = CAUSE if teardown else ECHO
+    return seen.fatal and rung(seen) <= mildest and seen.signature.group not in teardown
 
 
 def _before(seen: Seen, proof: tuple[int, Ending]) -> bool:

@@ -38,8 +38,8 @@ def kinds(text: str) -> list[str]:
         ),
         ("work", "{'train_runtime': 91.0, 'train_samples_per_second': 1.0, 'epoch': 1.0}"),
         ("work", "`Trainer.fit` stopped: `max_epochs=3` reached."),
-        ("work", "# Avg bus bandwidth    : 38.25"),
-        ("work", "# Collective test concluded: all_reduce_perf"),
+        ("bench", "# Avg bus bandwidth    : 38.25"),
+        ("bench", "# Collective test concluded: all_reduce_perf"),
         ("failure", "# Out of bounds values : 2 FAILED"),
         ("work", "Total img/sec on 8 GPU(s): 1428.2 +-25.0"),
         ("work", "Training time 1:02:03"),
@@ -67,3 +67,9 @@ def test_line_says_how_it_ended(kind: str, text: str) -> None:
 )
 def test_line_that_says_nothing_of_the_end(text: str) -> None:
     assert not list(EndingReader().read(Line(text.encode())))
+
+
+def test_count_of_an_epoch_is_taken_back() -> None:
+    reader = EndingReader()
+    lines = (b"iteration: 10 / 10", b"iteration: 1 / 10", b"iteration: 2 / 10")
+    assert [e.kind for raw in lines for e in reader.read(Line(raw))] == ["work", "restart"]
