@@ -17,7 +17,7 @@ class Message(NamedTuple):
 
     words: str
     pattern: re.Pattern[str]
-    count: Count
+    take: Count
 
 
 def _as(kind: str) -> Count:

@@ -74,7 +74,7 @@ class TransportReader:
                     continue
                 match = message.pattern.search(text)
                 if match is not None:
-                    for kind in message.count(self.tally, match, host):
+                    for kind in message.take(self.tally, match, host):
                         self._first(kind, line.number)
 
     def _first(self, kind: str, number: int) -> None:
