@@ -43,7 +43,8 @@ def facts(tally: Tally) -> Transport | None:
         provider=_usual(tally, "provider"),
         protocol=_usual(tally, "protocol"),
         without_gdr=tuple(sorted(tally.without_gdr)[:_MOST]),
-        gdr_only_received=0 < counts["received"] == counts["received by gdr"],
+        gdr_only_received=bool(tally.without_gdr)
+        and 0 < counts["received"] == counts["received by gdr"],
         environment=_environment(tally),
         first=dict(tally.first),
     )

@@ -77,9 +77,7 @@ _BUS = r"cudaDev -?\d+(?: nvmlDev -?\d+)?(?: busId (?P<bus>[0-9a-fA-F:.]{1,16}))
 _NAME = r"([A-Za-z][\w.-]{0,31}(?: [A-Z][\w.-]{0,31}){0,4})"
 _VERSION = r"(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?:\+(?:cuda|hip)\d{1,3}\.\d{1,3}|-[\w.]{1,40})?)"
 _DEVICE = r"for HCA \d{1,4} ?:? '?(?P<device>[\w.-]{1,64})"
-_ABSENT = (
-    r"(No plugin found|Could not find|Plugin load .{1,200}? returned|[^:\s]{1,99}: cannot open)"
-)
+_ABSENT = r"(No plugin found|Could not find|Plugin load .{1,200}? returned|Using internal net)"
 
 _FACTS: tuple[tuple[str, str, str], ...] = (
     ("version", "CCL version", rf"CCL version(?: : | ){_VERSION}"),
