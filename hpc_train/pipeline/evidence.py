@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -14,11 +15,14 @@ from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, StudyManifest, Warmup
 from hpc_train.model.submission import JobState
+from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.diagnose import problem_of
 from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.collect import collect
+from hpc_train.records.nccl.read import transport_of
 from hpc_train.runs.files import write_file
 from hpc_train.runs.store import read_study
 
@@ -26,10 +30,11 @@ _NEVER = "never submitted, or its folder was removed"
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """What was asked for, and what was measured."""
+    """What was asked for, what was measured, and what a reader must know of it at once."""
 
     study: ExpectedStudy
     records: tuple[Record, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def evidence(words: Sequence[str], root: Path, parser: str = "auto") -> Evidence:
@@ -56,8 +61,11 @@ def _own(home: Path, parser: str) -> Evidence:
     manifest = read_study(home)
     study = _expected(manifest, runs) if manifest else _single_jobs(home, runs)
     wanted = {run.run_id for run in study.runs}
-    records = [r for run in runs if run.folder.run_id in wanted for r in records_of(run, parser)]
-    return Evidence(study=study, records=tuple(records))
+    own = [run for run in runs if run.folder.run_id in wanted]
+    records = [record for run in own for record in records_of(run, parser)]
+    promise = functools.cache(promised)
+    used = {run.folder.run_id: run_transport(run, promise) for run in own}
+    return _evidence(study, records, used)
 
 
 def records_of(run: Run, parser: str = "auto") -> tuple[Record, ...]:
@@ -172,12 +180,14 @@ def _foreign(logs: Sequence[Path], parser: str) -> Evidence:
     """Take each file as one run, and a folder of rank files as one run."""
     expected: list[ExpectedRun] = []
     records: list[Record] = []
+    used: dict[str, Transport | None] = {}
     runs = [run for path in dict.fromkeys(logs) for run in _runs_of(path)]
     names = Counter(path.name for path, _ in runs)
     for path, files in runs:
         # Two logs of one name in different folders are two runs.
         run_id = path.name if names[path.name] == 1 else str(path)
         found = list(collect(run_id, files, parser))
+        used[run_id] = transport_of(files)
         problem = "" if found else "no line that any parser knows; see docs/events.md"
         state = JobState.COMPLETED if found else JobState.UNKNOWN
         expected.append(
@@ -192,7 +202,19 @@ def _foreign(logs: Sequence[Path], parser: str) -> Evidence:
         )
         records += found
     study = _undeclared("logs", tuple(expected))
-    return Evidence(study=study, records=tuple(records))
+    return _evidence(study, records, used)
+
+
+def _evidence(
+    study: ExpectedStudy, records: Sequence[Record], used: Mapping[str, Transport | None]
+) -> Evidence:
+    warnings = transport_notes(used)
+    runs = tuple(
+        msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
+        for run in study.runs
+    )
+    noted = msgspec.structs.replace(study, runs=runs, notes=(*study.notes, *warnings))
+    return Evidence(study=noted, records=tuple(records), warnings=warnings)
 
 
 def _runs_of(path: Path) -> list[tuple[Path, list[Path]]]:

@@ -64,6 +64,7 @@ def point_row(runs: pd.DataFrame, basis: str, confidence: float) -> dict[str, An
     row.update(zip(names, interval, strict=True))
     row["samples_per_second_per_rank"] = row["samples_per_second"] / first["ranks"]
     row["cv"] = _cv(rates(ok, basis))
+    row["transport"] = " / ".join(sorted(set(runs["transport"]) - {""}))
     row["whole_seconds"] = basis != "throughput" and bool(ok["whole_seconds"].any())
     return row
 

@@ -46,7 +46,7 @@ MEASURES = (
 RESULTS = ("step_time_s", "samples_per_second", "epoch_time_s", "time_to_train_s")
 COLUMNS = (
     "run_id", "series", "repetition", "state", "problem", *COUNTS, "steps", "warmup_steps",
-    *MEASURES, "whole_seconds", "flags",
+    *MEASURES, "whole_seconds", "transport", "flags",
 )  # fmt: skip
 
 
@@ -102,6 +102,7 @@ def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[st
         "accuracy": final(table, "accuracy"),
         "loss": final(table, "loss"),
         "whole_seconds": whole_seconds(table),
+        "transport": run.transport,
     }
     row["state"], row["problem"] = _verdict(run, table, row, without_result(table, steps, study))
     row["flags"] = (*_flags(table, steps, size["ranks"]), *_left_out(every[~known]))
