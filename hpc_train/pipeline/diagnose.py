@@ -120,3 +120,10 @@ def _foreign(logs: Sequence[Path]) -> Diagnosed:
     diagnosis, unreadable = diagnose_logs(files, names, JobEnd())
     name = logs[0].name if len(logs) == 1 else f"{len(files)} logs"
     return Diagnosed(name=name, diagnosis=diagnosis, unreadable=unreadable)
+
+
+def catalogue() -> tuple[Signature, ...]:
+    """Return all that is known to go wrong."""
+    from hpc_train.records.signatures.all import SIGNATURES
+
+    return SIGNATURES

@@ -8,7 +8,9 @@ from typing import NamedTuple
 from hpc_train.records.line import Line
 
 HEADER = "Traceback (most recent call last)"
-_FRAME = re.compile(r'^\s*File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,8})(?:, in (.{1,80}))?')
+_FRAME = re.compile(
+    r'^\s*File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,8})(?:, in (.{1,80}))?'
+)
 _SURE = re.compile(
     r"^(?:[A-Za-z_]\w*\.){0,10}(?:\w*(?:Error|Exception|Interrupt|Exit|Timeout|Warning|Failure)"
     r"|StopIteration|StopAsyncIteration|timeout|gaierror|herror)(?::(?: |$)|$)"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
@@ -21,9 +21,17 @@ from hpc_train.records.diagnosis.missed import missed
 from hpc_train.records.diagnosis.observe import Observed
 from hpc_train.records.diagnosis.order import Seen, choose_root, rung, specific
 from hpc_train.records.diagnosis.outcome import decide
-from hpc_train.records.diagnosis.titles import title_of
 from hpc_train.records.diagnosis.torchrun import first_of
+from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures.explain import explain
 
+_STATES = {
+    "TIMEOUT": "slurm_time_limit",
+    "OUT_OF_MEMORY": "slurm_host_oom",
+    "NODE_FAIL": "slurm_node_failure",
+    "PREEMPTED": "slurm_preempted",
+}
 # Lines that are shown of one finding.
 _SHOWN = 5
 _ROLES: dict[Role, int] = {"root": 0, "consequence": 1, "other": 2}
@@ -32,13 +40,13 @@ _SEVERITIES: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign
 
 def judge(observed: Observed, end: JobEnd) -> Diagnosis:
     """Return what the logs of one job come down to; the same for the same logs."""
-    seen = specific(observed.seen)
+    seen = [*specific(observed.seen), *_by_state(observed, end)]
     verdict = decide(observed.endings, observed.sources, seen, end)
-    culprit = end.first_failure or first_of(observed.culprits)
+    culprit = end.first_failure or first_of(seen)
     root = None
     if verdict.outcome != "success":
         root = choose_root([one for one in seen if one.fatal], culprit)
-    findings = _findings(seen, root, verdict.outcome)
+    findings = _findings(seen, root, verdict.outcome, observed.counts)
     if root is None and verdict.failure is not None:
         findings.append(missed(verdict.failure, verdict.source))
     if root is not None and root.signature.id == "nccl_watchdog_timeout":
@@ -51,14 +59,29 @@ def judge(observed: Observed, end: JobEnd) -> Diagnosis:
     )
 
 
-def _findings(seen: Iterable[Seen], root: Seen | None, outcome: Outcome) -> list[Finding]:
+def _by_state(observed: Observed, end: JobEnd) -> Iterator[Seen]:
+    """Yield what the scheduler says of the end where no log does."""
+    name = _STATES.get(end.state)
+    if name is None or any(one.signature.id == name for one in observed.seen):
+        return
+    (signature,) = (one for one in SIGNATURES if one.id == name)
+    text = end.problem or f"the state of the run is {end.state}"
+    told = Sighting(signature=name, source="the scheduler", line=0, text=text)
+    yield Seen(sighting=told, signature=signature, file=len(observed.sources))
+
+
+def _findings(
+    seen: Iterable[Seen], root: Seen | None, outcome: Outcome, counts: Mapping[str, int]
+) -> list[Finding]:
     by_id: dict[str, list[Seen]] = defaultdict(list)
     for one in seen:
         by_id[one.signature.id].append(one)
-    return [_finding(several, root, outcome) for several in by_id.values()]
+    return [_finding(several, root, outcome, counts) for several in by_id.values()]
 
 
-def _finding(several: list[Seen], root: Seen | None, outcome: Outcome) -> Finding:
+def _finding(
+    several: list[Seen], root: Seen | None, outcome: Outcome, counts: Mapping[str, int]
+) -> Finding:
     role = _role(several[0], root, outcome)
     # The line of the root is what its title is made of.
     chief = root if role == "root" and root is not None else several[0]
@@ -67,17 +90,18 @@ def _finding(several: list[Seen], root: Seen | None, outcome: Outcome) -> Findin
     if severity == "fatal" and outcome != "failed":
         # A job that was stopped from outside did not fail.
         severity = "benign" if outcome == "success" else "info"
+    told = explain(signature, chief.sighting)
     shown = [chief, *(one for one in several if one is not chief)][:_SHOWN]
     return Finding(
         id=signature.id,
         group=signature.group,
         severity=severity,
         role=role,
-        title=title_of(chief),
-        cause=signature.cause,
-        advice=signature.advice,
+        title=told.title,
+        cause=told.cause,
+        advice=told.advice,
         evidence=tuple(map(_evidence, shown)),
-        count=len(several),
+        count=max(len(several), counts.get(signature.id, 0)),
     )
 
 

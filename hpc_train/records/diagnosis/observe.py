@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.diagnosis import Culprit, Evidence
+from hpc_train.model.diagnosis import Evidence
 from hpc_train.model.value import Value
 from hpc_train.records.blocks import Block, blocks
 from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.endings import Ending, EndingReader
 from hpc_train.records.diagnosis.order import Seen
-from hpc_train.records.diagnosis.torchrun import RootCauseReader
 from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
 from hpc_train.records.log_file import open_log, rank_of
@@ -32,7 +32,8 @@ _LONGEST = 500
 class Observed(Value, frozen=True, kw_only=True):
     """What the logs of one job say, in the order of files and lines; `failed` could not be read.
 
-    `endings` stand with the number of their file.
+    `endings` stand with the number of their file. `counts` says how often each signature was seen,
+    of which `seen` has the first ones.
     """
 
     sources: tuple[str, ...] = ()
@@ -40,7 +41,7 @@ class Observed(Value, frozen=True, kw_only=True):
     endings: tuple[tuple[int, Ending], ...] = ()
     waits: tuple[Wait, ...] = ()
     progress: tuple[Progress, ...] = ()
-    culprits: tuple[Culprit, ...] = ()
+    counts: dict[str, int] = {}
     failed: tuple[str, ...] = ()
 
 
@@ -68,7 +69,7 @@ def observe(files: Sequence[Path], names: Sequence[str]) -> Observed:
         endings=tuple(gathered.endings),
         waits=tuple(one for one in gathered.said if isinstance(one, Wait)),
         progress=tuple(one for one in gathered.said if isinstance(one, Progress)),
-        culprits=tuple(one for one in gathered.said if isinstance(one, Culprit)),
+        counts=dict(gathered.counts),
         failed=tuple(problems),
     )
 
@@ -79,21 +80,21 @@ class _Gathered:
     def __init__(self) -> None:
         self.seen: list[Seen] = []
         self.endings: list[tuple[int, Ending]] = []
-        self.said: list[Wait | Progress | Culprit] = []
+        self.said: list[Wait | Progress] = []
+        self.counts: Counter[str] = Counter()
 
     def read(self, path: Path, name: str, number: int) -> None:
         symptoms, endings = SymptomReader(name), EndingReader()
-        others = (CollectiveReader(name), RootCauseReader())
-        readers = (symptoms, endings, *others)
+        collectives = CollectiveReader(name)
         with open_log(path) as stream:
-            for line, asked in dispatch(stream, readers, rank_of(path)):
-                for one in asked:
-                    if one == 0:
-                        self.see(symptoms.read(line), number)
-                    elif one == 1:
-                        self.endings += [(number, ending) for ending in endings.read(line)]
-                    elif len(self.said) < _MOST:
-                        self.said += others[one - 2].read(line)
+            for line, asked in dispatch(stream, (symptoms, endings, collectives), rank_of(path)):
+                if 0 in asked:
+                    self.see(symptoms.read(line), number)
+                if 1 in asked:
+                    self.endings += [(number, ending) for ending in endings.read(line)]
+                if 2 in asked and len(self.said) < _MOST:
+                    self.said += collectives.read(line)
+        self.counts += symptoms.counts
 
     def see(self, sightings: Iterable[Sighting], number: int) -> None:
         for sighting in sightings:

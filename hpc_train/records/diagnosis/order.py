@@ -16,6 +16,9 @@ _ECHOES = frozenset(
         "c10d_monitored_barrier",
         "dataloader_worker_killed",
         "mpi_lost_daemon",
+        "nccl_cannot_connect",
+        "nccl_last_error",
+        "nccl_retry_exceeded",
         "nccl_watchdog_exception",
         "nccl_watchdog_timeout",
         "slurm_time_limit",
@@ -24,7 +27,14 @@ _ECHOES = frozenset(
     }
 )
 # How a process ended: a cause only where none is told.
-_ENDS = ("exit_", "torchrun_rank_failed", "torchrun_process_failed", "mpi_rank_", "mpi_abort")
+_ENDS = (
+    "exit_",
+    "torchrun_child_failed",
+    "torchrun_process_failed",
+    "mpi_rank_",
+    "mpi_abort",
+    "nccl_error",
+)
 # Killed or crashed without a word: it may be what the others wait for.
 _KILLS = frozenset({"exit_killed", "exit_segmentation_fault", "exit_signal"})
 # Whoever ends a job does so after its failure, too.

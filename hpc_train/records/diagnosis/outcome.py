@@ -29,14 +29,13 @@ def decide(endings: Endings, sources: Sequence[str], seen: Sequence[Seen], end: 
     if end.exit_code == 0 or end.state == "COMPLETED":
         return Verdict(outcome="success", why=end.problem or "its script ended with exit code 0")
     last = _last(endings)
-    done = [item for item in last if item[1].kind in ("success", "work", "bench")]
-    if done:
-        return _after_work(done, sources, seen, end)
-    failures = [item for item in last if item[1].kind == "failure"]
-    if failures:
-        file, ending = failures[0]
-        why = _says(failures[0], sources)
+    result = [item for item in last if item[1].kind != "bench"]
+    if any(item[1].kind == "failure" for item in result[-1:]):
+        file, ending = result[-1]
+        why = _says(result[-1], sources)
         return Verdict(outcome="failed", why=why, failure=ending, source=sources[file])
+    if last:
+        return _after_work(last, sources, seen, end)
     return _without_ending(seen, end)
 
 
@@ -54,12 +53,13 @@ def _last(endings: Endings) -> list[tuple[int, Ending]]:
 def _after_work(
     done: Endings, sources: Sequence[str], seen: Sequence[Seen], end: JobEnd
 ) -> Verdict:
-    sure = [item for item in done if item[1].kind == "success"]
-    proof = (sure or list(done))[-1]
+    kinds = [item[1].kind for item in done]
+    best = next(kind for kind in ("success", "work", "bench", "failure") if kind in kinds)
+    proof = [item for item in done if item[1].kind == best][-1]
     said = _says(proof, sources)
     known = _TEARDOWN if proof[1].kind != "bench" else frozenset()
     later = [one for one in seen if _breaks(one, known) and not _before(one, proof)]
-    if later and not (sure and end.exit_code is None):
+    if later and (best != "success" or end.exit_code is not None):
         return Verdict(
             outcome="failed", why=f"the work was done ({said}), but what came after failed"
         )
