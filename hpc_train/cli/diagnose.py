@@ -54,12 +54,15 @@ def diagnose(
 
 
 def _print_text(found: Sequence[Diagnosed], *, benign: bool) -> None:
-    from hpc_train.cli.diagnosis_text import diagnosis_lines
+    from hpc_train.cli.diagnosis_text import diagnosis_lines, transport_lines
 
     for number, one in enumerate(found):
         if len(found) > 1:
             click.echo(f"{chr(10) * (number > 0)}== {one.name}")
-        for line in diagnosis_lines(one.diagnosis, benign=benign):
+        for line in (
+            *diagnosis_lines(one.diagnosis, benign=benign),
+            *transport_lines(one.transport),
+        ):
             click.echo(line)
 
 
@@ -87,7 +90,7 @@ def _row(one: Diagnosed) -> dict[str, Any]:
         "outcome": diagnosis.outcome,
         "why": diagnosis.why,
         "findings": [asdict(finding) for finding in diagnosis.findings],
-        "transport": None,
+        "transport": one.transport,
         "first_failure": diagnosis.first_failure,
         "last_words": diagnosis.last_words,
         "unreadable": one.unreadable,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, Finding
+from hpc_train.model.transport import Transport
 
 WIDTH = 100
 _WORDS = {"failed": "FAILED", "success": "SUCCESS", "unknown": "UNKNOWN"}
@@ -27,7 +28,19 @@ def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
     if diagnosis.last_words:
         words = diagnosis.last_words
         yield from _section(f"Last lines of {words[0].source}", map(_quoted, words))
-    yield from _others(diagnosis.findings, benign=benign)
+    yield from _others(diagnosis, benign=benign)
+
+
+def transport_lines(transport: Transport | None) -> Iterator[str]:
+    """Yield what NCCL used, and what is slow or not as promised in it."""
+    if transport is None or not (transport.verdict or transport.findings):
+        return
+    yield ""
+    yield from _wrapped("Transport  ", transport.verdict or "--")
+    for finding in transport.findings:
+        where = f" ({finding.evidence[0]})" if finding.evidence else ""
+        yield from _wrapped("  ", f"{finding.message} [{finding.id}]{where}")
+        yield from _wrapped("      ", finding.advice)
 
 
 def _without_root(diagnosis: Diagnosis) -> Iterator[str]:
@@ -46,35 +59,39 @@ def _where(root: Finding, culprit: Culprit | None) -> str:
         rank, host = culprit.rank, host or culprit.host
     parts += [f"rank {rank}"] if rank is not None else []
     parts += [f"host {host}"] if host else []
+    parts += [f"raised at {first.raised_at}"] if first and first.raised_at else []
     if culprit is not None and culprit.rank not in (None, rank):
         on = f" on {culprit.host}" if culprit.host else ""
         parts.append(f"the first to end was rank {culprit.rank}{on} ({culprit.said_by})")
     return ", ".join(parts) or "--"
 
 
-def _place(evidence: Evidence) -> str:
+def _place(evidence: Evidence, near: str = "") -> str:
+    """Return `file:line`, or the line alone where it is in the same file as what is near."""
+    if evidence.line and evidence.source == near:
+        return f"line {evidence.line}"
     return f"{evidence.source}:{evidence.line}" if evidence.line else evidence.source
 
 
 def _evidence_lines(finding: Finding) -> Iterator[str]:
-    for one in finding.evidence:
-        said = [_place(one)]
+    for number, one in enumerate(finding.evidence):
+        near = finding.evidence[0].source if number else ""
+        said = [_place(one, near)]
         said += [f"rank {one.rank}"] if one.rank is not None else []
         said += [one.node] if one.node else []
         said += [one.time.replace("T", " ")] if one.time else []
         yield "  " + printable("  ".join(said))
-        yield from _excerpt(one.text)
+        yield from _excerpt(one.text, 1 if number else 3)
     more = finding.count - len(finding.evidence)
     if more > 0:
         yield f"  and {more} more like it"
 
 
-def _excerpt(text: str) -> Iterator[str]:
-    """Yield a line of a log in at most three."""
-    lines = textwrap.wrap(printable(text), WIDTH - 6)
-    yield from (f"      {line}" for line in lines[:3])
-    if len(lines) > 3:
-        yield "      …"
+def _excerpt(text: str, most: int) -> Iterator[str]:
+    """Yield the beginning of a line of a log, in at most so many lines."""
+    lines = textwrap.wrap(printable(text), WIDTH - 8)
+    for number, line in enumerate(lines[:most], 1):
+        yield f"      {line}{' …' * (number == most < len(lines))}"
 
 
 def _quoted(evidence: Evidence) -> str:
@@ -82,29 +99,33 @@ def _quoted(evidence: Evidence) -> str:
     return textwrap.shorten(number + printable(evidence.text), WIDTH, placeholder=" …")
 
 
-def _others(findings: Sequence[Finding], *, benign: bool) -> Iterator[str]:
-    after = [one for one in findings if one.role == "consequence" and one.severity != "benign"]
-    also = [one for one in findings if one.role == "other" and one.severity != "benign"]
-    harmless = [one for one in findings if one.role != "root" and one.severity == "benign"]
-    yield from _section("Followed from it", _one_line_each(after))
-    yield from _section("Also seen", (line for one in also for line in _also(one)))
+def _others(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
+    root = diagnosis.root
+    near = root.evidence[0].source if root and root.evidence else ""
+    rest = [one for one in diagnosis.findings if one.role != "root"]
+    harm = [one for one in rest if one.severity != "benign"]
+    harmless = [one for one in rest if one.severity == "benign"]
+    after = [one for one in harm if one.role == "consequence"]
+    yield from _section("Followed from it", _one_line_each(after, near))
+    also = [one for one in harm if one.role == "other"]
+    yield from _section("Also seen", (line for one in also for line in _also(one, near)))
     if benign:
-        yield from _section("Harmless", _one_line_each(harmless))
+        yield from _section("Harmless", _one_line_each(harmless, near))
     elif harmless:
         s = "s" * (len(harmless) != 1)
         yield ""
         yield f"{len(harmless)} harmless finding{s} not shown; --benign shows them"
 
 
-def _one_line_each(findings: Iterable[Finding]) -> Iterator[str]:
+def _one_line_each(findings: Iterable[Finding], near: str) -> Iterator[str]:
     for one in findings:
-        place = _place(one.evidence[0]) if one.evidence else ""
+        place = _place(one.evidence[0], near) if one.evidence else ""
         times = f", {one.count} times" if one.count > 1 else ""
         yield from _wrapped("  ", f"{one.title} [{one.id}] ({place}{times})")
 
 
-def _also(finding: Finding) -> Iterator[str]:
-    yield from _one_line_each([finding])
+def _also(finding: Finding, near: str) -> Iterator[str]:
+    yield from _one_line_each([finding], near)
     yield from _wrapped("      ", finding.advice)
 
 

@@ -14,7 +14,8 @@ Outcome = Literal["success", "failed", "unknown"]
 class Evidence(Value, frozen=True, kw_only=True):
     """A line of a log, or what the lines of a box or traceback come down to.
 
-    `line` counts from 1; 0 where a file as a whole says it. `time` is ISO 8601 without a zone.
+    `line` counts from 1; 0 where it is no file that says it. `time` is ISO 8601 without a zone.
+    `raised_at` is the place in the program, `file:line`, that the last frame of a traceback names.
     """
 
     source: str
@@ -23,6 +24,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     rank: int | None = None
     node: str | None = None
     time: str | None = None
+    raised_at: str | None = None
 
 
 class Finding(Value, frozen=True, kw_only=True):

@@ -10,11 +10,16 @@ from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.diagnosis import Culprit, Diagnosis, JobEnd
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
+from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.transport import run_transport
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.log_file import log_files
+from hpc_train.records.nccl.read import transport_of
+from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.base import Signature
 
 # Endings of a run that are nobody's wish.
 _FAILED = (
@@ -31,6 +36,7 @@ class Diagnosed(Value, frozen=True, kw_only=True):
 
     name: str
     diagnosis: Diagnosis
+    transport: Transport | None = None
     unreadable: tuple[str, ...] = ()
 
 
@@ -47,7 +53,7 @@ def diagnose(words: Sequence[str], root: Path) -> tuple[Diagnosed, ...]:
         raise StoreError("foreign logs and run folders are no one job", "diagnose them in turn")
     if logs:
         return (_foreign(logs),)
-    found = tuple(diagnose_run(run) for home in homes for run in _last_attempts(home))
+    found = tuple(_own(run) for home in homes for run in _last_attempts(home))
     if not found:
         raise StoreError(f"{homes[0]}: no runs in this folder", "hpctrain status lists them")
     return found
@@ -61,13 +67,22 @@ def _last_attempts(home: Path) -> Iterator[Run]:
     yield from (run for run in runs if single or not last or run.folder.run_id in last)
 
 
-def diagnose_run(run: Run) -> Diagnosed:
+def _own(run: Run) -> Diagnosed:
+    diagnosis, unreadable = _of_run(run)
+    return Diagnosed(
+        name=run.folder.run_id,
+        diagnosis=diagnosis,
+        transport=run_transport(run),
+        unreadable=unreadable,
+    )
+
+
+def _of_run(run: Run) -> tuple[Diagnosis, tuple[str, ...]]:
     """Diagnose one run by its logs and by what its files and the scheduler say."""
     folder = run.folder
     files = log_files([folder.logs]) if folder.logs.is_dir() else []
     names = [path.relative_to(folder.path).as_posix() for path in files]
-    diagnosis, unreadable = diagnose_logs(files, names, _end_of(run))
-    return Diagnosed(name=folder.run_id, diagnosis=diagnosis, unreadable=unreadable)
+    return diagnose_logs(files, names, _end_of(run))
 
 
 def problem_of(run: Run) -> str:
@@ -75,7 +90,7 @@ def problem_of(run: Run) -> str:
     if run.state not in _FAILED:
         return run.problem
     try:
-        root = diagnose_run(run).diagnosis.root
+        root = _of_run(run)[0].root
     except LogParseError:
         return run.problem
     if root is None or root.id == "unknown_failure":
@@ -119,11 +134,11 @@ def _foreign(logs: Sequence[Path]) -> Diagnosed:
     names = [path.as_posix() for path in files]
     diagnosis, unreadable = diagnose_logs(files, names, JobEnd())
     name = logs[0].name if len(logs) == 1 else f"{len(files)} logs"
-    return Diagnosed(name=name, diagnosis=diagnosis, unreadable=unreadable)
+    return Diagnosed(
+        name=name, diagnosis=diagnosis, transport=transport_of(files), unreadable=unreadable
+    )
 
 
 def catalogue() -> tuple[Signature, ...]:
     """Return all that is known to go wrong."""
-    from hpc_train.records.signatures.all import SIGNATURES
-
     return SIGNATURES

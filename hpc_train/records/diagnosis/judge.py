@@ -23,7 +23,7 @@ from hpc_train.records.diagnosis.order import Seen, choose_root, rung, specific
 from hpc_train.records.diagnosis.outcome import decide
 from hpc_train.records.diagnosis.torchrun import first_of
 from hpc_train.records.signatures.all import SIGNATURES
-from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.signatures.explain import explain
 
 _STATES = {
@@ -86,16 +86,12 @@ def _finding(
     # The line of the root is what its title is made of.
     chief = root if role == "root" and root is not None else several[0]
     signature = chief.signature
-    severity = signature.severity
-    if severity == "fatal" and outcome != "failed":
-        # A job that was stopped from outside did not fail.
-        severity = "benign" if outcome == "success" else "info"
     told = explain(signature, chief.sighting)
-    shown = [chief, *(one for one in several if one is not chief)][:_SHOWN]
+    shown = _one_of_each_rank([chief, *several])[:_SHOWN]
     return Finding(
         id=signature.id,
         group=signature.group,
-        severity=severity,
+        severity=_severity(signature, role, outcome),
         role=role,
         title=told.title,
         cause=told.cause,
@@ -103,6 +99,22 @@ def _finding(
         evidence=tuple(map(_evidence, shown)),
         count=max(len(several), counts.get(signature.id, 0)),
     )
+
+
+def _severity(signature: Signature, role: Role, outcome: Outcome) -> Severity:
+    """Return how bad it was in this job: what was survived, and any teardown, is benign."""
+    if outcome == "success" and (signature.severity == "fatal" or role == "consequence"):
+        return "benign"
+    # A job that was stopped from outside did not fail.
+    stopped = outcome == "unknown" and signature.severity == "fatal"
+    return "info" if stopped else signature.severity
+
+
+def _one_of_each_rank(several: Iterable[Seen]) -> list[Seen]:
+    first: dict[tuple[int | None, str], Seen] = {}
+    for one in several:
+        first.setdefault((one.sighting.rank, one.sighting.source), one)
+    return list(first.values())
 
 
 def _role(first: Seen, root: Seen | None, outcome: Outcome) -> Role:
@@ -128,6 +140,8 @@ def _after(one: Seen, root: Seen) -> bool:
 
 def _evidence(seen: Seen) -> Evidence:
     sighting = seen.sighting
+    groups = dict(sighting.groups)
+    frame = {"file", "line"} <= groups.keys()
     return Evidence(
         source=sighting.source,
         line=sighting.line,
@@ -135,6 +149,7 @@ def _evidence(seen: Seen) -> Evidence:
         rank=sighting.rank,
         node=sighting.node,
         time=sighting.time,
+        raised_at=f"{groups['file']}:{groups['line']}" if frame else None,
     )
 
 

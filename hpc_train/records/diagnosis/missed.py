@@ -24,7 +24,7 @@ _WRONG_NUMBERS = Finding(
     role="root",
     title="The collective gave wrong numbers",
     cause="Memory, a link or a library corrupts data.",
-    advice="Test each node by itself (nccl-tests with -c 1); look at dmesg for ECC and link errors.",
+    advice="Test each node by itself (nccl-tests -c 1); look at dmesg for ECC and link errors.",
     evidence=(),
 )
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Evidence
@@ -41,7 +42,7 @@ class Observed(Value, frozen=True, kw_only=True):
     endings: tuple[tuple[int, Ending], ...] = ()
     waits: tuple[Wait, ...] = ()
     progress: tuple[Progress, ...] = ()
-    counts: dict[str, int] = {}
+    counts: Mapping[str, int] = MappingProxyType({})
     failed: tuple[str, ...] = ()
 
 

@@ -11,12 +11,13 @@ from hpc_train.records.diagnosis.order import CAUSE, ECHO, ENDED, Seen, rung
 
 # What a program may stumble over while it takes itself apart, its work done.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "mpi", "torchrun", "c10d", "nccl"})
+_DOCUMENTS = (".md", ".rst")
 
 Endings = Sequence[tuple[int, Ending]]
 
 
 class Verdict(Value, frozen=True, kw_only=True):
-    """How the job ended, and what says so; `failure` is a line by which a program says it itself."""
+    """How the job ended, and what says so; by `failure` a program says itself that it failed."""
 
     outcome: Outcome
     why: str
@@ -28,6 +29,8 @@ def decide(endings: Endings, sources: Sequence[str], seen: Sequence[Seen], end: 
     """Decide on positive evidence first; errors count where there is none, or after the work."""
     if end.exit_code == 0 or end.state == "COMPLETED":
         return Verdict(outcome="success", why=end.problem or "its script ended with exit code 0")
+    if sources and all(source.endswith(_DOCUMENTS) for source in sources):
+        return Verdict(outcome="unknown", why="a document quotes logs; it is no log of a job")
     last = _last(endings)
     result = [item for item in last if item[1].kind != "bench"]
     if any(item[1].kind == "failure" for item in result[-1:]):

@@ -17,7 +17,10 @@ ABORTS = (
     "/work/run.sh: line 95: 298750 Aborted                 (core dumped) python train.py\n"
     "srun: error: n1: task 7: Exited with exit code 134\n"
 )
-LIMIT = "slurmstepd: error: *** STEP 82.1 ON n1 CANCELLED AT 2025-04-24T11:46:38 DUE TO TIME LIMIT ***\n"
+LIMIT = (
+    "slurmstepd: error: *** STEP 82.1 ON n1 CANCELLED AT 2025-04-24T11:46:38 DUE TO TIME LIMIT "
+    "***\n"
+)
 CANCELLED = "slurmstepd: error: *** JOB 82 ON n1 CANCELLED AT 2025-04-24T11:46:38 ***\n"
 EXIT_1 = "srun: error: n1: task 0: Exited with exit code 1\n"
 HOST_OOM = (
@@ -312,3 +315,10 @@ def test_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize("hostile", ["\x00\xff" * 500, "Traceback (most recent call last):\n" * 99])
 def test_whatever_bytes_are_read(tmp_path: Path, hostile: str) -> None:
     assert judged(tmp_path, hostile).outcome in ("unknown", "failed")
+
+
+def test_document_that_quotes_logs_is_no_failure(tmp_path: Path) -> None:
+    (tmp_path / "notes.md").write_text("It said:\n" + LIMIT)
+    diagnosis, _ = diagnose_logs([tmp_path / "notes.md"], ["notes.md"], JobEnd())
+    assert diagnosis.outcome == "unknown"
+    assert {finding.severity for finding in diagnosis.findings} == {"info"}

@@ -76,7 +76,8 @@ def test_versions_of_the_lines() -> None:
     )
     oldest = (
         "[E ProcessGroupNCCL.cpp:566] [Rank 1] Watchdog caught collective operation timeout: "
-        "WorkNCCL(OpType=ALLREDUCE, TensorShape=[1], Timeout(ms)=1800000) ran for 1801609 milliseconds"
+        "WorkNCCL(OpType=ALLREDUCE, TensorShape=[1], Timeout(ms)=1800000) ran for 1801609 "
+        "milliseconds"
     )
     new = (
         "(Worker pid=7) [rank3]:[E219 08:58:32.6 ProcessGroupNCCL.cpp:2396] [PG ID 2 PG GUID "
