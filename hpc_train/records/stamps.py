@@ -14,6 +14,8 @@ _GLOG = re.compile(
     r"(?:^|[\[ ])[IWEFCV](?P<month>\d{1,2})(?P<day>[0-3]\d) "
     r"(?P<time>[0-2]\d:[0-5]\d:[0-6]\d)(?:\.(?P<part>\d{1,9}))?"
 )
+# Lines at the beginning of a log in which the year is looked for.
+_FIRST = 200
 # A stamp that does not stand near the beginning is not that of the line.
 _NEAR = 400
 _NODES = (
@@ -29,6 +31,18 @@ class Clock:
 
     def __init__(self) -> None:
         self._year: str | None = None
+        self._left = _FIRST
+
+    @property
+    def wants_year(self) -> bool:
+        """Whether the year is unknown, and may yet stand near the beginning of the log."""
+        return self._year is None and self._left > 0
+
+    def look(self, text: str) -> None:
+        """Take the year from a line, if none is known."""
+        if self.wants_year:
+            self._left -= 1
+            self.time(text)
 
     def time(self, text: str) -> str | None:
         """Return the time that a line states, as ISO 8601 text."""

@@ -14,7 +14,7 @@ from hpc_train.records.literals import finder
 from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.stamps import Clock, node_of
-from hpc_train.records.tracebacks import HEADER, Raised, Speaker, Tracebacks, speaker_of
+from hpc_train.records.tracebacks import INSIDE, Raised, Speaker, Tracebacks, speaker_of
 
 EXCEPTION = "python_exception"
 RANK_FAILED = "torchrun_child_failed_rank"
@@ -56,8 +56,8 @@ class SymptomReader:
 
     @property
     def wants_next(self) -> bool:
-        """Whether a traceback is open, or NCCL's last error is to come."""
-        return self._tracebacks.any_open or bool(self._last_error)
+        """Whether a traceback is open, or NCCL's last error or the year is to come."""
+        return self._tracebacks.any_open or bool(self._last_error) or self._clock.wants_year
 
     def read(self, line: Line) -> list[Sighting]:
         """Return what the line, with those before it, shows."""
@@ -72,6 +72,7 @@ class SymptomReader:
         return kept
 
     def _look(self, line: Line) -> list[Sighting | None]:
+        self._clock.look(line.text)
         if line.raw.lstrip().startswith(_TRACED):
             return []
         entry = self._box.read(line)
@@ -79,7 +80,10 @@ class SymptomReader:
         if entry is not None:
             return [self._of_entry(entry)]
         if raised is not None:
-            return [self._of_exception(line, raised)]
+            return [] if raised is INSIDE else [self._of_exception(line, raised)]
+        return self._of_line(line)
+
+    def _of_line(self, line: Line) -> list[Sighting | None]:
         speaker = speaker_of(line)
         if speaker in self._last_error:
             self._last_error.discard(speaker)
@@ -145,6 +149,3 @@ class SymptomReader:
             time=self._clock.time(text),
             groups=tuple(groups.items()),
         )
-
-
-__all__ = ["EXCEPTION", "HEADER", "LAST_ERROR", "RANK_FAILED", "SymptomReader"]

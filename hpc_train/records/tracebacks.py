@@ -36,6 +36,10 @@ class Raised(NamedTuple):
     ignored: bool
 
 
+INSIDE = Raised("", "", "", None, ignored=True)
+"""A line within a traceback."""
+
+
 class _Open:
     def __init__(self, depth: int, rank: int | None, *, ignored: bool) -> None:
         self.depth = depth
@@ -60,7 +64,7 @@ class Tracebacks:
         return bool(self._open)
 
     def read(self, line: Line, rank: int | None = None) -> Raised | None:
-        """Take a line; return the exception if it ends a traceback.
+        """Take a line; return the exception if it ends a traceback, INSIDE if it is a part of one.
 
         `rank` is whose traceback it is, where its own lines do not say so.
         """
@@ -82,15 +86,17 @@ class Tracebacks:
             if frame:
                 opened.frame = frame["file"], frame["line"]
             opened.inside = opened.inside or bool(text)
+            part: Raised | None = INSIDE
         elif _is_exception(text.strip(), opened):
             del self._open[speaker]
             return Raised(text.strip(), *opened.frame, opened.rank, opened.ignored)
         else:
             opened.inside = False
             opened.strangers += 1
+            part = None
         if opened.lines > _LONGEST or opened.strangers > _STRANGERS:
             del self._open[speaker]
-        return None
+        return part
 
 
 def speaker_of(line: Line) -> Speaker:

@@ -10,6 +10,7 @@ from hpc_train.records.signatures.filesystem import FILESYSTEM
 from hpc_train.records.signatures.gpu_hardware import GPU_HARDWARE
 from hpc_train.records.signatures.mpi import MPI
 from hpc_train.records.signatures.nccl import NCCL
+from hpc_train.records.signatures.nccl_network import NCCL_NETWORK
 from hpc_train.records.signatures.nccl_notes import NCCL_NOTES
 from hpc_train.records.signatures.python import PYTHON
 from hpc_train.records.signatures.slurm_end import SLURM_END
@@ -17,6 +18,7 @@ from hpc_train.records.signatures.slurm_exit import SLURM_EXIT
 from hpc_train.records.signatures.slurm_submit import SLURM_SUBMIT
 from hpc_train.records.signatures.software import SOFTWARE
 from hpc_train.records.signatures.torchrun import TORCHRUN
+from hpc_train.records.signatures.watchdog import WATCHDOG
 
 # The more precise of two that could take a line comes first.
 SIGNATURES: tuple[Signature, ...] = (
@@ -27,8 +29,10 @@ SIGNATURES: tuple[Signature, ...] = (
     *SLURM_END,
     *SLURM_EXIT,
     *MPI,
+    *NCCL_NETWORK,
     *NCCL,
     *NCCL_NOTES,
+    *WATCHDOG,
     *C10D,
     *TORCHRUN,
     *FILESYSTEM,

@@ -28,8 +28,9 @@ class Signature(Value, frozen=True, kw_only=True):
     """One kind of trouble, and the line that tells it.
 
     `literals`: every line of it holds at least one of them. `pattern` is searched in `Line.text`;
-    its named groups fill the `{name}` of `title`. `role`: whether such a line tells why a job
-    failed, or what followed. `example` is a line that matches.
+    its named groups fill the `{name}` of `title`, where `{of_rank}` is ` of rank 3` or nothing (see
+    `explain`). `role`: whether such a line tells why a job failed, or what followed. `example` is
+    what a log says, one line or more.
     """
 
     id: str

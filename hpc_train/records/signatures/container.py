@@ -26,8 +26,8 @@ CONTAINER = (
         title="A mount of --container-mounts is not valid",
         cause="The source is neither absolute (`/data`) nor begins with `./`.",
         advice="Write `/full/path:/inside`; an empty variable in it leaves half a path.",
-        example='srun: error: pyxis: mount source must be a relative path, an absolute path, "tmpfs"'
-        ' or "umount"',
+        example="srun: error: pyxis: mount source must be a relative path, an absolute path,"
+        ' "tmpfs" or "umount"',
         sources=_PYXIS,
     ),
     Signature(
@@ -65,7 +65,8 @@ CONTAINER = (
         pattern=re.compile(r"error: pyxis: (?P<text>[^\n]{1,200})"),
         title="pyxis says: {text}",
         cause="An option of the container, or enroot on the node.",
-        advice="Read the lines around it; try the container with `srun -N1 -n1 --container-image=…`.",
+        advice="Read the lines around it; try the container with `srun -N1 -n1"
+        " --container-image=…`.",
         example="srun: error: pyxis: unable to create user namespace",
         sources=_PYXIS,
     ),

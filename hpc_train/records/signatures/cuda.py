@@ -102,7 +102,7 @@ CUDA = (
         severity="fatal",
         literals=(b"device-side assert triggered",),
         pattern=re.compile(r"device-side assert triggered"),
-        title="A check inside a kernel failed{of_rank}",
+        title="A check inside a kernel{of_rank} failed",
         cause="Mostly a label or a token id that is larger than the table that it indexes.",
         advice=f"Check labels and vocabulary; {_BLOCKING}.",
         example="RuntimeError: CUDA error: device-side assert triggered",
@@ -141,8 +141,10 @@ CUDA = (
         pattern=re.compile(r"no kernel image is available"),
         title="The program was not built for this kind of GPU",
         cause="PyTorch or an extension lacks code for the architecture of the GPU.",
-        advice="A newer build of PyTorch; rebuild extensions with TORCH_CUDA_ARCH_LIST of this GPU.",
-        example="RuntimeError: CUDA error: no kernel image is available for execution on the device",
+        advice="A newer build of PyTorch; rebuild extensions with TORCH_CUDA_ARCH_LIST of this"
+        " GPU.",
+        example="RuntimeError: CUDA error: no kernel image is available for execution on the"
+        " device",
         sources=_DOCS,
     ),
     Signature(
@@ -157,7 +159,8 @@ CUDA = (
         title="The NVIDIA driver of the node is older than the CUDA of the program",
         cause="PyTorch or the container needs a newer driver.",
         advice="A build for an older CUDA, or the compat libraries (cuda-compat) in the container.",
-        example="RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime version",
+        example="RuntimeError: CUDA error: CUDA driver version is insufficient for CUDA runtime"
+        " version",
         sources=_DOCS,
     ),
     Signature(
@@ -222,7 +225,7 @@ CUDA = (
         severity="fatal",
         literals=(b"CUDA error: ", b"HIP error: "),
         pattern=re.compile(r"(?P<kind>CUDA|HIP) error: (?P<text>[^\n]{1,160})"),
-        title="{kind} failed{of_rank}: {text}",
+        title="{kind}{of_rank} failed: {text}",
         cause="An operation on the GPU failed; it may have been started long before this line.",
         advice=f"{_BLOCKING}; look at dmesg for an Xid; try another node.",
         example="RuntimeError: CUDA error: misaligned address",

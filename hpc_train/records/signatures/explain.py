@@ -58,8 +58,11 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
         groups.setdefault("node", sighting.node)
     # PyTorch's old texts state what is reserved in total only.
     groups.setdefault("unused", groups.get("reserved", _UNKNOWN))
+    groups.setdefault("message", "")
 
     def fill(text: str) -> str:
-        return _NAME.sub(lambda name: groups.get(name[1], _UNKNOWN).strip(), text)
+        return _NAME.sub(lambda name: groups.get(name[1], _UNKNOWN).rstrip(), text)
 
-    return Explanation(title=fill(told.title), cause=fill(told.cause), advice=fill(told.advice))
+    return Explanation(
+        title=fill(told.title).rstrip(" :"), cause=fill(told.cause), advice=fill(told.advice)
+    )

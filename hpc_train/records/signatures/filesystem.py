@@ -34,10 +34,11 @@ FILESYSTEM = (
             r"<(?P<object>/torch_[\w.-]{1,80})>|unable to (?:mmap|write to file)[^\n]{0,60}</torch_"
         ),
         title="Workers of the DataLoader have no shared memory left",
-        cause="/dev/shm is small (containers: 64 MB), or the limit of open files is.",
+        cause="The node's /dev/shm is small (containers: 64 MB), or the limit of open files is.",
         advice="--shm-size=16g or --ipc=host; `ulimit -n 65536`;"
         " torch.multiprocessing.set_sharing_strategy('file_system').",
-        example="RuntimeError: unable to open shared memory object </torch_811_9> in read-write mode",
+        example="RuntimeError: unable to open shared memory object </torch_811_9> in read-write"
+        " mode",
     ),
     Signature(
         id="no_space_left",
@@ -102,8 +103,8 @@ FILESYSTEM = (
         title="DALI cannot open a file of the data set",
         cause="The path is wrong, or not mounted in the container.",
         advice="`ls` the path inside the job and the container; check --container-mounts.",
-        example='Assert on "fp_ != nullptr" failed: Could not open file /data/train.rec: No such file'
-        " or directory",
+        example='Assert on "fp_ != nullptr" failed: Could not open file /data/train.rec: No such'
+        " file or directory",
     ),
     Signature(
         id="file_missing",

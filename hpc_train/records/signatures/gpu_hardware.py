@@ -1,4 +1,4 @@
-"""Signatures of broken or troubled GPUs, links and nodes, as the kernel and the driver tell them."""
+"""Signatures of broken GPUs, links and nodes, as the kernel and the driver tell them."""
 
 from __future__ import annotations
 
@@ -80,7 +80,8 @@ GPU_HARDWARE = (
         pattern=_xid("94"),
         title="GPU {gpu} had a memory error that hit one program only (Xid 94)",
         cause="Memory of the GPU failed; the driver killed the program that used it.",
-        advice="Start the job again; the GPU is reset when it is idle. Report it if it comes again.",
+        advice="Start the job again; the GPU is reset when it is idle. Report it if it comes"
+        " again.",
         example="NVRM: Xid (PCI:0000:07:00): 94, pid=4242, Contained: CE User Channel",
         sources=_XID,
     ),
@@ -92,7 +93,8 @@ GPU_HARDWARE = (
         pattern=_xid("63"),
         title="GPU {gpu} replaced broken memory rows (Xid 63)",
         cause="An ECC error was mended; it counts from the next reset on.",
-        advice="The job can go on; ask the site to reset the GPU soon (`nvidia-smi -q -d ROW_REMAPPER`).",
+        advice="The job can go on; ask the site to reset the GPU soon (`nvidia-smi -q -d"
+        " ROW_REMAPPER`).",
         example="NVRM: Xid (PCI:0000:07:00): 63, Row Remapper: New row marked for remapping",
         sources=_XID,
     ),
@@ -139,8 +141,10 @@ GPU_HARDWARE = (
         literals=(b"NVRM: Xid",),
         pattern=_xid("13|31"),
         title="A kernel on GPU {gpu} read or wrote where it must not (Xid {xid})",
-        cause="Mostly a fault of the program (index out of range); if it is always this GPU, the GPU.",
-        advice="Run again with CUDA_LAUNCH_BLOCKING=1 or `compute-sanitizer`, then on another node.",
+        cause="Mostly a fault of the program (index out of range); if it is always this GPU,"
+        " the GPU.",
+        advice="Run again with CUDA_LAUNCH_BLOCKING=1 or `compute-sanitizer`, then on another"
+        " node.",
         example="NVRM: Xid (PCI:0000:07:00): 31, pid=77, name=python, MMU Fault: ENGINE GRAPHICS",
         sources=_XID,
     ),
@@ -165,7 +169,8 @@ GPU_HARDWARE = (
         pattern=_xid(r"\d{1,4}"),
         title="The driver reports Xid {xid} on GPU {gpu}",
         cause="The list of Xid codes says what it means.",
-        advice="Look the code up in NVIDIA's list of Xid errors; if it comes again, drain the node.",
+        advice="Look the code up in NVIDIA's list of Xid errors; if it comes again, drain the"
+        " node.",
         example="NVRM: Xid (PCI:0000:07:00): 38, pid=12, firmware watchdog",
         sources=_XID,
     ),

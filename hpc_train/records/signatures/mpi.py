@@ -53,8 +53,8 @@ MPI = (
             r"were able to be opened in the pml framework|PML (?P<pml>\w{1,20}) cannot be selected"
         ),
         title="Open MPI found no way to send messages (pml)",
-        cause="UCX is missing in the container or on another node, or `pml=ucx` is forced where there"
-        " is no device for it.",
+        cause="UCX is missing in the container or on another node, or `pml=ucx` is forced where"
+        " there is no device for it.",
         advice="`ompi_info | grep ucx` on the node; leave out OMPI_MCA_pml, or UCX_NET_DEVICES.",
         example="PML ucx cannot be selected",
         sources=_OMPI,
@@ -107,7 +107,8 @@ MPI = (
         ),
         title="mpirun lost its daemon on a node",
         cause="The node died, ssh or TCP between nodes is blocked, or libraries are missing there.",
-        advice="`--mca oob_tcp_if_include IFACE`; the same paths on all nodes (`--prefix`); or srun.",
+        advice="`--mca oob_tcp_if_include IFACE`; the same paths on all nodes (`--prefix`); or"
+        " srun.",
         example="ORTE has lost communication with a remote daemon.",
         sources=_OMPI,
     ),
@@ -178,7 +179,7 @@ MPI = (
             r"|opal_shmem_mmap[^\n]{0,80}(?:No space|failed)"
         ),
         title="Open MPI could not make its files in the temporary folder",
-        cause="/tmp or /dev/shm is full, or not writable.",
+        cause="Its folder in /tmp or /dev/shm is full, or not writable.",
         advice="TMPDIR on a local disk with room, or OMPI_MCA_orte_tmpdir_base.",
         example="A system call failed during shared memory initialization that should not have.",
         sources=_OMPI,

@@ -48,8 +48,8 @@ NCCL_NOTES = (
         title="NCCL's helper threads met the end of other processes",
         cause="Other ranks have ended: after a good end this is usual, after a failure it follows.",
         advice="Nothing to do.",
-        example="n1:811:902 [0] proxy.cc:1521 NCCL WARN [Service thread] Could not receive type from"
-        " localRank 3, res=3, closed=0",
+        example="n1:811:902 [0] proxy.cc:1521 NCCL WARN [Service thread] Could not receive type"
+        " from localRank 3, res=3, closed=0",
     ),
     Signature(
         id="nccl_ras_port",

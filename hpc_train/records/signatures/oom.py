@@ -29,7 +29,7 @@ OUT_OF_MEMORY = re.compile(
 )
 _ONE = re.compile(_SIZE)
 _UNITS = {"bytes": 1, "B": 1} | {
-    f"{letter}{ending}": base**power
+    f"{letter}{ending}": float(base**power)
     for power, letter in enumerate("KMGTPE", 1)
     for ending, base in (("iB", 1024), ("B", 1000))
 }

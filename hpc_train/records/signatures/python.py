@@ -52,11 +52,15 @@ PYTHON = (
         severity="fatal",
         literals=(b"Traceback (most recent call last)",),
         pattern=re.compile(
-            r"^(?P<type>(?:[A-Za-z_]\w{0,60}\.){0,10}[A-Za-z_]\w{0,80})(?:: (?P<message>.{0,400}))?$"
+            r"^(?P<type>(?:[A-Za-z_]\w{0,60}\.){0,10}[A-Za-z_]\w{0,80})"
+            r"(?::$|: (?P<message>.{0,400})|$)"
         ),
-        title="Python raised {type}{of_rank}: {message}",
+        title="{type}{of_rank}: {message}",
         cause="The program met an error that it does not handle.",
-        advice="Read the last frame of the traceback ({file}:{line}); the message says what is wrong.",
-        example="ValueError: heads must divide the width",
+        advice="Read the last frame of the traceback ({file}:{line}); the message says what is"
+        " wrong.",
+        example="Traceback (most recent call last):\n"
+        '  File "train.py", line 3, in main\n    build()\n'
+        "ValueError: heads must divide the width",
     ),
 )

@@ -25,8 +25,8 @@ SLURM_EXIT = (
         pattern=re.compile(rf"{_TASK}(?:Exited with exit code 137\b|Killed)"),
         title="Tasks {tasks} on {node} were killed (SIGKILL, 137)",
         cause="Often the host's memory ran out; else Slurm or a person ended the job.",
-        advice="Look for oom_kill, TIME LIMIT or CANCELLED beside it; `sacct -j JOB -o maxrss,state`"
-        " and more `--mem`.",
+        advice="Look for oom_kill, TIME LIMIT or CANCELLED beside it; `sacct -j JOB -o"
+        " maxrss,state` and more `--mem`.",
         example="srun: error: n1: tasks 0-3: Exited with exit code 137",
         sources=_CODES,
     ),
@@ -142,8 +142,8 @@ SLURM_EXIT = (
             r"|Interrupt|User defined signal [12]|Broken pipe|Unknown signal[ \d]{0,6})"
         ),
         title="Tasks {tasks} on {node} ended by a signal: {signal}",
-        cause="`Bus error` is a full /dev/shm or a truncated file, `Illegal instruction` a build for"
-        " another processor.",
+        cause="`Bus error` is a full /dev/shm or a truncated file, `Illegal instruction` a"
+        " build for another processor.",
         advice=_FIRST,
         example="srun: error: n1: task 2: Bus error (core dumped)",
         sources=_CODES,

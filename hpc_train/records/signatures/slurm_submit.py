@@ -102,7 +102,8 @@ SLURM_SUBMIT = (
         ),
         title="The account, partition or qos is not yours: {reason}",
         cause="The account may not use this partition or qos, or a name is mistyped.",
-        advice="`sacctmgr show assoc user=$USER format=account,partition,qos` shows what you may use.",
+        advice="`sacctmgr show assoc user=$USER format=account,partition,qos` shows what you may"
+        " use.",
         example="sbatch: error: Batch job submission failed: Invalid account or account/partition"
         " combination specified",
         sources=_SBATCH,
@@ -114,7 +115,8 @@ SLURM_SUBMIT = (
         literals=_JOB,
         pattern=re.compile(
             f"{_REFUSED}(?P<reason>Requested time limit is invalid[^\\n]{{0,60}}"
-            r"|Job violates accounting/QOS policy[^\n]{0,120}|Job size specification needs[^\n]{0,60})"
+            r"|Job violates accounting/QOS policy[^\n]{0,120}"
+            r"|Job size specification needs[^\n]{0,60})"
         ),
         title="The job is above a limit: {reason}",
         cause="The time, the number of jobs or of GPUs is more than the qos or partition allows.",
@@ -139,7 +141,8 @@ SLURM_SUBMIT = (
         title="The controller of Slurm did not answer",
         cause="It is busy or restarting, or the authentication (munge) failed.",
         advice="See with `squeue --me` whether the job is there before you submit it again.",
-        example="sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+        example="sbatch: error: Batch job submission failed: Socket timed out on send/recv"
+        " operation",
         sources=("https://slurm.schedmd.com/big_sys.html",),
     ),
     Signature(
@@ -226,6 +229,7 @@ SLURM_SUBMIT = (
         title="slurmstepd grumbles about how it counts processes",
         cause="NVML has more processes than expected, or one has just ended.",
         advice="Nothing to do.",
-        example="slurmstepd: error: NVML: Failed to get Compute running procs(7): Insufficient Size",
+        example="slurmstepd: error: NVML: Failed to get Compute running procs(7): Insufficient"
+        " Size",
     ),
 )

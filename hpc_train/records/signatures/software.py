@@ -57,7 +57,8 @@ SOFTWARE = (
         title="The library {library} is not found",
         cause="A module is not loaded in the job, or the container lacks it.",
         advice="Load the modules in the job script; `ldd`; LD_LIBRARY_PATH on the compute node.",
-        example="ImportError: libcudnn.so.9: cannot open shared object file: No such file or directory",
+        example="ImportError: libcudnn.so.9: cannot open shared object file: No such file or"
+        " directory",
     ),
     Signature(
         id="dataloader_worker_killed",
@@ -80,8 +81,8 @@ SOFTWARE = (
         severity="fatal",
         literals=(b"Out of memory: Kill", b"Memory cgroup out of memory", b"invoked oom-killer"),
         pattern=re.compile(
-            r"(?:Out of memory|[Mm]emory cgroup out of memory): Kill(?:ed)? process (?P<pid>\d{1,10})"
-            r" \((?P<name>[^)]{1,40})\)|invoked oom-killer"
+            r"(?:Out of memory|[Mm]emory cgroup out of memory): Kill(?:ed)? "
+            r"process (?P<pid>\d{1,10}) \((?P<name>[^)]{1,40})\)|invoked oom-killer"
         ),
         title="The kernel killed a process because the host's memory was full",
         cause="The job or the node ran out of memory; this is not the GPU's memory.",
@@ -106,8 +107,8 @@ SOFTWARE = (
         title="A process{of_rank} got no more memory from the host",
         cause="`--mem` is too small, or every rank loads all data.",
         advice="More `--mem`; memory maps or streaming instead of whole files in each rank.",
-        example="RuntimeError: [enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can't allocate"
-        " memory: you tried to allocate 80000000 bytes.",
+        example="RuntimeError: [enforce fail at alloc_cpu.cpp:75] DefaultCPUAllocator: can't"
+        " allocate memory: you tried to allocate 80000000 bytes.",
     ),
     Signature(
         id="no_internet",
@@ -126,8 +127,8 @@ SOFTWARE = (
         cause="Compute nodes often reach no outside network.",
         advice="Download on a login node; HF_HUB_OFFLINE=1, WANDB_MODE=offline. If the job goes on,"
         " only time is lost.",
-        example="WARNING:urllib3.connectionpool:Retrying (Retry(total=2)) after connection broken by"
-        " [Errno 101] Network is unreachable",
+        example="WARNING:urllib3.connectionpool:Retrying (Retry(total=2)) after connection broken"
+        " by [Errno 101] Network is unreachable",
     ),
     Signature(
         id="loss_is_nan",

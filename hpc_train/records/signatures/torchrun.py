@@ -23,11 +23,13 @@ TORCHRUN = (
             r"exitcode  : (?P<exitcode>-?\d{1,6}) \(pid: (?P<pid>\d{1,10})\)"
             r"(?: +\((?P<signal>SIG\w{2,10})\))?"
         ),
-        title="torchrun reports that a rank{of_rank} ended with {exitcode}",
+        title="torchrun: rank {rank} ended with {exitcode}",
         cause="1 is an exception in Python, 2 wrong arguments, -N a signal; -15 are victims.",
-        advice="The entry under `Root Cause` failed first: read the error of that rank. `@record` on"
-        " main() puts its traceback here.",
-        example="  exitcode  : 1 (pid: 4711)",
+        advice="The entry under `Root Cause` failed first: read the error of that rank."
+        " `@record` on main() puts its traceback here.",
+        example="Root Cause (first observed failure):\n[0]:\n  time      : 2025-01-31_12:00:00\n"
+        "  host      : n1\n  rank      : 3 (local_rank: 3)\n  exitcode  : 1 (pid: 4711)\n"
+        "  error_file: <N/A>\n  traceback : To enable traceback see: https://pytorch.org/",
         sources=_ELASTIC,
     ),
     Signature(
