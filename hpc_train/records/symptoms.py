@@ -55,35 +55,33 @@ class SymptomReader:
 
     def read(self, line: Line) -> list[Sighting]:
         """Return what the line, with those before it, shows."""
-        found = list(filter(None, self._look(line)))
-        kept = []
-        for sighting in found:
-            self.counts[sighting.signature] += 1
-            if self.counts[sighting.signature] <= _KEPT:
-                kept.append(sighting)
-        return kept
+        sighting = self._look(line)
+        if sighting is None:
+            return []
+        self.counts[sighting.signature] += 1
+        return [sighting] if self.counts[sighting.signature] <= _KEPT else []
 
-    def _look(self, line: Line) -> list[Sighting | None]:
+    def _look(self, line: Line) -> Sighting | None:
         self._clock.look(line.text)
         if line.raw.lstrip().startswith(_TRACED):
-            return []
+            return None
         entry = self._box.read(line)
         raised = self._tracebacks.read(line, entry.rank if entry else None)
         if entry is not None:
-            return [self._of_entry(entry)]
+            return self._of_entry(entry)
         if raised is not None:
-            return [] if raised is INSIDE else [self._of_exception(line, raised)]
+            return None if raised is INSIDE else self._of_exception(line, raised)
         return self._of_line(line)
 
-    def _of_line(self, line: Line) -> list[Sighting | None]:
+    def _of_line(self, line: Line) -> Sighting | None:
         speaker = speaker_of(line)
         if speaker in self._last_error:
             self._last_error.discard(speaker)
-            return [self._match(line) or self._forced(LAST_ERROR, line)]
+            return self._match(line) or self._forced(LAST_ERROR, line)
         if line.text.endswith("Last error:"):
             self._last_error.add(speaker)
-            return []
-        return [self._match(line)]
+            return None
+        return self._match(line)
 
     def _match(self, line: Line) -> Sighting | None:
         raw = line.raw
