@@ -101,15 +101,15 @@ def _print_catalogue(as_json: bool, markdown: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table
-    from hpc_train.pipeline.diagnose import catalogue, catalogue_page
+    from hpc_train.records.signatures.all import SIGNATURES
+    from hpc_train.records.signatures.page import failures_page
 
-    known = catalogue()
     if markdown:
-        click.echo(catalogue_page(), nl=False)
+        click.echo(failures_page(), nl=False)
     elif as_json:
         names = ("id", "group", "severity", "role", "title", "cause", "advice", "example")
-        rows = [{name: getattr(one, name) for name in names} for one in known]
+        rows = [{name: getattr(one, name) for name in names} for one in SIGNATURES]
         click.echo(msgspec.json.encode({"schema": 1, "signatures": rows}))
     else:
-        cells = [(one.id, one.group, one.severity, one.title) for one in known]
+        cells = [(one.id, one.group, one.severity, one.title) for one in SIGNATURES]
         echo_table(("id", "group", "severity", "what happened"), cells)

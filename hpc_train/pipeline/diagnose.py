@@ -18,8 +18,6 @@ from hpc_train.pipeline.transport import run_transport
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.log_file import log_files
 from hpc_train.records.nccl.read import transport_of
-from hpc_train.records.signatures.all import SIGNATURES
-from hpc_train.records.signatures.base import Signature
 
 # Endings of a run that are nobody's wish.
 _FAILED = (
@@ -137,8 +135,3 @@ def _foreign(logs: Sequence[Path]) -> Diagnosed:
     return Diagnosed(
         name=name, diagnosis=diagnosis, transport=transport_of(files), unreadable=unreadable
     )
-
-
-def catalogue() -> tuple[Signature, ...]:
-    """Return all that is known to go wrong."""
-    return SIGNATURES

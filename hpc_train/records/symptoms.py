@@ -56,42 +56,41 @@ class SymptomReader:
 
     @property
     def wants_next(self) -> bool:
-        """Whether a traceback is open, or NCCL's last error or the year is to come."""
-        return self._tracebacks.any_open or bool(self._last_error) or self._clock.wants_year
+        """Whether a traceback or box is open, or NCCL's last error or the year is to come."""
+        multiline = self._box.is_open or self._tracebacks.any_open
+        return multiline or bool(self._last_error) or self._clock.wants_year
 
     def read(self, line: Line) -> list[Sighting]:
         """Return what the line, with those before it, shows."""
-        found = list(filter(None, self._look(line)))
-        kept = []
-        for sighting in found:
-            self.counts[sighting.signature] += 1
-            # torchrun names the first failure last.
-            first = ("root", "yes") in sighting.groups
-            if first or self.counts[sighting.signature] <= _KEPT:
-                kept.append(sighting)
-        return kept
+        sighting = self._look(line)
+        if sighting is None:
+            return []
+        self.counts[sighting.signature] += 1
+        # torchrun names the first failure last.
+        first = ("root", "yes") in sighting.groups
+        return [sighting] if first or self.counts[sighting.signature] <= _KEPT else []
 
-    def _look(self, line: Line) -> list[Sighting | None]:
+    def _look(self, line: Line) -> Sighting | None:
         self._clock.look(line.text)
         if line.raw.lstrip().startswith(_TRACED):
-            return []
+            return None
         entry = self._box.read(line)
         raised = self._tracebacks.read(line, entry.rank if entry else None)
         if entry is not None:
-            return [self._of_entry(entry)]
+            return self._of_entry(entry)
         if raised is not None:
-            return [] if raised is INSIDE else [self._of_exception(line, raised)]
+            return None if raised is INSIDE else self._of_exception(line, raised)
         return self._of_line(line)
 
-    def _of_line(self, line: Line) -> list[Sighting | None]:
+    def _of_line(self, line: Line) -> Sighting | None:
         speaker = speaker_of(line)
         if speaker in self._last_error:
             self._last_error.discard(speaker)
-            return [self._match(line) or self._forced(LAST_ERROR, line)]
+            return self._match(line) or self._forced(LAST_ERROR, line)
         if line.text.endswith("Last error:"):
             self._last_error.add(speaker)
-            return []
-        return [self._match(line)]
+            return None
+        return self._match(line)
 
     def _match(self, line: Line) -> Sighting | None:
         held = {number for _, number in finder(_LITERALS)(line.raw)}

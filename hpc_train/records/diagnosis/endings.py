@@ -22,6 +22,7 @@ class Ending(Value, frozen=True, kw_only=True):
     text: str
 
 
+_LONGEST = 500
 _Pattern = tuple[Kind, bytes, re.Pattern[str]]
 
 _PATTERNS: tuple[_Pattern, ...] = (
@@ -52,15 +53,16 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ("work", b"All done!", re.compile(r"\bAll done!$")),
     ("work", b"*** Best metric: ", re.compile(r"\*\*\* Best metric: ")),
 )
-# `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`: the last step of all.
-_LAST = re.compile(r"(?:\biteration:? {1,12}|\[step=)(\d{1,12}) ?/ {0,12}(\d{1,12})\b")
-_LAST_LITERALS = (b"iteration ", b"iteration: ", b"[step=")
+# `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`: the last step of all. In bytes,
+# because every step of a long training is such a line.
+_STEP = re.compile(rb"(?:\biteration:? {1,12}|\[step=)(\d{1,12}) ?/ {0,12}(\d{1,12})\b")
+_STEP_LITERALS = (b"iteration ", b"iteration: ", b"[step=")
 
 
 class EndingReader:
     """Finds the endings in one log."""
 
-    literals = tuple(dict.fromkeys([*(literal for _, literal, _ in _PATTERNS), *_LAST_LITERALS]))
+    literals = tuple(dict.fromkeys([*(literal for _, literal, _ in _PATTERNS), *_STEP_LITERALS]))
     wants_next = False
 
     def __init__(self) -> None:
@@ -69,17 +71,24 @@ class EndingReader:
     def read(self, line: Line) -> Iterator[Ending]:
         """Yield what the line says of the end."""
         raw = line.raw
-        # A script that is traced, or a person who greps, only quotes it.
-        if raw.lstrip().startswith(b"+"):
+        step = _STEP.search(raw)
+        if step:
+            yield from self._count(line, last=step[1] == step[2])
+        # A script that is traced only quotes it.
+        elif not raw.lstrip().startswith(b"+"):
+            yield from _said(line)
+
+    def _count(self, line: Line, *, last: bool) -> Iterator[Ending]:
+        if last:
+            yield Ending(kind="work", line=line.number, text=line.text[:_LONGEST])
+        elif self._done:
+            # The count is one of an epoch.
+            yield Ending(kind="restart", line=line.number, text=line.text[:_LONGEST])
+        self._done = last
+
+
+def _said(line: Line) -> Iterator[Ending]:
+    for kind, literal, pattern in _PATTERNS:
+        if literal in line.raw and pattern.search(line.text):
+            yield Ending(kind=kind, line=line.number, text=line.text[:_LONGEST])
             return
-        for kind, literal, pattern in _PATTERNS:
-            if literal in raw and pattern.search(line.text):
-                yield Ending(kind=kind, line=line.number, text=line.text[:500])
-                return
-        for match in _LAST.finditer(line.text):
-            if match[1] == match[2]:
-                yield Ending(kind="work", line=line.number, text=line.text[:500])
-            elif self._done:
-                # The count is one of an epoch.
-                yield Ending(kind="restart", line=line.number, text=line.text[:500])
-            self._done = match[1] == match[2]

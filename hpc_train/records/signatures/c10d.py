@@ -10,6 +10,57 @@ _C10D = ("https://pytorch.org/docs/stable/distributed.html",)
 
 C10D = (
     Signature(
+        id="c10d_ipv6",
+        group="c10d",
+        severity="benign",
+        literals=(b"Address family not supported by protocol",),
+        pattern=re.compile(r"errno: 97 - Address family not supported by protocol"),
+        title="The node has no IPv6; IPv4 is used",
+        cause="c10d tries IPv6 first.",
+        advice="Nothing to do: this is never the cause.",
+        example="[W socket.cpp:426] [c10d] The server socket cannot be initialized on [::]:29500"
+        " (errno: 97 - Address family not supported by protocol).",
+        sources=_C10D,
+    ),
+    Signature(
+        id="c10d_connect_retry",
+        group="c10d",
+        severity="benign",
+        literals=(b"[c10d] The client socket", b"[c10d] The server socket"),
+        pattern=re.compile(
+            r"\[W[^\]\n]{0,120}\] \[c10d\] The (?P<side>client|server) socket (?:has failed|cannot)"
+        ),
+        title="An attempt of the {side} socket of c10d failed; it tries again",
+        cause="The other process is not up yet, or one of several addresses does not work.",
+        advice="Nothing, unless an error of c10d follows.",
+        example="[W131 12:00:00.1 socket.cpp:601] [c10d] The client socket has failed to connect to"
+        " [n1]:29500 (errno: 111 - Connection refused).",
+        sources=_C10D,
+    ),
+    Signature(
+        id="c10d_peer_closed",
+        group="c10d",
+        severity="fatal",
+        role="consequence",
+        literals=(
+            b"Connection reset by peer",
+            b"Connection closed by peer",
+            b"Broken pipe",
+            b"Connection was likely closed",
+            b"failed to recv, got 0 bytes",
+        ),
+        pattern=re.compile(
+            r"(?:gloo|c10d|TCPStore|Store|recvValue|sendBytes|recvBytes)[^\n]{0,200}"
+            r"(?:Connection reset by peer|Connection closed by peer|Broken pipe)"
+            r"|Connection was likely closed|failed to recv, got 0 bytes"
+        ),
+        title="The connection to another rank or to the store broke",
+        cause="The process at the other end had ended.",
+        advice="Look for the rank or node that failed first.",
+        example="RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [n2]:5",
+        sources=_C10D,
+    ),
+    Signature(
         id="c10d_monitored_barrier",
         group="c10d",
         severity="fatal",
@@ -108,35 +159,6 @@ C10D = (
         advice="Call init_process_group first; start with torchrun or srun.",
         example="ValueError: Default process group has not been initialized, please make sure to"
         " call init_process_group.",
-        sources=_C10D,
-    ),
-    Signature(
-        id="c10d_peer_closed",
-        group="c10d",
-        severity="fatal",
-        role="consequence",
-        literals=(b"Connection reset by peer", b"Connection closed by peer", b"Broken pipe"),
-        pattern=re.compile(
-            r"(?:gloo|c10d|TCPStore|Store|recvValue|sendBytes|recvBytes)[^\n]{0,200}"
-            r"(?:Connection reset by peer|Connection closed by peer|Broken pipe)"
-        ),
-        title="The connection to another rank or to the store broke",
-        cause="The process at the other end had ended.",
-        advice="Look for the rank or node that failed first.",
-        example="RuntimeError: [gloo/transport/tcp/pair.cc:534] Connection closed by peer [n2]:5",
-        sources=_C10D,
-    ),
-    Signature(
-        id="c10d_ipv6",
-        group="c10d",
-        severity="benign",
-        literals=(b"Address family not supported by protocol",),
-        pattern=re.compile(r"errno: 97 - Address family not supported by protocol"),
-        title="The node has no IPv6; IPv4 is used",
-        cause="c10d tries IPv6 first.",
-        advice="Nothing to do: this is never the cause.",
-        example="[W socket.cpp:426] [c10d] The server socket cannot be initialized on [::]:29500"
-        " (errno: 97 - Address family not supported by protocol).",
         sources=_C10D,
     ),
     Signature(

@@ -11,10 +11,14 @@ PYTHON = (
         id="python_usage",
         group="python",
         severity="fatal",
-        literals=(b": error: unrecognized arguments", b": error: the following arguments"),
+        literals=(
+            b": error: unrecognized arguments",
+            b": error: the following arguments",
+            b": error: argument ",
+        ),
         pattern=re.compile(
             r"(?P<program>[^\s:]{1,80}): error: (?P<text>(?:unrecognized arguments"
-            r"|the following arguments are required): [^\n]{1,200})"
+            r"|the following arguments are required|argument \S{1,60}): [^\n]{1,200})"
         ),
         title="{program} does not understand its arguments: {text}",
         cause="An option that this version does not know, or a missing one.",

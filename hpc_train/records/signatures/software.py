@@ -111,9 +111,28 @@ SOFTWARE = (
         " allocate memory: you tried to allocate 80000000 bytes.",
     ),
     Signature(
+        id="internet_needed",
+        group="software",
+        severity="fatal",
+        literals=(
+            b"Max retries exceeded with url",
+            b"LocalEntryNotFoundError",
+            b"connect to 'http",
+        ),
+        pattern=re.compile(
+            r"^(?:\w{1,60}\.){0,8}\w{0,60}(?:Error|Timeout): [^\n]{0,300}?(?:Max retries exceeded"
+            r" with url|couldn't connect to 'http)|^(?:\w{1,60}\.){0,8}LocalEntryNotFoundError: "
+        ),
+        title="The program ended because it did not reach the internet",
+        cause="Compute nodes often reach no outside network.",
+        advice="Download on a login node; HF_HUB_OFFLINE=1, WANDB_MODE=offline; the site's proxy.",
+        example="requests.exceptions.ConnectionError: HTTPSConnectionPool(host='hub', port=443):"
+        " Max retries exceeded with url: /api",
+    ),
+    Signature(
         id="no_internet",
         group="software",
-        severity="warning",
+        severity="benign",
         role="consequence",
         literals=(
             b"etrying (Retry(total=",

@@ -54,10 +54,10 @@ TORCHRUN = (
         group="torchrun",
         severity="fatal",
         role="consequence",
-        literals=(b" got signal: ",),
+        literals=(b" got signal: ", b" death signal"),
         pattern=re.compile(
-            r"(?:Process (?P<pid>\d{1,10}) got signal|[Rr]eceived (?P<number>\d{1,3}) death signal"
-            r"|got signal): (?P<signal>\d{1,3})"
+            r"(?:Process \d{1,10} got signal: |[Rr]eceived (?=[\w.]{1,20} death signal))"
+            r"(?P<signal>\d{1,3}|Signals\.\w{3,12})"
         ),
         title="torchrun was told to stop (signal {signal})",
         cause="scancel, preemption, the time limit, or another node of the job that failed.",

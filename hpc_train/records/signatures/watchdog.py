@@ -74,13 +74,33 @@ WATCHDOG = (
         sources=_ENVIRONMENT,
     ),
     Signature(
+        id="c10d_heartbeat_store",
+        group="c10d",
+        severity="info",
+        role="consequence",
+        literals=(b"HeartbeatMonitor", b"eartbeat monitor"),
+        pattern=re.compile(
+            r"[Hh]eartbeat ?[Mm]onitor[^\n]{0,200}?(?:should dump|TCPStore|[Ss]tore|dump)"
+        ),
+        title="A monitor thread of PyTorch{of_rank} lost the store, or looked for it in vain",
+        cause="The process that held the store has ended.",
+        advice="Look for the rank that failed first.",
+        example="[rank3]:[W131 12:00:00.1 ProcessGroupNCCL.cpp:1662] [PG ID 0 Rank 3]"
+        ' HeartbeatMonitor: failed to check the "should dump" flag on TCPStore',
+        sources=_ENVIRONMENT,
+    ),
+    Signature(
         id="c10d_heartbeat",
         group="c10d",
         severity="fatal",
-        literals=(b"HeartbeatMonitor", b"watchdog got stuck", b"watchdog thread's heartbeat"),
+        literals=(
+            b"watchdog got stuck",
+            b"watchdog thread's heartbeat",
+            b"eartbeat monitor timed out",
+        ),
         pattern=re.compile(
             r"(?:Rank (?P<rank>\d{1,7})\] )?[^\n]{0,200}?(?:watchdog got stuck for"
-            r"|HeartbeatMonitor|watchdog thread's heartbeat|[Nn]o heartbeat)"
+            r"|watchdog thread's heartbeat|[Hh]eartbeat monitor timed out)"
         ),
         title="The watchdog thread{of_rank} itself stood still",
         cause="Something holds Python's lock (GIL) or a call into the driver hangs.",
