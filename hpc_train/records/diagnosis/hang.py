@@ -39,6 +39,7 @@ def explain_hang(
     group = [one for one in progress if one.group == _group_of(chief, progress)]
     return (
         _mismatch(together, waited)
+        or _apart(chief, first, progress)
         or _behind(chief, group, set(together), waited)
         or _absent(first, group, ranks, waited)
         or _everyone(chief, set(first), group, ranks, waited)
@@ -97,6 +98,32 @@ def _mismatch(together: Mapping[int, Wait], waited: str) -> Hang | None:
         advice="make every rank call the same collectives in the same order; "
         "TORCH_DISTRIBUTED_DEBUG=DETAIL names the first call that differs",
         late=tuple(sorted(few)),
+    )
+
+
+def _apart(chief: Wait, first: Mapping[int, Wait], progress: Sequence[Progress]) -> Hang | None:
+    """Find the ranks that stand in an earlier collective than the others do."""
+    mine = _group_of(chief, progress)
+    ahead = [
+        wait
+        for wait in first.values()
+        if wait.number != chief.number and _group_of(wait, progress) == mine
+    ]
+    if not ahead or None in (wait.number for wait in ahead):
+        return None
+    late = sorted(r for r, wait in first.items() if r >= 0 and wait.number == chief.number)
+    others = sorted(wait.rank for wait in ahead if wait.rank is not None)
+    if not late or len(late) > len(others):
+        return None
+    next_one = min(wait.number or 0 for wait in ahead)
+    return Hang(
+        title=f"{listed(late)} stood in {_name(chief)}, {listed(others).lower()} were at {next_one}"
+        " or later",
+        cause="the ranks did not call the same number of collectives: one took fewer batches, left "
+        "a loop early or skipped a step",
+        advice=f"look at what {listed(late).lower()} did last; give all ranks the same number of "
+        "batches (drop_last, a sampler that pads, join() of DistributedDataParallel)",
+        late=tuple(late),
     )
 
 

@@ -19,7 +19,7 @@ from hpc_train.model.diagnosis import (
 from hpc_train.records.diagnosis.hang import explain_hang
 from hpc_train.records.diagnosis.missed import missed
 from hpc_train.records.diagnosis.observe import Observed
-from hpc_train.records.diagnosis.order import Seen, choose_root, rung, specific
+from hpc_train.records.diagnosis.order import Seen, choose_root, rung, specific, with_times
 from hpc_train.records.diagnosis.outcome import decide
 from hpc_train.records.diagnosis.torchrun import first_of
 from hpc_train.records.signatures.all import SIGNATURES
@@ -40,7 +40,7 @@ _SEVERITIES: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign
 
 def judge(observed: Observed, end: JobEnd) -> Diagnosis:
     """Return what the logs of one job come down to; the same for the same logs."""
-    seen = [*specific(observed.seen), *_by_state(observed, end)]
+    seen = [*specific(with_times(observed.seen)), *_by_state(observed, end)]
     verdict = decide(observed.endings, observed.sources, seen, end)
     culprit = end.first_failure or first_of(seen)
     root = None
@@ -132,9 +132,8 @@ def _role(first: Seen, root: Seen | None, outcome: Outcome) -> Role:
 
 
 def _after(one: Seen, root: Seen) -> bool:
-    mine, its = one.sighting.time, root.sighting.time
-    if mine and its:
-        return mine >= its
+    if one.when and root.when and one.when != root.when:
+        return one.when > root.when
     return one.file != root.file or one.place > root.place
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from msgspec.structs import replace
+
 from hpc_train.model.diagnosis import Culprit
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Sighting, Signature
@@ -57,11 +59,15 @@ CAUSE, ECHO, EXIT, ENDED, CONSEQUENCE = range(5)
 
 
 class Seen(Value, frozen=True, kw_only=True):
-    """A sighting, its signature, and its place in the order of all files."""
+    """A sighting, its signature, and its place in the order of all files.
+
+    `when` is its time or, where the line has none, that of the last sighting before it in the file.
+    """
 
     sighting: Sighting
     signature: Signature
     file: int
+    when: str | None = None
 
     @property
     def place(self) -> tuple[int, int]:
@@ -98,21 +104,20 @@ def _is_echo(sighting: Sighting) -> bool:
 def choose_root(candidates: Sequence[Seen], culprit: Culprit | None) -> Seen | None:
     """Return the first failure: of the lowest rung, then by time, rank and line.
 
-    Times decide where all that are asked have one, in whole seconds; then the rank that was seen to
-    fail first; then the order of lines.
+    Times decide where all that are compared have one, in whole seconds; then the rank that was seen
+    to fail first; then the order of lines.
     """
     if not candidates:
         return None
     lowest = min(map(rung, candidates))
     rivals = specific([seen for seen in candidates if rung(seen) == lowest])
     first = culprit.rank if culprit else None
-    timed = all(seen.sighting.time for seen in rivals)
+    timed = all(seen.when for seen in rivals)
 
     def key(seen: Seen) -> tuple[str, bool, str, int, int]:
-        time = seen.sighting.time or ""
-        second = time[:19] if timed else ""
+        time = (seen.when or "") if timed else ""
         other = first is None or seen.sighting.rank != first
-        return second, other, time if timed else "", *seen.place
+        return time[:19], other, time, *seen.place
 
     return min(rivals, key=key)
 
@@ -122,3 +127,13 @@ def specific(seen: Iterable[Seen]) -> list[Seen]:
     all_seen = list(seen)
     known = {one.place for one in all_seen if one.signature.id not in _GENERAL}
     return [one for one in all_seen if one.signature.id not in _GENERAL or one.place not in known]
+
+
+def with_times(seen: Iterable[Seen]) -> list[Seen]:
+    """Give what has no time that of the last sighting before it in its file."""
+    last: dict[int, str | None] = {}
+    timed = []
+    for one in seen:
+        last[one.file] = one.sighting.time or last.get(one.file)
+        timed.append(replace(one, when=last[one.file]))
+    return timed

@@ -111,6 +111,19 @@ def test_rank_that_had_not_enqueued_is_late() -> None:
     )
 
 
+def test_rank_in_an_earlier_collective_is_late() -> None:
+    hang = explain(wait(0, 961), wait(1, 962), wait(2, 640), ranks=3)
+    assert hang.late == (2,)
+    assert (
+        hang.title == "Rank 2 stood in collective 640 (ALLREDUCE), ranks 0-1 were at 961 or later"
+    )
+
+
+def test_other_numbers_in_other_groups_say_nothing() -> None:
+    lines = [wait(0, 9), status(0, 9, 8, 9, group="0"), wait(1, 7), status(1, 7, 6, 7, group="4")]
+    assert explain(*lines, ranks=2).late == ()
+
+
 def test_progress_of_another_group_says_nothing() -> None:
     lines = [wait(0), wait(1), status(0, 500, 499), status(1, 500, 499)]
     hang = explain(*lines, status(1, 3, 3, 3, group="7"), ranks=2)
