@@ -66,9 +66,8 @@ C10D = (
         severity="fatal",
         literals=(b"monitoredBarrier", b"Monitored barrier"),
         pattern=re.compile(
-            r"(?:Rank\(?s?\)? (?P<ranks>[\d, ]{1,200}) failed to pass|[^\n]{0,80}) ?"
-            r"(?:monitoredBarrier|Monitored barrier)",
-            re.IGNORECASE,
+            r"(?:\bRanks? (?P<ranks>[\d, ]{1,200}) failed to pass )?"
+            r"(?:monitoredBarrier|Monitored barrier|monitored barrier)"
         ),
         title="Not all ranks came to a barrier",
         cause="A rank failed before, or takes another path through the program.",
