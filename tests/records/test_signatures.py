@@ -93,8 +93,8 @@ def test_hostile_lines_take_no_time(signature: Signature) -> None:
     literals = [literal.decode() for literal in signature.literals]
     for token in {*example.split(), *literals, "1", "(", " "}:
         for text in (
-            f"{token} " * (8000 // len(token)),
-            example[: len(example) // 2] + token * 500,
+            f"{token} " * (4000 // len(token)),
+            example[: len(example) // 2] + token * 200,
         ):
             started = time.process_time()
             signature.pattern.search(text)
