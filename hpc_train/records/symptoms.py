@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from hpc_train.records.failure_box import LITERALS as BOX
 from hpc_train.records.failure_box import Entry, FailureBox
 from hpc_train.records.line import Line
+from hpc_train.records.literals import finder
 from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.stamps import Clock, node_of
@@ -22,6 +23,11 @@ LAST_ERROR = "nccl_last_error"
 # Those that one line alone does not make.
 _COMPOSED = frozenset({EXCEPTION, RANK_FAILED, LAST_ERROR})
 _SINGLE = tuple(signature for signature in SIGNATURES if signature.id not in _COMPOSED)
+_LITERALS = tuple(sorted({literal for one in _SINGLE for literal in one.literals}))
+_OWNERS = [
+    [number for number, one in enumerate(_SINGLE) if literal in one.literals]
+    for literal in _LITERALS
+]
 _BY_ID = {signature.id: signature for signature in SIGNATURES}
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
 _KEPT = 200
@@ -84,12 +90,11 @@ class SymptomReader:
         return self._match(line)
 
     def _match(self, line: Line) -> Sighting | None:
-        raw = line.raw
-        for signature in _SINGLE:
-            if any(literal in raw for literal in signature.literals):
-                match = signature.pattern.search(line.text)
-                if match:
-                    return self._sighting(signature, line, match.groupdict())
+        held = {number for _, number in finder(_LITERALS)(line.raw)}
+        for one in sorted({owner for number in held for owner in _OWNERS[number]}):
+            match = _SINGLE[one].pattern.search(line.text)
+            if match:
+                return self._sighting(_SINGLE[one], line, match.groupdict())
         return None
 
     def _forced(self, name: str, line: Line) -> Sighting | None:
