@@ -61,6 +61,22 @@ C10D = (
         sources=_C10D,
     ),
     Signature(
+        id="c10d_collective_mismatch",
+        group="c10d",
+        severity="fatal",
+        literals=(b"mismatch between collectives on ranks",),
+        pattern=re.compile(
+            r"mismatch between collectives on ranks[^\n]{0,40}?(?:Rank (?P<rank>\d{1,7}) is running"
+            r" collective: \w{0,40}\(?(?P<what>[^\n]{1,120}))?$"
+        ),
+        title="The ranks called unequal collectives",
+        cause="The program takes another way on some ranks, or their tensors differ in size.",
+        advice="Read which collective each rank names; make all ranks call the same in one order.",
+        example="RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running"
+        " collective: CollectiveFingerPrint(SequenceNumber=3, OpType=ALLREDUCE",
+        sources=_C10D,
+    ),
+    Signature(
         id="c10d_monitored_barrier",
         group="c10d",
         severity="fatal",
