@@ -15,7 +15,7 @@ _SURE = re.compile(
     r"^(?:[A-Za-z_]\w*\.){0,10}(?:\w*(?:Error|Exception|Interrupt|Exit|Timeout|Warning|Failure)"
     r"|StopIteration|StopAsyncIteration|timeout|gaierror|herror)(?::(?: |$)|$)"
 )
-_LIKELY = re.compile(r"^(?:[A-Za-z_]\w*\.){0,10}[A-Z]\w*(?:: |:?$)")
+_LIKELY = re.compile(r"^(?:(?:[A-Za-z_]\w*\.){1,10}[A-Z]\w*|[A-Z][a-z0-9]{1,40}[A-Z]\w*)(?:: |:?$)")
 # What was caught, and printed by the interpreter in passing.
 _IGNORED = ("Exception ignored in", "--- Logging error ---")
 _LONGEST = 2000

@@ -31,11 +31,14 @@ _ECHOES = frozenset(
 # How a process ended: a cause only where none is told.
 _ENDS = (
     "exit_",
+    "mpi_abort",
+    "mpi_rank_",
+    "nccl_communicator_aborted",
+    "nccl_error",
+    "nccl_watchdog_aborts",
+    "slurm_task_failure",
     "torchrun_child_failed",
     "torchrun_process_failed",
-    "mpi_rank_",
-    "mpi_abort",
-    "nccl_error",
 )
 # Killed or crashed without a word: it may be what the others wait for.
 _KILLS = frozenset({"exit_killed", "exit_segmentation_fault", "exit_signal"})

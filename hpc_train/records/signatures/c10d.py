@@ -61,14 +61,29 @@ C10D = (
         sources=_C10D,
     ),
     Signature(
+        id="c10d_collective_mismatch",
+        group="c10d",
+        severity="fatal",
+        literals=(b"mismatch between collectives on ranks",),
+        pattern=re.compile(
+            r"mismatch between collectives on ranks[^\n]{0,40}?(?:Rank (?P<rank>\d{1,7}) is running"
+            r" collective: \w{0,40}\(?(?P<what>[^\n]{1,120}))?$"
+        ),
+        title="The ranks called unequal collectives",
+        cause="The program takes another way on some ranks, or their tensors differ in size.",
+        advice="Read which collective each rank names; make all ranks call the same in one order.",
+        example="RuntimeError: Detected mismatch between collectives on ranks. Rank 0 is running"
+        " collective: CollectiveFingerPrint(SequenceNumber=3, OpType=ALLREDUCE",
+        sources=_C10D,
+    ),
+    Signature(
         id="c10d_monitored_barrier",
         group="c10d",
         severity="fatal",
         literals=(b"monitoredBarrier", b"Monitored barrier"),
         pattern=re.compile(
-            r"(?:Rank\(?s?\)? (?P<ranks>[\d, ]{1,200}) failed to pass|[^\n]{0,80}) ?"
-            r"(?:monitoredBarrier|Monitored barrier)",
-            re.IGNORECASE,
+            r"(?:\bRanks? (?P<ranks>[\d, ]{1,200}) failed to pass )?"
+            r"(?:monitoredBarrier|Monitored barrier|monitored barrier)"
         ),
         title="Not all ranks came to a barrier",
         cause="A rank failed before, or takes another path through the program.",

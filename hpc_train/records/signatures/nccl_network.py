@@ -123,7 +123,7 @@ NCCL_NETWORK = (
             r"(?:Connect to|connect to|Call to connect) ?(?P<peer>(?!failed)\S{1,100})? ?(?:failed|"
             r"returned|timeout)[^\n]{0,60}?(?P<why>No route to host|Connection refused|"
             r"Connection timed out|Network is unreachable|exceeded error retry count)"
-            r"|socketPollConnect:? [^\n]{0,120}?(?:returned|failed)"
+            r"|exceeded error retry count|socketPollConnect:? [^\n]{0,120}?(?:returned|failed)"
         ),
         title="NCCL could not connect to another rank",
         cause="It chose an interface that the others cannot reach (docker0, virbr0, lo), a firewall"

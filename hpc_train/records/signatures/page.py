@@ -1,4 +1,4 @@
-"""The catalogue as a page of the documentation: docs/failures.md is what `failures_page` returns."""
+"""The catalogue as a page: docs/failures.md is what `failures_page` returns."""
 
 from __future__ import annotations
 

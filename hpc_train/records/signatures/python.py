@@ -17,7 +17,7 @@ PYTHON = (
             b": error: argument ",
         ),
         pattern=re.compile(
-            r"(?P<program>[^\s:]{1,80}): error: (?P<text>(?:unrecognized arguments"
+            r"(?<!\S)(?P<program>[^\s:]{1,80}): error: (?P<text>(?:unrecognized arguments"
             r"|the following arguments are required|argument \S{1,60}): [^\n]{1,200})"
         ),
         title="{program} does not understand its arguments: {text}",

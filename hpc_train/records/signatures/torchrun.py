@@ -60,7 +60,8 @@ TORCHRUN = (
             r"(?P<signal>\d{1,3}|Signals\.\w{3,12})"
         ),
         title="torchrun was told to stop (signal {signal})",
-        cause="scancel, preemption, the time limit, or another node of the job that failed.",
+        cause="scancel, preemption, the time limit, another node of the job that failed; 1 is a"
+        " terminal that was closed.",
         advice="Look for what Slurm says at this time, and for errors of other nodes.",
         example="torch.distributed.elastic.multiprocessing.api.SignalException: Process 471 got"
         " signal: 15",

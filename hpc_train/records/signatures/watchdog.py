@@ -99,7 +99,7 @@ WATCHDOG = (
             b"eartbeat monitor timed out",
         ),
         pattern=re.compile(
-            r"(?:Rank (?P<rank>\d{1,7})\] )?[^\n]{0,200}?(?:watchdog got stuck for"
+            r"(?:\bRank (?P<rank>\d{1,7})\] [^\n]{0,60}?)?(?:watchdog got stuck for"
             r"|watchdog thread's heartbeat|[Hh]eartbeat monitor timed out)"
         ),
         title="The watchdog thread{of_rank} itself stood still",
