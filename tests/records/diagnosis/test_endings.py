@@ -55,7 +55,7 @@ def test_line_says_how_it_ended(kind: str, text: str) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "+ echo 'Training completed'",
+        f"+ echo '{MLLOG % ('run_stop', 'success')}'",
         " iteration       50/     500 | consumed samples: 4000 |",
         "# Out of bounds values : 0 OK",
         '@hpct {"event":"step","step":3} @hpct {"x":1}',

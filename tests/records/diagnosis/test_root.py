@@ -94,6 +94,13 @@ def test_times_decide_before_lines(tmp_path: Path) -> None:
     assert root(judged(tmp_path, node, earlier)).id == "slurm_preempted"
 
 
+def test_line_without_a_time_has_that_of_the_lines_above(tmp_path: Path) -> None:
+    late = LIMIT.replace("TIME LIMIT", "JOB REQUEUE")
+    early = late.replace("11:46:38", "10:46:38")
+    texts = late + trace("ValueError: a"), early + trace("ValueError: b")
+    assert root(judged(tmp_path, *texts)).evidence[0].source == "1.out"
+
+
 def test_time_limit_after_a_hang_is_its_consequence(tmp_path: Path) -> None:
     text = "".join(WATCHDOG.format(rank=rank) for rank in (0, 1, 3))
     diagnosis = judged(tmp_path, text + LIMIT, end=JobEnd(ranks=4))
