@@ -134,6 +134,7 @@ def test_the_box_of_torchrun() -> None:
     ]
     _, victim, root, error = seen
     assert (victim.rank, _groups(victim)["exitcode"]) == (12, "-15")
+    assert _groups(victim)["signal"] == "SIGTERM"
     assert "root" not in _groups(victim)
     assert (root.rank, root.node, root.time, root.line) == (11, "n2", "2025-01-31T12:00:05", 19)
     assert _groups(root) == {
