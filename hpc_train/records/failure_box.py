@@ -9,7 +9,6 @@ from hpc_train.records.line import Line
 from hpc_train.records.tracebacks import Speaker, speaker_of
 
 ROOT = "Root Cause"
-OTHERS = ("Failures:", "Other Failures:")
 LITERALS = (
     b"time      : ",
     b"host      : ",
@@ -18,7 +17,6 @@ LITERALS = (
     b"error_file: ",
     b"traceback : ",
     b"Root Cause (first observed failure)",
-    b"Other Failures:",
     b"Root Cause:",
     b"  time: ",
     b"  rank: ",
@@ -58,8 +56,6 @@ class FailureBox:
         text, speaker = line.text, speaker_of(line)
         if text.startswith(ROOT):
             self._root.add(speaker)
-        elif text.startswith(OTHERS):
-            self._root.discard(speaker)
         field = _FIELD.match(text)
         if field is None or len(self._fields) > _MOST:
             return None

@@ -148,6 +148,12 @@ def test_the_box_of_torchrun() -> None:
     assert (error.rank, error.text) == (11, "ValueError: heads: 3")
 
 
+def test_the_boxes_of_two_attempts() -> None:
+    box = BOX.format(error="ValueError: heads: 3", signal="")
+    entries = [one for one in sighted(box + box) if one.signature.endswith("_rank")]
+    assert ["root" in _groups(one) for one in entries] == [False, True, False, True]
+
+
 def test_boxes_of_two_agents_at_once() -> None:
     first = BOX.format(error="ValueError: one", signal="").splitlines()
     second = (
