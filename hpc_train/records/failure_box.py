@@ -9,6 +9,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.tracebacks import Speaker, speaker_of
 
 ROOT = "Root Cause"
+OTHERS = ("Failures:", "Other Failures:")
 LITERALS = (
     b"time      : ",
     b"host      : ",
@@ -17,11 +18,8 @@ LITERALS = (
     b"error_file: ",
     b"traceback : ",
     b"Root Cause (first observed failure)",
+    b"Other Failures:",
     b"Root Cause:",
-    b"  time: ",
-    b"  rank: ",
-    b"  exitcode: ",
-    b"  msg: ",
 )
 _FIELD = re.compile(
     r"^\s{1,8}(?P<key>time|host|rank|exitcode|error_file|traceback|msg) {0,6}: ?(?P<value>.{0,500})"
@@ -30,6 +28,8 @@ _RANK = re.compile(r"^(\d{1,7}) \(local_rank: (\d{1,5})\)")
 _EXIT = re.compile(r"^(-?\d{1,6}) \(pid: (\d{1,10})\)(?: +\((SIG\w{2,10})\))?")
 _SIGNAL = re.compile(r"^Signal \d{1,3} \((SIG\w{2,10})\)")
 _MOST = 4096
+# Before torch 1.10 the fields of an entry are ordinary words: only a head tells what they are.
+_LINES = 24
 
 
 class Entry(Value, frozen=True, kw_only=True):
@@ -50,16 +50,29 @@ class FailureBox:
         self._fields: dict[Speaker, dict[str, str]] = {}
         self._lines: dict[Speaker, int] = {}
         self._root: set[Speaker] = set()
+        self._left = 0
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the next lines may belong to an entry."""
+        return self._left > 0
 
     def read(self, line: Line) -> Entry | None:
         """Take a line; return the entry that it completes."""
         text, speaker = line.text, speaker_of(line)
+        self._left -= 1
         if text.startswith(ROOT):
             self._root.add(speaker)
+            self._left = _LINES
+        elif text.startswith(OTHERS):
+            self._root.discard(speaker)
+            self._left = _LINES
         field = _FIELD.match(text)
         if field is None or len(self._fields) > _MOST:
             return None
         key, value = field["key"], field["value"].strip()
+        if self._left > 0:
+            self._left = _LINES
         if key == "time":
             self._fields[speaker] = {}
         fields = self._fields.setdefault(speaker, {})

@@ -56,8 +56,9 @@ class SymptomReader:
 
     @property
     def wants_next(self) -> bool:
-        """Whether a traceback is open, or NCCL's last error or the year is to come."""
-        return self._tracebacks.any_open or bool(self._last_error) or self._clock.wants_year
+        """Whether a traceback or box is open, or NCCL's last error or the year is to come."""
+        multiline = self._box.is_open or self._tracebacks.any_open
+        return multiline or bool(self._last_error) or self._clock.wants_year
 
     def read(self, line: Line) -> list[Sighting]:
         """Return what the line, with those before it, shows."""
@@ -65,7 +66,9 @@ class SymptomReader:
         if sighting is None:
             return []
         self.counts[sighting.signature] += 1
-        return [sighting] if self.counts[sighting.signature] <= _KEPT else []
+        # torchrun names the first failure last.
+        first = ("root", "yes") in sighting.groups
+        return [sighting] if first or self.counts[sighting.signature] <= _KEPT else []
 
     def _look(self, line: Line) -> Sighting | None:
         self._clock.look(line.text)

@@ -222,3 +222,12 @@ def test_the_file_names_the_rank_where_no_line_does() -> None:
 def test_long_lines_are_shortened() -> None:
     (sighting,) = sighted("CUDA error: " + "x" * 100_000)
     assert len(sighting.text) == 500
+
+
+def test_the_root_of_a_box_is_kept_however_many_failed() -> None:
+    head, root = BOX.format(error="ValueError: heads: 3", signal="").split("-" * 60 + "\nRoot")
+    entry = head[head.index("[1]:") :]
+    seen = sighted(head + entry * 300 + "Root" + root)
+    entries = [one for one in seen if one.signature == "torchrun_child_failed_rank"]
+    assert len(entries) == 201
+    assert (entries[-1].rank, "root" in _groups(entries[-1])) == (11, True)
