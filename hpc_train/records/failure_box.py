@@ -26,6 +26,7 @@ _FIELD = re.compile(
 )
 _RANK = re.compile(r"^(\d{1,7}) \(local_rank: (\d{1,5})\)")
 _EXIT = re.compile(r"^(-?\d{1,6}) \(pid: (\d{1,10})\)(?: +\((SIG\w{2,10})\))?")
+_SIGNAL = re.compile(r"^Signal \d{1,3} \((SIG\w{2,10})\)")
 _MOST = 4096
 # Before torch 1.10 the fields of an entry are ordinary words: only a head tells what they are.
 _LINES = 24
@@ -90,16 +91,17 @@ def _entry(fields: dict[str, str], line: int, *, first: bool) -> Entry | None:
     rank, code = _RANK.match(fields.get("rank", "")), _EXIT.match(fields.get("exitcode", ""))
     if rank is None or code is None:
         return None
+    said = fields.get("traceback") or fields.get("msg", "")
+    signal = _SIGNAL.match(said)
     groups = {
         "rank": rank[1],
         "local_rank": rank[2],
         "exitcode": code[1],
         "pid": code[2],
-        "signal": code[3] or "",
+        "signal": code[3] or (signal[1] if signal else ""),
         "error_file": fields.get("error_file", ""),
         "root": "yes" if first else "",
     }
-    said = fields.get("traceback") or fields.get("msg", "")
     host = fields.get("host")
     where = f" on {host}" if host else ""
     return Entry(

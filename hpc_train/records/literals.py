@@ -16,8 +16,8 @@ def finder(literals: tuple[bytes, ...]) -> Callable[[bytes], list[Occurrence]]:
     """Return a function that yields every occurrence of the literals in some bytes, in order.
 
     Hyperscan looks for hundreds of them at the speed of one (1.5 to 2.7 GB/s, where a pass of `re`
-    takes 2 GB/s for each). It takes 0.1 s to get ready for them, so that it is done once. Where it
-    has no build for the machine, `re` takes its turns.
+    takes 2 GB/s for each). To get ready for them takes 0.1 s, which is done once. Where it has no
+    build for the machine, `re` takes its turns.
     """
     try:
         import hyperscan

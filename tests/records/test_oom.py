@@ -46,9 +46,9 @@ OLD = (
 )
 CONTAINER = (
     "OutOfMemoryError: CUDA out of memory. Tried to allocate 10.74 GiB. GPU 0 has a total capacity"
-    " of 47.53 GiB of which 7.86 GiB is free. {others}Process 4711 has 39.44 GiB memory in use. Of the"
-    " allocated memory 20.52 GiB is allocated by PyTorch, and {unused} is reserved by PyTorch but"
-    " unallocated."
+    " of 47.53 GiB of which 7.86 GiB is free. {others}Process 4711 has 39.44 GiB memory"
+    " in use. Of the allocated memory 20.52 GiB is allocated by PyTorch, and {unused} is reserved"
+    " by PyTorch but unallocated."
 )
 ALONE = CONTAINER.format(others="", unused="18.59 GiB")
 CROWDED = CONTAINER.format(others="Process 9 has 12.00 GiB memory in use. ", unused="1.00 GiB")

@@ -120,3 +120,65 @@ def test_of_very_many_only_some_are_kept() -> None:
 def test_the_page_is_what_the_catalogue_says() -> None:
     """Write it anew with `hpctrain diagnose --list --markdown > docs/failures.md`."""
     assert (DOCS / "failures.md").read_text(encoding="utf-8") == failures_page()
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("slurmstepd: error: *** JOB 7 ON n1 CANCELLED DUE TO TIME LIMIT ***", "slurm_time_limit"),
+        ("9/50 [1:34:30<7:10:59]slurmstepd: error: *** JOB 7 CANCELLED ***", "slurm_cancelled"),
+        (
+            "slurmstepd: error: Detected 1 oom-kill event(s) in step 71.batch cgroup.",
+            "slurm_host_oom",
+        ),
+        ("srun: error: n1: task 0: Out Of Memory", "slurm_host_oom"),
+        ("slurm_script: line 28:  8156 Killed                  python3 main.py", "exit_killed"),
+        ("srun: error: n1: tasks 0,3-5: Exited with exit code 143", "exit_terminated"),
+        (
+            "[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE,"
+            " TensorShape=[1], Timeout(ms)=1800000) ran for 1806986 milliseconds",
+            "nccl_watchdog_timeout",
+        ),
+        (
+            "[Rank 3] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=4, OpType=ALL",
+            "nccl_watchdog_timeout",
+        ),
+        (
+            "[rank1]:[E131 12:00:00.1 x.cpp:9] [PG 0 Rank 1] Process group watchdog thread"
+            " terminated with exception: CUDA error: uncorrectable ECC error encountered",
+            "cuda_ecc_error",
+        ),
+        (
+            "n1:8:9 [0] net_ib.cc:9 NCCL WARN NET/IB : Got completion from peer 10.0.0.2<4791> with"
+            " status=IBV_WC_RETRY_EXC_ERR(12) opcode=IBV_WC_SEND(0) len=0 vendor err 129",
+            "nccl_retry_exceeded",
+        ),
+        ("NCCL WARN NET/IB : Got completion with error 5, opcode 0", "nccl_completion_error"),
+        (
+            "[2026-02-25 16:41:56] n3:2:2 [3] os/linux.cc:200 NCCL WARN ncclOsSocketPollConnect:"
+            " connect to 10.8.1.2<37857> returned Connection refused, exceeded error retry count",
+            "nccl_cannot_connect",
+        ),
+        ("W1 api.py:719] Received Signals.SIGTERM death signal, shutting", "torchrun_told_to_stop"),
+        (
+            "[W socket.cpp:601] [c10d] The client socket has failed to connect to [n1]:29500"
+            " (errno: 99 - Cannot assign requested address).",
+            "c10d_connect_retry",
+        ),
+        ("NVRM: Xid (PCI:0000:01:00 GPU-I:05): 94, pid=7194, Contained", "xid_contained_ecc"),
+        ("NVRM: GPU 0000:01:00.0: GPU has fallen off the bus.", "xid_fallen_off_the_bus"),
+        ("ImportError: libtorch_cuda.so: undefined symbol: ncclMemFree", "nccl_undefined_symbol"),
+        (
+            "RuntimeError: DataLoader worker (pid 1) is killed by signal: Bus error. It is possible"
+            " that dataloader's workers are out of shared memory.",
+            "dataloader_worker_killed",
+        ),
+        (
+            "n1:8:9 [0] shm.cc:1 NCCL WARN Error while creating shared memory segment"
+            " /dev/shm/nccl-a1 (size 9), error: No space left on device (28)",
+            "nccl_shared_memory",
+        ),
+    ],
+)
+def test_what_logs_of_other_versions_say(line: str, name: str) -> None:
+    assert ids(line) == [name]

@@ -134,6 +134,7 @@ def test_the_box_of_torchrun() -> None:
     ]
     _, victim, root, error = seen
     assert (victim.rank, _groups(victim)["exitcode"]) == (12, "-15")
+    assert _groups(victim)["signal"] == "SIGTERM"
     assert "root" not in _groups(victim)
     assert (root.rank, root.node, root.time, root.line) == (11, "n2", "2025-01-31T12:00:05", 19)
     assert _groups(root) == {
@@ -145,6 +146,12 @@ def test_the_box_of_torchrun() -> None:
         "root": "yes",
     }
     assert (error.rank, error.text) == (11, "ValueError: heads: 3")
+
+
+def test_the_boxes_of_two_attempts() -> None:
+    box = BOX.format(error="ValueError: heads: 3", signal="")
+    entries = [one for one in sighted(box + box) if one.signature.endswith("_rank")]
+    assert ["root" in _groups(one) for one in entries] == [False, True, False, True]
 
 
 def test_boxes_of_two_agents_at_once() -> None:
@@ -215,3 +222,12 @@ def test_the_file_names_the_rank_where_no_line_does() -> None:
 def test_long_lines_are_shortened() -> None:
     (sighting,) = sighted("CUDA error: " + "x" * 100_000)
     assert len(sighting.text) == 500
+
+
+def test_the_root_of_a_box_is_kept_however_many_failed() -> None:
+    head, root = BOX.format(error="ValueError: heads: 3", signal="").split("-" * 60 + "\nRoot")
+    entry = head[head.index("[1]:") :]
+    seen = sighted(head + entry * 300 + "Root" + root)
+    entries = [one for one in seen if one.signature == "torchrun_child_failed_rank"]
+    assert len(entries) == 201
+    assert (entries[-1].rank, "root" in _groups(entries[-1])) == (11, True)

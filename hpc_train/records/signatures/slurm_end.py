@@ -8,10 +8,10 @@ from hpc_train.records.signatures.base import Signature
 
 _SRUN = ("https://slurm.schedmd.com/srun.html",)
 _WHAT = (
-    r"\*\*\* (?P<what>JOB|STEP) (?P<job>[\w.+]{1,40}) ON (?P<node>\S{1,80}) CANCELLED AT "
-    r"(?P<when>[\dT:+-]{1,30})"
+    r"\*\*\* (?P<what>JOB|STEP) (?P<job>[\w.+]{1,40})(?: ON (?P<node>\S{1,80}))? CANCELLED"
+    r"(?: AT (?P<when>[\dT:+-]{1,30}))?"
 )
-_STOPPED = (b"CANCELLED AT",)
+_STOPPED = (b" CANCELLED AT ", b" CANCELLED DUE ", b" CANCELLED ***")
 
 
 def _due(reason: str) -> re.Pattern[str]:
@@ -50,7 +50,7 @@ SLURM_END = (
         id="slurm_node_failure",
         group="slurm",
         severity="fatal",
-        literals=(b"CANCELLED AT", b"due to node failure", b"Node failure on"),
+        literals=(*_STOPPED, b"due to node failure", b"Node failure on"),
         pattern=re.compile(
             rf"{_WHAT} DUE TO NODE FAILURE|[Nn]ode failure on (?P<failed>\S{{1,80}})"
             r"|due to node failure"
@@ -120,7 +120,7 @@ SLURM_END = (
         severity="fatal",
         literals=(b"oom-kill event", b"oom_kill event", b": Out Of Memory", b"OOM Killed"),
         pattern=re.compile(
-            r"Detected \d{1,9} oom[-_]kill events? in |OOM Killed"
+            r"Detected \d{1,9} oom[-_]kill event(?:s|\(s\))? in |OOM Killed"
             r"|error: (?P<node>\S{1,80}): tasks? (?P<tasks>[\d,-]{1,200}): Out Of Memory"
         ),
         title="The memory of the host ran out: the kernel killed processes of the job",

@@ -21,9 +21,11 @@ SLURM_EXIT = (
         id="exit_killed",
         group="slurm",
         severity="fatal",
-        literals=(*_ENDED, b": Killed"),
-        pattern=re.compile(rf"{_TASK}(?:Exited with exit code 137\b|Killed)"),
-        title="Tasks {tasks} on {node} were killed (SIGKILL, 137)",
+        literals=(*_ENDED, b": Killed", b" Killed  "),
+        pattern=re.compile(
+            rf"{_TASK}(?:Exited with exit code 137\b|Killed)|line \d{{1,6}}: +\d{{1,9}} Killed  "
+        ),
+        title="A process was killed (SIGKILL, 137)",
         cause="Often the host's memory ran out; else Slurm or a person ended the job.",
         advice="Look for oom_kill, TIME LIMIT or CANCELLED beside it; `sacct -j JOB -o"
         " maxrss,state` and more `--mem`.",

@@ -18,10 +18,10 @@ WATCHDOG = (
         literals=(b"Watchdog caught collective operation timeout",),
         pattern=re.compile(
             r"(?:\[Rank (?P<rank>\d{1,7})\] )?Watchdog caught collective operation timeout: "
-            r"WorkNCCL\(SeqNum=(?P<seq>\d{1,18}), OpType=(?P<op>\w{1,40})[^\n]{0,200}?"
-            r"Timeout\(ms\)=(?P<timeout_ms>\d{1,12})\)"
+            r"Work\w{1,10}\((?:SeqNum=(?P<seq>\d{1,18}), )?OpType=(?P<op>\w{1,40})"
+            r"(?:[^\n]{0,300}?Timeout\(ms\)=(?P<timeout_ms>\d{1,12}))?"
         ),
-        title="{op} number {seq} was not done within {timeout_ms} ms, says the watchdog{of_rank}",
+        title="{op} was not done in time, says the watchdog{of_rank}",
         cause=f"{_WATCHDOG} The rank that is silent, or has the smallest number, is the one to look"
         " at; unequal operations at one number are unequal code paths.",
         advice="Read what the silent rank did last. At the start: network (transport findings,"
