@@ -94,6 +94,7 @@ def test_rccl() -> None:
     assert found.without_gdr == ("b1:NET/IB/2",)
     assert (found.pxn_channels, found.connected_all_rings, found.warn_count) == (1, 2, 1)
     assert found.plugin_missing
+    assert found.rccl
 
 
 def test_plugin_of_newer_versions() -> None:
@@ -117,6 +118,11 @@ def test_line_of_another_rank_within_a_line() -> None:
     assert found.channels == {"P2P/IPC": 1}
     assert found.connected_all_rings == 2
     assert found.nccl_version == ("2.7.8+cuda10.2",)
+
+
+def test_line_of_another_rank_after_a_channel() -> None:
+    found = seen(channel("via P2P/IPC").strip() + "h2:1:3 [1] NCCL INFO Connected all rings\n")
+    assert (found.channels, found.connected_all_rings) == ({"P2P/IPC": 1}, 1)
 
 
 def test_name_that_few_lines_begin_with_is_no_host() -> None:

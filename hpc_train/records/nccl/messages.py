@@ -81,6 +81,7 @@ _ABSENT = r"(No plugin found|Could not find|Plugin load .{1,200}? returned|Using
 
 _FACTS: tuple[tuple[str, str, str], ...] = (
     ("version", "CCL version", rf"CCL version(?: : | ){_VERSION}"),
+    ("rccl", "RCCL version", r"(R)CCL version"),
     ("network", "Using network ", rf"Using network {_NAME}\s*$"),
     ("plugin", "Loaded net plugin", rf"Loaded net plugin {_NAME}(?: \(v?\d+\))?\s*$"),
     ("plugin", "P2P plugin", rf"P2P plugin (?:v\d+ )?{_NAME}\s*$"),

@@ -13,7 +13,7 @@ _PROVIDERS = {"efa": "EFA", "cxi": "Slingshot", "tcp": "OFI tcp", "sockets": "OF
 
 
 def word_of(facts: Transport) -> str:
-    """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `P2P`, `SHM` …
+    """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `xGMI`, `P2P`, `SHM` …
 
     Between nodes, the network alone decides. `P2P` is GPU to GPU where no line says over what.
     `mixed` is more than one way. Empty where no line says what is used.
@@ -70,6 +70,7 @@ def _inside(kinds: set[str], facts: Transport) -> str:
     if not kinds:
         return ""
     if any(kind.startswith("P2P/") for kind in kinds):
-        way = "NVLink" if facts.nvlink else "P2P"
+        link = "xGMI" if facts.rccl else "NVLink"
+        way = link if facts.nvlink else "P2P"
         return f"{way}+SHM" if "SHM" in kinds else way
     return "SHM" if kinds == {"SHM"} else _only(_network_word(kind, facts) for kind in kinds)
