@@ -13,7 +13,7 @@ _PROVIDERS = {"efa": "EFA", "cxi": "Slingshot", "tcp": "OFI tcp", "sockets": "OF
 
 
 def word_of(facts: Transport) -> str:
-    """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `xGMI`, `P2P`, `SHM` …
+    """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `P2P`, `SHM` …
 
     Between nodes, the network alone decides. `P2P` is GPU to GPU where no line says over what.
     `mixed` is more than one way. Empty where no line says what is used.
