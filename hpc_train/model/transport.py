@@ -36,7 +36,8 @@ class Transport(Value, frozen=True, kw_only=True):
     whose ends are on different nodes, `collnet` in-network reductions. `using_network` counts the
     ranks that chose each network, used or not. `nodes` and `ranks` are those of the largest
     communicator; None where no line tells. `verdict` is short: `IB+GDR`, `sockets`, `NVLink`; it is
-    empty where no line says what is used. `first` gives the first line of each kind of fact.
+    empty where no line says what is used. `nvlink`: a line says that GPUs of a node reach one
+    another by NVLink, with `rccl` by xGMI. `first` gives the first line of each kind of fact.
     """
 
     verdict: str = ""
@@ -55,6 +56,7 @@ class Transport(Value, frozen=True, kw_only=True):
     connected_nvls: int = 0
     nvls_available: bool | None = None
     nvlink: bool = False
+    rccl: bool = False
     init_complete: int = 0
     init_s: float | None = None
     warn_count: int = 0

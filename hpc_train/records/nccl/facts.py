@@ -32,6 +32,7 @@ def facts(tally: Tally) -> Transport | None:
         connected_nvls=counts["nvls trees"],
         nvls_available="available" in tally.facts["nvls"] if "nvls" in tally.facts else None,
         nvlink=_nvlink(tally),
+        rccl="rccl" in tally.facts,
         init_complete=counts["init"],
         init_s=tally.largest.get("init_s"),
         warn_count=counts["warnings"],
@@ -73,7 +74,7 @@ def _ordered(counts: Counter[str], *, collnet: bool) -> dict[str, int]:
     return {
         kind: number
         for kind, number in counts.most_common()
-        if number and kind.startswith("COLLNET/") == collnet
+        if kind.startswith("COLLNET/") == collnet
     }
 
 

@@ -81,15 +81,17 @@ _ABSENT = r"(No plugin found|Could not find|Plugin load .{1,200}? returned|Using
 
 _FACTS: tuple[tuple[str, str, str], ...] = (
     ("version", "CCL version", rf"CCL version(?: : | ){_VERSION}"),
+    ("rccl", "RCCL version", r"(R)CCL version"),
     ("network", "Using network ", rf"Using network {_NAME}\s*$"),
     ("plugin", "Loaded net plugin", rf"Loaded net plugin {_NAME}(?: \(v?\d+\))?\s*$"),
     ("plugin", "P2P plugin", rf"P2P plugin (?:v\d+ )?{_NAME}\s*$"),
     ("plugin", "NET plugin", rf"Initialized NET plugin (?!Socket\b|IB\b){_NAME}\s*$"),
     ("plugin missing", "NET/Plugin", rf"NET/Plugin ?: {_ABSENT}"),
-    ("ofi", "aws-ofi-nccl", r"(?:Using|Initializing) aws-ofi-nccl ([\w.+-]{1,40})"),
+    ("ofi", "aws-ofi-", r"(?:Using|Initializing) aws-ofi-[nr]ccl ([\w.+-]{1,40})"),
     ("provider", "elected", r"Selected [Pp]rovider is ([\w;:-]{1,40})"),
     ("protocol", "transport protocol", r"Using transport protocol ([A-Z]{2,16})"),
     ("nvls", "NVLS multicast", r"NVLS multicast support is (not available|unavailable|available)"),
+    ("gdr far", "GPU Direct RDMA", r"GPU Direct RDMA Disabled for GPU .{1,80}distance (\d+) >"),
     # The size where the GPUs of the only node all reach one another by NVLink.
     ("nvlink", "P2P Chunksize", r"P2P Chunksize set to (524288)\b"),
     ("nvlink", "NVL[", r"\+ (NVL)\[\d"),
@@ -107,8 +109,8 @@ _OTHERS: tuple[tuple[Count, str, str], ...] = (
     ),
     (
         _environment,
-        "set by environment to",
-        r"(?P<name>(?:R?NCCL|OFI_NCCL|FI|UCX)_\w{1,64}) set by environment to (?P<value>.{0,300})",
+        " to ",
+        r"(?P<name>(?:N|R|OFI_N)CCL_\w{1,64}) set (?:by environment )?to (?P<value>.{0,300})",
     ),
 )
 MESSAGES = (
@@ -131,12 +133,12 @@ LITERALS = (
     b"Init timings",
     b": Using ",
     b"GPU Direct RDMA",
-    b" set by environment to ",
+    b"CCL_",
     b"Loaded net plugin",
     b" P2P plugin ",
     b" NET plugin ",
     b"NET/Plugin",
-    b"aws-ofi-nccl",
+    b"aws-ofi-",
     b"Selected Provider is ",
     b"Selected provider is ",
     b"Using transport protocol ",

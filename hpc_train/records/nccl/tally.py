@@ -47,12 +47,12 @@ class Tally:
         self.largest: dict[str, float] = {}
         self.first: dict[str, str] = {}
 
-    def connect(self, ends: Ends) -> None:
-        """Count a network channel whose ends are known."""
+    def connect(self, ends: Ends, channels: int) -> None:
+        """Count network channels whose ends are known."""
         if len(self.ends) < _MOST or ends in self.ends:
-            self.ends[ends] += 1
+            self.ends[ends] += channels
         else:
-            self.elsewhere[ends.kind] += 1
+            self.elsewhere[ends.kind] += channels
 
     def seat(self, seat: Seat) -> None:
         """Count a rank that is ready."""

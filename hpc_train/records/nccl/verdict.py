@@ -86,7 +86,7 @@ def _no_gdr(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
         message=f"{kinds[0].partition('/')[2]} without GPUDirect RDMA: all {channels} channels "
         "between nodes go through the host's memory",
         advice=_gdr_advice(facts),
-        evidence=_places(facts, kinds[0], "gdr disabled"),
+        evidence=_places(facts, kinds[0], "gdr disabled", "gdr far"),
     )
 
 
@@ -113,6 +113,11 @@ def _gdr_advice(facts: Transport) -> str:
     level = facts.environment.get("NCCL_NET_GDR_LEVEL")
     if level in ("0", "LOC"):
         return f"NCCL_NET_GDR_LEVEL={level} turns it off; PHB or PXB allow it"
+    if "gdr far" in facts.first:
+        return (
+            "GPU and adapter are farther apart than NCCL allows: give each rank the GPU beside its "
+            "adapter, or raise NCCL_NET_GDR_LEVEL"
+        )
     far = f" (it is {level} now)" if level else ""
     return (
         "load nvidia_peermem, or a driver with DMA-BUF, on the nodes; where GPU and adapter are "

@@ -70,6 +70,7 @@ def _inside(kinds: set[str], facts: Transport) -> str:
     if not kinds:
         return ""
     if any(kind.startswith("P2P/") for kind in kinds):
-        way = "NVLink" if facts.nvlink else "P2P"
+        link = "xGMI" if facts.rccl else "NVLink"
+        way = link if facts.nvlink else "P2P"
         return f"{way}+SHM" if "SHM" in kinds else way
     return "SHM" if kinds == {"SHM"} else _only(_network_word(kind, facts) for kind in kinds)
