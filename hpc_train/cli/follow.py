@@ -52,7 +52,9 @@ def _exit_code(runs: Sequence[Run]) -> int:
 
 
 def _tell(run: Run, seen: dict[str, JobState]) -> None:
-    """Print a run's end, and what a failed rank said last."""
+    """Print a run's end, what a failed rank said last, and a network that is not as promised."""
+    from hpc_train.pipeline.transport import run_transport, transport_warnings
+
     before = seen.get(run.folder.run_id)
     seen[run.folder.run_id] = run.state
     if before is run.state or run.state is JobState.PENDING:
@@ -63,6 +65,9 @@ def _tell(run: Run, seen: dict[str, JobState]) -> None:
     if run.state is JobState.FAILED:
         for line in last_words(run):
             click.echo(f"    {line}", err=True)
+    if run.state.finished:
+        for text in transport_warnings(run_transport(run)):
+            click.echo(f"    {text}", err=True)
 
 
 def last_words(run: Run, lines: int = 8) -> list[str]:

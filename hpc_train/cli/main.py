@@ -42,6 +42,10 @@ COMMANDS = {
         "hpc_train.cli.report:report",
         "Print the speedup table of a study, of a job's runs, or of logs.",
     ),
+    "diagnose": (
+        "hpc_train.cli.diagnose:diagnose",
+        "Say why a run failed, or the job of any logs: the root cause first.",
+    ),
     "site": ("hpc_train.cli.site:site", "Site profiles: list, show, check, draft, test."),
     "doctor": (
         "hpc_train.cli.doctor:doctor",

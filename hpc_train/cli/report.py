@@ -36,6 +36,7 @@ def report(
 
     Exit code 3 when some of the runs that were asked for have no result.
     """
+    from hpc_train.cli.output import say
     from hpc_train.pipeline.evidence import evidence
     from hpc_train.pipeline.report import (
         build_report,
@@ -54,6 +55,8 @@ def report(
     else:
         for path in write_report(built, output, form):
             click.echo(path)
+        for text in found.warnings:
+            say(text)
     if check and built.checks:
         for line in built.checks:
             click.echo(f"check: {line}", err=True)

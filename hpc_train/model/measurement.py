@@ -16,7 +16,8 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
 
     `axes` holds the study's axis values, so that runs which differ in more than their size form
     separate series. `topology` is None where nobody recorded it (a foreign log). `problem` says
-    in one line why a run has no result (`rank 1 on host a: exit code 3`).
+    in one line why a run has no result (`rank 1 on host a: exit code 3`). `transport` is the short
+    word for what NCCL used (`IB+GDR`, `sockets`), empty where no log says it.
     """
 
     run_id: str
@@ -25,6 +26,7 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     topology: Topology | None
     state: str
     problem: str = ""
+    transport: str = ""
 
 
 class ExpectedStudy(Value, frozen=True, kw_only=True):

@@ -2,31 +2,40 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import LogParseError, StoreError, UnknownNameError
+from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.measurement import MISSING, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, StudyManifest, Warmup
 from hpc_train.model.submission import JobState
+from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
+from hpc_train.pipeline.diagnose import problem_of
 from hpc_train.pipeline.query import latest_attempts, runs_below
+from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.collect import Makers, collect, readers
+from hpc_train.records.nccl.read import transport_of
 from hpc_train.runs.files import write_file
-from hpc_train.runs.store import find, read_study
+from hpc_train.runs.store import read_study
+
+_NEVER = "never submitted, or its folder was removed"
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """What was asked for, and what was measured."""
+    """What was asked for, what was measured, and what a reader must know of it at once."""
 
     study: ExpectedStudy
     records: tuple[Record, ...]
+    warnings: tuple[str, ...] = ()
 
 
 def evidence(
@@ -42,7 +51,7 @@ def evidence(
         StoreError: study.json is damaged, or several studies are mixed.
         LogParseError: a log cannot be read.
     """
-    logs, homes = _sort(words, root)
+    logs, homes = tell_apart(words, root)
     if logs and homes:
         raise StoreError("foreign logs and run folders cannot be put into one table")
     if logs:
@@ -53,20 +62,6 @@ def evidence(
     return _own(homes[0], parser, patterns)
 
 
-def _sort(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
-    """Tell foreign logs from run folders."""
-    logs: list[Path] = []
-    homes: list[Path] = []
-    for word in words:
-        try:
-            homes.append(find(root, word))
-        except UnknownNameError:
-            if not Path(word).exists():
-                raise
-            logs.append(Path(word))
-    return logs, homes
-
-
 def _own(home: Path, parser: str, patterns: Sequence[LogPattern]) -> Evidence:
     runs = runs_below(home)
     manifest = read_study(home)
@@ -75,13 +70,11 @@ def _own(home: Path, parser: str, patterns: Sequence[LogPattern]) -> Evidence:
     asked = [*patterns, *(manifest.spec.patterns if manifest else ())]
     makers = readers(parser, asked)
     keep = parser == "auto" and not patterns
-    records = [
-        record
-        for run in runs
-        if run.folder.run_id in wanted
-        for record in records_of(run, makers, keep=keep)
-    ]
-    return Evidence(study=study, records=tuple(records))
+    own = [run for run in runs if run.folder.run_id in wanted]
+    records = [record for run in own for record in records_of(run, makers, keep=keep)]
+    promise = functools.cache(promised)
+    used = {run.folder.run_id: run_transport(run, promise) for run in own}
+    return _evidence(study, records, used)
 
 
 def records_of(run: Run, makers: Makers, *, keep: bool) -> tuple[Record, ...]:
@@ -128,7 +121,7 @@ def _expected(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStudy:
                     repetition=repetition,
                     topology=point.topology,
                     state=run.state.value if run else MISSING,
-                    problem=run.problem if run else "never submitted, or its folder was removed",
+                    problem=problem_of(run) if run else _NEVER,
                 )
             )
     return ExpectedStudy(
@@ -186,7 +179,7 @@ def _single_jobs(home: Path, runs: Sequence[Run]) -> ExpectedStudy:
                 repetition=seen[key],
                 topology=plan.topology if plan else None,
                 state=run.state.value,
-                problem=run.problem,
+                problem=problem_of(run),
             )
         )
     return _undeclared(home.name, tuple(expected))
@@ -196,12 +189,14 @@ def _foreign(logs: Sequence[Path], makers: Makers) -> Evidence:
     """Take each file as one run, and a folder of rank files as one run."""
     expected: list[ExpectedRun] = []
     records: list[Record] = []
+    used: dict[str, Transport | None] = {}
     runs = [run for path in dict.fromkeys(logs) for run in _runs_of(path)]
     names = Counter(path.name for path, _ in runs)
     for path, files in runs:
         # Two logs of one name in different folders are two runs.
         run_id = path.name if names[path.name] == 1 else str(path)
         found = list(collect(run_id, files, makers))
+        used[run_id] = transport_of(files)
         problem = "" if found else "no line that any parser knows; see docs/events.md"
         state = JobState.COMPLETED if found else JobState.UNKNOWN
         expected.append(
@@ -217,7 +212,19 @@ def _foreign(logs: Sequence[Path], makers: Makers) -> Evidence:
         records += found
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = _undeclared("logs", tuple(expected), Warmup(steps=1))
-    return Evidence(study=study, records=tuple(records))
+    return _evidence(study, records, used)
+
+
+def _evidence(
+    study: ExpectedStudy, records: Sequence[Record], used: Mapping[str, Transport | None]
+) -> Evidence:
+    warnings = transport_notes(used)
+    runs = tuple(
+        msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
+        for run in study.runs
+    )
+    noted = msgspec.structs.replace(study, runs=runs, notes=(*study.notes, *warnings))
+    return Evidence(study=noted, records=tuple(records), warnings=warnings)
 
 
 def _runs_of(path: Path) -> list[tuple[Path, list[Path]]]:

@@ -33,7 +33,7 @@ def dispatch(
     Readers that want it because of the line before come first; apart from that they come in their
     order.
     """
-    literals = sorted({literal for reader in readers for literal in reader.literals})
+    literals = tuple(sorted({literal for reader in readers for literal in reader.literals}))
     owners = [
         [number for number, reader in enumerate(readers) if literal in reader.literals]
         for literal in literals

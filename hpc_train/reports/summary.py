@@ -11,6 +11,7 @@ from hpc_train.reports.answers import answers, baselines
 from hpc_train.reports.doubts import doubts
 from hpc_train.reports.numbers import whole
 from hpc_train.reports.tables import OK, constants
+from hpc_train.reports.transports import transport_doubts
 from hpc_train.reports.words import foreign, one_size
 
 Row = Mapping[str, Any]
@@ -39,6 +40,7 @@ def summary_lines(
         f"Measured: {'; '.join(part for part in measured if part)}.",
         *baselines(points),
         *doubts(points),
+        *transport_doubts(points),
     )
 
 

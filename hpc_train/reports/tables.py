@@ -103,6 +103,10 @@ def _columns(points: Sequence[Row], confidence: float) -> list[Shown]:
             _limits("efficiency", 0, 100),
         ),
         Shown(Column(key="accuracy", heading="accuracy\n% (change)"), _accuracy),
+        Shown(
+            Column(key="transport", heading="transport", align="left"),
+            lambda row: row["transport"] or ABSENT,
+        ),
         Shown(Column(key="flags", heading="flags", align="left"), _flags),
     ]
 

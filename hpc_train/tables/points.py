@@ -68,6 +68,7 @@ def point_row(runs: pd.DataFrame, basis: str, confidence: float) -> dict[str, An
     row["tokens_per_second"] = harmonic_interval(tokens, confidence)[0] if tokens else NAN
     row["samples_per_second_per_rank"] = row["samples_per_second"] / first["ranks"]
     row["cv"] = _cv(rates(ok, basis))
+    row["transport"] = " / ".join(sorted(set(runs["transport"]) - {""}))
     row["whole_seconds"] = basis not in RATES and bool(ok["whole_seconds"].any())
     return row
 

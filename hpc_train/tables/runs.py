@@ -49,7 +49,7 @@ RESULTS = (
 )  # fmt: skip
 COLUMNS = (
     "run_id", "series", "repetition", "state", "problem", *COUNTS, "steps", "warmup_steps",
-    *MEASURES, "whole_seconds", "flags",
+    *MEASURES, "whole_seconds", "transport", "flags",
 )  # fmt: skip
 
 
@@ -107,6 +107,7 @@ def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[st
         "accuracy": final(table, "accuracy"),
         "loss": final(table, "loss"),
         "whole_seconds": whole_seconds(table),
+        "transport": run.transport,
     }
     row["state"], row["problem"] = _verdict(run, table, row, without_result(table, steps, study))
     row["flags"] = (*_flags(table, steps, size["ranks"]), *_left_out(every[~known]))

@@ -24,10 +24,12 @@ COLUMNS = (
     "samples_per_second_per_rank", "tokens_per_second", "ideal",
     *(f"speedup{limit}" for limit in LIMITS),
     *(f"efficiency{limit}" for limit in LIMITS), "cv", "accuracy", "accuracy_change_pp",
-    "first_step_time_s", "time_to_train_s", "whole_seconds", "confidence", "flags", "note",
+    "first_step_time_s", "time_to_train_s", "whole_seconds", "transport", "confidence",
+    "flags", "note",
 )  # fmt: skip
 OTHERS = (
-    "series", "regime", "basis", "is_baseline", "not_ok", "whole_seconds", "flags", "note",
+    "series", "regime", "basis", "is_baseline", "not_ok", "whole_seconds", "transport", "flags",
+    "note",
 )  # fmt: skip
 FLOATS = tuple(name for name in COLUMNS if name not in (*COUNTS, *OTHERS))
 

@@ -12,13 +12,13 @@ from hpc_train.errors import SiteProfileError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Expected, SiteProfile
 from hpc_train.model.value import Value
+from hpc_train.records.nccl.read import transport_of
 
 MODULE = "hpc_train.workload.smoke"
 NODES = 2
 # Slower than this part of what was kept is told.
 SLOWER = 0.8
 _EVENT = re.compile(r"^@hpct (?P<event>\{.*\})\s*$", re.MULTILINE)
-_NETWORK = re.compile(r"NCCL INFO (?:\S+ : )?Using network (?P<name>[^\r\n]+?)\s*$", re.MULTILINE)
 
 
 class Smoke(Value, frozen=True, kw_only=True):
@@ -55,7 +55,8 @@ def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
             f"{folder.logs}: the smoke job said nothing of its ranks",
             f"hpctrain logs {folder.run_id}",
         )
-    network = _NETWORK.search(text)
+    found = transport_of([folder.logs])
+    networks = found.using_network if found else {}
     speed = event.get("busbw")
     expected = Expected(
         date=date,
@@ -63,7 +64,7 @@ def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
         launcher=str(event["launcher"]),
         backend=str(event["backend"]),
         interface=str(event.get("interface") or "") or None,
-        transport=network["name"] if network else None,
+        transport=max(networks, key=networks.__getitem__, default=None),
         busbw_gbs=round(float(speed), 3) if speed else None,
     )
     hosts = tuple(dict.fromkeys(map(str, event["hosts"])))

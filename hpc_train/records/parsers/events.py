@@ -119,7 +119,7 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
         scope = _stated_scope(event["scope"]) or scope
     # In an event with a kind, `epoch` says where in the run it happened.
     metrics = _FREE_METRICS if kind is None else _METRICS
-    size = _whole(event.get("message_size"))
+    size = whole(event.get("message_size"))
     return [
         Hit(
             metric,

@@ -1,0 +1,115 @@
+"""`hpctrain diagnose`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hpc_train.cli.options import results_option
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.diagnose import Diagnosed
+
+
+@click.command()
+@click.argument("words", metavar="RUN|LOG…", nargs=-1)
+@results_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON, with all findings.")
+@click.option("--benign", is_flag=True, help="Show what does no harm, too.")
+@click.option("--list", "as_list", is_flag=True, help="List what is known to go wrong and stop.")
+@click.option("--markdown", is_flag=True, help="With --list: the page docs/failures.md.")
+def diagnose(
+    words: tuple[str, ...],
+    results: Path | None,
+    as_json: bool,
+    benign: bool,
+    as_list: bool,
+    markdown: bool,
+) -> None:
+    """Say why a run failed, or the job of any logs: the root cause first.
+
+    RUN is a run, or a job or study: then each of its runs. Several LOGs are those of one job.
+    Exit code 0: logs were read, whatever is in them; 2: there is none that can be; 3: some cannot.
+    """
+    from hpc_train.cli.output import show_warnings
+    from hpc_train.pipeline.diagnose import diagnose as diagnose_words
+    from hpc_train.runs.store import results_root
+
+    if as_list:
+        return _print_catalogue(as_json, markdown)
+    if not words:
+        raise click.UsageError("name a run or log files, or --list")
+    show_warnings()
+    found = diagnose_words(words, results_root(results))
+    if as_json:
+        _print_json(found)
+    else:
+        _print_text(found, benign=benign)
+    if any(one.unreadable for one in found):
+        sys.exit(3)
+
+
+def _print_text(found: Sequence[Diagnosed], *, benign: bool) -> None:
+    from hpc_train.cli.diagnosis_text import diagnosis_lines, transport_lines
+
+    for number, one in enumerate(found):
+        if len(found) > 1:
+            click.echo(f"{chr(10) * (number > 0)}== {one.name}")
+        for line in (
+            *diagnosis_lines(one.diagnosis, benign=benign),
+            *transport_lines(one.transport),
+        ):
+            click.echo(line)
+
+
+def _print_json(found: Sequence[Diagnosed]) -> None:
+    """Print one job's diagnosis or, of several, all findings, and each under `runs`."""
+    import msgspec
+
+    rows = [_row(one) for one in found]
+    if len(rows) == 1:
+        answer = rows[0]
+    else:
+        outcomes = {row["outcome"] for row in rows}
+        worst = next(word for word in ("failed", "unknown", "success") if word in outcomes)
+        findings = [{"run": row["run"], **one} for row in rows for one in row["findings"]]
+        answer = {"outcome": worst, "findings": findings, "transport": None, "runs": rows}
+    click.echo(msgspec.json.encode({"schema": 1, **answer}))
+
+
+def _row(one: Diagnosed) -> dict[str, Any]:
+    from msgspec.structs import asdict
+
+    diagnosis = one.diagnosis
+    return {
+        "run": one.name,
+        "outcome": diagnosis.outcome,
+        "why": diagnosis.why,
+        "findings": [asdict(finding) for finding in diagnosis.findings],
+        "transport": one.transport,
+        "first_failure": diagnosis.first_failure,
+        "last_words": diagnosis.last_words,
+        "unreadable": one.unreadable,
+    }
+
+
+def _print_catalogue(as_json: bool, markdown: bool) -> None:
+    import msgspec
+
+    from hpc_train.cli.output import echo_table
+    from hpc_train.records.signatures.all import SIGNATURES
+    from hpc_train.records.signatures.page import failures_page
+
+    if markdown:
+        click.echo(failures_page(), nl=False)
+    elif as_json:
+        names = ("id", "group", "severity", "role", "title", "cause", "advice", "example")
+        rows = [{name: getattr(one, name) for name in names} for one in SIGNATURES]
+        click.echo(msgspec.json.encode({"schema": 1, "signatures": rows}))
+    else:
+        cells = [(one.id, one.group, one.severity, one.title) for one in SIGNATURES]
+        echo_table(("id", "group", "severity", "what happened"), cells)

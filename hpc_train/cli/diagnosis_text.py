@@ -1,0 +1,149 @@
+"""Diagnosis -> text for people: what happened, where, what to do; then the evidence."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable, Iterator
+
+from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, Finding
+from hpc_train.model.transport import Transport
+
+WIDTH = 100
+_WORDS = {"failed": "FAILED", "success": "SUCCESS", "unknown": "UNKNOWN"}
+
+
+def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
+    """Yield the lines, without what control characters of a log could do to a terminal."""
+    root = diagnosis.root
+    if root is None:
+        yield from _without_root(diagnosis)
+    else:
+        yield from _wrapped(f"{_WORDS[diagnosis.outcome]}  ", root.title)
+        yield from _wrapped("where   ", _where(root, diagnosis.first_failure))
+        yield from _wrapped("do      ", root.advice)
+        if root.cause:
+            yield from _wrapped("why     ", root.cause)
+        yield from _wrapped("judged  ", diagnosis.why)
+        yield from _section("Evidence", _evidence_lines(root))
+    if diagnosis.last_words:
+        words = diagnosis.last_words
+        yield from _section(f"Last lines of {words[0].source}", map(_quoted, words))
+    yield from _others(diagnosis, benign=benign)
+
+
+def transport_lines(transport: Transport | None) -> Iterator[str]:
+    """Yield what NCCL used, and what is slow or not as promised in it."""
+    if transport is None or not (transport.verdict or transport.findings):
+        return
+    yield ""
+    yield from _wrapped("Transport  ", transport.verdict or "--")
+    for finding in transport.findings:
+        where = f" ({finding.evidence[0]})" if finding.evidence else ""
+        yield from _wrapped("  ", f"{finding.message} [{finding.id}]{where}")
+        yield from _wrapped("      ", finding.advice)
+
+
+def _without_root(diagnosis: Diagnosis) -> Iterator[str]:
+    yield from _wrapped(f"{_WORDS[diagnosis.outcome]}  ", diagnosis.why)
+    yield "where   --"
+    done = diagnosis.outcome == "success"
+    yield f"do      {'nothing' if done else 'see how it stands; look at the logs of all ranks'}"
+
+
+def _where(root: Finding, culprit: Culprit | None) -> str:
+    first = root.evidence[0] if root.evidence else None
+    parts = [_place(first)] if first else []
+    rank = first.rank if first else None
+    host = first.node if first else None
+    if culprit is not None and rank in (None, culprit.rank):
+        rank, host = culprit.rank, host or culprit.host
+    parts += [f"rank {rank}"] if rank is not None else []
+    parts += [f"host {host}"] if host else []
+    parts += [f"raised at {first.raised_at}"] if first and first.raised_at else []
+    if culprit is not None and culprit.rank not in (None, rank):
+        on = f" on {culprit.host}" if culprit.host else ""
+        parts.append(f"the first to end was rank {culprit.rank}{on} ({culprit.said_by})")
+    return ", ".join(parts) or "--"
+
+
+def _place(evidence: Evidence, near: str = "") -> str:
+    """Return `file:line`, or the line alone where it is in the same file as what is near."""
+    if evidence.line and evidence.source == near:
+        return f"line {evidence.line}"
+    return f"{evidence.source}:{evidence.line}" if evidence.line else evidence.source
+
+
+def _evidence_lines(finding: Finding) -> Iterator[str]:
+    for number, one in enumerate(finding.evidence):
+        near = finding.evidence[0].source if number else ""
+        said = [_place(one, near)]
+        said += [f"rank {one.rank}"] if one.rank is not None else []
+        said += [one.node] if one.node else []
+        said += [one.time.replace("T", " ")] if one.time else []
+        yield "  " + printable("  ".join(said))
+        yield from _excerpt(one.text, 1 if number else 3)
+    more = finding.count - len(finding.evidence)
+    if more > 0:
+        yield f"  and {more} more like it"
+
+
+def _excerpt(text: str, most: int) -> Iterator[str]:
+    """Yield the beginning of a line of a log, in at most so many lines."""
+    lines = textwrap.wrap(printable(text), WIDTH - 8)
+    for number, line in enumerate(lines[:most], 1):
+        yield f"      {line}{' …' * (number == most < len(lines))}"
+
+
+def _quoted(evidence: Evidence) -> str:
+    number = f"{evidence.line:>6}  "
+    return textwrap.shorten(number + printable(evidence.text), WIDTH, placeholder=" …")
+
+
+def _others(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
+    root = diagnosis.root
+    near = root.evidence[0].source if root and root.evidence else ""
+    rest = [one for one in diagnosis.findings if one.role != "root"]
+    harm = [one for one in rest if one.severity != "benign"]
+    harmless = [one for one in rest if one.severity == "benign"]
+    after = [one for one in harm if one.role == "consequence"]
+    yield from _section("Followed from it", _one_line_each(after, near))
+    also = [one for one in harm if one.role == "other"]
+    yield from _section("Also seen", (line for one in also for line in _also(one, near)))
+    if benign:
+        yield from _section("Harmless", _one_line_each(harmless, near))
+    elif harmless:
+        s = "s" * (len(harmless) != 1)
+        yield ""
+        yield f"{len(harmless)} harmless finding{s} not shown; --benign shows them"
+
+
+def _one_line_each(findings: Iterable[Finding], near: str) -> Iterator[str]:
+    for one in findings:
+        place = _place(one.evidence[0], near) if one.evidence else ""
+        times = f", {one.count} times" if one.count > 1 else ""
+        yield from _wrapped("  ", f"{one.title} [{one.id}] ({place}{times})")
+
+
+def _also(finding: Finding, near: str) -> Iterator[str]:
+    yield from _one_line_each([finding], near)
+    yield from _wrapped("      ", finding.advice)
+
+
+def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
+    found = list(lines)
+    if found:
+        yield ""
+        yield printable(title)
+        yield from found
+
+
+def _wrapped(head: str, text: str) -> Iterator[str]:
+    """Yield a text after its head, its lines below one another."""
+    lines = textwrap.wrap(printable(text), WIDTH - len(head), break_on_hyphens=False) or [""]
+    for number, line in enumerate(lines):
+        yield (head if number == 0 else " " * len(head)) + line
+
+
+def printable(text: str) -> str:
+    """Return text in which nothing can move a terminal's cursor or turn its direction."""
+    return "".join(letter if letter.isprintable() else " " for letter in text)

@@ -1,0 +1,137 @@
+"""Runs, or logs of anybody -> why they failed, with what the runs' own files say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from hpc_train.errors import LogParseError, StoreError
+from hpc_train.model.diagnosis import Culprit, Diagnosis, JobEnd
+from hpc_train.model.run import Run
+from hpc_train.model.submission import JobState
+from hpc_train.model.transport import Transport
+from hpc_train.model.value import Value
+from hpc_train.pipeline.query import latest_attempts, runs_below
+from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.transport import run_transport
+from hpc_train.records.diagnosis.diagnose import diagnose_logs
+from hpc_train.records.log_file import log_files
+from hpc_train.records.nccl.read import transport_of
+
+# Endings of a run that are nobody's wish.
+_FAILED = (
+    JobState.FAILED,
+    JobState.TIMEOUT,
+    JobState.NODE_FAIL,
+    JobState.OUT_OF_MEMORY,
+    JobState.PREEMPTED,
+)
+
+
+class Diagnosed(Value, frozen=True, kw_only=True):
+    """One job, by the name of its run or of its logs; `unreadable` says which logs are and why."""
+
+    name: str
+    diagnosis: Diagnosis
+    transport: Transport | None = None
+    unreadable: tuple[str, ...] = ()
+
+
+def diagnose(words: Sequence[str], root: Path) -> tuple[Diagnosed, ...]:
+    """Diagnose runs, each by itself, or log files, all of them those of one job.
+
+    Raises:
+        UnknownNameError: a word names neither a run nor a file.
+        StoreError: runs and logs of anybody are mixed, or a folder has no runs.
+        LogParseError: there is no log, or none that can be read.
+    """
+    logs, homes = tell_apart(words, root)
+    if logs and homes:
+        raise StoreError("foreign logs and run folders are no one job", "diagnose them in turn")
+    if logs:
+        return (_foreign(logs),)
+    found = tuple(_own(run) for home in homes for run in _last_attempts(home))
+    if not found:
+        raise StoreError(f"{homes[0]}: no runs in this folder", "hpctrain status lists them")
+    return found
+
+
+def _last_attempts(home: Path) -> Iterator[Run]:
+    """Yield the runs below a folder; of one that was tried again, the last attempt."""
+    runs = runs_below(home)
+    last = {run.folder.run_id for _, run in latest_attempts(runs).values()}
+    single = len(runs) == 1
+    yield from (run for run in runs if single or not last or run.folder.run_id in last)
+
+
+def _own(run: Run) -> Diagnosed:
+    diagnosis, unreadable = _of_run(run)
+    return Diagnosed(
+        name=run.folder.run_id,
+        diagnosis=diagnosis,
+        transport=run_transport(run),
+        unreadable=unreadable,
+    )
+
+
+def _of_run(run: Run) -> tuple[Diagnosis, tuple[str, ...]]:
+    """Diagnose one run by its logs and by what its files and the scheduler say."""
+    folder = run.folder
+    files = log_files([folder.logs]) if folder.logs.is_dir() else []
+    names = [path.relative_to(folder.path).as_posix() for path in files]
+    return diagnose_logs(files, names, _end_of(run))
+
+
+def problem_of(run: Run) -> str:
+    """Return why a run has no result: what is recorded and, if it failed, the root in its logs."""
+    if run.state not in _FAILED:
+        return run.problem
+    try:
+        root = _of_run(run)[0].root
+    except LogParseError:
+        return run.problem
+    if root is None or root.id == "unknown_failure":
+        return run.problem
+    return f"{run.problem}; {root.title}" if run.problem else root.title
+
+
+def _end_of(run: Run) -> JobEnd:
+    status = run.status
+    ended = status is not None and status.ended is not None and run.state.finished
+    failure = status.failure if status is not None and ended else None
+    culprit = None
+    if failure is not None:
+        culprit = Culprit(
+            rank=failure.rank,
+            host=failure.host,
+            exit_code=failure.exit_code,
+            time=_iso(failure.time),
+            said_by="status.json",
+        )
+    return JobEnd(
+        state=run.state.value,
+        exit_code=status.exit_code if status is not None and ended else None,
+        problem=run.problem,
+        first_failure=culprit,
+        ranks=run.manifest.plan.topology.world_size if run.manifest else None,
+    )
+
+
+def _iso(seconds: float | None) -> str | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds).isoformat("T", "seconds")
+
+
+def _foreign(logs: Sequence[Path]) -> Diagnosed:
+    files = log_files(list(dict.fromkeys(logs)))
+    if not files:
+        raise LogParseError(
+            f"{logs[0]}: no log files in this folder (.out, .log, .err, .txt)",
+            "name the files themselves, whatever they are called",
+        )
+    names = [path.as_posix() for path in files]
+    diagnosis, unreadable = diagnose_logs(files, names, JobEnd())
+    name = logs[0].name if len(logs) == 1 else f"{len(files)} logs"
+    return Diagnosed(
+        name=name, diagnosis=diagnosis, transport=transport_of(files), unreadable=unreadable
+    )

@@ -1,0 +1,58 @@
+"""A run -> what NCCL used in it, judged by what its site's profile promises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.network import Network
+from hpc_train.model.run import Run
+from hpc_train.model.transport import Transport
+from hpc_train.records.nccl.read import transport_of
+from hpc_train.sites.load import load_site
+
+Promise = Callable[[str], Network | None]
+
+
+def promised(site: str) -> Network | None:
+    """Return a site's network; None where its profile is not there any more, or says nothing."""
+    try:
+        return load_site(site).value.network
+    except HpcTrainError:
+        return None
+
+
+def run_transport(run: Run, promise: Promise = promised) -> Transport | None:
+    """Return what a run's logs say; None where they are gone, or hold no line of NCCL."""
+    if not run.folder.logs.is_dir():
+        return None
+    network = promise(run.manifest.plan.site) if run.manifest else None
+    return transport_of([run.folder.logs], network, root=run.folder.path)
+
+
+def transport_warnings(found: Transport | None) -> Iterator[str]:
+    """Yield in one line each what is slow or not as promised, where it stands, and what to do."""
+    for finding in found.findings if found else ():
+        if finding.severity != "info":
+            where = f" ({finding.evidence[0]})" if finding.evidence else ""
+            yield f"transport: {finding.message}{where}; {finding.advice}"
+
+
+def transport_notes(found: Mapping[str, Transport | None]) -> tuple[str, ...]:
+    """Return the warnings of several runs; what many say is said once, for the first of them."""
+    runs: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
+    for run_id, transport in found.items():
+        for finding, text in _warned(transport):
+            runs.setdefault(finding, []).append(run_id)
+            texts.setdefault(finding, text)
+    return tuple(f"{_named(runs[finding])}: {text}" for finding, text in texts.items())
+
+
+def _warned(found: Transport | None) -> Iterator[tuple[str, str]]:
+    ids = [f.id for f in found.findings if f.severity != "info"] if found else []
+    yield from zip(ids, transport_warnings(found), strict=True)
+
+
+def _named(runs: list[str]) -> str:
+    return runs[0] if len(runs) == 1 else f"{runs[0]} and {len(runs) - 1} more"

@@ -1,0 +1,1 @@
+"""Logs -> Diagnosis: what failed first, what followed from it, and whether anything failed."""

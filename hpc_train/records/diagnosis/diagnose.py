@@ -1,0 +1,62 @@
+"""Log files of one job -> Diagnosis."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, Finding, JobEnd
+from hpc_train.records.diagnosis.judge import judge
+from hpc_train.records.diagnosis.observe import last_words, observe
+from hpc_train.records.log_file import rank_of
+
+UNKNOWN = "unknown_failure"
+
+
+def diagnose_logs(
+    files: Sequence[Path], names: Sequence[str], end: JobEnd
+) -> tuple[Diagnosis, tuple[str, ...]]:
+    """Return the diagnosis, and a sentence for each file that could not be read.
+
+    `names` are how the files are called in evidence.
+
+    Raises:
+        LogParseError: none of the files can be read.
+    """
+    observed = observe(files, names)
+    found = judge(observed, end)
+    if found.outcome == "failed" and found.root is None:
+        words = _last_words(files, names, found.first_failure)
+        unknown = _unknown(end, words)
+        found = replace(found, findings=(unknown, *found.findings), last_words=words)
+    return found, observed.failed
+
+
+def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> Finding:
+    said = f"It failed ({end.problem})" if end.problem else "It failed"
+    return Finding(
+        id=UNKNOWN,
+        group="unknown",
+        severity="fatal",
+        role="root",
+        title=f"{said}, and no line that is known says why",
+        cause="the catalogue of failures has none of the lines in these logs",
+        advice="read the last lines of the rank that failed first, below; run once more with "
+        "PYTHONFAULTHANDLER=1, TORCH_SHOW_CPP_STACKTRACES=1 and NCCL_DEBUG=INFO",
+        evidence=words[-1:],
+    )
+
+
+def _last_words(
+    files: Sequence[Path], names: Sequence[str], culprit: Culprit | None
+) -> tuple[Evidence, ...]:
+    """Return the end of the log of the rank that failed first, else of the first that has one."""
+    rank = culprit.rank if culprit else None
+    order = sorted(zip(files, names, strict=True), key=lambda pair: rank_of(pair[0]) != rank)
+    for path, name in order:
+        words = last_words(path, name)
+        if words:
+            return words
+    return ()

@@ -1,0 +1,94 @@
+"""Lines by which a program says that its work is done, or that it ended without it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Literal
+
+from hpc_train.model.value import Value
+from hpc_train.records.line import Line
+
+# `work`: the work is done, but what the program still has to do (save, evaluate) may fail;
+# `bench`: a measurement is done, perhaps one before the work.
+Kind = Literal["success", "work", "bench", "restart", "failure"]
+
+
+class Ending(Value, frozen=True, kw_only=True):
+    """A line that tells how the work ended; `restart` takes back what was said before it."""
+
+    kind: Kind
+    line: int
+    text: str
+
+
+_LONGEST = 500
+_Pattern = tuple[Kind, bytes, re.Pattern[str]]
+
+_PATTERNS: tuple[_Pattern, ...] = (
+    ("success", b"run_stop", re.compile(r'"status": ?"success"|run_stop: \{"success": true')),
+    ("failure", b"run_stop", re.compile(r'"status": ?"aborted"|run_stop: \{"success": false')),
+    ("restart", b"run_start", re.compile(r":::MLP?.{0,400}\brun_start\b")),
+    ("success", b"Training completed", re.compile(r"(?:^|- |\] )Training completed\b")),
+    ("success", b"[after training is done]", re.compile(r"\[after training is done\]")),
+    ("success", b"done training in", re.compile(r"\bdone training in \d")),
+    ("success", b"@hpct {", re.compile(r'@hpct \{[^{}]{0,400}"event": ?"end"')),
+    ("success", b"exits successfully", re.compile(r"\bProcess \d+ exits successfully")),
+    ("work", b"'train_runtime':", re.compile(r"^\{.{0,400}'train_runtime':")),
+    (
+        "work",
+        b"`Trainer.fit` stopped: ",
+        re.compile(r"`Trainer\.fit` stopped: `max_\w+=.{1,40} rea"),
+    ),
+    ("bench", b"Avg bus bandwidth", re.compile(r"^#\s*Avg bus bandwidth\s*:\s*[\d.]+")),
+    ("bench", b"Collective test concluded", re.compile(r"^#\s*Collective test concluded")),
+    (
+        "failure",
+        b"Out of bounds values",
+        re.compile(r"^#\s*Out of bounds values\s*:\s*[1-9]\d* FAIL"),
+    ),
+    ("work", b"Total img/sec on", re.compile(r"^Total img/sec on \d+ ")),
+    ("work", b"Training time ", re.compile(r"^Training time \d+(?: days?, \d+)?:\d\d:\d\d")),
+    ("work", b"Run stats:", re.compile(r"\bRun stats:$")),
+    ("work", b"All done!", re.compile(r"\bAll done!$")),
+    ("work", b"*** Best metric: ", re.compile(r"\*\*\* Best metric: ")),
+)
+# `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`: the last step of all. In bytes,
+# because every step of a long training is such a line.
+_STEP = re.compile(rb"(?:\biteration:? {1,12}|\[step=)(\d{1,12}) ?/ {0,12}(\d{1,12})\b")
+_STEP_LITERALS = (b"iteration ", b"iteration: ", b"[step=")
+
+
+class EndingReader:
+    """Finds the endings in one log."""
+
+    literals = tuple(dict.fromkeys([*(literal for _, literal, _ in _PATTERNS), *_STEP_LITERALS]))
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._done = False
+
+    def read(self, line: Line) -> Iterator[Ending]:
+        """Yield what the line says of the end."""
+        raw = line.raw
+        step = _STEP.search(raw)
+        if step:
+            yield from self._count(line, last=step[1] == step[2])
+        # A script that is traced only quotes it.
+        elif not raw.lstrip().startswith(b"+"):
+            yield from _said(line)
+
+    def _count(self, line: Line, *, last: bool) -> Iterator[Ending]:
+        if last:
+            yield Ending(kind="work", line=line.number, text=line.text[:_LONGEST])
+        elif self._done:
+            # The count is one of an epoch.
+            yield Ending(kind="restart", line=line.number, text=line.text[:_LONGEST])
+        self._done = last
+
+
+def _said(line: Line) -> Iterator[Ending]:
+    for kind, literal, pattern in _PATTERNS:
+        if literal in line.raw and pattern.search(line.text):
+            yield Ending(kind=kind, line=line.number, text=line.text[:_LONGEST])
+            return

@@ -1,0 +1,124 @@
+"""Log files -> all that they say of failures, ends and collectives; one pass over each."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import MappingProxyType
+
+from hpc_train.errors import LogParseError
+from hpc_train.model.diagnosis import Evidence
+from hpc_train.model.value import Value
+from hpc_train.records.blocks import Block, blocks
+from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
+from hpc_train.records.diagnosis.endings import Ending, EndingReader
+from hpc_train.records.diagnosis.order import Seen
+from hpc_train.records.dispatch import dispatch
+from hpc_train.records.line import Line
+from hpc_train.records.log_file import open_log, rank_of
+from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.symptoms import SymptomReader
+
+_log = logging.getLogger(__name__)
+_BY_ID = {signature.id: signature for signature in SIGNATURES}
+# A job of thousands of ranks says the same thing thousands of times.
+_MOST = 5000
+_TAIL = 1 << 16
+_LONGEST = 500
+
+
+class Observed(Value, frozen=True, kw_only=True):
+    """What the logs of one job say, in the order of files and lines; `failed` could not be read.
+
+    `endings` stand with the number of their file. `counts` says how often each signature was seen,
+    of which `seen` has the first ones.
+    """
+
+    sources: tuple[str, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    endings: tuple[tuple[int, Ending], ...] = ()
+    waits: tuple[Wait, ...] = ()
+    progress: tuple[Progress, ...] = ()
+    counts: Mapping[str, int] = MappingProxyType({})
+    failed: tuple[str, ...] = ()
+
+
+def observe(files: Sequence[Path], names: Sequence[str]) -> Observed:
+    """Read log files; `names` are how they are called in evidence.
+
+    A file that cannot be read is skipped with a warning.
+
+    Raises:
+        LogParseError: none of the files can be read.
+    """
+    gathered = _Gathered()
+    problems: list[str] = []
+    for number, (path, name) in enumerate(zip(files, names, strict=True)):
+        try:
+            gathered.read(path, name, number)
+        except LogParseError as error:
+            problems.append(error.message)
+            _log.warning("%s", error.message)
+    if problems and len(problems) == len(files):
+        raise LogParseError(problems[0])
+    return Observed(
+        sources=tuple(names),
+        seen=tuple(gathered.seen),
+        endings=tuple(gathered.endings),
+        waits=tuple(one for one in gathered.said if isinstance(one, Wait)),
+        progress=tuple(one for one in gathered.said if isinstance(one, Progress)),
+        counts=dict(gathered.counts),
+        failed=tuple(problems),
+    )
+
+
+class _Gathered:
+    """The lists that grow while the files are read."""
+
+    def __init__(self) -> None:
+        self.seen: list[Seen] = []
+        self.endings: list[tuple[int, Ending]] = []
+        self.said: list[Wait | Progress] = []
+        self.counts: Counter[str] = Counter()
+
+    def read(self, path: Path, name: str, number: int) -> None:
+        symptoms, endings = SymptomReader(name), EndingReader()
+        collectives = CollectiveReader(name)
+        with open_log(path) as stream:
+            for line, asked in dispatch(stream, (symptoms, endings, collectives), rank_of(path)):
+                if 0 in asked:
+                    self.see(symptoms.read(line), number)
+                if 1 in asked:
+                    self.endings += [(number, ending) for ending in endings.read(line)]
+                if 2 in asked and len(self.said) < _MOST:
+                    self.said += collectives.read(line)
+        self.counts += symptoms.counts
+
+    def see(self, sightings: Iterable[Sighting], number: int) -> None:
+        for sighting in sightings:
+            signature = _BY_ID[sighting.signature]
+            self.seen.append(Seen(sighting=sighting, signature=signature, file=number))
+
+
+def last_words(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
+    """Return the last lines of a log that are not empty; none if it cannot be read."""
+    end: Block | None = None
+    try:
+        with open_log(path) as stream:
+            for block in blocks(stream):
+                end = block
+    except LogParseError:
+        pass
+    if end is None:
+        return ()
+    tail = end.data[-_TAIL:]
+    number = end.line + end.data.count(b"\n", 0, len(end.data) - len(tail))
+    found = [
+        Evidence(source=source, line=number + count, text=text[:_LONGEST])
+        for count, raw in enumerate(tail.split(b"\n"))
+        if (text := Line(raw[raw.rstrip().rfind(b"\r") + 1 :]).text.strip())
+    ]
+    return tuple(found[-lines:])

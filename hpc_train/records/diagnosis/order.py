@@ -1,0 +1,142 @@
+"""Sightings -> which of them is the root: what may be one, and which came first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from hpc_train.model.diagnosis import Culprit
+from hpc_train.model.value import Value
+from hpc_train.records.signatures.base import Sighting, Signature
+
+# What one rank says when another has failed, and what ends a job that stands still.
+_ECHOES = frozenset(
+    {
+        "c10d_connect_timeout",
+        "c10d_heartbeat",
+        "c10d_monitored_barrier",
+        "dataloader_worker_killed",
+        "mpi_lost_daemon",
+        "nccl_cannot_connect",
+        "nccl_last_error",
+        "nccl_retry_exceeded",
+        "nccl_watchdog_exception",
+        "nccl_watchdog_timeout",
+        "slurm_time_limit",
+        "torchrun_rendezvous_timeout",
+        "ucx_transport_retry",
+    }
+)
+# How a process ended: a cause only where none is told.
+_ENDS = (
+    "exit_",
+    "mpi_abort",
+    "mpi_rank_",
+    "nccl_communicator_aborted",
+    "nccl_error",
+    "nccl_watchdog_aborts",
+    "slurm_task_failure",
+    "torchrun_child_failed",
+    "torchrun_process_failed",
+)
+# Killed or crashed without a word: it may be what the others wait for.
+_KILLS = frozenset({"exit_killed", "exit_segmentation_fault", "exit_signal"})
+# Whoever ends a job does so after its failure, too.
+_ENDED = frozenset({"slurm_cancelled", "slurm_signalled", "slurm_requeued"})
+_GENERAL = frozenset({"python_exception"})
+_ECHO_TYPES = (
+    "DistBackendError",
+    "DistNetworkError",
+    "DistStoreError",
+    "ChildFailedError",
+    "SignalException",
+    "BrokenPipeError",
+    "ConnectionResetError",
+    "ProcessExitedException",
+    "KeyboardInterrupt",
+)
+_ECHO_WORDS = ("Connection closed by", "Connection reset by peer", "communicator was aborted")
+
+CAUSE, ECHO, EXIT, ENDED, CONSEQUENCE = range(5)
+
+
+class Seen(Value, frozen=True, kw_only=True):
+    """A sighting, its signature, and its place in the order of all files.
+
+    `when` is its time or, where the line has none, that of the last sighting before it in the file.
+    """
+
+    sighting: Sighting
+    signature: Signature
+    file: int
+    when: str | None = None
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return where it stands: file, line."""
+        return self.file, self.sighting.line
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a job does not survive it."""
+        return self.signature.severity == "fatal"
+
+
+def rung(seen: Seen) -> int:
+    """Return how far it is from a root.
+
+    CAUSE, ECHO of another's failure, EXIT code, ENDED by somebody, CONSEQUENCE.
+    """
+    signature = seen.signature
+    if signature.id in _ENDED:
+        return ENDED
+    if signature.id in _ECHOES or signature.id in _KILLS:
+        return ECHO
+    if signature.id.startswith(_ENDS) and seen.fatal:
+        return EXIT
+    if signature.role == "consequence":
+        return CONSEQUENCE
+    return ECHO if signature.id in _GENERAL and _is_echo(seen.sighting) else CAUSE
+
+
+def _is_echo(sighting: Sighting) -> bool:
+    return any(word in sighting.text for word in (*_ECHO_TYPES, *_ECHO_WORDS))
+
+
+def choose_root(candidates: Sequence[Seen], culprit: Culprit | None) -> Seen | None:
+    """Return the first failure: of the lowest rung, then by time, rank and line.
+
+    Times decide where all that are compared have one, in whole seconds; then the rank that was seen
+    to fail first; then the order of lines.
+    """
+    if not candidates:
+        return None
+    lowest = min(map(rung, candidates))
+    rivals = specific([seen for seen in candidates if rung(seen) == lowest])
+    first = culprit.rank if culprit else None
+    timed = all(seen.when for seen in rivals)
+
+    def key(seen: Seen) -> tuple[str, bool, str, int, int]:
+        time = (seen.when or "") if timed else ""
+        other = first is None or seen.sighting.rank != first
+        return time[:19], other, time, *seen.place
+
+    return min(rivals, key=key)
+
+
+def specific(seen: Iterable[Seen]) -> list[Seen]:
+    """Leave out what is general where something specific is said of the same line."""
+    all_seen = list(seen)
+    known = {one.place for one in all_seen if one.signature.id not in _GENERAL}
+    return [one for one in all_seen if one.signature.id not in _GENERAL or one.place not in known]
+
+
+def with_times(seen: Iterable[Seen]) -> list[Seen]:
+    """Give what has no time that of the last sighting before it in its file."""
+    last: dict[int, str | None] = {}
+    timed = []
+    for one in seen:
+        last[one.file] = one.sighting.time or last.get(one.file)
+        timed.append(replace(one, when=last[one.file]))
+    return timed

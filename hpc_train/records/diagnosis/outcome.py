@@ -1,0 +1,98 @@
+"""What logs say of the end of the work -> whether the job succeeded; before any word of error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpc_train.model.diagnosis import JobEnd, Outcome
+from hpc_train.model.value import Value
+from hpc_train.records.diagnosis.endings import Ending
+from hpc_train.records.diagnosis.order import CAUSE, ECHO, ENDED, Seen, rung
+
+# What a program may stumble over while it takes itself apart, its work done.
+_TEARDOWN: frozenset[str] = frozenset({"slurm", "mpi", "torchrun", "c10d", "nccl"})
+_DOCUMENTS = (".md", ".rst")
+
+Endings = Sequence[tuple[int, Ending]]
+
+
+class Verdict(Value, frozen=True, kw_only=True):
+    """How the job ended, and what says so; by `failure` a program says itself that it failed."""
+
+    outcome: Outcome
+    why: str
+    failure: Ending | None = None
+    source: str = ""
+
+
+def decide(endings: Endings, sources: Sequence[str], seen: Sequence[Seen], end: JobEnd) -> Verdict:
+    """Decide on positive evidence first; errors count where there is none, or after the work."""
+    if end.exit_code == 0 or end.state == "COMPLETED":
+        return Verdict(outcome="success", why=end.problem or "its script ended with exit code 0")
+    if sources and all(source.endswith(_DOCUMENTS) for source in sources):
+        return Verdict(outcome="unknown", why="a document quotes logs; it is no log of a job")
+    last = _last(endings)
+    result = [item for item in last if item[1].kind != "bench"]
+    if any(item[1].kind == "failure" for item in result[-1:]):
+        file, ending = result[-1]
+        why = _says(result[-1], sources)
+        return Verdict(outcome="failed", why=why, failure=ending, source=sources[file])
+    if last:
+        return _after_work(last, sources, seen, end)
+    return _without_ending(seen, end)
+
+
+def _last(endings: Endings) -> list[tuple[int, Ending]]:
+    """Leave out, file by file, what was said before the work began once more."""
+    kept: list[tuple[int, Ending]] = []
+    for file, ending in endings:
+        if ending.kind == "restart":
+            kept = [item for item in kept if item[0] != file]
+        else:
+            kept.append((file, ending))
+    return kept
+
+
+def _after_work(
+    done: Endings, sources: Sequence[str], seen: Sequence[Seen], end: JobEnd
+) -> Verdict:
+    kinds = [item[1].kind for item in done]
+    best = next(kind for kind in ("success", "work", "bench", "failure") if kind in kinds)
+    proof = [item for item in done if item[1].kind == best][-1]
+    said = _says(proof, sources)
+    known = _TEARDOWN if proof[1].kind != "bench" else frozenset()
+    later = [one for one in seen if _breaks(one, known) and not _before(one, proof)]
+    if later and (best != "success" or end.exit_code is not None):
+        return Verdict(
+            outcome="failed", why=f"the work was done ({said}), but what came after failed"
+        )
+    code = f"; exit code {end.exit_code} came after" if end.exit_code else ""
+    return Verdict(outcome="success", why=said + code)
+
+
+def _breaks(seen: Seen, teardown: frozenset[str]) -> bool:
+    mildest = CAUSE if teardown else ECHO
+    return seen.fatal and rung(seen) <= mildest and seen.signature.group not in teardown
+
+
+def _before(seen: Seen, proof: tuple[int, Ending]) -> bool:
+    return seen.file == proof[0] and seen.sighting.line < proof[1].line
+
+
+def _says(item: tuple[int, Ending], sources: Sequence[str]) -> str:
+    file, ending = item
+    return f"{sources[file]}:{ending.line} says: {ending.text[:120]}"
+
+
+def _without_ending(seen: Sequence[Seen], end: JobEnd) -> Verdict:
+    fatal = [one for one in seen if one.fatal]
+    if any(rung(one) < ENDED for one in fatal):
+        return Verdict(outcome="failed", why="nothing says that the work was done")
+    if end.exit_code or end.state in ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"):
+        return Verdict(outcome="failed", why=end.problem or f"the run is {end.state}")
+    if fatal:
+        return Verdict(outcome="unknown", why="it was ended before its work was done")
+    return Verdict(
+        outcome="unknown",
+        why="nothing in the logs says that it failed, and nothing that its work was done",
+    )

@@ -1,0 +1,29 @@
+"""torchrun's own answer to who failed first: the entry under `Root Cause` of its report."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from hpc_train.model.diagnosis import Culprit
+from hpc_train.records.diagnosis.order import Seen
+from hpc_train.records.signatures.base import Sighting
+
+_TERMINATED = -15
+
+
+def first_of(seen: Iterable[Seen]) -> Culprit | None:
+    """Return the first failure that all agents report; who was told to stop is a victim."""
+    named = [_culprit(one.sighting) for one in seen if ("root", "yes") in one.sighting.groups]
+    guilty = [one for one in named if one.exit_code != _TERMINATED] or named
+    return min(guilty, key=lambda one: one.time or "", default=None)
+
+
+def _culprit(sighting: Sighting) -> Culprit:
+    groups = dict(sighting.groups)
+    return Culprit(
+        rank=sighting.rank,
+        host=sighting.node or "",
+        exit_code=int(groups["exitcode"]),
+        time=sighting.time,
+        said_by="torchrun",
+    )

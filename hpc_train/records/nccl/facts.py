@@ -1,0 +1,107 @@
+"""Tally -> Transport without a verdict: what the lines say, as one value."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from hpc_train.model.transport import Adapter, Transport
+from hpc_train.records.nccl.hosts import between_nodes, hosts_of, nodes_of
+from hpc_train.records.nccl.tally import Tally
+
+_MOST = 64
+
+
+def facts(tally: Tally) -> Transport | None:
+    """Return what was seen; None where no line was NCCL's."""
+    if not tally.first:
+        return None
+    between = between_nodes(tally)
+    counts = tally.counts
+    return Transport(
+        nccl_version=_versions(tally),
+        ranks=_whole(tally, "ranks"),
+        nodes=nodes_of(tally, between),
+        hosts=hosts_of(tally),
+        using_network=dict(tally.facts.get("network", {})),
+        channels=_ordered(tally.channels, collnet=False),
+        between_nodes=_ordered(between, collnet=False),
+        collnet=_ordered(tally.channels, collnet=True),
+        pxn_channels=counts["pxn"],
+        connected_all_rings=counts["rings"],
+        connected_all_trees=counts["trees"],
+        connected_nvls=counts["nvls trees"],
+        nvls_available="available" in tally.facts["nvls"] if "nvls" in tally.facts else None,
+        nvlink=_nvlink(tally),
+        rccl="rccl" in tally.facts,
+        init_complete=counts["init"],
+        init_s=tally.largest.get("init_s"),
+        warn_count=counts["warnings"],
+        adapters=_adapters(tally),
+        interfaces=_values(tally, "interface"),
+        plugins=_values(tally, "plugin"),
+        plugin_missing="plugin missing" in tally.facts and "plugin" not in tally.facts,
+        ofi_version=_usual(tally, "ofi"),
+        provider=_usual(tally, "provider"),
+        protocol=_usual(tally, "protocol"),
+        without_gdr=tuple(sorted(tally.without_gdr)[:_MOST]),
+        gdr_only_received=bool(tally.without_gdr)
+        and 0 < counts["received"] == counts["received by gdr"],
+        environment=_environment(tally),
+        first=dict(tally.first),
+    )
+
+
+def _values(tally: Tally, kind: str) -> tuple[str, ...]:
+    return tuple(tally.facts.get(kind, ()))[:_MOST]
+
+
+def _usual(tally: Tally, kind: str) -> str:
+    values = tally.facts.get(kind)
+    return values.most_common(1)[0][0] if values else ""
+
+
+def _whole(tally: Tally, kind: str) -> int | None:
+    return int(tally.largest[kind]) if kind in tally.largest else None
+
+
+def _versions(tally: Tally) -> tuple[str, ...]:
+    """Return the versions; one that another begins with was cut, or said by somebody else."""
+    values = _values(tally, "version")
+    return tuple(one for one in values if not any(o != one and o.startswith(one) for o in values))
+
+
+def _ordered(counts: Counter[str], *, collnet: bool) -> dict[str, int]:
+    return {
+        kind: number
+        for kind, number in counts.most_common()
+        if kind.startswith("COLLNET/") == collnet
+    }
+
+
+def _nvlink(tally: Tally) -> bool:
+    known = "nvlink" in tally.facts or bool(tally.counts["nvls trees"])
+    return known or bool(tally.channels["P2P/MNNVL"])
+
+
+def _adapters(tally: Tally) -> tuple[Adapter, ...]:
+    return tuple(_adapter(text, tally) for text in _values(tally, "adapter"))
+
+
+def _adapter(text: str, tally: Tally) -> Adapter:
+    name, layer, *sharp = text.split("/")
+    device = name.partition(":")[0]
+    return Adapter(
+        name=name,
+        link_layer=layer,
+        sharp=bool(sharp),
+        gdr_enabled=tally.facts.get("gdr enabled", Counter[str]())[device],
+        gdr_disabled=tally.facts.get("gdr disabled", Counter[str]())[device],
+    )
+
+
+def _environment(tally: Tally) -> dict[str, str]:
+    """Return the variables that were really set; where ranks differ, all values."""
+    named = [kind for kind in tally.facts if kind.startswith("env ")][:_MOST]
+    return {
+        kind.removeprefix("env "): " | ".join(list(tally.facts[kind])[:4]) for kind in sorted(named)
+    }

@@ -1,0 +1,148 @@
+"""What NCCL says of itself, apart from its channels, in the words of all its versions -> Tally."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from typing import NamedTuple
+
+from hpc_train.records.nccl.tally import Seat, Tally
+
+# Counts a match in a tally, and yields the kinds of fact that it stated.
+Count = Callable[[Tally, re.Match[str], str], Iterator[str]]
+
+
+class Message(NamedTuple):
+    """A shape of line: words that it holds, its pattern, and what becomes of a match."""
+
+    words: str
+    pattern: re.Pattern[str]
+    take: Count
+
+
+def _as(kind: str) -> Count:
+    def count(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+        tally.note(kind, match[1].strip())
+        yield kind
+
+    return count
+
+
+def _seat(tally: Tally, match: re.Match[str], host: str) -> Iterator[str]:
+    tally.raise_to("ranks", int(match["ranks"]))
+    tally.seat(Seat(int(match["ranks"]), int(match["rank"]), host, match["bus"] or ""))
+    yield "ranks"
+
+
+def _nodes(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+    tally.raise_to("ranks", int(match["ranks"]))
+    tally.raise_to("nodes", int(match["nodes"]))
+    yield "nodes"
+
+
+def _seconds(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+    tally.raise_to("init_s", float(match["total"]))
+    yield "init_s"
+
+
+def _adapters(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+    for name, layer, sharp in _ADAPTER.findall(match["list"].partition("OOB ")[0]):
+        tally.note("adapter", f"{name}/{'RoCE' if layer == 'ROCE' else layer}{sharp}")
+        yield "adapter"
+
+
+def _interfaces(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+    for name in _INTERFACE.findall(match["list"]):
+        tally.note("interface", name)
+        yield "interface"
+
+
+def _direct(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+    kind = f"gdr {match['state'].lower()}"
+    tally.note(kind, match["device"])
+    yield kind
+
+
+def _environment(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+    # A number ends in a full stop, a text does not.
+    tally.note(f"env {match['name']}", _NUMBER.sub(r"\1", match["value"].strip()))
+    yield "env"
+
+
+_NUMBER = re.compile(r"^(-?\d+)\.$")
+_ADAPTER = re.compile(r"([\w.-]{1,64}:\d{1,4})/(IB|RoCE|ROCE|iWARP)(/SHARP)?")
+_INTERFACE = re.compile(r"([\w.-]{1,32}):[^\s<]{2,64}<\d{1,5}>")
+_RANK = r"rank (?P<rank>\d{1,7}) n[rR]anks (?P<ranks>\d{1,7}) "
+_BUS = r"cudaDev -?\d+(?: nvmlDev -?\d+)?(?: busId (?P<bus>[0-9a-fA-F:.]{1,16}))?"
+_NAME = r"([A-Za-z][\w.-]{0,31}(?: [A-Z][\w.-]{0,31}){0,4})"
+_VERSION = r"(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?:\+(?:cuda|hip)\d{1,3}\.\d{1,3}|-[\w.]{1,40})?)"
+_DEVICE = r"for HCA \d{1,4} ?:? '?(?P<device>[\w.-]{1,64})"
+_ABSENT = r"(No plugin found|Could not find|Plugin load .{1,200}? returned|Using internal net)"
+
+_FACTS: tuple[tuple[str, str, str], ...] = (
+    ("version", "CCL version", rf"CCL version(?: : | ){_VERSION}"),
+    ("rccl", "RCCL version", r"(R)CCL version"),
+    ("network", "Using network ", rf"Using network {_NAME}\s*$"),
+    ("plugin", "Loaded net plugin", rf"Loaded net plugin {_NAME}(?: \(v?\d+\))?\s*$"),
+    ("plugin", "P2P plugin", rf"P2P plugin (?:v\d+ )?{_NAME}\s*$"),
+    ("plugin", "NET plugin", rf"Initialized NET plugin (?!Socket\b|IB\b){_NAME}\s*$"),
+    ("plugin missing", "NET/Plugin", rf"NET/Plugin ?: {_ABSENT}"),
+    ("ofi", "aws-ofi-", r"(?:Using|Initializing) aws-ofi-[nr]ccl ([\w.+-]{1,40})"),
+    ("provider", "elected", r"Selected [Pp]rovider is ([\w;:-]{1,40})"),
+    ("protocol", "transport protocol", r"Using transport protocol ([A-Z]{2,16})"),
+    ("nvls", "NVLS multicast", r"NVLS multicast support is (not available|unavailable|available)"),
+    ("gdr far", "GPU Direct RDMA", r"GPU Direct RDMA Disabled for GPU .{1,80}distance (\d+) >"),
+    # The size where the GPUs of the only node all reach one another by NVLink.
+    ("nvlink", "P2P Chunksize", r"P2P Chunksize set to (524288)\b"),
+    ("nvlink", "NVL[", r"\+ (NVL)\[\d"),
+)
+_OTHERS: tuple[tuple[Count, str, str], ...] = (
+    (_seat, "Init COMPLETE", _RANK + _BUS),
+    (_nodes, "nNodes", _RANK + r"nNodes (?P<nodes>\d{1,7})"),
+    (_seconds, "Init timings", r"nranks \d{1,7} total (?P<total>\d{1,9}\.\d{1,9})"),
+    (_adapters, ": Using ", r"NET/(?!Socket|OFI)[\w .-]{1,24}?: Using (?P<list>.{1,8000})"),
+    (_interfaces, ": Using ", r"(?:NET/Socket|Bootstrap) ?: Using (?P<list>.{1,2000})"),
+    (
+        _direct,
+        "GPU Direct RDMA",
+        r"GPU Direct RDMA (?:\([^)]{1,32}\) )?(?P<state>[Ee]nabled|[Dd]isabled) " + _DEVICE,
+    ),
+    (
+        _environment,
+        " to ",
+        r"(?P<name>(?:N|R|OFI_N)CCL_\w{1,64}) set (?:by environment )?to (?P<value>.{0,300})",
+    ),
+)
+MESSAGES = (
+    *(Message(words, re.compile(pattern), _as(kind)) for kind, words, pattern in _FACTS),
+    *(Message(words, re.compile(pattern), count) for count, words, pattern in _OTHERS),
+)
+EVENTS = {
+    b"Connected all rings": "rings",
+    b"Connected all trees": "trees",
+    b"Connected NVLS tree": "nvls trees",
+    b"Init COMPLETE": "init",
+    b"NCCL WARN": "warnings",
+}
+LITERALS = (
+    *EVENTS,
+    b"NCCL version ",
+    b"RCCL version",
+    b"Using network ",
+    b" nNodes ",
+    b"Init timings",
+    b": Using ",
+    b"GPU Direct RDMA",
+    b"CCL_",
+    b"Loaded net plugin",
+    b" P2P plugin ",
+    b" NET plugin ",
+    b"NET/Plugin",
+    b"aws-ofi-",
+    b"Selected Provider is ",
+    b"Selected provider is ",
+    b"Using transport protocol ",
+    b"NVLS multicast support",
+    b"P2P Chunksize set",
+    b" + NVL[",
+)

@@ -1,0 +1,47 @@
+"""Logs of a run -> Transport."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from hpc_train.errors import LogParseError
+from hpc_train.model.network import Network
+from hpc_train.model.transport import Transport
+from hpc_train.records.dispatch import dispatch
+from hpc_train.records.log_file import log_files, open_log
+from hpc_train.records.nccl.facts import facts
+from hpc_train.records.nccl.reader import TransportReader
+from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.nccl.verdict import verdict
+
+_log = logging.getLogger(__name__)
+
+
+def transport_of(
+    paths: Sequence[Path], promised: Network | None = None, *, root: Path | None = None
+) -> Transport | None:
+    """Return what NCCL used, from all the files of a run; None where no line of them is NCCL's.
+
+    A folder stands for the logs in it. `promised` is the profile's network; evidence is written
+    relative to `root`. A file that cannot be read is left out with a warning.
+    """
+    together = Tally()
+    for path in log_files(list(paths)):
+        inside = root is not None and path.is_relative_to(root)
+        source = path.relative_to(root).as_posix() if root and inside else path.as_posix()
+        try:
+            together.add(_tally(path, source))
+        except LogParseError as error:
+            _log.warning("%s", error.message)
+    seen = facts(together)
+    return verdict(seen, promised) if seen else None
+
+
+def _tally(path: Path, source: str) -> Tally:
+    reader = TransportReader(source)
+    with open_log(path) as stream:
+        for line, _ in dispatch(stream, [reader]):
+            reader.read(line)
+    return reader.tally

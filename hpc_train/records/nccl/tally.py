@@ -1,0 +1,88 @@
+"""Tally: what the lines of one or several logs add up to, before anybody judges it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import NamedTuple
+
+# Beyond so many different ones, ends are not told apart any more: bounded memory.
+_MOST = 200_000
+
+
+class Ends(NamedTuple):
+    """Both ranks of a network channel, and on which host which of them printed the line."""
+
+    kind: str
+    sender: int
+    receiver: int
+    sends: bool
+    host: str
+
+
+class Seat(NamedTuple):
+    """Where a rank of a communicator of so many ranks sits."""
+
+    ranks: int
+    rank: int
+    host: str
+    bus: str
+
+
+class Tally:
+    """Counts of facts; `facts` is keyed by kind (`network`, `plugin`, `env NCCL_ALGO`) and value.
+
+    `counts` are events (`rings`, `warnings`), `largest` the largest number of a kind. `first` is
+    the place of each kind's first line.
+    """
+
+    def __init__(self) -> None:
+        self.channels: Counter[str] = Counter()
+        self.ends: Counter[Ends] = Counter()
+        self.elsewhere: Counter[str] = Counter()
+        self.without_gdr: Counter[str] = Counter()
+        self.hosts: Counter[str] = Counter()
+        self.seats: Counter[Seat] = Counter()
+        self.counts: Counter[str] = Counter()
+        self.facts: dict[str, Counter[str]] = {}
+        self.largest: dict[str, float] = {}
+        self.first: dict[str, str] = {}
+
+    def connect(self, ends: Ends, channels: int) -> None:
+        """Count network channels whose ends are known."""
+        if len(self.ends) < _MOST or ends in self.ends:
+            self.ends[ends] += channels
+        else:
+            self.elsewhere[ends.kind] += channels
+
+    def seat(self, seat: Seat) -> None:
+        """Count a rank that is ready."""
+        if len(self.seats) < _MOST or seat in self.seats:
+            self.seats[seat] += 1
+
+    def note(self, kind: str, value: str) -> None:
+        """Count a fact."""
+        values = self.facts.setdefault(kind, Counter())
+        if len(values) < _MOST or value in values:
+            values[value] += 1
+
+    def raise_to(self, kind: str, value: float) -> None:
+        """Keep the largest number of its kind."""
+        self.largest[kind] = max(value, self.largest.get(kind, value))
+
+    def add(self, other: Tally) -> None:
+        """Add what another log says; the places of this one come first."""
+        for mine, theirs in (
+            (self.channels, other.channels),
+            (self.elsewhere, other.elsewhere),
+            (self.without_gdr, other.without_gdr),
+            (self.hosts, other.hosts),
+            (self.counts, other.counts),
+        ):
+            mine.update(theirs)
+        self.ends.update(other.ends)
+        self.seats.update(other.seats)
+        for kind, values in other.facts.items():
+            self.facts.setdefault(kind, Counter()).update(values)
+        for kind, value in other.largest.items():
+            self.raise_to(kind, value)
+        self.first = {**other.first, **self.first}

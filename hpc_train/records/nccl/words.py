@@ -1,0 +1,76 @@
+"""Facts -> one short word for the way that the data went, for a column of a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from hpc_train.model.transport import Transport
+
+SOCKET = "NET/Socket"
+GDR = "/GDRDMA"
+MIXED = "mixed"
+_PROVIDERS = {"efa": "EFA", "cxi": "Slingshot", "tcp": "OFI tcp", "sockets": "OFI tcp"}
+
+
+def word_of(facts: Transport) -> str:
+    """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `P2P`, `SHM` …
+
+    Between nodes, the network alone decides. `P2P` is GPU to GPU where no line says over what.
+    `mixed` is more than one way. Empty where no line says what is used.
+    """
+    if facts.between_nodes:
+        # NVLink reaches some of the nodes, the network the others.
+        networks = [kind for kind in facts.between_nodes if kind.startswith("NET/")]
+        return _only(_network_word(kind, facts) for kind in networks or facts.between_nodes)
+    inside = {kind for kind, number in facts.channels.items() if number}
+    if facts.nodes == 1 or (inside and not facts.using_network):
+        return _inside(inside, facts)
+    if facts.nodes and facts.nodes > 1:
+        return _only(_network_word(f"NET/{name}", facts) for name in facts.using_network)
+    return _inside(inside, facts)
+
+
+def network_names(facts: Transport) -> Mapping[str, int]:
+    """Return what carries data between nodes, `IB`, `Socket`: by channels, else by choice."""
+    counts: dict[str, int] = {}
+    for kind, number in facts.between_nodes.items():
+        name = kind.removesuffix(GDR).partition("/")[2]
+        counts[name] = counts.get(name, 0) + number
+    if counts or facts.nodes is None or facts.nodes < 2 or facts.channels:
+        return counts
+    return facts.using_network
+
+
+def _only(words: Iterable[str]) -> str:
+    different = list(dict.fromkeys(words))
+    return different[0] if len(different) == 1 else MIXED if different else ""
+
+
+def _network_word(kind: str, facts: Transport) -> str:
+    if kind.startswith(SOCKET):
+        return "sockets"
+    if kind.startswith("P2P/"):
+        return "NVLink"
+    name = _fabric(kind.removesuffix(GDR).removeprefix("NET/"), facts)
+    if not facts.between_nodes:
+        return name
+    return f"{name}+GDR" if kind.endswith(GDR) else f"{name}, no GDR"
+
+
+def _fabric(name: str, facts: Transport) -> str:
+    if name == "IB" or name.startswith("IBext"):
+        return "RoCE" if {a.link_layer for a in facts.adapters} == {"RoCE"} else "IB"
+    if name.endswith("Libfabric") or name.startswith("OFI"):
+        provider = facts.provider.partition(";")[0].partition("-")[0]
+        return _PROVIDERS.get(provider, "OFI")
+    return name
+
+
+def _inside(kinds: set[str], facts: Transport) -> str:
+    if not kinds:
+        return ""
+    if any(kind.startswith("P2P/") for kind in kinds):
+        link = "xGMI" if facts.rccl else "NVLink"
+        way = link if facts.nvlink else "P2P"
+        return f"{way}+SHM" if "SHM" in kinds else way
+    return "SHM" if kinds == {"SHM"} else _only(_network_word(kind, facts) for kind in kinds)

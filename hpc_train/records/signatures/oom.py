@@ -1,0 +1,75 @@
+"""Out of memory on a GPU: the sizes that PyTorch states, and which of three stories they tell."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Literal
+
+Kind = Literal["other_processes", "fragmentation", "full", ""]
+
+_SIZE = r"[\d.]{1,16} (?:[KMGTPE]i?B|bytes|B)\b"
+
+
+def _later(text: str, within: int) -> str:
+    # An optional look ahead: the parts come in another order in each version.
+    return rf"(?:(?=.{{0,{within}}}?{text}))?"
+
+
+OUT_OF_MEMORY = re.compile(
+    rf"(?:CUDA|HIP) out of memory\. Tried to allocate (?P<tried>{_SIZE})"
+    + _later(r"GPU (?P<gpu>\d{1,4})", 40)
+    + _later(rf"(?P<total>{_SIZE}) (?:total capacity|of which)", 200)
+    + _later(rf"(?P<free>{_SIZE}) (?:is )?free", 300)
+    + _later(rf"(?P<others>(?:Process \d{{1,10}} has {_SIZE} memory in use\. ?){{1,32}})", 500)
+    + _later(rf"this process has (?P<used>{_SIZE}) memory", 2400)
+    + _later(rf"(?P<allocated>{_SIZE}) (?:is allocated by|already allocated)", 2600)
+    + _later(rf"(?P<unused>{_SIZE}) is reserved by PyTorch but", 2800)
+    + _later(rf"(?P<reserved>{_SIZE}) (?:reserved in total|cached)", 400)
+)
+_ONE = re.compile(_SIZE)
+_UNITS = {"bytes": 1, "B": 1} | {
+    f"{letter}{ending}": float(base**power)
+    for power, letter in enumerate("KMGTPE", 1)
+    for ending, base in (("iB", 1024), ("B", 1000))
+}
+# Less than this part of the GPU is no story.
+_SMALL = 0.05
+_ROUNDING = 1.02
+
+
+def size(text: str) -> float:
+    """Return the bytes of `1.5 GiB`; 0 where it is no size."""
+    number, _, unit = text.partition(" ")
+    try:
+        return float(number) * _UNITS[unit]
+    except (ValueError, KeyError):
+        return 0.0
+
+
+def _others(groups: Mapping[str, str], own: float, taken: float) -> float:
+    """Return what other processes hold of the `taken` bytes; this one has `own` at least."""
+    sizes = [size(text) for text in _ONE.findall(groups.get("others", ""))]
+    # In a container, PyTorch cannot tell which of the processes it is itself.
+    if "used" not in groups and sum(sizes) + own > _ROUNDING * taken:
+        sizes.sort()
+        itself = next((held for held in sizes if held * _ROUNDING >= own), 0.0)
+        return sum(sizes) - itself
+    return sum(sizes)
+
+
+def kind_of(groups: Mapping[str, str]) -> Kind:
+    """Return why memory was short, by the groups of `OUT_OF_MEMORY`; empty if not stated."""
+    tried, total, free, allocated, unused, reserved = (
+        size(groups.get(name, ""))
+        for name in ("tried", "total", "free", "allocated", "unused", "reserved")
+    )
+    if not total or not allocated:
+        return ""
+    unused = unused or max(reserved - allocated, 0.0)
+    others = _others(groups, allocated + unused, total - free)
+    if others >= _SMALL * total and others + free >= tried and others > unused:
+        return "other_processes"
+    if unused >= _SMALL * total and unused + free >= tried:
+        return "fragmentation"
+    return "full"

@@ -1,0 +1,72 @@
+"""The catalogue as a page: docs/failures.md is what `failures_page` returns."""
+
+from __future__ import annotations
+
+import re
+import textwrap
+
+from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.base import Group, Signature
+
+_WIDTH = 100
+_GROUPS: dict[Group, str] = {
+    "gpu_hardware": "GPUs, links and nodes",
+    "cuda": "CUDA and HIP",
+    "container": "Containers",
+    "slurm": "Slurm",
+    "mpi": "MPI, PMIx, UCX",
+    "nccl": "NCCL and RCCL",
+    "c10d": "torch.distributed",
+    "torchrun": "torchrun",
+    "filesystem": "File systems",
+    "software": "Software",
+    "python": "Python",
+}
+_HEAD = """\
+# Failure catalogue
+
+What `hpctrain diagnose` knows: the lines by which schedulers, MPI, PyTorch, NCCL, drivers and file
+systems say what went wrong, what it means and what to do. This page is written by
+`hpctrain diagnose --list --markdown`.
+
+- **Severity.** *Fatal* ends a job, a *warning* may be why it is slow or fails later, an *info* is
+  worth knowing, *benign* looks bad and is not.
+- **Consequence** marks what follows another failure: the cause is elsewhere, mostly earlier.
+- In titles, `{name}` stands for what the line itself states.
+- Where several fit a line, the first one has it.
+"""
+
+
+def failures_page() -> str:
+    """Return the page, in Markdown."""
+    parts = [_HEAD]
+    for group, title in _GROUPS.items():
+        parts.append(f"\n## {title}\n")
+        parts += [_section(signature) for signature in SIGNATURES if signature.group == group]
+    return "".join(parts)
+
+
+def _section(signature: Signature) -> str:
+    role = ", consequence" if signature.role == "consequence" else ""
+    title = re.sub(r"\{of_rank\}", "", signature.title)
+    title = re.sub(r"(\{\w+\})", r"`\1`", title)
+    text = f"*{signature.severity}{role}.* {title}."
+    parts = [f"\n### {signature.id}\n\n{_wrapped(text)}"]
+    parts.append(_wrapped(f"Why: {_plain(signature.cause)}"))
+    parts.append(_wrapped(f"What to do: {_plain(signature.advice)}"))
+    parts.append(f"```text\n{signature.example}\n```")
+    if signature.sources:
+        parts.append("See " + ", ".join(f"<{source}>" for source in signature.sources) + ".")
+    return "\n\n".join(parts) + "\n"
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _plain(text: str) -> str:
+    """Keep what Markdown would read as emphasis or HTML."""
+    parts = re.split(r"(`[^`]*`)", text)
+    return "".join(
+        part if part.startswith("`") else re.sub(r"([*_<])", r"\\\1", part) for part in parts
+    )

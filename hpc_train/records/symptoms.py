@@ -1,0 +1,150 @@
+"""Lines of one log -> sightings of the failure signatures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+
+from msgspec.structs import replace
+
+from hpc_train.records.failure_box import LITERALS as BOX
+from hpc_train.records.failure_box import Entry, FailureBox
+from hpc_train.records.line import Line
+from hpc_train.records.literals import finder
+from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.base import Sighting, Signature
+from hpc_train.records.stamps import Clock, node_of
+from hpc_train.records.tracebacks import INSIDE, Raised, Speaker, Tracebacks, speaker_of
+
+EXCEPTION = "python_exception"
+RANK_FAILED = "torchrun_child_failed_rank"
+LAST_ERROR = "nccl_last_error"
+
+# Those that one line alone does not make.
+_COMPOSED = frozenset({EXCEPTION, RANK_FAILED, LAST_ERROR})
+_SINGLE = tuple(signature for signature in SIGNATURES if signature.id not in _COMPOSED)
+_LITERALS = tuple(sorted({literal for one in _SINGLE for literal in one.literals}))
+_OWNERS = [
+    [number for number, one in enumerate(_SINGLE) if literal in one.literals]
+    for literal in _LITERALS
+]
+_BY_ID = {signature.id: signature for signature in SIGNATURES}
+_IGNORED = (b"Exception ignored in", b"--- Logging error ---")
+_KEPT = 200
+_TEXT = 500
+# A shell that traces its commands (`set -x`) shows what it runs, not what happened.
+_TRACED = b"+"
+
+
+class SymptomReader:
+    """Finds what the catalogue knows in one log.
+
+    Of each signature the first 200 sightings are handed on; `counts` has the number of all.
+    """
+
+    literals = tuple(
+        sorted({*BOX, *_IGNORED, *(literal for one in SIGNATURES for literal in one.literals)})
+    )
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.counts: Counter[str] = Counter()
+        self._clock = Clock()
+        self._tracebacks = Tracebacks()
+        self._box = FailureBox()
+        self._last_error: set[Speaker] = set()
+
+    @property
+    def wants_next(self) -> bool:
+        """Whether a traceback or box is open, or NCCL's last error or the year is to come."""
+        multiline = self._box.is_open or self._tracebacks.any_open
+        return multiline or bool(self._last_error) or self._clock.wants_year
+
+    def read(self, line: Line) -> list[Sighting]:
+        """Return what the line, with those before it, shows."""
+        sighting = self._look(line)
+        if sighting is None:
+            return []
+        self.counts[sighting.signature] += 1
+        # torchrun names the first failure last.
+        first = ("root", "yes") in sighting.groups
+        return [sighting] if first or self.counts[sighting.signature] <= _KEPT else []
+
+    def _look(self, line: Line) -> Sighting | None:
+        self._clock.look(line.text)
+        if line.raw.lstrip().startswith(_TRACED):
+            return None
+        entry = self._box.read(line)
+        raised = self._tracebacks.read(line, entry.rank if entry else None)
+        if entry is not None:
+            return self._of_entry(entry)
+        if raised is not None:
+            return None if raised is INSIDE else self._of_exception(line, raised)
+        return self._of_line(line)
+
+    def _of_line(self, line: Line) -> Sighting | None:
+        speaker = speaker_of(line)
+        if speaker in self._last_error:
+            self._last_error.discard(speaker)
+            return self._match(line) or self._forced(LAST_ERROR, line)
+        if line.text.endswith("Last error:"):
+            self._last_error.add(speaker)
+            return None
+        return self._match(line)
+
+    def _match(self, line: Line) -> Sighting | None:
+        held = {number for _, number in finder(_LITERALS)(line.raw)}
+        for one in sorted({owner for number in held for owner in _OWNERS[number]}):
+            match = _SINGLE[one].pattern.search(line.text)
+            if match:
+                return self._sighting(_SINGLE[one], line, match.groupdict())
+        return None
+
+    def _forced(self, name: str, line: Line) -> Sighting | None:
+        signature = _BY_ID[name]
+        match = signature.pattern.search(line.text.strip())
+        return self._sighting(signature, line, match.groupdict()) if match else None
+
+    def _of_exception(self, line: Line, raised: Raised) -> Sighting | None:
+        known = self._match(line)
+        if known is None and raised.ignored:
+            return None
+        sighting = known or self._forced(EXCEPTION, line)
+        if sighting is None:
+            return None
+        frame = (("file", raised.file), ("line", raised.line)) if raised.file else ()
+        rank = raised.rank if sighting.rank is None or raised.rank is not None else sighting.rank
+        return replace(sighting, groups=(*sighting.groups, *frame), rank=rank)
+
+    def _of_entry(self, entry: Entry) -> Sighting:
+        if entry.time:
+            self._clock.time(entry.time)
+        return Sighting(
+            signature=RANK_FAILED,
+            source=self.source,
+            line=entry.line,
+            text=entry.text[:_TEXT],
+            rank=entry.rank,
+            node=entry.node,
+            time=entry.time,
+            groups=entry.groups,
+        )
+
+    def _sighting(
+        self, signature: Signature, line: Line, stated: Mapping[str, str | None]
+    ) -> Sighting:
+        groups = {name: value for name, value in stated.items() if value is not None}
+        rank = line.rank
+        if rank is None and groups.get("rank", "").isdecimal():
+            rank = int(groups["rank"])
+        text = line.text.strip()
+        return Sighting(
+            signature=signature.id,
+            source=self.source,
+            line=line.number,
+            text=text[:_TEXT],
+            rank=rank,
+            node=groups.get("node") or node_of(text),
+            time=self._clock.time(text),
+            groups=tuple(groups.items()),
+        )

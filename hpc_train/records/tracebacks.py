@@ -1,0 +1,116 @@
+"""Lines of several ranks -> the tracebacks of Python among them, one of each rank at a time."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hpc_train.records.line import Line
+
+HEADER = "Traceback (most recent call last)"
+_FRAME = re.compile(
+    r'^\s*File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,8})(?:, in (.{1,80}))?'
+)
+_SURE = re.compile(
+    r"^(?:[A-Za-z_]\w*\.){0,10}(?:\w*(?:Error|Exception|Interrupt|Exit|Timeout|Warning|Failure)"
+    r"|StopIteration|StopAsyncIteration|timeout|gaierror|herror)(?::(?: |$)|$)"
+)
+_LIKELY = re.compile(r"^(?:(?:[A-Za-z_]\w*\.){1,10}[A-Z]\w*|[A-Z][a-z0-9]{1,40}[A-Z]\w*)(?:: |:?$)")
+# What was caught, and printed by the interpreter in passing.
+_IGNORED = ("Exception ignored in", "--- Logging error ---")
+_LONGEST = 2000
+_STRANGERS = 60
+_MOST_OPEN = 4096
+_FAR = 3
+
+Speaker = tuple[int | None, int | None, int | None]
+
+
+class Raised(NamedTuple):
+    """The end of a traceback: the exception's line, and the last frame before it."""
+
+    text: str
+    file: str
+    line: str
+    rank: int | None
+    ignored: bool
+
+
+INSIDE = Raised("", "", "", None, ignored=True)
+"""A line within a traceback."""
+
+
+class _Open:
+    def __init__(self, depth: int, rank: int | None, *, ignored: bool) -> None:
+        self.depth = depth
+        self.rank = rank
+        self.ignored = ignored
+        self.frame = ("", "")
+        self.lines = 0
+        self.strangers = 0
+        self.inside = False
+
+
+class Tracebacks:
+    """Follows the tracebacks of one log; ranks are told apart by the prefixes of their lines."""
+
+    def __init__(self) -> None:
+        self._open: dict[Speaker, _Open] = {}
+        self._ignored: dict[Speaker, int] = {}
+
+    @property
+    def any_open(self) -> bool:
+        """Whether the end of a traceback is still to come."""
+        return bool(self._open)
+
+    def read(self, line: Line, rank: int | None = None) -> Raised | None:
+        """Take a line; return the exception if it ends a traceback, INSIDE if it is a part of one.
+
+        `rank` is whose traceback it is, where its own lines do not say so.
+        """
+        text, speaker = line.text, speaker_of(line)
+        if text.startswith(_IGNORED):
+            self._ignored = {speaker: line.number}
+        elif HEADER in text:
+            near = line.number - self._ignored.get(speaker, -_FAR) < _FAR
+            if len(self._open) < _MOST_OPEN or speaker in self._open:
+                self._open[speaker] = _Open(_depth(text), rank, ignored=near)
+        elif speaker in self._open:
+            return self._follow(speaker, self._open[speaker], text)
+        return None
+
+    def _follow(self, speaker: Speaker, opened: _Open, text: str) -> Raised | None:
+        opened.lines += 1
+        if not text or _depth(text) > opened.depth:
+            frame = _FRAME.match(text)
+            if frame:
+                opened.frame = frame["file"], frame["line"]
+            opened.inside = opened.inside or bool(text)
+            part: Raised | None = INSIDE
+        elif _is_exception(text.strip(), opened):
+            del self._open[speaker]
+            return Raised(text.strip(), *opened.frame, opened.rank, opened.ignored)
+        else:
+            opened.inside = False
+            opened.strangers += 1
+            part = None
+        if opened.lines > _LONGEST or opened.strangers > _STRANGERS:
+            del self._open[speaker]
+        return part
+
+
+def speaker_of(line: Line) -> Speaker:
+    """Return who wrote a line, as far as its prefixes tell."""
+    prefix = line.prefix
+    return prefix.rank, prefix.local, prefix.task
+
+
+def _is_exception(text: str, opened: _Open) -> bool:
+    if _SURE.match(text):
+        return True
+    # Any other name only directly below a frame: `Epoch: 3` may come from another rank.
+    return opened.inside and bool(opened.frame[0]) and bool(_LIKELY.match(text))
+
+
+def _depth(text: str) -> int:
+    return len(text) - len(text.lstrip())

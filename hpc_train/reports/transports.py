@@ -1,0 +1,26 @@
+"""Plain rows -> a word of warning where points that are compared went different ways."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hpc_train.reports.words import size, under
+
+Row = Mapping[str, Any]
+
+
+def transport_doubts(points: Sequence[Row]) -> Iterator[str]:
+    """Name the points of a series whose data went another way than that of its other points.
+
+    One node needs no network: only points of several nodes are compared, or of one size.
+    """
+    for series in dict.fromkeys(row["series"] for row in points):
+        known = [row for row in points if row["series"] == series and row["transport"]]
+        several = [row for row in known if row["nodes"] is None or row["nodes"] > 1]
+        split = [row for row in known if " / " in row["transport"]]
+        if len({row["transport"] for row in several}) > 1 or split:
+            rows = list({id(row): row for row in (*several, *split)}.values())
+            ways = "; ".join(f"{size(row, points)} {row['transport']}" for row in rows[:8])
+            more = f" and {len(rows) - 8} more" if len(rows) > 8 else ""
+            yield f"Distrust: the transport differs{under(series)}: {ways}{more}."

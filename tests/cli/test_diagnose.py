@@ -1,0 +1,118 @@
+"""`hpctrain diagnose` as users run it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Hpctrain
+
+FAILED = (
+    "[rank1]: Traceback (most recent call last):\n"
+    '[rank1]:   File "/work/train.py", line 41, in <module>\n'
+    "[rank1]:     main()\n"
+    "[rank1]: ValueError: heads must divide the width\x1b]0;evil\x07\x9b31m\n"
+    "srun: error: n1: task 1: Exited with exit code 1\n"
+    "[W socket.cpp:426] [c10d] The server socket cannot be initialized on [::]:29500 (errno: 97 - "
+    "Address family not supported by protocol).\n"
+)
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> str:
+    """Return the name of a log in the folder of the command."""
+    (tmp_path / "job.log").write_text(FAILED)
+    return "job.log"
+
+
+def test_first_three_answers_are_what_where_and_what_to_do(hpctrain: Hpctrain, log: str) -> None:
+    done = hpctrain("diagnose", log)
+    assert (done.returncode, done.stderr) == (0, "")
+    first, where, do, *rest = done.stdout.splitlines()
+    assert first.startswith("FAILED  ")
+    assert "heads must divide the width" in first
+    assert where == "where   job.log:4, rank 1, raised at /work/train.py:41"
+    assert do.startswith("do      ")
+    assert "Followed from it" in rest
+    assert rest[-1] == "1 harmless finding not shown; --benign shows them"
+    assert max(map(len, done.stdout.splitlines())) <= 100
+    assert done.stdout.replace("\n", "").isprintable()
+
+
+def test_benign_findings_are_shown_on_request(hpctrain: Hpctrain, log: str) -> None:
+    assert "[c10d_ipv6]" in hpctrain("diagnose", log, "--benign").stdout
+
+
+def test_json_has_the_contract(hpctrain: Hpctrain, log: str) -> None:
+    answer = json.loads(hpctrain("diagnose", log, "--json").stdout)
+    assert answer["schema"] == 1
+    assert answer["outcome"] == "failed"
+    assert answer["transport"] is None
+    found = {one["id"]: one for one in answer["findings"]}
+    assert answer["findings"][0]["id"] == "python_exception"
+    assert found["python_exception"]["role"] == "root"
+    assert found["exit_error"]["role"] == "consequence"
+    assert found["c10d_ipv6"]["severity"] == "benign"
+    (evidence,) = found["python_exception"]["evidence"]
+    assert (evidence["source"], evidence["line"], evidence["rank"]) == ("job.log", 4, 1)
+
+
+def test_json_has_the_transport(hpctrain: Hpctrain, tmp_path: Path) -> None:
+    line = "n{0}:1:2 [0] NCCL INFO Channel 00/0 : {1}[0] -> {0}[0] [receive] via NET/Socket/0\n"
+    (tmp_path / "job.log").write_text("".join(line.format(a, 1 - a) for a in (0, 1)) * 5)
+    answer = json.loads(hpctrain("diagnose", "job.log", "--json").stdout)
+    assert answer["outcome"] == "unknown"
+    assert answer["transport"]["channels"] == {"NET/Socket": 10}
+
+
+def test_several_logs_are_one_job(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
+    (tmp_path / "rank-0.out").write_text("Training completed\n")
+    answer = json.loads(hpctrain("diagnose", log, "rank-0.out", "--json").stdout)
+    assert answer["outcome"] == "success"
+
+
+def test_what_cannot_be_read(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "bad.log.gz").write_bytes(b"no gzip")
+    none, folder, bad, some = (
+        hpctrain("diagnose", *words)
+        for words in (["nothing.log"], ["empty"], ["bad.log.gz"], ["bad.log.gz", log])
+    )
+    assert [one.returncode for one in (none, folder, bad, some)] == [2, 2, 2, 3]
+    assert "nothing.log" in none.stderr
+    assert "empty: no log files in this folder" in folder.stderr
+    assert "bad.log.gz: cannot be read" in bad.stderr
+    assert "bad.log.gz: cannot be read" in some.stderr
+    assert some.stdout.startswith("FAILED")
+    assert "Traceback" not in none.stderr + folder.stderr + bad.stderr
+    assert hpctrain("diagnose").returncode == 2
+
+
+def test_catalogue_is_listed(hpctrain: Hpctrain) -> None:
+    text = hpctrain("diagnose", "--list").stdout
+    assert "cuda_oom" in text
+    rows = json.loads(hpctrain("diagnose", "--list", "--json").stdout)["signatures"]
+    assert {"id", "group", "severity", "title", "cause", "advice"} <= rows[0].keys()
+    assert len(rows) > 90
+
+
+def test_runs_are_diagnosed_by_their_files(hpctrain: Hpctrain, tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text(
+        "import os, sys\n"
+        "print('step', 1, flush=True)\n"
+        "if os.environ['RANK'] == '1':\n"
+        "    raise ValueError('heads must divide the width')\n"
+        "import time; time.sleep(60)\n"
+    )
+    words = ("train.py", "--tasks-per-node", "2", "--launcher", "torchrun", "--cpus-per-task", "1")
+    assert hpctrain("submit", *words, "--wait").returncode == 1
+    done = hpctrain("diagnose", "train")
+    assert done.returncode == 0, done.stderr
+    first, where, *_ = done.stdout.splitlines()
+    assert "heads must divide the width" in first
+    assert "logs/rank-1.out:" in where
+    assert "rank 1" in where
+    report = hpctrain("report", "train")
+    assert "heads must divide the width" in " ".join(report.stdout.split())

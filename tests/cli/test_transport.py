@@ -1,0 +1,64 @@
+"""What NCCL really used, where the result of a run is told."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+LOGS = Path(__file__).parents[1] / "logs" / "nccl"
+STEPS = "".join(
+    f'@hpct {{"event": "step", "rank": 0, "step": {step}, "step_time": 0.1, "samples": 8}}\n'
+    for step in range(1, 41)
+)
+SITE = """\
+schema: 1
+name: fast
+extends: local
+description: a machine that promises InfiniBand
+scheduler: local
+network: {fabric: infiniband}
+sources:
+  - {what: made for the test, date: 2026-11-01, confidence: high}
+"""
+
+
+def _job(name: str) -> None:
+    Path("fast.yaml").write_text(SITE)
+    Path("train.py").write_text(f"print({STEPS!r})\nprint(open({str(LOGS / name)!r}).read())\n")
+
+
+def test_submit_and_report_say_that_sockets_are_not_what_was_promised(hpctrain: Hpctrain) -> None:
+    _job("old_2.4.log")
+    words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")
+    done = hpctrain("submit", "train.py", *words)
+    assert done.returncode == 0, done.stderr
+    assert "transport: TCP sockets carry NCCL's data between nodes over eth0" in done.stderr
+    assert "promises infiniband (logs/rank-0.out:" in done.stderr
+    report = hpctrain("report", "train")
+    assert " sockets " in report.stdout
+    assert "transport: TCP sockets" in " ".join(report.stdout.split())
+    assert report.stderr == ""
+    row = json.loads(hpctrain("report", "train", "-f", "json").stdout)["rows"][0]
+    assert row["transport"] == "sockets"
+    assert "TCP sockets" in hpctrain("report", "train", "-o", "page.csv").stderr
+
+
+def test_nothing_is_said_where_all_is_well(hpctrain: Hpctrain) -> None:
+    _job("efa_2.27.log")
+    words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")
+    done = hpctrain("submit", "train.py", *words)
+    assert "transport" not in done.stderr
+    report = hpctrain("report", "train").stdout
+    assert "EFA+GDR" in report
+    assert "transport:" not in report
+
+
+def test_report_of_logs_without_nccl_has_no_such_column(hpctrain: Hpctrain) -> None:
+    Path("a.log").write_text(STEPS)
+    assert "transport" not in hpctrain("report", "a.log").stdout
+    assert (
+        json.loads(hpctrain("report", "a.log", "-f", "json").stdout)["rows"][0]["transport"] == ""
+    )
