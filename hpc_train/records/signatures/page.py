@@ -33,7 +33,7 @@ systems say what went wrong, what it means and what to do. This page is written 
   worth knowing, *benign* looks bad and is not.
 - **Consequence** marks what follows another failure: the cause is elsewhere, mostly earlier.
 - In titles, `{name}` stands for what the line itself states.
-- Where several fit a line, the first one has it.
+- Where several fit a line, the first one has it. Long lines are broken here.
 """
 
 
@@ -54,14 +54,17 @@ def _section(signature: Signature) -> str:
     parts = [f"\n### {signature.id}\n\n{_wrapped(text)}"]
     parts.append(_wrapped(f"Why: {_plain(signature.cause)}"))
     parts.append(_wrapped(f"What to do: {_plain(signature.advice)}"))
-    parts.append(f"```text\n{signature.example}\n```")
+    example = "\n".join(_wrapped(line, "    ") for line in signature.example.splitlines())
+    parts.append(f"```text\n{example}\n```")
     if signature.sources:
         parts.append("See " + ", ".join(f"<{source}>" for source in signature.sources) + ".")
     return "\n\n".join(parts) + "\n"
 
 
-def _wrapped(text: str) -> str:
-    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+def _wrapped(text: str, indent: str = "") -> str:
+    return textwrap.fill(
+        text, _WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _plain(text: str) -> str:
