@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 from hpc_train import registry
 from hpc_train.errors import LogParseError
 from hpc_train.model.record import UNITS, Record
-from hpc_train.records.blocks import Stream
-from hpc_train.records.census import Census, count
-from hpc_train.records.dispatch import dispatch
+from hpc_train.records.census import Census
+from hpc_train.records.hits import Makers, hits_of, maker
 from hpc_train.records.line import Line
 from hpc_train.records.log_file import log_files, open_log, rank_of
-from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
+from hpc_train.records.parsers.base import OF_LINE, Hit
 
 _log = logging.getLogger(__name__)
-
-Makers = Mapping[str, Callable[[], LogParser]]
 
 
 def collect(
@@ -47,15 +43,6 @@ def collect(
     return _records(run, log_files(list(paths)), makers, root, seen)
 
 
-def maker(name: str) -> Callable[[], LogParser]:
-    """Return what makes a parser for one log.
-
-    Raises:
-        UnknownNameError: no such parser.
-    """
-    return cast(Callable[[], LogParser], registry.load("parsers", name))
-
-
 def _records(
     run: str, files: Sequence[Path], makers: Makers, root: Path | None, census: Census
 ) -> Iterator[Record]:
@@ -80,27 +67,6 @@ def _records(
             )
     if census.failed and len(census.failed) == len(files):
         raise LogParseError(next(iter(census.failed.values())))
-
-
-def hits_of(
-    stream: Stream, makers: Makers, source: str, census: Census, file_rank: int | None = None
-) -> Iterator[tuple[str, Line, Hit]]:
-    """Yield what the parsers find in one log: name of the parser, its line, what it states."""
-    names, parsers = tuple(makers), [make() for make in makers.values()]
-    for line, asked in dispatch(stream, parsers, file_rank):
-        for number in asked:
-            found = list(parsers[number].read(line))
-            if found:
-                break
-        else:
-            for number in asked:
-                count(census.nearly, names[number], source, line)
-            continue
-        hits = [hit for hit in found if isinstance(hit, Hit)]
-        census.damaged[source] += len(found) - len(hits)
-        if hits:
-            count(census.known, names[number], source, line)
-        yield from ((names[number], line, hit) for hit in hits)
 
 
 def _record(run: str, source: str, name: str, line: Line, hit: Hit) -> Record:

@@ -4,35 +4,34 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from hpc_train.records.prefixes import Prefix, peel
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
 
-class Line:
+class Line(msgspec.Struct, gc=False):
     """One line of a log, or a window of it where it is very long.
 
     `raw` holds its bytes, `number` counts from 1. `text` is what the program wrote: without rank
     prefixes, terminal escapes, blanks at the end and NUL; bytes that are no UTF-8 become U+FFFD.
     """
 
-    __slots__ = ("_prefix", "file_rank", "number", "raw")
-
-    def __init__(self, raw: bytes, number: int = 1, file_rank: int | None = None) -> None:
-        self.raw = raw
-        self.number = number
-        self.file_rank = file_rank
-        self._prefix: Prefix | None = None
+    raw: bytes
+    number: int = 1
+    file_rank: int | None = None
+    _prefix: Prefix | None = None
 
     @property
     def text(self) -> str:
         """The line without what launchers and terminals add."""
-        return self.prefix.rest
+        return (self._prefix or self.prefix).rest
 
     @property
     def rank(self) -> int | None:
         """The global rank that wrote the line: by its prefix, else by its file's name."""
-        rank = self.prefix.rank
+        rank = (self._prefix or self.prefix).rank
         return self.file_rank if rank is None else rank
 
     @property

@@ -42,7 +42,7 @@ def open_log(path: Path) -> Iterator[Stream]:
         LogParseError: the file cannot be read, or its compressed data are damaged.
     """
     try:
-        with path.open("rb") as file:
+        with path.open("rb", buffering=0) as file:
             yield _unpacked(path.suffix, file)
     except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -61,4 +61,4 @@ def _unpacked(suffix: str, file: IO[bytes]) -> Stream:
     if suffix == ".zst":
         reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
         return cast(Stream, reader)
-    return file
+    return cast(Stream, file)
