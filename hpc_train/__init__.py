@@ -1,3 +1,37 @@
 """hpctrain: job scripts, site profiles and scaling reports for distributed PyTorch on Slurm."""
 
-__version__ = "0.1.0"
+from __future__ import annotations
+
+from collections.abc import Iterable
+from os import PathLike
+from typing import TYPE_CHECKING
+
+from hpc_train.version import VERSION
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__version__ = VERSION
+
+
+def collect(
+    paths: str | PathLike[str] | Iterable[str | PathLike[str]], form: str = "auto"
+) -> pd.DataFrame:
+    """Return the measurements in logs, one row each: of runs and studies, or of any log files.
+
+    Columns: run, source (file), line, parser, metric, value, unit, scope (`global`, `per_gpu`,
+    `per_rank`), step, rank, node, steps (of how many the value is the mean), message_size [B] and
+    variant. Units are those of `hpc_train.model.record.UNITS`: seconds, samples or tokens a second,
+    GiB, GB/s (10^9), fractions for accuracy and MFU. `form` names one parser instead of all.
+
+    Raises:
+        HpcTrainError: no such file or parser, or none of the files can be read.
+    """
+    # Pandas takes half a second, and most users of the package never call this.
+    from hpc_train.pipeline.evidence import evidence
+    from hpc_train.runs.store import results_root
+    from hpc_train.tables.frame import records_frame
+
+    words = [paths] if isinstance(paths, str | PathLike) else paths
+    found = evidence([str(word) for word in words], results_root(None), form)
+    return records_frame(found.records)

@@ -9,8 +9,8 @@ import sys
 
 import click
 
-import hpc_train
 from hpc_train.errors import HpcTrainError
+from hpc_train.version import VERSION
 
 # Help texts stand here too, because click would import every command to list them.
 COMMANDS = {
@@ -81,7 +81,7 @@ class LazyGroup(click.Group):
 
 
 @click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(hpc_train.__version__, "--version", prog_name="hpctrain")
+@click.version_option(VERSION, "--version", prog_name="hpctrain")
 def cli() -> None:
     """Run PyTorch training on clusters, and measure how it scales.
 

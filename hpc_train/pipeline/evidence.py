@@ -201,7 +201,8 @@ def _foreign(logs: Sequence[Path], parser: str) -> Evidence:
             )
         )
         records += found
-    study = _undeclared("logs", tuple(expected))
+    # The first interval that a framework reports holds compilation and the set-up of NCCL.
+    study = _undeclared("logs", tuple(expected), Warmup(steps=1))
     return Evidence(study=study, records=tuple(records))
 
 
@@ -214,7 +215,14 @@ def _runs_of(path: Path) -> list[tuple[Path, list[Path]]]:
     return [(file, [file]) for file in files]
 
 
-def _undeclared(name: str, runs: tuple[ExpectedRun, ...]) -> ExpectedStudy:
+def _undeclared(
+    name: str, runs: tuple[ExpectedRun, ...], warmup: Warmup | None = None
+) -> ExpectedStudy:
     return ExpectedStudy(
-        name=name, runs=runs, baseline={}, scaling=None, warmup=Warmup(), gates=Gates()
+        name=name,
+        runs=runs,
+        baseline={},
+        scaling=None,
+        warmup=warmup or Warmup(),
+        gates=Gates(),
     )

@@ -11,6 +11,7 @@ from hpc_train.reports.words import UNKNOWN, one_size, place, size, under
 Row = Mapping[str, Any]
 SPEEDS = {
     "throughput": ("samples_per_second", "samples/s"),
+    "token throughput": ("tokens_per_second", "tokens/s"),
     "epoch time": ("epoch_time_s", "s an epoch"),
     "time to train": ("time_to_train_s", "s to train"),
 }

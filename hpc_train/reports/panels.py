@@ -19,6 +19,7 @@ DOTTED = (0, (1, 2))
 GATE = "black"
 RATES = {
     "throughput": ("samples_per_second", "throughput [samples/s]"),
+    "token throughput": ("tokens_per_second", "throughput [tokens/s]"),
     "epoch time": ("epoch_time_s", "epochs per hour"),
     "time to train": ("time_to_train_s", "trainings per hour"),
 }
@@ -165,7 +166,7 @@ def _rates(rows: Sequence[Row], basis: str, shift: float) -> Dots:
 
 
 def _rate(value: float, basis: str) -> float:
-    return value if basis == "throughput" else 3600 / value
+    return value if basis.endswith("throughput") else 3600 / value
 
 
 def _usable(row: Row, column: str) -> bool:

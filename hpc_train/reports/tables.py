@@ -120,6 +120,10 @@ def _timings() -> list[Shown]:
             lambda row: significant(row["samples_per_second"]),
         ),
         Shown(
+            Column(key="tokens_per_second", heading="tokens/s"),
+            lambda row: significant(row["tokens_per_second"]),
+        ),
+        Shown(
             Column(key="epoch_time_s", heading="epoch\n[s]"),
             lambda row: significant(row["epoch_time_s"]),
         ),

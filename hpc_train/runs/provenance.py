@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import hpc_train
 from hpc_train.shell import run
+from hpc_train.version import VERSION
 
 _PACKAGES = ("torch", "numpy", "submitit")
 
@@ -16,7 +16,7 @@ _PACKAGES = ("torch", "numpy", "submitit")
 def provenance(folder: Path, argv: Sequence[str]) -> dict[str, Any]:
     """Describe this machine, the installed packages and the git state of `folder`."""
     return {
-        "hpctrain": hpc_train.__version__,
+        "hpctrain": VERSION,
         "python": platform.python_version(),
         "host": platform.node(),
         "kernel": platform.release(),

@@ -12,7 +12,8 @@ from hpc_train.model.record import Record
 SCOPES: dict[str, frozenset[str]] = {
     "step_time": frozenset({"per_rank", "global"}),
     "samples": frozenset({"per_rank", "global"}),
-    "samples_per_second": frozenset({"per_rank", "global"}),
+    "samples_per_second": frozenset({"per_rank", "per_gpu", "global"}),
+    "tokens_per_second": frozenset({"per_rank", "per_gpu", "global"}),
     "epoch_time": frozenset({"per_rank", "global"}),
     "time_to_train": frozenset({"per_rank", "global"}),
     "first_step_time": frozenset({"per_rank", "global"}),
@@ -21,7 +22,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "global_batch_size": frozenset({"global"}),
     "world_size": frozenset({"global"}),
 }
-COLUMNS = ("run", "metric", "value", "scope", "step", "rank", "who", "parser")
+COLUMNS = ("run", "metric", "value", "scope", "step", "rank", "who", "parser", "steps")
 # Outside these no square, sum or ratio of measurements can be trusted to stay a number.
 LEAST, MOST = 1e-100, 1e100
 
@@ -30,7 +31,9 @@ def measurements(records: Sequence[Record]) -> pd.DataFrame:
     """Return the records that a scaling table uses, in order, each measurement once.
 
     The same rank's value of the same step counts once, the last one: a line may be in two log
-    files, and a requeued run repeats steps. `who` is the rank, or the file where no rank is known.
+    files, and a requeued run repeats steps. Where two programs state one metric of a run (DeepSpeed
+    below Megatron), the one that states it more often is taken: their values are never added.
+    `who` is the rank, or the file where no rank is known.
 
     Raises:
         ReportError: a value has a scope in which it cannot be added up.
@@ -39,18 +42,31 @@ def measurements(records: Sequence[Record]) -> pd.DataFrame:
     for record in used:
         _check_scope(record)
     frame = pd.DataFrame(
-        [(r.run, r.metric, r.value, r.scope, r.step, r.rank, _who(r), r.parser) for r in used],
+        [
+            (r.run, r.metric, r.value, r.scope, r.step, r.rank, _who(r), r.parser, r.steps)
+            for r in used
+        ],
         columns=pd.Index(COLUMNS),
     ).astype({"value": "float64", "step": "Int64", "rank": "Int64"})
     repeated = frame.duplicated(["run", "metric", "scope", "step", "who"], keep="last")
-    once: pd.DataFrame = frame[~(repeated & frame["step"].notna())]
-    return once
+    return _of_one_parser(frame[~(repeated & frame["step"].notna())])
 
 
 def usable(values: pd.Series[float]) -> pd.Series[bool]:
     """Return which values can be calculated with: finite, and of a size that something can have."""
     sizes = values.abs()
     return (sizes == 0) | sizes.between(LEAST, MOST)
+
+
+def _of_one_parser(frame: pd.DataFrame) -> pd.DataFrame:
+    counts = frame.groupby(["run", "metric", "parser"], sort=False).size().reset_index(name="n")
+    ranked = counts.sort_values("n", ascending=False, kind="stable")
+    chosen = ranked.drop_duplicates(["run", "metric"])[["run", "metric", "parser"]]
+    if len(chosen) == len(counts):
+        return frame
+    kept = pd.MultiIndex.from_frame(chosen)
+    own: pd.DataFrame = frame[pd.MultiIndex.from_frame(frame[list(chosen.columns)]).isin(kept)]
+    return own
 
 
 def _who(record: Record) -> str:

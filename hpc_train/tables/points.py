@@ -15,17 +15,19 @@ from hpc_train.tables.steps import NAN
 KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks"]
 BASES = {
     "throughput": "samples_per_second",
+    "token throughput": "tokens_per_second",
     "epoch time": "epoch_time_s",
     "time to train": "time_to_train_s",
 }
+RATES = ("throughput", "token throughput")
 MEANS = ("step_time_s", "epoch_time_s", "time_to_train_s", "first_step_time_s", "accuracy")
 
 
 def basis_of(ok: pd.DataFrame) -> str:
     """Return the quantity that a series is compared by: one for all its runs, never a mix.
 
-    The first of throughput, epoch time and time to train that every ok run has; failing that, the
-    first that any has.
+    The first of throughput (in samples, in tokens), epoch time and time to train that every ok run
+    has; failing that, the first that any has.
     """
     usable = {basis: rates(ok, basis) for basis in BASES}
     for basis, values in usable.items():
@@ -38,7 +40,7 @@ def rates(ok: pd.DataFrame, basis: str) -> list[float]:
     """Return what speedup is the ratio of: throughputs, or one over the times; positive only."""
     values = ok[BASES[basis]]
     usable = values[values > 0]
-    return (usable if basis == "throughput" else 1 / usable).tolist()
+    return (usable if basis in RATES else 1 / usable).tolist()
 
 
 def point_row(runs: pd.DataFrame, basis: str, confidence: float) -> dict[str, Any]:
@@ -62,9 +64,11 @@ def point_row(runs: pd.DataFrame, basis: str, confidence: float) -> dict[str, An
     names = ("samples_per_second", "samples_per_second_low", "samples_per_second_high")
     interval = harmonic_interval(throughput, confidence) if throughput else (NAN, None, None)
     row.update(zip(names, interval, strict=True))
+    tokens = rates(ok, "token throughput")
+    row["tokens_per_second"] = harmonic_interval(tokens, confidence)[0] if tokens else NAN
     row["samples_per_second_per_rank"] = row["samples_per_second"] / first["ranks"]
     row["cv"] = _cv(rates(ok, basis))
-    row["whole_seconds"] = basis != "throughput" and bool(ok["whole_seconds"].any())
+    row["whole_seconds"] = basis not in RATES and bool(ok["whole_seconds"].any())
     return row
 
 

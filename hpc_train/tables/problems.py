@@ -23,10 +23,15 @@ def without_result(table: pd.DataFrame, steps: StepSummary, study: ExpectedStudy
     if table.empty:
         return "no line with a time or rate that any parser knows; see docs/events.md"
     found = ", ".join(dict.fromkeys(table["metric"]))
-    rates = table[table["metric"] == "samples_per_second"]
+    rates = table[table["metric"].isin(["samples_per_second", "tokens_per_second"])]
+    if (rates["scope"] == "per_gpu").any():
+        return (
+            f"{rates['metric'].iloc[0]} is per GPU, and no line says how many GPUs there were; "
+            "let the run print world_size (docs/events.md)"
+        )
     if len(rates):
         return (
-            f"samples_per_second of {rates['who'].nunique()} of several ranks only, or not "
+            f"{rates['metric'].iloc[0]} of {rates['who'].nunique()} of several ranks only, or not "
             "positive; keep the log of every rank, or print the rate of all with scope global"
         )
     return f"the log has {found}, but no time or rate of training; see docs/events.md"

@@ -36,6 +36,7 @@ MEASURES = (
     "global_batch",
     "step_time_s",
     "samples_per_second",
+    "tokens_per_second",
     "epoch_time_s",
     "time_to_train_s",
     "first_step_time_s",
@@ -43,7 +44,9 @@ MEASURES = (
     "loss",
 )
 # One of these is enough for a row of a speedup table.
-RESULTS = ("step_time_s", "samples_per_second", "epoch_time_s", "time_to_train_s")
+RESULTS = (
+    "step_time_s", "samples_per_second", "tokens_per_second", "epoch_time_s", "time_to_train_s",
+)  # fmt: skip
 COLUMNS = (
     "run_id", "series", "repetition", "state", "problem", *COUNTS, "steps", "warmup_steps",
     *MEASURES, "whole_seconds", "flags",
@@ -53,11 +56,11 @@ COLUMNS = (
 def run_frame(study: ExpectedStudy, records: Sequence[Record]) -> pd.DataFrame:
     """Return one row per expected run; failed, missing and unreadable runs are rows too.
 
-    Times in seconds, `samples_per_second` over all ranks, `accuracy` a fraction; one column
-    `axis.<name>` per axis; `flags` is a tuple of `code: detail`. Steps in the warm-up are left out
-    until both `warmup.steps` and `warmup.seconds` have passed. NaN and infinite values are left out
-    and flagged. A completed run without a usable measurement has state UNPARSED, and `problem` says
-    what to do.
+    Times in seconds, `samples_per_second` and `tokens_per_second` over all ranks, `accuracy` a
+    fraction; one column `axis.<name>` per axis; `flags` is a tuple of `code: detail`. Steps in the
+    warm-up are left out until both `warmup.steps` and `warmup.seconds` have passed. NaN and
+    infinite values are left out and flagged. A completed run without a usable measurement has state
+    UNPARSED, and `problem` says what to do.
 
     Raises:
         ReportError: a value has the wrong scope, or belongs to a run that the study does not list;
@@ -84,7 +87,8 @@ def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[st
     steps = summarise_steps(table, warmup, size["ranks"], batch)
     rate = steps.samples_per_second
     if not steps.seen:
-        rate = reported_rate(table, warmup, size["ranks"])
+        rate = reported_rate(table, "samples_per_second", warmup, size["ranks"])
+    tokens = reported_rate(table, "tokens_per_second", warmup, size["ranks"])
     row: dict[str, Any] = {
         "run_id": run.run_id,
         "series": series_label(run.axes),
@@ -96,6 +100,7 @@ def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[st
         "global_batch": steps.samples_per_step if batch is None else batch,
         "step_time_s": steps.step_time_s,
         "samples_per_second": rate if 0 < rate < INFINITE else NAN,
+        "tokens_per_second": tokens if 0 < tokens < INFINITE else NAN,
         "epoch_time_s": epoch_time_s(table),
         "time_to_train_s": slowest(table, "time_to_train"),
         "first_step_time_s": slowest(table, "first_step_time"),

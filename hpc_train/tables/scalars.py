@@ -58,19 +58,23 @@ def whole_seconds(table: pd.DataFrame) -> bool:
     return bool(rows["parser"].isin(sorted(WHOLE_SECONDS_PARSERS)).any())
 
 
-def reported_rate(table: pd.DataFrame, warmup: Warmup, ranks: int | None) -> float:
-    """Return the throughput [1/s] that the run itself printed, NaN without.
+def reported_rate(table: pd.DataFrame, metric: str, warmup: Warmup, ranks: int | None) -> float:
+    """Return the throughput [1/s] of all ranks that the run itself printed, NaN without.
 
     Rates per step: harmonic mean after the warm-up (Hoefler and Belli, SC15, rule 4). Else the
-    global summary, once; else the sum over the ranks, if every rank printed one.
+    global summary, once; else the mean per GPU times the ranks; else the sum over the ranks, if
+    every rank printed one.
     """
-    stepwise = step_totals(table, "samples_per_second", ranks)
+    stepwise = step_totals(table, metric, ranks)
     if len(stepwise):
         rates = stepwise[measured(stepwise * 0, Warmup(steps=warmup.steps))]
         return float(1 / (1 / rates).mean()) if len(rates) and bool((rates > 0).all()) else NAN
-    rows = _rows(table, "samples_per_second")
+    rows = _rows(table, metric)
     if bool((rows["scope"] == "global").any()):
         return float(rows[rows["scope"] == "global"]["value"].iloc[-1])
+    each = rows[rows["scope"] == "per_gpu"]
+    if len(each):
+        return float(each.groupby("who")["value"].last().mean()) * (ranks or NAN)
     per_rank = rows.groupby("who")["value"].last()
     return float(per_rank.sum()) if len(per_rank) and len(per_rank) == ranks else NAN
 

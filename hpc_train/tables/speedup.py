@@ -21,7 +21,8 @@ COLUMNS = (
     *KEY, "gpus", "cpus_per_task", "regime", "basis", "is_baseline", "global_batch", "n_ok",
     "n_submitted", "not_ok", "steps", "warmup_steps", "step_time_s", "epoch_time_s",
     "samples_per_second", "samples_per_second_low", "samples_per_second_high",
-    "samples_per_second_per_rank", "ideal", *(f"speedup{limit}" for limit in LIMITS),
+    "samples_per_second_per_rank", "tokens_per_second", "ideal",
+    *(f"speedup{limit}" for limit in LIMITS),
     *(f"efficiency{limit}" for limit in LIMITS), "cv", "accuracy", "accuracy_change_pp",
     "first_step_time_s", "time_to_train_s", "whole_seconds", "confidence", "flags", "note",
 )  # fmt: skip

@@ -31,22 +31,26 @@ def summarise_steps(
 
     A step takes as long as its slowest rank. Throughput is total samples over total time of the
     measured steps, not a mean of rates (Hoefler and Belli, SC15, rules 3 and 4). Without samples
-    of all ranks the recorded global batch is taken for each step.
+    of all ranks the recorded global batch is taken for each step. A value that is the mean of
+    several steps counts as so many in totals, and once in the median.
     """
-    times = _slowest(table[table["metric"] == "step_time"])
+    timed = table[table["metric"] == "step_time"]
+    times = _slowest(timed)
+    weights = timed[timed["step"].notna()].groupby("step")["steps"].max()
     samples = step_totals(table, "samples", ranks)
     keep = measured(times, warmup)
-    total = float(times[keep].sum())
+    total = float((times * weights)[keep].sum())
     each = samples.reindex(times.index[keep])
     if each.isna().any() or each.empty:
         each = pd.Series(NAN if global_batch is None else global_batch, index=times.index[keep])
     usable = total > 0 and bool(keep.any())
+    processed = float((each * weights[keep]).sum(skipna=False))
     return StepSummary(
         seen=len(times),
         warmup_steps=int((~keep).sum()),
-        steps=int(keep.sum()),
+        steps=int(weights[keep].sum()),
         step_time_s=float(times[keep].median()) if usable else NAN,
-        samples_per_second=float(each.sum(skipna=False)) / total if usable else NAN,
+        samples_per_second=processed / total if usable else NAN,
         samples_per_step=float(samples.median()) if len(samples) else NAN,
     )
 
@@ -70,7 +74,8 @@ def measured(times: pd.Series[float], warmup: Warmup) -> np.ndarray[tuple[int], 
 def step_totals(table: pd.DataFrame, metric: str, ranks: int | None) -> pd.Series[float]:
     """Return a metric's total over all ranks per step; a global value is the total already.
 
-    Steps that not every rank has logged are left out: their sum would be too small.
+    Steps that not every rank has logged are left out: their sum would be too small. A value per
+    GPU is multiplied by the number of ranks, one for each GPU; without that number there is none.
     """
     rows = table[(table["metric"] == metric) & table["step"].notna()]
     if rows.empty:
@@ -80,6 +85,10 @@ def step_totals(table: pd.DataFrame, metric: str, ranks: int | None) -> pd.Serie
     if len(total):
         given: pd.Series[float] = total.groupby("step")["value"].last()
         return given
+    each = rows[rows["scope"] == "per_gpu"]
+    if len(each):
+        mean: pd.Series[float] = each.groupby("step")["value"].mean() * (ranks or NAN)
+        return mean.dropna()
     by_step = rows.groupby("step")["value"].agg(["sum", "count"])
     complete = by_step["count"] == (ranks or by_step["count"].max())
     summed: pd.Series[float] = by_step.loc[complete, "sum"]
