@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
 
 import msgspec
@@ -29,8 +30,14 @@ class Census(msgspec.Struct):
 
     known: dict[str, Seen] = msgspec.field(default_factory=dict)
     nearly: dict[str, Seen] = msgspec.field(default_factory=dict)
-    damaged: Counter[str] = msgspec.field(default_factory=Counter)
+    damaged: dict[str, int] = msgspec.field(default_factory=Counter)
     failed: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def lines(self) -> int:
+        """Lines that hold a literal."""
+        kinds = (*self.known.values(), *self.nearly.values())
+        return sum(seen.lines for seen in kinds) + sum(self.damaged.values())
 
     def add(self, other: Census) -> None:
         """Add what was seen of another log."""
@@ -39,8 +46,9 @@ class Census(msgspec.Struct):
                 if name in mine:
                     mine[name].lines += seen.lines
                 else:
-                    mine[name] = seen
-        self.damaged.update(other.damaged)
+                    mine[name] = copy.copy(seen)
+        for source, lines in other.damaged.items():
+            self.damaged[source] = self.damaged.get(source, 0) + lines
         self.failed |= other.failed
 
 

@@ -8,12 +8,14 @@ from pathlib import Path
 
 from hpc_train import registry
 from hpc_train.errors import LogParseError
-from hpc_train.model.record import UNITS, Record
+from hpc_train.model.record import Record
 from hpc_train.records.census import Census
-from hpc_train.records.hits import Makers, hits_of, maker
-from hpc_train.records.line import Line
-from hpc_train.records.log_file import log_files, open_log, rank_of
-from hpc_train.records.parsers.base import OF_LINE, Hit
+from hpc_train.records.dispatch import Mark
+from hpc_train.records.hits import maker
+from hpc_train.records.index import Index
+from hpc_train.records.log_names import log_files
+from hpc_train.records.reading import Log, Reading, Wanted, parsers_of, read
+from hpc_train.records.spread import spread, worth_it
 
 _log = logging.getLogger(__name__)
 
@@ -28,63 +30,87 @@ def collect(
 ) -> Iterator[Record]:
     """Yield the records of log files, ordered by file name and line.
 
-    A folder among `paths` stands for the logs in it, plain or compressed. `auto` asks every parser
-    that has a literal in a line, in the order of the registry: the first one that can read the line
-    has it. `source` is written relative to `root`. A file that cannot be read, and lines that were
-    cut or written over, are skipped with a warning, and counted in `census`.
+    A folder among `paths` stands for the logs below it, plain or compressed. `auto` asks every
+    parser that has a literal in a line, in the order of the registry: the first one that can read
+    the line has it. `source` is written relative to `root`. A file that cannot be read, and lines
+    that were cut or written over, are skipped with a warning, and counted in `census`.
 
     Raises:
         UnknownNameError: no such parser (at once).
         LogParseError: none of the files can be read.
     """
+    logs = logs_of(run, paths, root)
+    return records_of(logs, wanted(parser), Census() if census is None else census)
+
+
+def wanted(parser: str, prefix: str = "") -> Wanted:
+    """Return what to look for: one parser or, with `auto`, all, and a prefix of the site.
+
+    Raises:
+        UnknownNameError: no such parser.
+    """
     names = registry.names("parsers") if parser == "auto" else (parser,)
-    makers = {name: maker(name) for name in names}
-    seen = Census() if census is None else census
-    return _records(run, log_files(list(paths)), makers, root, seen)
+    for name in names:
+        maker(name)
+    return Wanted(names, prefix)
 
 
-def _records(
-    run: str, files: Sequence[Path], makers: Makers, root: Path | None, census: Census
+def logs_of(run: str, paths: Sequence[Path], root: Path | None = None) -> list[Log]:
+    """Return the log files of one run."""
+    return [Log(run, path, _source(path, root)) for path in log_files(paths)]
+
+
+def records_of(
+    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None = None
 ) -> Iterator[Record]:
-    once: set[tuple[str, str, str]] = set()
-    for path in files:
-        source = _source(path, root)
-        try:
-            with open_log(path) as stream:
-                for name, line, hit in hits_of(stream, makers, source, census, rank_of(path)):
-                    key = (name, hit.metric, hit.once)
-                    if not hit.once or key not in once:
-                        yield _record(run, source, name, line, hit)
-                    if hit.once:
-                        once.add(key)
-        except LogParseError as error:
-            census.failed[source] = error.message
-            _log.warning("%s: %s", run, error.message)
-        if census.damaged[source]:
-            number = census.damaged[source]
-            _log.warning(
-                "%s: %s: %d lines are cut, written over or hold no number", run, source, number
-            )
-    if census.failed and len(census.failed) == len(files):
+    """Yield the records of logs, in their order; an `index` gives those of files it knows.
+
+    Raises:
+        LogParseError: none of the files can be read.
+    """
+    once: set[tuple[str, str, str, str]] = set()
+    for record, key in _all(logs, wanted, census, index):
+        if key:
+            full = (record.run, record.parser, record.metric, key)
+            if full in once:
+                continue
+            once.add(full)
+        yield record
+    for log in logs:
+        _warn(log, census)
+    if census.failed and len(census.failed) == len(logs):
         raise LogParseError(next(iter(census.failed.values())))
 
 
-def _record(run: str, source: str, name: str, line: Line, hit: Hit) -> Record:
-    return Record(
-        run=run,
-        source=source,
-        line=line.number,
-        parser=name,
-        metric=hit.metric,
-        value=hit.value,
-        unit=hit.unit or UNITS[hit.metric],
-        scope=hit.scope,
-        step=hit.step,
-        rank=line.rank if hit.rank == OF_LINE else hit.rank,
-        steps=hit.steps,
-        message_size=hit.message_size,
-        variant=hit.variant,
-    )
+def _all(
+    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
+) -> Iterator[tuple[Record, str]]:
+    if index is not None:
+        for log in logs:
+            yield from _told(index.reading(log), census)
+        return
+    sizes = [log.path.stat().st_size if log.path.is_file() else 0 for log in logs]
+    if worth_it(sizes):
+        for reading in spread(logs, sizes, wanted):
+            yield from _told(reading, census)
+        return
+    for log in logs:
+        yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
+
+
+def _told(reading: Reading, census: Census) -> Iterator[tuple[Record, str]]:
+    census.add(reading.census)
+    for number, record in enumerate(reading.records):
+        yield record, reading.once.get(number, "")
+
+
+def _warn(log: Log, census: Census) -> None:
+    if log.source in census.failed:
+        _log.warning("%s: %s", log.run, census.failed[log.source])
+    if number := census.damaged.get(log.source):
+        _log.warning(
+            "%s: %s: %d lines are cut, written over or hold no number", log.run, log.source, number
+        )
 
 
 def _source(path: Path, root: Path | None) -> str:

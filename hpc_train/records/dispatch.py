@@ -10,6 +10,10 @@ from hpc_train.records.line import Line
 from hpc_train.records.lines import lines_of
 from hpc_train.records.literals import finder
 
+_LINE_FEED = 10
+
+Asked = tuple[Line, Sequence[int]]
+
 
 class Reader(Protocol):
     """Whoever looks for something in a log: says in which lines."""
@@ -26,12 +30,15 @@ class Reader(Protocol):
 
 
 class Mark:
-    """How far a log was read: the offset [B] behind its last whole line, the next line's number."""
+    """How far a log was read: the offset [B] behind its last whole line, the next line's number.
 
-    __slots__ = ("line", "offset")
+    `end` [B] is behind all that was read; after it, a line may go on.
+    """
+
+    __slots__ = ("end", "line", "offset")
 
     def __init__(self, offset: int = 0, line: int = 1) -> None:
-        self.offset = offset
+        self.offset = self.end = offset
         self.line = line
 
 
@@ -77,7 +84,7 @@ def dispatch(
     readers: Sequence[Reader],
     file_rank: int | None = None,
     mark: Mark | None = None,
-) -> Iterator[tuple[Line, Sequence[int]]]:
+) -> Iterator[Asked]:
     """Yield each line of interest with the numbers of the readers that it is for.
 
     Readers that want it because of the line before come first; apart from that they come in their
@@ -86,10 +93,10 @@ def dispatch(
     audience = Audience(readers)
     find = finder(audience.literals)
     mark = Mark() if mark is None else mark
-    offset, number = mark.offset, mark.line
+    number = mark.line
     for block in blocks(stream):
         found = find(memoryview(block.data)[: block.end])
         number = yield from lines_of(block, found, audience, number, file_rank)
-        offset += block.end
-        if block.data[block.end - 1] == 10:
-            mark.offset, mark.line = offset, number
+        mark.end += block.end
+        if block.data[block.end - 1] == _LINE_FEED:
+            mark.offset, mark.line = mark.end, number

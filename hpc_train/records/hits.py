@@ -56,6 +56,6 @@ def hits_in(
                 good = True
                 yield name, line, hit
             else:
-                census.damaged[source] += 1
+                census.damaged[source] = census.damaged.get(source, 0) + 1
         if good:
             count(census.known, name, source, line)

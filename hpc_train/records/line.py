@@ -10,6 +10,10 @@ from hpc_train.records.prefixes import Prefix, peel
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
+# How a line with a prefix starts, unless with a date.
+_PREFIXED = frozenset(bytes([byte]) for byte in b"[0123456789 \t\x1b\0")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+
 
 class Line(msgspec.Struct, gc=False):
     """One line of a log, or a window of it where it is very long.
@@ -35,6 +39,17 @@ class Line(msgspec.Struct, gc=False):
         return self.file_rank if rank is None else rank
 
     @property
+    def node(self) -> str | None:
+        """The host that the prefix names."""
+        if self._prefix is None and self.raw[:1] not in _PREFIXED and self.raw[3:4] != b" ":
+            return None
+        return self.prefix.host
+
+    def peel(self, site: re.Pattern[str]) -> None:
+        """Take off the prefixes, one that only this site has among them."""
+        self._prefix = peel(clean(self.raw), site)
+
+    @property
     def prefix(self) -> Prefix:
         """What stood before the text: rank, local rank, host."""
         if self._prefix is None:
@@ -50,3 +65,8 @@ def clean(raw: bytes) -> str:
     if "\x00" in text:
         text = text.replace("\x00", "")
     return text.rstrip()
+
+
+def printable(text: str) -> str:
+    """Return what may go to a terminal: nothing that moves its cursor or turns its text around."""
+    return _CONTROL.sub("", _ESCAPE.sub("", text))

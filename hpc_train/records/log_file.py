@@ -1,12 +1,12 @@
-"""Paths -> logs: finds them in folders and opens them, plain or compressed."""
+"""Path -> stream of a log's bytes, unpacked."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
-import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, cast
@@ -16,49 +16,61 @@ import zstandard
 from hpc_train.errors import LogParseError
 from hpc_train.records.blocks import Stream
 
-_LOG = re.compile(r"\.(?:out|log|err|txt|o\d+)(?:\.(?:gz|xz|zst))?$")
-_RANK = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)")
-
-
-def log_files(paths: list[Path]) -> list[Path]:
-    """Return the log files among `paths` in order: a file itself, of a folder what lies in it."""
-    files: set[Path] = set()
-    for path in paths:
-        files.update(_inside(path) if path.is_dir() else [path])
-    return sorted(files)
-
-
-def rank_of(path: Path) -> int | None:
-    """Return the global rank that a file's name states: `rank-3.out`, `worker_rank3.log`."""
-    match = _RANK.search(path.name)
-    return int(match[1]) if match else None
+_MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
+_START = 4096
 
 
 @contextmanager
-def open_log(path: Path) -> Iterator[Stream]:
-    """Open a log for reading from its start; gzip, xz and zstd are unpacked by their ending.
+def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
+    """Open a log for reading, from `offset` [B] of a plain file on.
+
+    What is packed with gzip, xz, zstd or bzip2 is unpacked, whatever its name.
 
     Raises:
         LogParseError: the file cannot be read, or its compressed data are damaged.
     """
     try:
         with path.open("rb", buffering=0) as file:
-            yield _unpacked(path.suffix, file)
+            unpack = _UNPACK.get(_kind(path, file))
+            if offset:
+                file.seek(offset)
+            yield cast(Stream, unpack(file) if unpack else file)
     except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise LogParseError(f"{path}: cannot be read: {reason}") from error
 
 
-def _inside(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if _LOG.search(path.name) and path.is_file()]
+def is_binary(path: Path) -> bool:
+    """Whether a file starts like no text: every tenth byte, or more, is NUL."""
+    if not path.is_file():
+        return False
+    start = bytearray(_START)
+    with open_log(path) as stream:
+        count = stream.readinto(memoryview(start)) or 0
+    return start.count(0, 0, count) * 10 > count
 
 
-def _unpacked(suffix: str, file: IO[bytes]) -> Stream:
-    if suffix == ".gz":
-        return gzip.GzipFile(fileobj=file)
-    if suffix == ".xz":
-        return lzma.LZMAFile(file)
-    if suffix == ".zst":
-        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-        return cast(Stream, reader)
-    return cast(Stream, file)
+def is_plain(path: Path) -> bool:
+    """Whether the bytes of a file are those of the log."""
+    with path.open("rb", buffering=0) as file:
+        return not _kind(path, file)
+
+
+def _kind(path: Path, file: IO[bytes]) -> str:
+    if not file.seekable():
+        return path.suffix
+    start = file.read(6)
+    file.seek(0)
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), path.suffix)
+
+
+def _zstd(file: IO[bytes]) -> object:
+    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+
+
+_UNPACK: dict[str, Callable[[IO[bytes]], object]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".xz": lzma.LZMAFile,
+    ".zst": _zstd,
+    ".bz2": bz2.BZ2File,
+}
