@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 import msgspec
@@ -15,8 +17,12 @@ from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, StudyManifest, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
+from hpc_train.pipeline.foreign import expanded, foreign_runs
 from hpc_train.pipeline.query import latest_attempts, runs_below
-from hpc_train.records.collect import collect
+from hpc_train.records.census import Census
+from hpc_train.records.collect import logs_of, records_of, wanted
+from hpc_train.records.index import Index
+from hpc_train.records.reading import Log, Wanted
 from hpc_train.runs.files import write_file
 from hpc_train.runs.store import find, read_study
 
@@ -28,66 +34,99 @@ class Evidence(Value, frozen=True, kw_only=True):
     records: tuple[Record, ...]
 
 
-def evidence(words: Sequence[str], root: Path, parser: str = "auto") -> Evidence:
-    """Gather a study, a job's runs, one run, or log files of anybody.
+def evidence(
+    words: Sequence[str],
+    root: Path,
+    parser: str = "auto",
+    *,
+    prefix: str = "",
+    census: Census | None = None,
+) -> Evidence:
+    """Gather a study, a job's runs, one run, or log files of anybody; `census` is added to.
 
     Raises:
         UnknownNameError: a word names neither a run nor a file.
         StoreError: study.json is damaged, or several studies are mixed.
         LogParseError: a log cannot be read.
     """
-    logs, homes = _sort(words, root)
+    logs, homes = sort_words(words, root)
+    look, seen = wanted(parser, prefix), Census() if census is None else census
     if logs and homes:
         raise StoreError("foreign logs and run folders cannot be put into one table")
     if logs:
-        return _foreign(logs, parser)
+        return _foreign(logs, look, seen)
     if len(homes) > 1:
         names = ", ".join(home.name for home in homes)
         raise StoreError(f"one table is made of one study, not of {len(homes)}: {names}")
-    return _own(homes[0], parser)
+    return _own(homes[0], look, seen)
 
 
-def _sort(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
-    """Tell foreign logs from run folders."""
+def sort_words(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
+    """Tell foreign logs from run folders.
+
+    Raises:
+        UnknownNameError: a word names neither a run nor a file.
+    """
     logs: list[Path] = []
     homes: list[Path] = []
     for word in words:
         try:
             homes.append(find(root, word))
         except UnknownNameError:
-            if not Path(word).exists():
+            found = expanded(word)
+            if not found:
                 raise
-            logs.append(Path(word))
+            logs += found
     return logs, homes
 
 
-def _own(home: Path, parser: str) -> Evidence:
+def _own(home: Path, look: Wanted, census: Census) -> Evidence:
     runs = runs_below(home)
     manifest = read_study(home)
     study = _expected(manifest, runs) if manifest else _single_jobs(home, runs)
-    wanted = {run.run_id for run in study.runs}
-    records = [r for run in runs if run.folder.run_id in wanted for r in records_of(run, parser)]
+    ours = {run.run_id for run in study.runs}
+    records = [
+        record
+        for run in runs
+        if run.folder.run_id in ours
+        for record in _records_of(run, look, census)
+    ]
     return Evidence(study=study, records=tuple(records))
 
 
-def records_of(run: Run, parser: str = "auto") -> tuple[Record, ...]:
+def _records_of(run: Run, look: Wanted, census: Census) -> tuple[Record, ...]:
     """Return a run's records: from its logs or, where they are gone, from records.jsonl.
 
     Those of a finished run are kept in records.jsonl; a folder that cannot be written is no
     reason to refuse the answer.
     """
-    folder = run.folder
+    folder, seen = run.folder, Census()
     if not folder.logs.is_dir():
         return _kept(folder.records)
-    records = tuple(collect(folder.run_id, [folder.logs], parser, root=folder.path))
-    if run.state.finished and parser == "auto":
+    logs = logs_of(folder.run_id, [folder.logs], folder.path)
+    if len(look.parsers) == 1 or look.prefix:
+        return tuple(records_of(logs, look, seen))
+    records = tuple(indexed(logs, look, seen, folder.index))
+    census.add(seen)
+    if run.state.finished:
         lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
         if not folder.records.exists() or folder.records.read_bytes() != lines:
-            try:
-                write_file(folder.records, lines)
-            except StoreError:
-                return records
+            _write_if_possible(folder.records, lines)
     return records
+
+
+def indexed(logs: Sequence[Log], look: Wanted, census: Census, path: Path) -> Iterator[Record]:
+    """Yield the records of logs by the index in a file, which is written if it can be."""
+    index = Index(look, path.read_bytes() if path.is_file() else b"")
+    yield from records_of(logs, look, census, index)
+    content = index.content()
+    if content is not None:
+        _write_if_possible(path, content)
+
+
+def _write_if_possible(path: Path, content: bytes) -> None:
+    with suppress(StoreError):
+        write_file(path, content)
 
 
 def _kept(path: Path) -> tuple[Record, ...]:
@@ -178,41 +217,25 @@ def _single_jobs(home: Path, runs: Sequence[Run]) -> ExpectedStudy:
     return _undeclared(home.name, tuple(expected))
 
 
-def _foreign(logs: Sequence[Path], parser: str) -> Evidence:
-    """Take each file as one run, and a folder of rank files as one run."""
-    expected: list[ExpectedRun] = []
-    records: list[Record] = []
-    runs = [run for path in dict.fromkeys(logs) for run in _runs_of(path)]
-    names = Counter(path.name for path, _ in runs)
-    for path, files in runs:
-        # Two logs of one name in different folders are two runs.
-        run_id = path.name if names[path.name] == 1 else str(path)
-        found = list(collect(run_id, files, parser))
-        problem = "" if found else "no line that any parser knows; see docs/events.md"
-        state = JobState.COMPLETED if found else JobState.UNKNOWN
-        expected.append(
-            ExpectedRun(
-                run_id=run_id,
-                axes={},
-                repetition=len(expected) + 1,
-                topology=None,
-                state=state.value,
-                problem=problem,
-            )
+def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
+    runs = foreign_runs(paths)
+    logs = list(chain.from_iterable(runs.values()))
+    records = tuple(records_of(logs, look, census))
+    found = {record.run for record in records}
+    expected = [
+        ExpectedRun(
+            run_id=run,
+            axes={},
+            repetition=number,
+            topology=None,
+            state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
+            problem="" if run in found else "no line that any parser knows; see docs/logs.md",
         )
-        records += found
+        for number, run in enumerate(runs, start=1)
+    ]
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = _undeclared("logs", tuple(expected), Warmup(steps=1))
-    return Evidence(study=study, records=tuple(records))
-
-
-def _runs_of(path: Path) -> list[tuple[Path, list[Path]]]:
-    if not path.is_dir() or any(path.glob("rank-*.out")):
-        return [(path, [path])]
-    files = [file for file in sorted(path.iterdir()) if file.is_file()]
-    if not files:
-        raise LogParseError(f"{path}: no log files in this folder")
-    return [(file, [file]) for file in files]
+    return Evidence(study=study, records=records)
 
 
 def _undeclared(

@@ -13,6 +13,7 @@ from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Mark
 from hpc_train.records.hits import maker
 from hpc_train.records.index import Index
+from hpc_train.records.line import printable
 from hpc_train.records.log_names import log_files
 from hpc_train.records.reading import Log, Reading, Wanted, parsers_of, read
 from hpc_train.records.spread import spread, worth_it
@@ -69,16 +70,18 @@ def records_of(
         LogParseError: none of the files can be read.
     """
     once: set[tuple[str, str, str, str]] = set()
+    empty = True
     for record, key in _all(logs, wanted, census, index):
         if key:
             full = (record.run, record.parser, record.metric, key)
             if full in once:
                 continue
             once.add(full)
+        empty = False
         yield record
     for log in logs:
         _warn(log, census)
-    if census.failed and len(census.failed) == len(logs):
+    if empty and logs and len(census.failed) >= len(logs):
         raise LogParseError(next(iter(census.failed.values())))
 
 
@@ -106,7 +109,7 @@ def _told(reading: Reading, census: Census) -> Iterator[tuple[Record, str]]:
 
 def _warn(log: Log, census: Census) -> None:
     if log.source in census.failed:
-        _log.warning("%s: %s", log.run, census.failed[log.source])
+        _log.warning("%s: %s", log.run, printable(census.failed[log.source]))
     if number := census.damaged.get(log.source):
         _log.warning(
             "%s: %s: %d lines are cut, written over or hold no number", log.run, log.source, number

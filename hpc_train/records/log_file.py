@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 import zstandard
 
@@ -18,6 +18,36 @@ from hpc_train.records.blocks import Stream
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
 _START = 4096
+_DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
+
+
+class _Packed(Protocol):
+    def readinto1(self, buffer: memoryview, /) -> int: ...
+
+
+class _Unpacked:
+    """Fills buffers from a decompressor; what stands before some damage is not lost."""
+
+    def __init__(self, packed: _Packed) -> None:
+        self._packed = packed
+        self._damage: Exception | None = None
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill the buffer, as far as there is something."""
+        if self._damage is not None:
+            raise self._damage
+        filled = 0
+        try:
+            while filled < len(buffer):
+                count = self._packed.readinto1(buffer[filled:])
+                if not count:
+                    break
+                filled += count
+        except _DAMAGE as damage:
+            if not filled:
+                raise
+            self._damage = damage
+        return filled
 
 
 @contextmanager
@@ -34,8 +64,8 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
             unpack = _UNPACK.get(_kind(path, file))
             if offset:
                 file.seek(offset)
-            yield cast(Stream, unpack(file) if unpack else file)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+            yield _Unpacked(unpack(file)) if unpack else cast(Stream, file)
+    except _DAMAGE as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise LogParseError(f"{path}: cannot be read: {reason}") from error
 
@@ -64,11 +94,12 @@ def _kind(path: Path, file: IO[bytes]) -> str:
     return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), path.suffix)
 
 
-def _zstd(file: IO[bytes]) -> object:
-    return zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+def _zstd(file: IO[bytes]) -> _Packed:
+    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return cast(_Packed, reader)
 
 
-_UNPACK: dict[str, Callable[[IO[bytes]], object]] = {
+_UNPACK: dict[str, Callable[[IO[bytes]], _Packed]] = {
     ".gz": lambda file: gzip.GzipFile(fileobj=file),
     ".xz": lzma.LZMAFile,
     ".zst": _zstd,
