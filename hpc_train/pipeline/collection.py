@@ -59,8 +59,6 @@ class Collection:
         for run, problem in self.problems.items():
             if not self.counts[run]:
                 yield printable(f"no record: {run}  {problem}")
-        for reason in self.census.failed.values():
-            yield printable(f"not read: {reason}")
 
 
 def collection(words: Sequence[str], search: Search) -> Collection:

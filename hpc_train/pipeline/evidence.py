@@ -125,7 +125,8 @@ def indexed(logs: Sequence[Log], look: Wanted, census: Census, path: Path) -> It
 
 
 def _write_if_possible(path: Path, content: bytes) -> None:
-    with suppress(StoreError):
+    with suppress(StoreError, OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, content)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -18,6 +19,8 @@ from hpc_train.records.log_names import log_files
 from hpc_train.records.reading import Log, Reading, Wanted, parsers_of, read
 from hpc_train.records.spread import spread, worth_it
 
+PREFIX_GROUPS = frozenset({"rank", "local", "host"})
+_PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"
 _log = logging.getLogger(__name__)
 
 
@@ -49,11 +52,23 @@ def wanted(parser: str, prefix: str = "") -> Wanted:
 
     Raises:
         UnknownNameError: no such parser.
+        LogParseError: the prefix is no regular expression, or has other groups.
     """
+    _check_prefix(prefix)
     names = registry.names("parsers") if parser == "auto" else (parser,)
     for name in names:
         maker(name)
     return Wanted(names, prefix)
+
+
+def _check_prefix(pattern: str) -> None:
+    try:
+        groups = set(re.compile(pattern).groupindex)
+    except re.error as failure:
+        raise LogParseError(f"--prefix: {failure}", _PREFIX_HINT) from None
+    if groups - PREFIX_GROUPS:
+        unknown = ", ".join(sorted(groups - PREFIX_GROUPS))
+        raise LogParseError(f"--prefix: unknown group {unknown}", _PREFIX_HINT)
 
 
 def logs_of(run: str, paths: Sequence[Path], root: Path | None = None) -> list[Log]:

@@ -49,7 +49,9 @@ class Audience:
         self._readers = readers
         self.literals = tuple(sorted({one for reader in readers for one in reader.literals}))
         self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
-        self.eager = [number for number, reader in enumerate(readers) if reader.wants_next]
+        self.eager: list[int] = []
+        self.alone = [self.of((number,)) for number in range(len(self.literals))]
+        self.heard(range(len(readers)))
 
     def of(self, held: tuple[int, ...]) -> Sequence[int]:
         """Return who wants a line with the literals of these numbers, the eager ones first."""

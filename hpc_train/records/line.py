@@ -41,7 +41,9 @@ class Line(msgspec.Struct, gc=False):
     @property
     def node(self) -> str | None:
         """The host that the prefix names."""
-        if self._prefix is None and self.raw[:1] not in _PREFIXED and self.raw[3:4] != b" ":
+        if self._prefix is not None:
+            return self._prefix.host
+        if self.raw[:1] not in _PREFIXED and self.raw[3:4] != b" ":
             return None
         return self.prefix.host
 

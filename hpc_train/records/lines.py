@@ -21,6 +21,11 @@ class Audience(Protocol):
 
     eager: list[int]
 
+    @property
+    def alone(self) -> Sequence[Sequence[int]]:
+        """Who reads a line that holds one literal, by the number of the literal."""
+        ...
+
     def of(self, held: tuple[int, ...], /) -> Sequence[int]:
         """Return who wants a line that holds these literals."""
         ...
@@ -67,7 +72,10 @@ def lines_of(
             index += 1
         number += data.count(b"\n", counted, start)
         counted = start
-        asked = audience.of(tuple([literal for _, literal in found[first:index]]))
+        if index == first + 1 and not audience.eager:
+            asked = audience.alone[found[first][1]]
+        else:
+            asked = audience.of(tuple([literal for _, literal in found[first:index]]))
         yield Line(bytes(view[start:end]), number, file_rank), asked
         audience.heard(asked)
         position = end + _length_of_end(data, end, size)

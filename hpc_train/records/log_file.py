@@ -81,9 +81,11 @@ def is_binary(path: Path) -> bool:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether the bytes of a file are those of the log."""
+    """Whether a file holds the bytes of the log as they are."""
+    if not path.is_file():
+        return False
     with path.open("rb", buffering=0) as file:
-        return not _kind(path, file)
+        return _kind(path, file) not in _UNPACK
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:
