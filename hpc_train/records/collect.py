@@ -118,8 +118,9 @@ def _all(
 
 def _told(reading: Reading, census: Census) -> Iterator[tuple[Record, str]]:
     census.add(reading.census)
+    once = reading.once.get
     for number, record in enumerate(reading.records):
-        yield record, reading.once.get(number, "")
+        yield record, once(number, "")
 
 
 def _warn(log: Log, census: Census) -> None:

@@ -160,9 +160,9 @@ def test_packed_in_two_parts_whatever_its_name(tmp_path: Path, kind: str, name: 
     assert [record.line for record in collect("r", [log])] == [1, 2, 4]
 
 
-@pytest.mark.parametrize("kind", ["gz", "xz", "bz2"])
+@pytest.mark.parametrize("kind", ["gz", "xz"])
 def test_what_stands_before_damage_counts(tmp_path: Path, kind: str) -> None:
-    steps = (number * 2_654_435_761 % 2**40 for number in range(90_000))
+    steps = (number * 2_654_435_761 % 2**40 for number in range(9_000))
     packed = PACKERS[kind](
         b"".join(b'@hpct {"step":%d,"step_time":0.5}\n' % step for step in steps)
     )
