@@ -84,7 +84,6 @@ def test_cut_line_at_the_end_is_read_again_when_it_is_whole(log: Path) -> None:
 def test_parser_in_the_middle_of_something_starts_again(log: Path, reads: Reads) -> None:
     class Table:
         literals = (b"hello",)
-        states: dict[str, object] = {}
 
         def __init__(self) -> None:
             self.wants_next = False
