@@ -27,7 +27,16 @@ BUILT_IN: dict[Group, dict[str, str]] = {
     "parsers": {
         "events": "hpc_train.records.parsers.events:Events",
         "book": "hpc_train.records.parsers.book:Book",
+        "composer": "hpc_train.records.parsers.composer:Composer",
+        "deepspeed": "hpc_train.records.parsers.deepspeed:DeepSpeed",
+        "deepspeed_flops": "hpc_train.records.parsers.deepspeed_flops:DeepSpeedFlops",
+        "fms_fsdp": "hpc_train.records.parsers.fms_fsdp:FmsFsdp",
+        "litgpt": "hpc_train.records.parsers.litgpt:PARSER",
+        "megatron": "hpc_train.records.parsers.megatron:Megatron",
         "nanogpt": "hpc_train.records.parsers.nanogpt:PARSER",
+        "nanotron": "hpc_train.records.parsers.nanotron:PARSER",
+        "olmo": "hpc_train.records.parsers.olmo:Olmo",
+        "torchtitan": "hpc_train.records.parsers.torchtitan:Torchtitan",
     },
     "executors": {
         "local": "hpc_train.submissions.local:LocalExecutor",

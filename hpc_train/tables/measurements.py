@@ -31,14 +31,15 @@ def measurements(records: Sequence[Record]) -> pd.DataFrame:
     """Return the records that a scaling table uses, in order, each measurement once.
 
     The same rank's value of the same step counts once, the last one: a line may be in two log
-    files, and a requeued run repeats steps. Where two programs state one metric of a run (DeepSpeed
+    files, and a requeued run repeats steps. Variants (of validation, a running average) are not
+    what a table compares. Where two programs state one metric of a run (DeepSpeed
     below Megatron), the one that states it more often is taken: their values are never added.
     `who` is the rank, or the file where no rank is known.
 
     Raises:
         ReportError: a value has a scope in which it cannot be added up.
     """
-    used = [record for record in records if record.metric in SCOPES]
+    used = [r for r in records if r.metric in SCOPES and not r.variant]
     for record in used:
         _check_scope(record)
     frame = pd.DataFrame(

@@ -82,3 +82,9 @@ def test_speedup_by_tokens_where_nobody_counts_samples() -> None:
     points = speedup_frame(run_frame(expected, records), expected)
     assert points["basis"].tolist() == ["token throughput"] * 2
     assert points["speedup"].tolist() == [1.0, pytest.approx(3.5)]
+
+
+def test_variants_of_a_metric_stay_out() -> None:
+    records = stepwise("step_time", [2.0, 2.0])
+    records += stepwise("step_time", [9.0, 9.0, 9.0], variant="validation")
+    assert row(records)["step_time_s"] == 2.0

@@ -1,0 +1,104 @@
+"""DeepSpeed's engines: the throughput timer, the pipeline engine, the optimiser's step.
+
+| line | metric | scope |
+|---|---|---|
+| `.../global_step=n, RunningAvgSamplesPerSec=..` | samples_per_second, running_average | global |
+| `CurrSamplesPerSec=..` (older: `SamplesPerSec=..`) | samples_per_second | global |
+| `MaxMemAllocated=..GB` | memory [GiB, in spite of the name] | per rank |
+| `steps: n loss: .. iter time (s): .. samples/sec: ..` | as named, since the last line | global |
+| `[Rank 0] step=n, skipped=k, lr=[..], mom=[..]` | learning_rate of the first group | global |
+| `train_batch_size ..... 1024` | global_batch_size | global |
+
+The running average is that of the whole run but its first steps. Printed by rank 0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.intervals import Intervals
+from hpc_train.records.parsers.number import NUMBER, number
+
+_RATES = {
+    "RunningAvgSamplesPerSec": "running_average",
+    "CurrSamplesPerSec": "",
+    "SamplesPerSec": "",
+}
+# What ends a line may be cut: a number of many digits is right all the same.
+_TIMER = re.compile(
+    r"\b(?P<key>global_step|(?:RunningAvg|Curr)?SamplesPerSec|MaxMemAllocated)="
+    rf"(?P<value>{NUMBER}(?=,|GB)|\d{{1,15}}\.\d{{3,30}}$)"
+)
+_PIPELINE = re.compile(
+    rf"\bsteps: (?P<step>\d{{1,15}}) loss: (?P<loss>{NUMBER}|nan|inf)\s[^|]{{0,200}}?"
+    rf"\biter time \(s\): (?P<step_time>{NUMBER})"
+    r"(?: samples/sec: (?P<samples_per_second>\d{1,15}\.\d{3}\b))?"
+)
+_OPTIMISER = re.compile(rf"\bstep=(\d{{1,15}}), skipped=\d{{1,15}}, lr=\[({NUMBER})[],]")
+_BATCH = re.compile(r"\btrain_batch_size \.{3,60} (\d{1,12})(?:\.{0,60}(?:updated|default))?$")
+_MOST = 10**15
+
+
+class DeepSpeed:
+    """Parser of DeepSpeed's lines."""
+
+    title = "DeepSpeed"
+    literals = (
+        b"SamplesPerSec=",
+        b" iter time (s): ",
+        b", lr=[",
+        b" train_batch_size ....",
+    )
+    sample = (
+        "[2024-01-01 10:00:00,000] [INFO] [timer.py:260:stop] epoch=0/micro_step=20/"
+        "global_step=10, RunningAvgSamplesPerSec=61.5, CurrSamplesPerSec=62.25, "
+        "MemAllocated=4.1GB, MaxMemAllocated=12.75GB"
+    )
+    states: Mapping[str, Scope] = {"samples_per_second": "global", "memory": "per_rank"}
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._intervals = Intervals()
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield what the engine states."""
+        text = line.text
+        if "SamplesPerSec=" in text:
+            yield from _timer(text)
+        for match in _PIPELINE.finditer(text):
+            yield from self._pipeline(line, match)
+        for step, rate in _OPTIMISER.findall(text):
+            value = number(rate)
+            if value is not None:
+                yield Hit("learning_rate", value, "global", int(step))
+        for size in _BATCH.findall(text):
+            yield Hit("global_batch_size", float(size), "global", once="global_batch_size")
+
+    def _pipeline(self, line: Line, match: re.Match[str]) -> Iterator[Hit]:
+        step = int(match["step"])
+        steps = self._intervals.since(line, step)
+        for metric in ("loss", "step_time", "samples_per_second"):
+            value = number(match[metric] or "")
+            if value is not None:
+                yield Hit(metric, value, "global", step, steps=1 if metric == "loss" else steps)
+
+
+def _timer(text: str) -> Iterator[Hit | Unreadable]:
+    step, found = None, False
+    for match in _TIMER.finditer(text):
+        key, value = match["key"], number(match["value"])
+        if value is None:
+            continue
+        if key == "global_step":
+            step = int(value) if value < _MOST else None
+        elif key in _RATES:
+            found = True
+            yield Hit("samples_per_second", value, "global", step, variant=_RATES[key])
+        else:
+            yield Hit("memory", value, "per_rank", step)
+    if not found:
+        yield Unreadable()

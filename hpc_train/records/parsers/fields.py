@@ -1,0 +1,44 @@
+"""`key: value | key: value |`: the fields of a line by their names, in any order."""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+from typing import NamedTuple
+
+from hpc_train.model.record import Scope
+
+_FIELD = re.compile(r"\s{0,40}([^:=]{1,80})[:=]\s{0,40}(\S.{0,80})")
+_NO_WORD = re.compile(r"[^a-z0-9]+")
+
+
+class Field(NamedTuple):
+    """What a key stands for; `mean`: its value is the mean of all steps since the last line."""
+
+    metric: str
+    scope: Scope
+    scale: float = 1.0
+    variant: str = ""
+    mean: bool = False
+
+
+def fields(text: str) -> tuple[list[tuple[str, str]], str]:
+    """Return key and value of each field that a bar ends, and the key of an unfinished last one.
+
+    Keys are in lower case, with single blanks between words: a line that was cut in the middle of
+    a number cannot be told from a whole one, so what no bar ends states nothing.
+    """
+    *whole, rest = text.split("|")
+    found = [pair for part in whole if (pair := _pair(part))]
+    last = _pair(rest)
+    return found, last[0] if last else ""
+
+
+def _pair(part: str) -> tuple[str, str] | None:
+    match = _FIELD.fullmatch(part)
+    return match and (_words(match[1]), match[2].rstrip())
+
+
+@lru_cache(1024)
+def _words(key: str) -> str:
+    return _NO_WORD.sub(" ", key.lower()).strip()

@@ -1,0 +1,149 @@
+"""Megatron-LM, Megatron Core, Megatron-DeepSpeed, GPT-NeoX, Primus: `iteration n/ N | key: v |`.
+
+Which fields a line has, their order and spelling (`lm loss`, `lm-loss`, `lm_loss=`) differ by
+generation, so they are read by name (`megatron_fields`). Printed by one rank, the last one
+(GPT-NeoX, Megatron-DeepSpeed: rank 0), for the whole job: times [ms] and losses are global and the
+mean of the log interval, TFLOP/s and tokens/s are per GPU unless the key says otherwise. Of the
+pairs `now/mean` (Primus) the first counts. Also read:
+
+| line | metric | scope |
+|---|---|---|
+| `world_size ..... 16` and the like, `using world size: 16, ...` | world_size, ... | global |
+| `validation loss at iteration n \\| lm loss value: ...` | loss, variant validation | global |
+| `[Rank r] (after n iterations) memory (MB) \\| ...` | memory, variant max_... | per rank |
+| `time (ms) \\| name: ...`, `(min, max) time across ranks (ms):` | phase_time | both |
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsers.fields import fields
+from hpc_train.records.parsers.intervals import Intervals
+from hpc_train.records.parsers.megatron_fields import FIELDS, reading
+from hpc_train.records.parsers.megatron_memory import memory
+from hpc_train.records.parsers.megatron_setup import SETUP, setup
+from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.phases import Table, phases
+
+_HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
+# GPT-NeoX starts the line with it.
+_RATE = re.compile(rf"samples/sec: {{1,8}}({NUMBER}) \| $")
+_STARTS = re.compile(r"elapsed time per iteration \(m?s\): +\d")
+_VALIDATION = re.compile(
+    r"\bvalidation (?:loss|results) at (?:iteration (?P<step>\d{1,15})\b)?[^|]{0,80}\|(?P<rest>.*)"
+)
+# Primus names the rank itself: `[rank-7/8]`.
+_RANK = re.compile(r"\[rank-(\d{1,7})/\d{1,7}\]")
+_LOSSES = frozenset({"lm loss value", "lm loss"})
+
+
+class Megatron:
+    """Parser of the logs of Megatron and its descendants."""
+
+    title = "Megatron-LM, Megatron Core, Megatron-DeepSpeed, GPT-NeoX, Primus"
+    literals = (
+        b"elapsed time per iteration (",
+        b"elapsed_time_per_iteration_ms=",
+        b"validation loss at ",
+        b"validation results at ",
+        b" iterations) memory (",
+        b"time (ms) |",
+        b"time across ranks (ms):",
+        *SETUP,
+    )
+    sample = (
+        "  world_size ...................................... 16\n"
+        " iteration       20/     100 | consumed samples:         1280 |"
+        " elapsed time per iteration (ms): 812.4 | throughput per GPU (TFLOP/s/GPU): 151.3 |"
+        " learning rate: 3.000E-04 | global batch size:    64 | lm loss: 7.512345E+00 |"
+        " loss scale: 1.0 | grad norm: 1.250 | number of skipped iterations:   0 |\n"
+    )
+    states: Mapping[str, Scope] = {
+        "world_size": "global",
+        "step_time": "global",
+        "tflops": "per_gpu",
+        "learning_rate": "global",
+        "global_batch_size": "global",
+        "loss": "global",
+        "grad_norm": "global",
+    }
+
+    def __init__(self) -> None:
+        self._intervals = Intervals()
+        self._every = 0
+        self._step: int | None = None
+        self._table = Table()
+
+    @property
+    def wants_next(self) -> bool:
+        """Whether a table of timers is open."""
+        return self._table.open
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield what the iterations, timers, memory or arguments on the line state."""
+        text = line.text
+        if self._table.open and (hits := self._table.row(text, self._step)):
+            yield from hits
+        elif heads := list(_HEAD.finditer(text)):
+            ends = [head.start() for head in heads[1:]]
+            for head, end in zip(heads, [*ends, len(text)], strict=True):
+                yield from self._iteration(line, head, end)
+        elif _STARTS.search(text):
+            yield Unreadable()
+        elif match := _VALIDATION.search(text):
+            yield from _validation(match)
+        else:
+            yield from self._others(text)
+
+    def _iteration(self, line: Line, head: re.Match[str], end: int) -> Iterator[Hit | Unreadable]:
+        step = self._step = int(head["step"])
+        steps = self._intervals.since(line, step, max(1, min(self._every, step)))
+        # Lines may be missing.
+        steps = min(steps, self._every or steps)
+        named = _RANK.search(line.text, 0, head.start())
+        rank = int(named[1]) if named else OF_LINE
+        found, cut = fields(line.text[head.end() : end])
+        if rate := _RATE.search(line.text, max(0, head.start() - 60), head.start()):
+            found.insert(0, ("samples sec", rate[1]))
+        for key, text in found:
+            field = FIELDS.get(key)
+            if field is None:
+                continue
+            value = reading(text)
+            if value is None:
+                yield Unreadable()
+            elif value.number is not None:
+                yield Hit(
+                    field.metric,
+                    value.number * field.scale,
+                    field.scope,
+                    step,
+                    rank,
+                    steps=steps if field.mean else 1,
+                    variant=field.variant,
+                )
+        if cut in FIELDS:
+            yield Unreadable()
+
+    def _others(self, text: str) -> Iterator[Hit]:
+        self._table.start(text)
+        yield from phases(text, self._step)
+        yield from memory(text)
+        for name, value in setup(text):
+            if name == "log_interval":
+                self._every = value
+            else:
+                yield Hit(name, float(value), "global", once=name)
+
+
+def _validation(match: re.Match[str]) -> Iterator[Hit]:
+    step = int(match["step"]) if match["step"] else None
+    for key, text in fields(match["rest"])[0]:
+        value = number(text) if key in _LOSSES else None
+        if value is not None:
+            yield Hit("loss", value, "global", step, variant="validation")

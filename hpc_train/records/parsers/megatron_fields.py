@@ -1,0 +1,71 @@
+"""The fields of an iteration line that are measurements, and how their values are written."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hpc_train.records.parsers.fields import Field
+from hpc_train.records.parsers.number import NUMBER, number
+
+_TFLOPS = Field("tflops", "per_gpu", mean=True)
+_TOKENS_OF_GPU = Field("tokens_per_second", "per_gpu", mean=True)
+_TOKENS = Field("tokens_per_second", "global", mean=True)
+_SAMPLES = Field("samples_per_second", "global", mean=True)
+_LOSS = Field("loss", "global", mean=True)
+_MEMORY = Field("memory", "per_rank")
+
+FIELDS = {
+    "elapsed time per iteration ms": Field("step_time", "global", 1e-3, mean=True),
+    "elapsed time per iteration s": Field("step_time", "global", mean=True),
+    "throughput per gpu tflop s gpu": _TFLOPS,
+    "compute per gpu tflop s gpu": _TFLOPS,
+    "approx flops per gpu": _TFLOPS,
+    "tflops": _TFLOPS,
+    "lm tflops": _TFLOPS,
+    "ds tflops": _TFLOPS._replace(variant="deepspeed"),
+    "tokens per gpu tokens s gpu": _TOKENS_OF_GPU,
+    "tokens per gpu per second tgs": _TOKENS_OF_GPU,
+    "tokens per gpu per second": _TOKENS_OF_GPU,
+    "tokens s gpu inst harmonic mean": _TOKENS_OF_GPU,
+    "tokens s gpu": _TOKENS_OF_GPU,
+    "tokens per second": _TOKENS,
+    "tokens sec": _TOKENS,
+    "samples per second": _SAMPLES,
+    "samples sec": _SAMPLES,
+    "energy per gpu j iter gpu": Field("energy", "per_gpu", mean=True),
+    "power per gpu w gpu": Field("power", "per_gpu", mean=True),
+    "hip mem usage free total usage ratio": _MEMORY,
+    "rocm mem usage free total usage ratio": _MEMORY,
+    "learning rate": Field("learning_rate", "global"),
+    "global batch size": Field("global_batch_size", "global"),
+    "lm loss": _LOSS,
+    "loss": _LOSS,
+    "grad norm": Field("grad_norm", "global"),
+}
+
+_VALUE = re.compile(
+    rf"(?P<number>{NUMBER}|-?(?:nan|inf))"
+    r" ?(?:(?P<prefix>[KMGTPEZ])?FLOPS|Gi?B)?"
+    r"(?:/[-+.\w%]{1,24}){0,3}(?: \(avg [-+.\w]{1,24}\))?"
+)
+# Compared with TFLOP/s.
+_PREFIXES = {"K": 1e-9, "M": 1e-6, "G": 1e-3, "T": 1.0, "P": 1e3, "E": 1e6, "Z": 1e9}
+_MOST = 1e100
+
+
+class Reading(NamedTuple):
+    """The value of a field; no number if it is not finite."""
+
+    number: float | None
+
+
+def reading(text: str) -> Reading | None:
+    """Return the first number of a value; None if the text has not the form of one."""
+    match = _VALUE.fullmatch(text)
+    if match is None:
+        return None
+    value = number(match["number"])
+    if value is None or abs(value) > _MOST:
+        return Reading(None)
+    return Reading(value * _PREFIXES.get(match["prefix"] or "", 1.0))

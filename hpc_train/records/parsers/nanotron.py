@@ -1,0 +1,73 @@
+"""nanotron: `iteration: n / N | key: v | ...`, each number to three digits (`1.02K`, `18.3B`).
+
+Of the last step before the line. tokens_per_sec, the time [ms], loss and batch size [samples] are
+global, what is named per_gpu is per GPU.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.fields import Field, fields
+from hpc_train.records.parsers.number import number
+
+_HEAD = re.compile(r"\biteration: (?P<step>\d{1,15}) ?/ ?\d{1,15} \|")
+_TIME = Field("step_time", "global", 1e-3)
+_FIELDS = {
+    "elapsed time per iteration ms": _TIME,
+    "time per iteration ms": _TIME,
+    "tokens per sec": Field("tokens_per_second", "global"),
+    "tokens per sec per gpu": Field("tokens_per_second", "per_gpu"),
+    "global batch size": Field("global_batch_size", "global"),
+    "lm loss": Field("loss", "global"),
+    "lr": Field("learning_rate", "global"),
+    "model tflops per gpu": Field("tflops", "per_gpu"),
+    "grad norm": Field("grad_norm", "global"),
+}
+
+
+class Nanotron:
+    """Parser of nanotron's lines."""
+
+    title = "nanotron"
+    literals = (b"| tokens_per_sec_per_gpu: ",)
+    sample = (
+        "[INFO|DP=0|PP=0|TP=0|node1]: iteration: 30 / 100 | consumed_tokens: 7.86M | "
+        "time_per_iteration_ms: 1.25K | tokens_per_sec: 210K | tokens_per_sec_per_gpu: 26.2K | "
+        "global_batch_size: 128 | grad_norm: 0.71 | lm_loss: 6.42 | lr: 0.0003 | "
+        "model_tflops_per_gpu: 180 | eta: 0:01:28"
+    )
+    states: Mapping[str, Scope] = {
+        "step_time": "global",
+        "tokens_per_second": "per_gpu",
+        "global_batch_size": "global",
+        "grad_norm": "global",
+        "loss": "global",
+        "learning_rate": "global",
+        "tflops": "per_gpu",
+    }
+    wants_next = False
+
+    def __call__(self) -> Nanotron:
+        """Return itself: it remembers nothing."""
+        return self
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the fields of the line that are measurements."""
+        head = _HEAD.search(line.text)
+        if head is None:
+            yield Unreadable()
+            return
+        found, _ = fields(line.text[head.end() :])
+        for key, text in found:
+            field = _FIELDS.get(key)
+            value = number(text) if field else None
+            if field and value is not None:
+                yield Hit(field.metric, value * field.scale, field.scope, int(head["step"]))
+
+
+PARSER = Nanotron()

@@ -1,0 +1,262 @@
+"""Megatron-LM and its descendants."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.records.census import Census
+from tests.records.parsing import brief, parse, values
+
+LOG = (Path(__file__).parents[1] / "logs/megatron/four_ranks.out").read_bytes()
+LINE = b" iteration %d/ 100 | elapsed time per iteration (ms): %d.0 | global batch size:  8 |\n"
+
+
+def test_times_are_means_of_the_log_interval() -> None:
+    times: list[object] = [
+        (hit.step, hit.value, hit.steps, hit.scope)
+        for _, hit, _ in parse(LOG)
+        if hit.metric == "step_time"
+    ]
+    assert times == [
+        (10, pytest.approx(0.9005), 10, "global"),
+        (20, pytest.approx(0.6005), 10, "global"),
+        (30, pytest.approx(0.6105), 10, "global"),
+    ]
+
+
+def test_sizes_of_the_job() -> None:
+    assert set(values(LOG, "world_size")) == {4}
+    assert set(values(LOG, "sequence_length")) == {512}
+    assert values(LOG, "global_batch_size") == [8, 8, 8, 8]
+
+
+def test_losses() -> None:
+    losses = [
+        (hit.step, hit.value, hit.variant) for _, hit, _ in parse(LOG) if hit.metric == "loss"
+    ]
+    assert losses == [(20, 9.5, ""), (30, 8.25, ""), (30, 8.125, "validation")]
+
+
+def test_memory_of_ranks_that_share_a_line() -> None:
+    found = [(who, hit.variant, hit.value) for _, hit, who in parse(LOG) if hit.metric == "memory"]
+    assert found == [
+        (3, "max_allocated", 2.0),
+        (3, "max_reserved", 4.0),
+        # The other maximum of rank 2 is cut.
+        (2, "max_allocated", 1.5),
+        (0, "max_allocated", 0.5),
+        (0, "max_reserved", 1.0),
+    ]
+
+
+def test_memory_in_gigabytes() -> None:
+    text = (
+        b"[Rank 1] (after 2 iterations) memory (GB) | mem-allocated-gigabytes: 63.66 | "
+        b"mem-max-allocated-gigabytes: 107.3741824 | mem-max-reserved-gigabytes: 214.7483648 | "
+        b"mem-alloc-retires: 0"
+    )
+    assert values(text, "memory") == [pytest.approx(100.0), pytest.approx(200.0)]
+
+
+def test_timers() -> None:
+    phases: list[object] = [
+        (hit.variant, hit.value, hit.step) for _, hit, _ in parse(LOG) if hit.metric == "phase_time"
+    ]
+    assert phases == [
+        ("model-and-optimizer-setup", pytest.approx(0.2505), None),
+        ("train/valid/test-data-iterators-setup", pytest.approx(0.31025), None),
+        ("forward-compute", pytest.approx(0.1005), 10),
+        ("backward-compute", pytest.approx(0.20025), 10),
+        ("optimizer", pytest.approx(0.05), 10),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "expected"),
+    [
+        (
+            "(min, max) time across ranks (ms):",
+            "    forward-backward ...............: (100.25, 200.50)",
+            {"forward-backward min": 0.10025, "forward-backward max": 0.2005},
+        ),
+        (
+            "max time across ranks (ms):",
+            "    save-checkpoint ................: 300.75",
+            {"save-checkpoint max": 0.30075},
+        ),
+    ],
+)
+def test_table_of_timers(head: str, row: str, expected: dict[str, float]) -> None:
+    text = f"{head}\n{row}\n{row}\nno row\n{row}\n".encode()
+    found = [(hit.variant, hit.value) for _, hit, _ in parse(text, "megatron")]
+    assert [variant for variant, _ in found] == [*expected] * 2
+    assert [value for _, value in found] == pytest.approx([*expected.values()] * 2)
+
+
+def test_newest_fields_in_any_order() -> None:
+    text = (
+        b" [2026-01-01 10:00:00.123456] iteration      292/95367431 | consumed samples: 9344 |"
+        b" lm loss: 2.5E+00 | power per GPU (W/GPU): 650.5 | energy per GPU (J/iter/GPU): 1990.5 |"
+        b" throughput per GPU (TFLOP/s/GPU): 478.5 | elapsed time per iteration (ms): 3000.0 |"
+    )
+    assert brief(text, "megatron") == [
+        ("loss", 2.5, "global", 292, None),
+        ("power", 650.5, "per_gpu", 292, None),
+        ("energy", 1990.5, "per_gpu", 292, None),
+        ("tflops", 478.5, "per_gpu", 292, None),
+        ("step_time", 3.0, "global", 292, None),
+    ]
+
+
+def test_megatron_deepspeed() -> None:
+    text = (
+        b"7:  iteration        4/   30517 | consumed tokens: 64 | elapsed time per iteration (ms):"
+        b" 15000.0 | lm-loss: 1.25E+01 | actual seqlen:  2048 | samples per second: 1.050 |"
+        b" tokens per gpu per second (tgs): 537.75 | TFLOPs: 25.55 |"
+    )
+    assert brief(text, "megatron") == [
+        ("step_time", 15.0, "global", 4, 7),
+        ("loss", 12.5, "global", 4, 7),
+        ("samples_per_second", 1.05, "global", 4, 7),
+        ("tokens_per_second", 537.75, "per_gpu", 4, 7),
+        ("tflops", 25.55, "per_gpu", 4, 7),
+    ]
+
+
+def test_keys_with_equals_signs() -> None:
+    text = (
+        b"[2024-01-01 10:00:42][INFO][training:1609] -  iteration=       1/  317892 |"
+        b" elapsed_time_per_iteration_ms=108500.0 | global_batch_size=  768 | lm loss=11.125 |"
+        b" tokens_per_gpu_per_second_tgs=1203.5 | [LM]TFLOPs=49.5 | [DS]TFLOPs=73.25 |"
+    )
+    found = [(hit.metric, hit.value, hit.variant) for _, hit, _ in parse(text)]
+    assert found == [
+        ("step_time", 108.5, ""),
+        ("global_batch_size", 768, ""),
+        ("loss", 11.125, ""),
+        ("tokens_per_second", 1203.5, ""),
+        ("tflops", 49.5, ""),
+        ("tflops", 73.25, "deepspeed"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("flops", "expected"), [("150.5TFLOPS", 150.5), ("0.5PFLOPS", 500.0), ("3.0EFLOPS", 3e6)]
+)
+def test_gpt_neox(flops: str, expected: float) -> None:
+    text = (
+        f" samples/sec: 51.25 | iteration       10/      50 | elapsed time per iteration (ms):"
+        f" 9000.0 | learning rate: 1.0E-04 | approx flops per GPU: {flops} | lm_loss: 7.5E+00 |"
+        " number of skipped iterations:   0 | number of nan iterations:   0 |\n"
+        "validation results at iteration 10 | lm_loss value: 6.5E+00 | lm_loss_ppl value: 6E+02 | "
+    )
+    assert brief(text.encode(), "megatron") == [
+        ("samples_per_second", 51.25, "global", 10, None),
+        ("step_time", 9.0, "global", 10, None),
+        ("learning_rate", 1e-4, "global", 10, None),
+        ("tflops", expected, "per_gpu", 10, None),
+        ("loss", 7.5, "global", 10, None),
+        ("loss", 6.5, "global", 10, None),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rates", "tflops", "tokens"),
+    [
+        (
+            "throughput per GPU (TFLOP/s/GPU): 210.5/217.3 |"
+            " tokens per GPU (tokens/s/GPU): 12130.5/12525.5",
+            210.5,
+            12130.5,
+        ),
+        (
+            "compute per GPU (TFLOP/s/GPU): 615.5 (avg 616.0) |"
+            " tokens/s/GPU inst/harmonic mean: 11941.75/11942.0",
+            615.5,
+            11941.75,
+        ),
+    ],
+)
+def test_primus_pairs(rates: str, tflops: float, tokens: float) -> None:
+    text = (
+        "[20250101 10:00:00][rank-31/32][INFO ] [--------trainer.py:2488] :  iteration    125/ 360"
+        " | elapsed time per iteration (ms): 2700.0/2712.7 | hip mem usage/free/total/usage_ratio:"
+        f" 227.25GB/28.63GB/255.98GB/88.81% | {rates} | global batch size:   256 |"
+    )
+    assert brief(text.encode(), "megatron") == [
+        ("step_time", 2.7, "global", 125, 31),
+        ("memory", 227.25, "per_rank", 125, 31),
+        ("tflops", tflops, "per_gpu", 125, 31),
+        ("tokens_per_second", tokens, "per_gpu", 125, 31),
+        ("global_batch_size", 256, "global", 125, 31),
+    ]
+
+
+def test_number_without_a_bar_behind_it_may_be_cut() -> None:
+    census = Census()
+    text = b" iteration 5/ 9 | global batch size:  8 | elapsed time per iteration (ms): 13"
+    assert [hit.metric for _, hit, _ in parse(text, census=census)] == ["global_batch_size"]
+    assert census.damaged["log"] == 1
+
+
+@pytest.mark.parametrize("rate", ["nan", "inf", "1e999", "1e308EFLOPS"])
+def test_what_is_no_number_states_nothing(rate: str) -> None:
+    census = Census()
+    text = (
+        f" iteration 5/ 9 | approx flops per GPU: {rate} | elapsed time per iteration (ms): 5.0 |"
+    )
+    found = [hit.metric for _, hit, _ in parse(text.encode(), census=census) if hit.value < 1e50]
+    assert found == ["step_time"]
+    assert not census.damaged["log"]
+
+
+def test_two_lines_in_one() -> None:
+    census = Census()
+    text = b" iteration 5/ 9 | elapsed time per iteration (ms): 20.0 | lm loss: 1.2" + LINE % (
+        6,
+        30,
+    )
+    found = [(hit.step, hit.value) for _, hit, _ in parse(text, census=census)]
+    assert found == [(5, pytest.approx(0.02)), (6, pytest.approx(0.03)), (6, 8)]
+    assert census.damaged["log"] == 1
+
+
+def test_line_without_its_start_is_damaged() -> None:
+    census = Census()
+    assert not parse(b"00 | elapsed time per iteration (ms): 20.0 |", census=census)
+    assert census.damaged["log"] == 1
+
+
+def test_text_about_the_lines_is_none() -> None:
+    census = Census()
+    text = b"log_string += ' elapsed time per iteration (ms): {:.1f} |'.format(seconds)"
+    assert not parse(text, census=census)
+    assert not census.damaged["log"]
+
+
+@pytest.mark.parametrize(
+    ("steps", "expected"),
+    [
+        ((1010, 1020, 1030), [1, 10, 10]),  # nobody said how long the first interval is
+        ((10, 20, 20, 30), [1, 10, 10, 10]),  # printed twice
+        ((90, 100, 60, 70), [1, 10, 1, 10]),  # restarted
+    ],
+)
+def test_interval_without_arguments(steps: tuple[int, ...], expected: list[int]) -> None:
+    text = b"".join(LINE % (step, 500) for step in steps)
+    found = [hit.steps for _, hit, _ in parse(text) if hit.metric == "step_time"]
+    assert found == expected
+
+
+def test_intervals_of_ranks_are_their_own() -> None:
+    text = b"".join(b"%d: " % rank + LINE % (step, 500) for step in (5, 10) for rank in (0, 1))
+    found = [(who, hit.steps) for _, hit, who in parse(text) if hit.metric == "step_time"]
+    assert found == [(0, 1), (1, 1), (0, 5), (1, 5)]
+
+
+def test_lost_lines_do_not_stretch_the_interval() -> None:
+    dump = b"  log_interval .................................... 10\n"
+    text = dump + LINE % (10, 500) + LINE % (40, 500)
+    assert [hit.steps for _, hit, _ in parse(text) if hit.metric == "step_time"] == [10, 10]
