@@ -101,11 +101,20 @@ def extend(log: Log, wanted: Wanted, old: Reading) -> Reading:
 def _remember_nothing(parsers: Parsers, wanted: Wanted) -> bool:
     """Whether fresh parsers would read on as these would."""
     fresh = parsers_of(wanted)
-    return all(
-        parsers[name] is fresh[name]
-        or (hasattr(parsers[name], "__dict__") and vars(parsers[name]) == vars(fresh[name]))
-        for name in parsers
-    )
+    return all(_same(parsers[name], fresh[name]) for name in parsers)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two objects are equal or, where they do not say, made of equal parts."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if type(one).__eq__ is not object.__eq__:
+        return one == other
+    parts = getattr(one, "__dict__", None)
+    if parts is None:
+        return False
+    others = vars(other)
+    return parts.keys() == others.keys() and all(_same(parts[key], others[key]) for key in parts)
 
 
 def _without_prefix(lines: Iterator[Asked], site: re.Pattern[str]) -> Iterator[Asked]:

@@ -140,3 +140,7 @@ def test_file_that_has_gone_leaves_the_index(log: Path, tmp_path: Path) -> None:
     kept = both.content() or b""
     _, fewer = collect(log, kept)
     assert len(fewer) < len(kept)
+
+
+def test_every_parser_that_has_nothing_open_can_be_read_on(log: Path) -> None:
+    assert reading.whole(logs_of("r", [log])[0], wanted("auto")).resumable
