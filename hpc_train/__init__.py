@@ -28,10 +28,10 @@ def collect(
         HpcTrainError: no such file or parser, or none of the files can be read.
     """
     # Pandas takes half a second, and most users of the package never call this.
-    from hpc_train.pipeline.evidence import evidence
+    from hpc_train.pipeline.evidence import Search, evidence
     from hpc_train.runs.store import results_root
     from hpc_train.tables.frame import records_frame
 
     words = [paths] if isinstance(paths, str | PathLike) else paths
-    found = evidence([str(word) for word in words], results_root(None), form)
+    found = evidence([str(word) for word in words], Search(root=results_root(None), form=form))
     return records_frame(found.records)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,15 +12,17 @@ from hpc_train.cli.options import results_option
 
 if TYPE_CHECKING:
     from hpc_train.model.record import Scope
+    from hpc_train.pipeline.collection import Collection
 
 
 @click.command()
-@click.argument("paths", metavar="PATH…", nargs=-1, required=True)
+@click.argument("paths", metavar="PATH…", nargs=-1)
 @results_option
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="FILE.csv, .jsonl or .parquet."
 )
-@click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
+@click.option("--format", "form", default="auto", show_default=True, help="One format of --list.")
+@click.option("--parser", "former", hidden=True, help="What --format was called.")
 @click.option(
     "--pattern",
     "regexes",
@@ -34,30 +37,64 @@ if TYPE_CHECKING:
     show_default=True,
     help="Of what the values of --pattern are.",
 )
+@click.option(
+    "--prefix", default="", metavar="REGEX", help="In front of lines: (?P<rank>), local, host."
+)
+@click.option(
+    "--cache", type=click.Path(path_type=Path), help="Remember in this folder what logs held."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per record.")
+@click.option("--list", "listing", is_flag=True, help="Print the formats, and read nothing.")
+@click.option("--markdown", is_flag=True, help="With --list: as the page docs/logs.md.")
 def collect(
     paths: tuple[str, ...],
     results: Path | None,
     output: Path | None,
-    parser: str,
+    form: str,
+    former: str | None,
     regexes: tuple[str, ...],
     scope: Scope,
+    prefix: str,
+    cache: Path | None,
     as_json: bool,
+    listing: bool,
+    markdown: bool,
 ) -> None:
-    """Print the measurements in logs: of runs and studies, or of any log files."""
-    from hpc_train.pipeline.evidence import evidence
-    from hpc_train.pipeline.export import records_text, write_records
+    """Print the measurements in logs: of runs and studies, or of any log files.
+
+    Exit code 3 when some of the files cannot be read.
+    """
+    from hpc_train.pipeline.collection import collection, formats_text
+    from hpc_train.pipeline.evidence import Search
+    from hpc_train.pipeline.export import check_ending, records_text, write_records
     from hpc_train.pipeline.patterns import own_patterns
     from hpc_train.runs.store import results_root
 
-    patterns = own_patterns(regexes, scope)
-    found = evidence(paths, results_root(results), parser, patterns)
+    if listing:
+        click.echo(formats_text(markdown=markdown), nl=False)
+        return
+    if not paths:
+        raise click.UsageError("name a log, a folder of logs, a run or a study")
     if output is not None:
-        write_records(found.records, output)
+        check_ending(output)
+    search = Search(
+        root=results_root(results),
+        form=former or form,
+        patterns=own_patterns(regexes, scope),
+        prefix=prefix,
+        cache=cache,
+    )
+    found = collection(paths, search)
+    if output is not None:
+        write_records(found, output)
     else:
-        click.echo(records_text(found.records, "jsonl" if as_json else "csv"), nl=False)
-    runs = len({record.run for record in found.records})
-    click.echo(f"{len(found.records)} records of {runs} runs", err=True)
-    for run in found.study.runs:
-        if not any(record.run == run.run_id for record in found.records):
-            click.echo(f"no record: {run.run_id}  {run.state}  {run.problem}", err=True)
+        for text in records_text(found, "jsonl" if as_json else "csv"):
+            click.echo(text, nl=False)
+    _tell(found)
+    if found.census.failed:
+        sys.exit(3)
+
+
+def _tell(found: Collection) -> None:
+    for line in found.seen():
+        click.echo(line, err=True)

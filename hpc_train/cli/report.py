@@ -37,7 +37,7 @@ def report(
     Exit code 3 when some of the runs that were asked for have no result.
     """
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.evidence import evidence
+    from hpc_train.pipeline.evidence import Search, evidence
     from hpc_train.pipeline.report import (
         build_report,
         check_format,
@@ -48,7 +48,7 @@ def report(
     from hpc_train.runs.store import results_root
 
     check_format(form, output)
-    found = evidence(words, results_root(results), parser)
+    found = evidence(words, Search(root=results_root(results), form=parser))
     built = build_report(found, draw=needs_figure(output))
     if output is None:
         click.echo(render_report(built, form or "text"), nl=False)

@@ -44,7 +44,7 @@ UNITS: dict[str, str] = {
 }
 
 
-class Record(Value, frozen=True, kw_only=True):
+class Record(Value, frozen=True, kw_only=True, gc=False):
     """One value of one metric, as one line of one log stated it.
 
     `accuracy` and `mfu` are fractions, 0 to 1. `step` counts from 1 within the run. `rank` is the

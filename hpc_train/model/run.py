@@ -86,6 +86,11 @@ class RunFolder(Value, frozen=True, kw_only=True):
         """Measurements taken from the logs."""
         return self.path / "records.jsonl"
 
+    @property
+    def index(self) -> Path:
+        """What each log held when it was last read."""
+        return self.path / "logs.index"
+
 
 class Failure(Value, frozen=True, kw_only=True):
     """The first rank that failed."""

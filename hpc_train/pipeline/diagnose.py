@@ -16,7 +16,7 @@ from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import run_transport
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
-from hpc_train.records.log_file import log_files
+from hpc_train.records.log_names import log_files
 from hpc_train.records.nccl.read import transport_of
 
 # Endings of a run that are nobody's wish.

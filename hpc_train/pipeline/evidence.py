@@ -3,215 +3,107 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import LogParseError, StoreError
+from hpc_train.errors import StoreError
 from hpc_train.model.log_pattern import LogPattern
-from hpc_train.model.measurement import MISSING, ExpectedRun, ExpectedStudy
+from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
-from hpc_train.model.run import Run
-from hpc_train.model.study import Gates, StudyManifest, Warmup
+from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.diagnose import problem_of
-from hpc_train.pipeline.query import latest_attempts, runs_below
+from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclared
+from hpc_train.pipeline.foreign import foreign_runs
+from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
-from hpc_train.records.collect import Makers, collect, readers
+from hpc_train.records.census import Census
+from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.nccl.read import transport_of
-from hpc_train.runs.files import write_file
+from hpc_train.records.reading import Wanted
 from hpc_train.runs.store import read_study
-
-_NEVER = "never submitted, or its folder was removed"
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """What was asked for, what was measured, and what a reader must know of it at once."""
+    """What was asked for, and what was measured."""
 
     study: ExpectedStudy
     records: tuple[Record, ...]
     warnings: tuple[str, ...] = ()
 
 
-def evidence(
-    words: Sequence[str],
-    root: Path,
-    parser: str = "auto",
-    patterns: Sequence[LogPattern] = (),
-) -> Evidence:
-    """Gather a study, a job's runs, one run, or log files of anybody.
+class Search(Value, frozen=True, kw_only=True):
+    """Where runs are, and what to look for in logs: a format, patterns and a prefix of one's own.
+
+    `cache` is a folder in which to remember what foreign logs held.
+    """
+
+    root: Path
+    form: str = "auto"
+    patterns: tuple[LogPattern, ...] = ()
+    prefix: str = ""
+    cache: Path | None = None
+
+
+def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:
+    """Gather a study, a job's runs, one run, or log files of anybody; `census` is added to.
 
     Raises:
-        UnknownNameError: a word names neither a run nor a file.
+        UnknownNameError: a word names neither a run nor a file, or there is no such format.
         StoreError: study.json is damaged, or several studies are mixed.
         LogParseError: a log cannot be read.
     """
-    logs, homes = tell_apart(words, root)
+    logs, homes = tell_apart(words, search.root)
+    look = wanted(search.form, search.prefix, search.patterns)
+    seen = Census() if census is None else census
     if logs and homes:
         raise StoreError("foreign logs and run folders cannot be put into one table")
     if logs:
-        return _foreign(logs, readers(parser, patterns))
+        return _foreign(logs, look, seen)
     if len(homes) > 1:
         names = ", ".join(home.name for home in homes)
         raise StoreError(f"one table is made of one study, not of {len(homes)}: {names}")
-    return _own(homes[0], parser, patterns)
+    return _own(homes[0], look, seen)
 
 
-def _own(home: Path, parser: str, patterns: Sequence[LogPattern]) -> Evidence:
+def _own(home: Path, look: Wanted, census: Census) -> Evidence:
     runs = runs_below(home)
     manifest = read_study(home)
-    study = _expected(manifest, runs) if manifest else _single_jobs(home, runs)
-    wanted = {run.run_id for run in study.runs}
-    asked = [*patterns, *(manifest.spec.patterns if manifest else ())]
-    makers = readers(parser, asked)
-    keep = parser == "auto" and not patterns
-    own = [run for run in runs if run.folder.run_id in wanted]
-    records = [record for run in own for record in records_of(run, makers, keep=keep)]
+    study = expected_study(manifest, runs) if manifest else single_jobs(home, runs)
+    look = look.with_patterns(manifest.spec.patterns if manifest else ())
+    ours = {run.run_id for run in study.runs}
+    own = [run for run in runs if run.folder.run_id in ours]
+    records = [record for run in own for record in run_records(run, look, census)]
     promise = functools.cache(promised)
     used = {run.folder.run_id: run_transport(run, promise) for run in own}
     return _evidence(study, records, used)
 
 
-def records_of(run: Run, makers: Makers, *, keep: bool) -> tuple[Record, ...]:
-    """Return a run's records: from its logs or, where they are gone, from records.jsonl.
-
-    With `keep`, those of a finished run are kept in records.jsonl; a folder that cannot be written
-    is no reason to refuse the answer.
-    """
-    folder = run.folder
-    if not folder.logs.is_dir():
-        return _kept(folder.records)
-    records = tuple(collect(folder.run_id, [folder.logs], makers, root=folder.path))
-    if run.state.finished and keep:
-        lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
-        if not folder.records.exists() or folder.records.read_bytes() != lines:
-            try:
-                write_file(folder.records, lines)
-            except StoreError:
-                return records
-    return records
-
-
-def _kept(path: Path) -> tuple[Record, ...]:
-    if not path.exists():
-        return ()
-    try:
-        return tuple(msgspec.json.Decoder(Record).decode_lines(path.read_bytes()))
-    except msgspec.DecodeError as failure:
-        raise LogParseError(f"{path}: damaged: {failure}") from None
-
-
-def _expected(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStudy:
-    """List every run that the study asked for, the missing ones too."""
-    latest = latest_attempts(runs)
-    expected = []
-    for point in manifest.points:
-        for repetition in range(1, manifest.spec.repetitions + 1):
-            stem = f"{point.stem}-r{repetition}"
-            _, run = latest.get(stem, (0, None))
-            expected.append(
-                ExpectedRun(
-                    run_id=run.folder.run_id if run else stem,
-                    axes=point.axes,
-                    repetition=repetition,
-                    topology=point.topology,
-                    state=run.state.value if run else MISSING,
-                    problem=problem_of(run) if run else _NEVER,
-                )
-            )
-    return ExpectedStudy(
-        name=manifest.spec.name,
-        runs=tuple(expected),
-        baseline=manifest.baseline,
-        scaling=manifest.spec.scaling,
-        warmup=manifest.spec.warmup,
-        gates=manifest.spec.gates,
-        notes=(
-            *_placement(manifest),
-            *_damaged(runs),
-            *_other_runs(runs, {run.run_id for run in expected}),
-        ),
-    )
-
-
-def _placement(manifest: StudyManifest) -> tuple[str, ...]:
-    """A replicate inside one allocation shows less of the variation than one that has its own."""
-    if manifest.spec.placement != "nested":
-        return ()
-    return (
-        "placement nested: the runs took turns on the same nodes, inside one allocation (or one "
-        "for each submission); the intervals do not show how allocations differ",
-    )
-
-
-def _damaged(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Name what cannot be read of a run, though its logs can."""
-    return tuple(f"{run.folder.run_id}: {run.problem}" for run in runs if run.manifest is None)
-
-
-def _other_runs(runs: Sequence[Run], expected: set[str]) -> tuple[str, ...]:
-    """Name what lies in the folder and is not in the table: nothing disappears silently."""
-    others = [run.folder.run_id for run in runs if run.folder.run_id not in expected]
-    if not others:
-        return ()
-    shown = ", ".join(others[:6]) + (" …" if len(others) > 6 else "")
-    return (f"{len(others)} earlier attempts or runs of an earlier version are left out: {shown}",)
-
-
-def _single_jobs(home: Path, runs: Sequence[Run]) -> ExpectedStudy:
-    if not runs:
-        raise StoreError(f"{home}: no runs in this folder")
-    seen: Counter[str] = Counter()
-    expected = []
-    for run in runs:
-        plan = run.manifest.plan if run.manifest else None
-        key = repr(plan.topology) if plan else "unknown"
-        seen[key] += 1
-        expected.append(
-            ExpectedRun(
-                run_id=run.folder.run_id,
-                axes={},
-                repetition=seen[key],
-                topology=plan.topology if plan else None,
-                state=run.state.value,
-                problem=problem_of(run),
-            )
+def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
+    runs = foreign_runs(paths)
+    logs = list(chain.from_iterable(runs.values()))
+    records = tuple(records_of(logs, look, census))
+    found = {record.run for record in records}
+    expected = [
+        ExpectedRun(
+            run_id=run,
+            axes={},
+            repetition=number,
+            topology=None,
+            state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
+            problem="" if run in found else "no line that any parser knows; see docs/logs.md",
         )
-    return _undeclared(home.name, tuple(expected))
-
-
-def _foreign(logs: Sequence[Path], makers: Makers) -> Evidence:
-    """Take each file as one run, and a folder of rank files as one run."""
-    expected: list[ExpectedRun] = []
-    records: list[Record] = []
-    used: dict[str, Transport | None] = {}
-    runs = [run for path in dict.fromkeys(logs) for run in _runs_of(path)]
-    names = Counter(path.name for path, _ in runs)
-    for path, files in runs:
-        # Two logs of one name in different folders are two runs.
-        run_id = path.name if names[path.name] == 1 else str(path)
-        found = list(collect(run_id, files, makers))
-        used[run_id] = transport_of(files)
-        problem = "" if found else "no line that any parser knows; see docs/events.md"
-        state = JobState.COMPLETED if found else JobState.UNKNOWN
-        expected.append(
-            ExpectedRun(
-                run_id=run_id,
-                axes={},
-                repetition=len(expected) + 1,
-                topology=None,
-                state=state.value,
-                problem=problem,
-            )
-        )
-        records += found
+        for number, run in enumerate(runs, start=1)
+    ]
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
-    study = _undeclared("logs", tuple(expected), Warmup(steps=1))
+    study = undeclared("logs", tuple(expected), Warmup(steps=1))
+    used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
     return _evidence(study, records, used)
 
 
@@ -225,25 +117,3 @@ def _evidence(
     )
     noted = msgspec.structs.replace(study, runs=runs, notes=(*study.notes, *warnings))
     return Evidence(study=noted, records=tuple(records), warnings=warnings)
-
-
-def _runs_of(path: Path) -> list[tuple[Path, list[Path]]]:
-    if not path.is_dir() or any(path.glob("rank-*.out")):
-        return [(path, [path])]
-    files = [file for file in sorted(path.iterdir()) if file.is_file()]
-    if not files:
-        raise LogParseError(f"{path}: no log files in this folder")
-    return [(file, [file]) for file in files]
-
-
-def _undeclared(
-    name: str, runs: tuple[ExpectedRun, ...], warmup: Warmup | None = None
-) -> ExpectedStudy:
-    return ExpectedStudy(
-        name=name,
-        runs=runs,
-        baseline={},
-        scaling=None,
-        warmup=warmup or Warmup(),
-        gates=Gates(),
-    )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpc_train.errors import UnknownNameError
+from hpc_train.pipeline.foreign import expanded
 from hpc_train.runs.store import find
 
 
@@ -21,7 +22,8 @@ def tell_apart(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]
         try:
             homes.append(find(root, word))
         except UnknownNameError:
-            if not Path(word).exists():
+            found = expanded(word)
+            if not found:
                 raise
-            logs.append(Path(word))
+            logs += found
     return logs, homes

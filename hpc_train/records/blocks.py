@@ -5,47 +5,45 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-SIZE = 1 << 23
+# The part of the processor's cache that is ours: a larger block is read from memory twice.
+SIZE = 1 << 20
+# Of a line that is longer than a block, so much is left for the next one: what is on the cut.
+_CARRIED = 1 << 16
 
 
 class Stream(Protocol):
     """What a log is read from: a file, a decompressor, a pipe."""
 
-    def read(self, size: int, /) -> bytes:
-        """Return at most `size` bytes, none at the end."""
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fill a part of the buffer and return how many bytes that is, 0 at the end."""
         ...
 
 
 class Block(NamedTuple):
-    """Whole lines of a log; the offset of the first byte, the number of the first line."""
+    """Whole lines of a log: the first `end` bytes of `data`, which is used again for the next."""
 
-    data: bytes
-    offset: int
-    line: int
+    data: bytearray
+    end: int
 
 
-def blocks(stream: Stream, offset: int = 0, line: int = 1, size: int = SIZE) -> Iterator[Block]:
-    """Yield a log in parts of about `size` bytes, from where the stream stands.
+def blocks(stream: Stream, size: int = SIZE) -> Iterator[Block]:
+    """Yield a log in parts of at most `size` bytes, from where the stream stands.
 
-    A line that is longer than a part is cut, at a carriage return where it has one. `offset` [B]
-    and `line` say where the stream stands.
+    A line that is longer than a part is cut, at a carriage return where it has one.
     """
-    rest = b""
-    while chunk := stream.read(size):
-        data = rest + chunk
-        end = _last_end(data, len(rest))
-        if end == 0 and len(data) < size:
+    data = bytearray(size)
+    view = memoryview(data)
+    held = 0
+    while count := stream.readinto(view[held:]):
+        new, held = held, held + count
+        # What is carried over holds no end of a line.
+        end = data.rfind(b"\n", new, held) + 1
+        if end == 0 and held < size:
             # A pipe gives little at a time.
-            rest = data
             continue
-        end = end or len(data)
-        yield Block(data[:end], offset, line)
-        offset, line, rest = offset + end, line + data.count(b"\n", 0, end), data[end:]
-    if rest:
-        yield Block(rest, offset, line)
-
-
-def _last_end(data: bytes, new: int) -> int:
-    # The rest of the last block holds no end of a line, or it would not be a rest.
-    end = data.rfind(b"\n", new) + 1
-    return end or data.rfind(b"\r", new) + 1
+        end = end or data.rfind(b"\r", 0, held) + 1 or size - min(_CARRIED, size // 2)
+        yield Block(data, end)
+        held -= end
+        view[:held] = view[end : end + held]
+    if held:
+        yield Block(data, held)

@@ -2,43 +2,53 @@
 
 from __future__ import annotations
 
+import copy
 from collections import Counter
-from typing import NamedTuple
+
+import msgspec
 
 from hpc_train.records.line import Line
 
 _WIDTH = 120
 
 
-class Seen(NamedTuple):
-    """A kind of line: how many, and where the first one is."""
+class Seen(msgspec.Struct):
+    """A kind of line: where the first one is, and how many."""
 
-    lines: int
     source: str
     line: int
     text: str
+    lines: int = 1
 
 
-class Census:
+class Census(msgspec.Struct):
     """Counts, while logs are read.
 
     `known`: lines that each parser took; `nearly`: lines that hold a parser's literal, but that
     nobody could read. `damaged`: cut lines of each source. `failed`: why a source was not read.
     """
 
-    def __init__(self) -> None:
-        self.known: dict[str, Seen] = {}
-        self.nearly: dict[str, Seen] = {}
-        self.damaged: Counter[str] = Counter()
-        self.failed: dict[str, str] = {}
+    known: dict[str, Seen] = msgspec.field(default_factory=dict)
+    nearly: dict[str, Seen] = msgspec.field(default_factory=dict)
+    damaged: dict[str, int] = msgspec.field(default_factory=Counter)
+    failed: dict[str, str] = msgspec.field(default_factory=dict)
+
+    @property
+    def lines(self) -> int:
+        """Lines that hold a literal."""
+        kinds = (*self.known.values(), *self.nearly.values())
+        return sum(seen.lines for seen in kinds) + sum(self.damaged.values())
 
     def add(self, other: Census) -> None:
         """Add what was seen of another log."""
         for mine, theirs in ((self.known, other.known), (self.nearly, other.nearly)):
             for name, seen in theirs.items():
-                first = mine.get(name, seen._replace(lines=0))
-                mine[name] = first._replace(lines=first.lines + seen.lines)
-        self.damaged += other.damaged
+                if name in mine:
+                    mine[name].lines += seen.lines
+                else:
+                    mine[name] = copy.copy(seen)
+        for source, lines in other.damaged.items():
+            self.damaged[source] = self.damaged.get(source, 0) + lines
         self.failed |= other.failed
 
 
@@ -46,6 +56,6 @@ def count(kinds: dict[str, Seen], name: str, source: str, line: Line) -> None:
     """Count one line of a kind; the first one is kept."""
     seen = kinds.get(name)
     if seen is None:
-        kinds[name] = Seen(1, source, line.number, line.text[:_WIDTH])
+        kinds[name] = Seen(source, line.number, line.text[:_WIDTH])
     else:
-        kinds[name] = seen._replace(lines=seen.lines + 1)
+        seen.lines += 1

@@ -3,141 +3,140 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+import re
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import cast
 
 from hpc_train import registry
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
-from hpc_train.model.record import UNITS, Record
-from hpc_train.records.blocks import Stream
-from hpc_train.records.census import Census, count
-from hpc_train.records.dispatch import dispatch
-from hpc_train.records.line import Line
-from hpc_train.records.log_file import log_files, open_log, rank_of
-from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
-from hpc_train.records.parsers.own_pattern import OwnPattern
+from hpc_train.model.record import Record
+from hpc_train.records.census import Census
+from hpc_train.records.dispatch import Mark
+from hpc_train.records.hits import maker
+from hpc_train.records.index import Index
+from hpc_train.records.line import printable
+from hpc_train.records.log_names import log_files
+from hpc_train.records.reading import Log, Reading, Wanted, parsers_of, read
+from hpc_train.records.spread import spread, worth_it
 
+PREFIX_GROUPS = frozenset({"rank", "local", "host"})
+_PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"
 _log = logging.getLogger(__name__)
-
-Makers = Mapping[str, Callable[[], LogParser]]
 
 
 def collect(
     run: str,
     paths: Sequence[Path],
-    parser: str | Makers = "auto",
+    parser: str | Wanted = "auto",
     *,
     root: Path | None = None,
     census: Census | None = None,
 ) -> Iterator[Record]:
     """Yield the records of log files, ordered by file name and line.
 
-    A folder among `paths` stands for the logs in it, plain or compressed. `auto` asks every parser
-    that has a literal in a line, in the order of the registry: the first one that can read the line
-    has it. `source` is written relative to `root`. A file that cannot be read, and lines that were
-    cut or written over, are skipped with a warning, and counted in `census`.
+    A folder among `paths` stands for the logs below it, plain or compressed. `auto` asks every
+    parser that has a literal in a line, in the order of the registry: the first one that can read
+    the line has it. `source` is written relative to `root`. A file that cannot be read, and lines
+    that were cut or written over, are skipped with a warning, and counted in `census`.
 
     Raises:
         UnknownNameError: no such parser (at once).
         LogParseError: none of the files can be read.
     """
-    makers = readers(parser) if isinstance(parser, str) else parser
-    seen = Census() if census is None else census
-    return _records(run, log_files(list(paths)), makers, root, seen)
+    logs = logs_of(run, paths, root)
+    look = wanted(parser) if isinstance(parser, str) else parser
+    return records_of(logs, look, Census() if census is None else census)
 
 
-def readers(parser: str = "auto", patterns: Sequence[LogPattern] = ()) -> Makers:
-    """Return what makes the parsers of a log, those that are asked first in front.
+def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -> Wanted:
+    """Return what to look for: one parser or, with `auto`, all, and a prefix of the site.
 
-    `auto` stands for the patterns and all registered parsers, `pattern` for the patterns alone.
-
-    Raises:
-        UnknownNameError: no such parser.
-    """
-    own: dict[str, Callable[[], LogParser]] = {
-        "pattern" if number == 1 else f"pattern-{number}": partial(OwnPattern, pattern)
-        for number, pattern in enumerate(patterns, 1)
-    }
-    if parser == "auto":
-        return own | {name: maker(name) for name in registry.names("parsers")}
-    return own if own and parser == "pattern" else {parser: maker(parser)}
-
-
-def maker(name: str) -> Callable[[], LogParser]:
-    """Return what makes a parser for one log.
+    Patterns of one's own are asked first; `pattern` stands for these alone.
 
     Raises:
         UnknownNameError: no such parser.
+        LogParseError: the prefix is no regular expression, or has other groups.
     """
-    return cast(Callable[[], LogParser], registry.load("parsers", name))
+    _check_prefix(prefix)
+    names = registry.names("parsers") if parser == "auto" else (parser,)
+    if patterns and parser == "pattern":
+        names = ()
+    for name in names:
+        maker(name)
+    usual = parser == "auto" and not prefix and not patterns
+    return Wanted(names, prefix, tuple(patterns), usual)
 
 
-def _records(
-    run: str, files: Sequence[Path], makers: Makers, root: Path | None, census: Census
+def _check_prefix(pattern: str) -> None:
+    try:
+        groups = set(re.compile(pattern).groupindex)
+    except re.error as failure:
+        raise LogParseError(f"--prefix: {failure}", _PREFIX_HINT) from None
+    if groups - PREFIX_GROUPS:
+        unknown = ", ".join(sorted(groups - PREFIX_GROUPS))
+        raise LogParseError(f"--prefix: unknown group {unknown}", _PREFIX_HINT)
+
+
+def logs_of(run: str, paths: Sequence[Path], root: Path | None = None) -> list[Log]:
+    """Return the log files of one run."""
+    return [Log(run, path, _source(path, root)) for path in log_files(paths)]
+
+
+def records_of(
+    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None = None
 ) -> Iterator[Record]:
-    once: set[tuple[str, str, str]] = set()
-    for path in files:
-        source = _source(path, root)
-        try:
-            with open_log(path) as stream:
-                for name, line, hit in hits_of(stream, makers, source, census, rank_of(path)):
-                    key = (name, hit.metric, hit.once)
-                    if not hit.once or key not in once:
-                        yield _record(run, source, name, line, hit)
-                    if hit.once:
-                        once.add(key)
-        except LogParseError as error:
-            census.failed[source] = error.message
-            _log.warning("%s: %s", run, error.message)
-        if census.damaged[source]:
-            number = census.damaged[source]
-            _log.warning(
-                "%s: %s: %d lines are cut, written over or hold no number", run, source, number
-            )
-    if census.failed and len(census.failed) == len(files):
+    """Yield the records of logs, in their order; an `index` gives those of files it knows.
+
+    Raises:
+        LogParseError: none of the files can be read.
+    """
+    once: set[tuple[str, str, str, str]] = set()
+    empty = True
+    for record, key in _all(logs, wanted, census, index):
+        if key:
+            full = (record.run, record.parser, record.metric, key)
+            if full in once:
+                continue
+            once.add(full)
+        empty = False
+        yield record
+    for log in logs:
+        _warn(log, census)
+    if empty and logs and len(census.failed) >= len(logs):
         raise LogParseError(next(iter(census.failed.values())))
 
 
-def hits_of(
-    stream: Stream, makers: Makers, source: str, census: Census, file_rank: int | None = None
-) -> Iterator[tuple[str, Line, Hit]]:
-    """Yield what the parsers find in one log: name of the parser, its line, what it states."""
-    names, parsers = tuple(makers), [make() for make in makers.values()]
-    for line, asked in dispatch(stream, parsers, file_rank):
-        for number in asked:
-            found = list(parsers[number].read(line))
-            if found:
-                break
-        else:
-            for number in asked:
-                count(census.nearly, names[number], source, line)
-            continue
-        hits = [hit for hit in found if isinstance(hit, Hit)]
-        census.damaged[source] += len(found) - len(hits)
-        if hits:
-            count(census.known, names[number], source, line)
-        yield from ((names[number], line, hit) for hit in hits)
+def _all(
+    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
+) -> Iterator[tuple[Record, str]]:
+    if index is not None:
+        for log in logs:
+            yield from _told(index.reading(log), census)
+        return
+    sizes = [log.path.stat().st_size if log.path.is_file() else 0 for log in logs]
+    if worth_it(sizes):
+        for reading in spread(logs, sizes, wanted):
+            yield from _told(reading, census)
+        return
+    for log in logs:
+        yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
 
 
-def _record(run: str, source: str, name: str, line: Line, hit: Hit) -> Record:
-    return Record(
-        run=run,
-        source=source,
-        line=line.number,
-        parser=name,
-        metric=hit.metric,
-        value=hit.value,
-        unit=hit.unit or UNITS[hit.metric],
-        scope=hit.scope,
-        step=hit.step,
-        rank=line.rank if hit.rank == OF_LINE else hit.rank,
-        steps=hit.steps,
-        message_size=hit.message_size,
-        variant=hit.variant,
-    )
+def _told(reading: Reading, census: Census) -> Iterator[tuple[Record, str]]:
+    census.add(reading.census)
+    once = reading.once.get
+    for number, record in enumerate(reading.records):
+        yield record, once(number, "")
+
+
+def _warn(log: Log, census: Census) -> None:
+    if log.source in census.failed:
+        _log.warning("%s: %s", log.run, printable(census.failed[log.source]))
+    if number := census.damaged.get(log.source):
+        _log.warning(
+            "%s: %s: %d lines are cut, written over or hold no number", log.run, log.source, number
+        )
 
 
 def _source(path: Path, root: Path | None) -> str:

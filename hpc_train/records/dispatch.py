@@ -10,6 +10,10 @@ from hpc_train.records.line import Line
 from hpc_train.records.lines import lines_of
 from hpc_train.records.literals import finder
 
+_LINE_FEED = 10
+
+Asked = tuple[Line, Sequence[int]]
+
 
 class Reader(Protocol):
     """Whoever looks for something in a log: says in which lines."""
@@ -25,26 +29,76 @@ class Reader(Protocol):
         ...
 
 
+class Mark:
+    """How far a log was read: the offset [B] behind its last whole line, the next line's number.
+
+    `end` [B] is behind all that was read; after it, a line may go on.
+    """
+
+    __slots__ = ("end", "line", "offset")
+
+    def __init__(self, offset: int = 0, line: int = 1) -> None:
+        self.offset = self.end = offset
+        self.line = line
+
+
+class Audience:
+    """Who reads which line: for its literals, and because of the line before."""
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        self._readers = readers
+        self.literals = tuple(sorted({one for reader in readers for one in reader.literals}))
+        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.eager: list[int] = []
+        self.alone = [self.of((number,)) for number in range(len(self.literals))]
+        self.heard(range(len(readers)))
+
+    def of(self, held: tuple[int, ...]) -> Sequence[int]:
+        """Return who wants a line with the literals of these numbers, the eager ones first."""
+        asked = self._known.get(held)
+        if asked is None:
+            literals = {self.literals[number] for number in held}
+            asked = tuple(
+                number
+                for number, reader in enumerate(self._readers)
+                if not literals.isdisjoint(reader.literals)
+            )
+            # A line can hold a literal a thousand times; that need not be remembered.
+            if len(held) < 8:
+                self._known[held] = asked
+        if not self.eager:
+            return asked
+        return [*self.eager, *(number for number in asked if number not in self.eager)]
+
+    def heard(self, asked: Sequence[int]) -> None:
+        """Note who wants the next line: whoever has not just read has not changed its mind."""
+        for number in asked:
+            if self._readers[number].wants_next:
+                if number not in self.eager:
+                    self.eager.append(number)
+                    self.eager.sort()
+            elif self.eager and number in self.eager:
+                self.eager.remove(number)
+
+
 def dispatch(
-    stream: Stream, readers: Sequence[Reader], file_rank: int | None = None
-) -> Iterator[tuple[Line, list[int]]]:
+    stream: Stream,
+    readers: Sequence[Reader],
+    file_rank: int | None = None,
+    mark: Mark | None = None,
+) -> Iterator[Asked]:
     """Yield each line of interest with the numbers of the readers that it is for.
 
     Readers that want it because of the line before come first; apart from that they come in their
-    order.
+    order. `mark` says where the stream stands, and at the end how far it was read.
     """
-    literals = tuple(sorted({literal for reader in readers for literal in reader.literals}))
-    owners = [
-        [number for number, reader in enumerate(readers) if literal in reader.literals]
-        for literal in literals
-    ]
-    find = finder(literals)
-
-    def more() -> bool:
-        return any(reader.wants_next for reader in readers)
-
+    audience = Audience(readers)
+    find = finder(audience.literals)
+    mark = Mark() if mark is None else mark
+    number = mark.line
     for block in blocks(stream):
-        for line, held in lines_of(block, find, more, file_rank):
-            eager = [number for number, reader in enumerate(readers) if reader.wants_next]
-            asked = {number for literal in held for number in owners[literal]}
-            yield line, eager + sorted(asked.difference(eager))
+        found = find(memoryview(block.data)[: block.end])
+        number = yield from lines_of(block, found, audience, number, file_rank)
+        mark.end += block.end
+        if block.data[block.end - 1] == _LINE_FEED:
+            mark.offset, mark.line = mark.end, number

@@ -4,36 +4,52 @@ from __future__ import annotations
 
 import re
 
+import msgspec
+
 from hpc_train.records.prefixes import Prefix, peel
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
+# How a line with a prefix starts, unless with a date.
+_PREFIXED = frozenset(bytes([byte]) for byte in b"[0123456789 \t\x1b\0")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
-class Line:
+
+class Line(msgspec.Struct, gc=False):
     """One line of a log, or a window of it where it is very long.
 
     `raw` holds its bytes, `number` counts from 1. `text` is what the program wrote: without rank
     prefixes, terminal escapes, blanks at the end and NUL; bytes that are no UTF-8 become U+FFFD.
     """
 
-    __slots__ = ("_prefix", "file_rank", "number", "raw")
-
-    def __init__(self, raw: bytes, number: int = 1, file_rank: int | None = None) -> None:
-        self.raw = raw
-        self.number = number
-        self.file_rank = file_rank
-        self._prefix: Prefix | None = None
+    raw: bytes
+    number: int = 1
+    file_rank: int | None = None
+    _prefix: Prefix | None = None
 
     @property
     def text(self) -> str:
         """The line without what launchers and terminals add."""
-        return self.prefix.rest
+        return (self._prefix or self.prefix).rest
 
     @property
     def rank(self) -> int | None:
         """The global rank that wrote the line: by its prefix, else by its file's name."""
-        rank = self.prefix.rank
+        rank = (self._prefix or self.prefix).rank
         return self.file_rank if rank is None else rank
+
+    @property
+    def node(self) -> str | None:
+        """The host that the prefix names."""
+        if self._prefix is not None:
+            return self._prefix.host
+        if self.raw[:1] not in _PREFIXED and self.raw[3:4] != b" ":
+            return None
+        return self.prefix.host
+
+    def peel(self, site: re.Pattern[str]) -> None:
+        """Take off the prefixes, one that only this site has among them."""
+        self._prefix = peel(clean(self.raw), site)
 
     @property
     def prefix(self) -> Prefix:
@@ -51,3 +67,8 @@ def clean(raw: bytes) -> str:
     if "\x00" in text:
         text = text.replace("\x00", "")
     return text.rstrip()
+
+
+def printable(text: str) -> str:
+    """Return what may go to a terminal: nothing that moves its cursor or turns its text around."""
+    return _CONTROL.sub("", _ESCAPE.sub("", text))

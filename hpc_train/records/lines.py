@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Sequence
+from typing import Protocol
 
 from hpc_train.records.blocks import Block
 from hpc_train.records.line import Line
@@ -12,47 +13,78 @@ from hpc_train.records.literals import Occurrence
 _BEFORE = 1 << 14
 _AFTER = 1 << 16
 
-Found = tuple[Line, tuple[int, ...]]
+Found = tuple[Line, Sequence[int]]
+
+
+class Audience(Protocol):
+    """Who reads the lines; while anybody is eager, the next line is read whatever it holds."""
+
+    eager: list[int]
+
+    @property
+    def alone(self) -> Sequence[Sequence[int]]:
+        """Who reads a line that holds one literal, by the number of the literal."""
+        ...
+
+    def of(self, held: tuple[int, ...], /) -> Sequence[int]:
+        """Return who wants a line that holds these literals."""
+        ...
+
+    def heard(self, asked: Sequence[int], /) -> None:
+        """Be told who has read the line."""
+        ...
 
 
 def lines_of(
     block: Block,
-    find: Callable[[bytes], list[Occurrence]],
-    more: Callable[[], bool],
+    found: Sequence[Occurrence],
+    audience: Audience,
+    number: int,
     file_rank: int | None = None,
-) -> Iterator[Found]:
-    """Yield the lines of a block that hold a literal, with the numbers of their literals.
+) -> Generator[Found, None, int]:
+    """Yield the lines of a block that are wanted, with who wants them.
 
-    While `more()` is true, the lines that follow are yielded as well, whatever they hold. Line
-    feeds and carriage returns end a line; only line feeds are counted, as editors do.
+    Line feeds and carriage returns end a line; only line feeds are counted, as editors do.
+    `number` is that of the block's first line; that of the next block's is returned.
     """
-    data, number = block.data, block.line
-    occurrences = find(data)
-    next_one, counted, position = 0, 0, 0
+    data, size = block
+    view, returns = memoryview(data), data.find(b"\r", 0, size) >= 0
+    counted, position, index, last = 0, 0, 0, len(found)
     while True:
-        if position < len(data) and more():
+        if audience.eager and position < size:
             at = position
-        elif next_one < len(occurrences):
-            at = occurrences[next_one][0]
+        elif index < last:
+            at = found[index][0]
         else:
-            return
-        start, end = _bounds(data, position, at)
-        held = []
-        while next_one < len(occurrences) and occurrences[next_one][0] < end:
-            held.append(occurrences[next_one][1])
-            next_one += 1
+            return number + data.count(b"\n", counted, size)
+        # A line of millions of bytes is seen in windows around what was found.
+        floor = position if at - position < _BEFORE else at - _BEFORE
+        start = data.rfind(b"\n", floor, at) + 1 or floor
+        limit = at + _AFTER if at + _AFTER < size else size
+        end = data.find(b"\n", at, limit)
+        if end < 0:
+            end = limit
+        if returns:
+            start = data.rfind(b"\r", start, at) + 1 or start
+            end = (data.find(b"\r", at, end) + 1 or end + 1) - 1
+        first = index
+        while index < last and found[index][0] < end:
+            index += 1
         number += data.count(b"\n", counted, start)
         counted = start
-        yield Line(data[start:end], number, file_rank), tuple(held)
-        position = end + (2 if data[end : end + 2] == b"\r\n" else 1)
+        if index == first + 1 and not audience.eager:
+            asked = audience.alone[found[first][1]]
+        else:
+            asked = audience.of(tuple([literal for _, literal in found[first:index]]))
+        yield Line(bytes(view[start:end]), number, file_rank), asked
+        audience.heard(asked)
+        position = end + _length_of_end(data, end, size)
 
 
-def _bounds(data: bytes, floor: int, at: int) -> tuple[int, int]:
-    """Return the start and end of the line of `at`; a line starts nowhere before `floor`."""
-    start = max(floor, at - _BEFORE)
-    start = max(start, data.rfind(b"\n", start, at) + 1, data.rfind(b"\r", start, at) + 1)
-    end = data.find(b"\n", at, at + _AFTER)
-    if end < 0:
-        end = min(at + _AFTER, len(data))
-    back = data.find(b"\r", at, end)
-    return start, end if back < 0 else back
+def _length_of_end(data: bytearray, end: int, size: int) -> int:
+    if end >= size:
+        return 0
+    mark = data[end]
+    if mark == 13:
+        return 2 if end + 1 < size and data[end + 1] == 10 else 1
+    return 1 if mark == 10 else 0

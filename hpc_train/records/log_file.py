@@ -1,64 +1,109 @@
-"""Paths -> logs: finds them in folders and opens them, plain or compressed."""
+"""Path -> stream of a log's bytes, unpacked."""
 
 from __future__ import annotations
 
+import bz2
 import gzip
 import lzma
-import re
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, Protocol, cast
 
 import zstandard
 
 from hpc_train.errors import LogParseError
 from hpc_train.records.blocks import Stream
 
-_LOG = re.compile(r"\.(?:out|log|err|txt|o\d+)(?:\.(?:gz|xz|zst))?$")
-_RANK = re.compile(r"rank[-_.]?(\d{1,7})(?!\d)")
+_MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
+_START = 4096
+_DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
-def log_files(paths: list[Path]) -> list[Path]:
-    """Return the log files among `paths` in order: a file itself, of a folder what lies in it."""
-    files: set[Path] = set()
-    for path in paths:
-        files.update(_inside(path) if path.is_dir() else [path])
-    return sorted(files)
+class _Packed(Protocol):
+    def readinto1(self, buffer: memoryview, /) -> int: ...
 
 
-def rank_of(path: Path) -> int | None:
-    """Return the global rank that a file's name states: `rank-3.out`, `worker_rank3.log`."""
-    match = _RANK.search(path.name)
-    return int(match[1]) if match else None
+class _Unpacked:
+    """Fills buffers from a decompressor; what stands before some damage is not lost."""
+
+    def __init__(self, packed: _Packed) -> None:
+        self._packed = packed
+        self._damage: Exception | None = None
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill the buffer, as far as there is something."""
+        if self._damage is not None:
+            raise self._damage
+        filled = 0
+        try:
+            while filled < len(buffer):
+                count = self._packed.readinto1(buffer[filled:])
+                if not count:
+                    break
+                filled += count
+        except _DAMAGE as damage:
+            if not filled:
+                raise
+            self._damage = damage
+        return filled
 
 
 @contextmanager
-def open_log(path: Path) -> Iterator[Stream]:
-    """Open a log for reading from its start; gzip, xz and zstd are unpacked by their ending.
+def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
+    """Open a log for reading, from `offset` [B] of a plain file on.
+
+    What is packed with gzip, xz, zstd or bzip2 is unpacked, whatever its name.
 
     Raises:
         LogParseError: the file cannot be read, or its compressed data are damaged.
     """
     try:
-        with path.open("rb") as file:
-            yield _unpacked(path.suffix, file)
-    except (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError) as error:
+        with path.open("rb", buffering=0) as file:
+            unpack = _UNPACK.get(_kind(path, file))
+            if offset:
+                file.seek(offset)
+            yield _Unpacked(unpack(file)) if unpack else cast(Stream, file)
+    except _DAMAGE as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise LogParseError(f"{path}: cannot be read: {reason}") from error
 
 
-def _inside(folder: Path) -> list[Path]:
-    return [path for path in folder.iterdir() if _LOG.search(path.name) and path.is_file()]
+def is_binary(path: Path) -> bool:
+    """Whether a file starts like no text: every tenth byte, or more, is NUL."""
+    if not path.is_file():
+        return False
+    start = bytearray(_START)
+    with open_log(path) as stream:
+        count = stream.readinto(memoryview(start)) or 0
+    return start.count(0, 0, count) * 10 > count
 
 
-def _unpacked(suffix: str, file: IO[bytes]) -> Stream:
-    if suffix == ".gz":
-        return gzip.GzipFile(fileobj=file)
-    if suffix == ".xz":
-        return lzma.LZMAFile(file)
-    if suffix == ".zst":
-        reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
-        return cast(Stream, reader)
-    return file
+def is_plain(path: Path) -> bool:
+    """Whether a file holds the bytes of the log as they are."""
+    if not path.is_file():
+        return False
+    with path.open("rb", buffering=0) as file:
+        return _kind(path, file) not in _UNPACK
+
+
+def _kind(path: Path, file: IO[bytes]) -> str:
+    if not file.seekable():
+        return path.suffix
+    start = file.read(6)
+    file.seek(0)
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), path.suffix)
+
+
+def _zstd(file: IO[bytes]) -> _Packed:
+    reader = zstandard.ZstdDecompressor().stream_reader(file, read_across_frames=True)
+    return cast(_Packed, reader)
+
+
+_UNPACK: dict[str, Callable[[IO[bytes]], _Packed]] = {
+    ".gz": lambda file: gzip.GzipFile(fileobj=file),
+    ".xz": lzma.LZMAFile,
+    ".zst": _zstd,
+    ".bz2": bz2.BZ2File,
+}

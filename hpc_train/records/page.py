@@ -15,7 +15,7 @@ that anybody has. This page is written by `hpctrain collect --list --markdown`.
 ```console
 $ hpctrain collect slurm-4711.out
 $ hpctrain collect 'logs/rank-*.out' --json
-$ hpctrain collect nccl.log --format nccl-tests -o bandwidth.csv
+$ hpctrain collect nccl.log --format nccl_tests -o bandwidth.csv
 ```
 
 - **Which format.** Each line is offered to every parser that looks for a word on it, in the order
@@ -26,7 +26,17 @@ $ hpctrain collect nccl.log --format nccl-tests -o bandwidth.csv
   rank that printed it; rates are added up over the ranks, of times the slowest counts. `per_gpu`:
   times the number of GPUs gives the job's. A value in a scope that cannot be added up is refused.
 - **Who.** Prefixes of srun, mpirun, torchrun and PyTorch are taken off each line, however they are
-  stacked, and name the rank; else the file's name does (`rank-3.out`).
+  stacked, and name the rank and the host; else the file's name names the rank (`rank-3.out`).
+  `--prefix '<gpu(?P<local>\\d+)@(?P<host>\\w+)> '` takes off what only your site prints; groups:
+  `rank`, `local`, `host`.
+- **Which files.** A file that you name is read whatever its name, a pipe too; of a folder, the logs
+  up to five levels below it: `*.out`, `*.log`, `*.err`, `*.txt`, `*.o123`,
+  `stdout`, `stderr`, `metrics.csv`. Rank files of one folder are one run. gzip, xz, zstd and
+  bzip2 are known by their first bytes. Binary files are refused.
+- **Again.** Of runs, what a log held is kept in `logs.index`: the next time only what was appended
+  is read. Nothing is written beside logs of others; `--cache FOLDER` remembers them there.
+- **Exit code.** 2 if nothing could be read or no line is of a known format (stderr says which came
+  near), 3 if some of the files could not be read.
 - **Warm-up.** `collect` gives every value; `report` leaves out the warm-up of a study, and of
   foreign logs the first interval, which holds compilation and the set-up of NCCL. `steps` says of
   how many steps a value is the mean.

@@ -1,53 +1,84 @@
-"""What launchers put in front of a line, and the rank that it names."""
+"""What launchers put in front of a line, and the rank and host that it names."""
 
 from __future__ import annotations
 
 import re
 from typing import NamedTuple
 
+# A time counts as a prefix only in front of another one: alone, it belongs to the line.
+_TIME = (
+    r"(?:\[?(?:\d{4}-?\d\d-?\d\d[ T]?|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+    r"(?:Z|[+-]\d\d:?\d\d)?\]?:?\s{0,4}"
+    r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})"
+)
 _PREFIX = re.compile(
-    r"\s*(?:"
+    rf"\s{{0,64}}{_TIME}?(?:"
     r"(?P<task>\d{1,7}): "  # srun --label
-    r"|(?:[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})?"  # mpirun --timestamp-output
-    r"\[[^][,\s]+,(?P<mpi>\d{1,7})\](?:\[[^][\s]*\])?<std(?:out|err)>: ?"  # mpirun tags
-    r"|\[rank(?P<rank>\d{1,7})\]:? ?"
-    r"|\[[A-Za-z_]+(?P<local>\d{1,7})\]: ?"  # torchrun: role and local rank
+    r"|\[[^][,\s]{1,256},(?P<mpi>\d{1,7})\]"  # mpirun tags; detailed ones name the host
+    r"(?:\[(?P<tagged>[^][:\s]{1,256}):?[^][\s]{0,64}\])?<std(?:out|err)>: ?"
+    r"|\[rank(?P<rank>\d{1,7})\]:? ?"  # PyTorch
+    r"|\[rank-(?P<of>\d{1,7})/\d{1,7}\]:? ?"  # Primus
+    r"|\[[A-Za-z_]{1,64}(?P<local>\d{1,7})\]: ?"  # torchrun: role and local rank
+    r"|\[(?P<host>[A-Za-z][\w.-]{0,255})(?<!\.py)(?<!\.cc)(?<!\.cu)(?<!\.cpp)(?<!\.c)"
+    r":(?P<slot>\d{1,2})\]:? ?"  # sites: host and local rank
     r"|\[(?P<intel>\d{1,7})\] "  # Intel MPI -prepend-rank
+    r"|(?P<address>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}): "  # pdsh, which DeepSpeed calls
     r")"
 )
+# Kinds whose pattern has no other group: most lines of most logs.
+_ALONE = frozenset({"task", "mpi", "rank", "of", "local", "intel", "address"})
 
 
 class Prefix(NamedTuple):
     """What the prefixes of a line name, and what follows them.
 
-    `rank` is global; `local` is the rank within an agent of torchrun; `task` the label of srun.
+    `rank` is global; `local` is the rank within an agent of torchrun, or on the host; `task` the
+    label of srun.
     """
 
     rest: str
     rank: int | None = None
     local: int | None = None
     task: int | None = None
+    host: str | None = None
 
 
-def peel(text: str) -> Prefix:
-    """Take the prefixes, stacked in any order, off a line; the outermost rank counts."""
-    match = _PREFIX.match(text)
-    if match is None:
+def peel(text: str, site: re.Pattern[str] | None = None) -> Prefix:
+    """Take the prefixes, stacked in any order, off a line; the outermost rank counts.
+
+    `site` matches a prefix that only this site has; its groups may be `rank`, `local` and `host`.
+    """
+    # Letters come first only in dates: `Mon Jan`, `Jan 12`.
+    if site is None and text[:1].isalpha() and text[3:4] != " ":
         return Prefix(text)
-    found: dict[str, int] = {}
+    found: dict[str, str] = {}
     position = 0
-    while match is not None:
+    while True:
+        match = site.match(text, position) if site is not None else None
+        match = match or _PREFIX.match(text, position)
+        if match is None or match.end() == position:
+            break
         position = match.end()
-        if match.lastgroup:
-            found.setdefault(match.lastgroup, int(match[match.lastgroup]))
-        match = _PREFIX.match(text, position)
-    return Prefix(text[position:], _global_rank(found), found.get("local"), found.get("task"))
+        kind = match.lastgroup
+        if kind in _ALONE:
+            found.setdefault(kind, match[kind])
+        else:
+            stated = {kind: value for kind, value in match.groupdict().items() if value}
+            found = stated | found
+    if not found:
+        return Prefix(text[position:])
+    return _prefix(text[position:], found)
 
 
-def _global_rank(found: dict[str, int]) -> int | None:
-    if "rank" in found:
-        return found["rank"]
+def _prefix(rest: str, found: dict[str, str]) -> Prefix:
+    local = _first(found, "local", "slot")
     # Under torchrun, the label of srun counts the agents (one a node), not the ranks.
-    if "local" in found:
-        return None
-    return next((found[kind] for kind in ("task", "mpi", "intel") if kind in found), None)
+    kinds = ("rank", "of") if local is not None else ("rank", "of", "task", "mpi", "intel")
+    host = found.get("host") or found.get("tagged") or found.get("address")
+    return Prefix(rest, _first(found, *kinds), local, _first(found, "task"), host)
+
+
+def _first(found: dict[str, str], *kinds: str) -> int | None:
+    """Return the number of the first of these kinds; the groups of a site may hold no number."""
+    numbers = (found[kind] for kind in kinds if kind in found)
+    return next((int(text) for text in numbers if text.isdecimal() and len(text) < 8), None)

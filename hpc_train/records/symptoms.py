@@ -93,7 +93,7 @@ class SymptomReader:
         return self._match(line)
 
     def _match(self, line: Line) -> Sighting | None:
-        held = {number for _, number in finder(_LITERALS)(line.raw)}
+        held = {number for _, number in finder(_LITERALS)(memoryview(line.raw))}
         for one in sorted({owner for number in held for owner in _OWNERS[number]}):
             match = _SINGLE[one].pattern.search(line.text)
             if match:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,19 +18,22 @@ from hpc_train.model.value import decode_unit, encode_unit
 T = TypeVar("T")
 
 
-def write_file(path: Path, content: bytes) -> None:
+def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write beside the target, then rename; a device or pipe is written to as it is.
+
+    Content in parts is written as they come.
 
     Raises:
         StoreError: the disk is full, the folder is gone or cannot be written.
     """
     path = path.resolve() if path.is_symlink() else path
+    parts = (content,) if isinstance(content, bytes) else content
     if path.exists() and not path.is_file():
-        return _write_through(path, content)
+        return _write_through(path, parts)
     fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with fresh.open("wb") as stream:
-            stream.write(content)
+            stream.writelines(parts)
             stream.flush()
             os.fsync(stream.fileno())
         fresh.replace(path)
@@ -39,10 +42,10 @@ def write_file(path: Path, content: bytes) -> None:
         raise cannot_write(path, failure) from None
 
 
-def _write_through(path: Path, content: bytes) -> None:
+def _write_through(path: Path, parts: Iterable[bytes]) -> None:
     try:
         with path.open("wb") as stream:
-            stream.write(content)
+            stream.writelines(parts)
     except OSError as failure:
         raise cannot_write(path, failure) from None
 

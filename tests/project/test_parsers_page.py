@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train import registry
-from hpc_train.records.collect import collect, maker
+from hpc_train.records.collect import collect
+from hpc_train.records.hits import maker
 from hpc_train.records.page import supported_markdown
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

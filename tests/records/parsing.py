@@ -6,7 +6,7 @@ import io
 
 from hpc_train import registry
 from hpc_train.records.census import Census
-from hpc_train.records.collect import hits_of, maker
+from hpc_train.records.hits import hits_of, maker
 from hpc_train.records.parsers.base import OF_LINE, Hit
 
 Brief = tuple[str, float, str, int | None, int | None]

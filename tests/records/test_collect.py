@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 import os
+import resource
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from hpc_train.errors import LogParseError, UnknownNameError
 from hpc_train.model.record import Record
@@ -133,11 +138,59 @@ def test_absent_file_is_named(tmp_path: Path) -> None:
         list(collect("r", [tmp_path / "a.out"]))
 
 
-@pytest.mark.parametrize("packed", [b"no gzip at all", gzip.compress(EVENT * 1000)[:-20]])
-def test_damaged_gzip_is_named(tmp_path: Path, packed: bytes) -> None:
-    log = write(tmp_path / "a.log.gz", packed)
+def test_what_is_no_gzip_is_named(tmp_path: Path) -> None:
+    log = write(tmp_path / "a.log.gz", b"no gzip at all")
     with pytest.raises(LogParseError, match=r"a\.log\.gz: cannot be read: "):
         list(collect("r", [log]))
+
+
+PACKERS: dict[str, Callable[[bytes], bytes]] = {
+    "gz": gzip.compress,
+    "xz": lzma.compress,
+    "bz2": bz2.compress,
+    "zst": zstandard.compress,
+}
+
+
+@pytest.mark.parametrize("kind", PACKERS)
+@pytest.mark.parametrize("name", ["a.log", "a.log.{kind}"])
+def test_packed_in_two_parts_whatever_its_name(tmp_path: Path, kind: str, name: str) -> None:
+    parts = b"".join(map(PACKERS[kind], (EVENT * 2, b"\n" + EVENT)))
+    log = write(tmp_path / name.format(kind=kind), parts)
+    assert [record.line for record in collect("r", [log])] == [1, 2, 4]
+
+
+@pytest.mark.parametrize("kind", ["gz", "xz"])
+def test_what_stands_before_damage_counts(tmp_path: Path, kind: str) -> None:
+    steps = (number * 2_654_435_761 % 2**40 for number in range(9_000))
+    packed = PACKERS[kind](
+        b"".join(b'@hpct {"step":%d,"step_time":0.5}\n' % step for step in steps)
+    )
+    log = write(tmp_path / f"a.{kind}", packed[: len(packed) * 3 // 4])
+    census = Census()
+    assert len(list(collect("r", [log], census=census))) > 1000
+    assert "cannot be read" in census.failed[log.as_posix()]
+
+
+def test_a_bomb_takes_no_memory(tmp_path: Path) -> None:
+    path = tmp_path / "a.log.gz"
+    with gzip.open(path, "wb", compresslevel=1) as file:
+        for _ in range(200):
+            file.write(b"\0" * 1_000_000)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(LogParseError, match="no text, but a binary file"):
+        list(collect("r", [path]))
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000
+
+
+def test_one_of_several_files_cannot_be_read(tmp_path: Path) -> None:
+    good = write(tmp_path / "a.out", EVENT)
+    binary = write(tmp_path / "b.out", bytes(range(8)) * 1000 + b"\0" * 9000)
+    gone = tmp_path / "c.out"
+    census = Census()
+    records = list(collect("r", [good, binary, gone], root=tmp_path, census=census))
+    assert lines(records) == [("a.out", 1)]
+    assert set(census.failed) == {"b.out", "c.out"}
 
 
 def test_pipe_is_read(tmp_path: Path) -> None:

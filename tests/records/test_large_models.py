@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.collect import maker
+from hpc_train.records.hits import maker
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 from tests.records.parsing import brief, parse, values

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hpc_train import registry
 from hpc_train.model.record import UNITS
 from hpc_train.records.census import Census
-from hpc_train.records.collect import maker
+from hpc_train.records.hits import maker
 from tests.records.parsing import parse
 
 NAMES = tuple(registry.BUILT_IN["parsers"])

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpc_train.model.log_pattern import LogPattern
-from hpc_train.records.collect import collect, readers
+from hpc_train.records.collect import collect, wanted
 
 TOOK = LogPattern(
     regex=r"rank (?P<rank>\d+) step (?P<step>\d+) took (?P<step_time>[\d.]+) ms, (?P<power>\d+) W",
@@ -20,7 +20,7 @@ def found(folder: Path, text: str, *patterns: LogPattern, parser: str = "auto") 
     log.write_text(text)
     return [
         (r.parser, r.metric, r.value, r.unit, r.scope, r.step, r.rank)
-        for r in collect("r", [log], readers(parser, patterns))
+        for r in collect("r", [log], wanted(parser, patterns=patterns))
     ]
 
 

@@ -6,9 +6,12 @@ import pytest
 
 from hpc_train import registry
 from hpc_train.model.record import UNITS
-from hpc_train.records.collect import maker
+from hpc_train.records.hits import maker
+from hpc_train.records.literals import finder
+from tests.records.noise import noise
 from tests.records.parsing import parse
 
+NOISE = noise(5_000_000)
 NAMES = tuple(registry.BUILT_IN["parsers"])
 
 
@@ -31,6 +34,12 @@ def test_literals_are_selective(name: str) -> None:
     literals = maker(name)().literals
     assert literals
     assert all(len(literal) >= 4 and b"\n" not in literal for literal in literals)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_literals_are_rare_in_what_programs_print(name: str) -> None:
+    found = finder(tuple(maker(name)().literals))(memoryview(NOISE))
+    assert len(found) <= NOISE.count(b"\n") / 1000
 
 
 @pytest.mark.parametrize("name", NAMES)

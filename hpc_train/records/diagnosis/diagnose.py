@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, Finding, JobEnd
 from hpc_train.records.diagnosis.judge import judge
 from hpc_train.records.diagnosis.observe import last_words, observe
-from hpc_train.records.log_file import rank_of
+from hpc_train.records.log_names import rank_of
 
 UNKNOWN = "unknown_failure"
 

@@ -5,19 +5,21 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import MappingProxyType
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Evidence
 from hpc_train.model.value import Value
-from hpc_train.records.blocks import Block, blocks
+from hpc_train.records.blocks import blocks
 from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.endings import Ending, EndingReader
 from hpc_train.records.diagnosis.order import Seen
 from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
-from hpc_train.records.log_file import open_log, rank_of
+from hpc_train.records.log_file import open_log
+from hpc_train.records.log_names import rank_of
 from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.symptoms import SymptomReader
@@ -105,17 +107,12 @@ class _Gathered:
 
 def last_words(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:
     """Return the last lines of a log that are not empty; none if it cannot be read."""
-    end: Block | None = None
-    try:
-        with open_log(path) as stream:
-            for block in blocks(stream):
-                end = block
-    except LogParseError:
-        pass
-    if end is None:
-        return ()
-    tail = end.data[-_TAIL:]
-    number = end.line + end.data.count(b"\n", 0, len(end.data) - len(tail))
+    tail, number = b"", 1
+    with suppress(LogParseError), open_log(path) as stream:
+        for data, end in blocks(stream):
+            start = max(0, end - _TAIL)
+            number += tail.count(b"\n") + data.count(b"\n", 0, start)
+            tail = bytes(memoryview(data)[start:end])
     found = [
         Evidence(source=source, line=number + count, text=text[:_LONGEST])
         for count, raw in enumerate(tail.split(b"\n"))

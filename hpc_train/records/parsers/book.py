@@ -49,24 +49,28 @@ class Book:
     states: Mapping[str, Scope] = {"epoch_time": "per_rank", "loss": "per_rank"}
     wants_next = False
 
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the values of every statement on the line."""
+    def read(self, line: Line) -> list[Hit]:
+        """Return the values of every statement on the line."""
         text = line.text
+        hits: list[Hit] = []
         if _ONLY_STEPS.match(text):
-            for steps in _STEPS.finditer(text):
-                yield Hit("steps", float(steps[1]), "per_rank")
+            hits += [Hit("steps", float(found), "per_rank") for found in _STEPS.findall(text)]
         for match in _LINE.finditer(text):
-            yield from _hits(match)
+            hits += _hits(match)
+        return hits
 
 
 def _hits(match: re.Match[str]) -> Iterator[Hit]:
-    found = match.groupdict()
-    rank = OF_LINE if found["rank"] is None else int(found["rank"])
-    step = None if found["epoch"] is None else int(found["epoch"])
-    for metric in ("epoch_time", "loss", "time_to_train"):
-        value = None if found[metric] is None else number(found[metric])
-        if value is not None:
-            yield Hit(metric, value, "per_rank", step, rank)
-    percent = None if found["accuracy"] is None else number(found["accuracy"])
+    who, epoch, loss, epoch_time, time_to_train, accuracy = match.groups()
+    rank = OF_LINE if who is None else int(who)
+    step = None if epoch is None else int(epoch)
+    if epoch_time is not None:
+        yield Hit("epoch_time", float(epoch_time), "per_rank", step, rank)
+    last = None if loss is None else number(loss)
+    if last is not None:
+        yield Hit("loss", last, "per_rank", step, rank)
+    if time_to_train is not None:
+        yield Hit("time_to_train", float(time_to_train), "per_rank", step, rank)
+    percent = None if accuracy is None else number(accuracy)
     if percent is not None:
         yield Hit("accuracy", percent / 100, "global", None, rank)

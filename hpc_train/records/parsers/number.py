@@ -11,9 +11,16 @@ NUMBER = r"[-+]?(?:\d[\d,]{0,39}(?:\.\d{0,39})?|\.\d{1,39})(?:[eE][-+]?\d{1,9})?
 
 def number(text: str) -> float | None:
     """Return the number that a text states; None if there is none, or it is not finite."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = _decorated(text)
+    return value if math.isfinite(value) else None
+
+
+def _decorated(text: str) -> float:
     scale = _SUFFIXES.get(text[-1:], 1.0)
     try:
-        value = float(text[:-1] if scale != 1.0 else text.replace(",", "")) * scale
+        return float(text[:-1] if scale != 1.0 else text.replace(",", "")) * scale
     except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+        return math.nan

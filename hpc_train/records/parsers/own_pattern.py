@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable
 
 from hpc_train.model.log_pattern import PLACES, LogPattern
 from hpc_train.model.regex_text import literal_of
@@ -39,7 +39,7 @@ class OwnPattern:
             units=pattern.units,
         )
 
-    def read(self, line: Line) -> Iterator[Hit]:
+    def read(self, line: Line) -> Iterable[Hit]:
         """Yield the metrics of the first match, near the literal."""
         raw = line.raw
         if len(raw) > _BEFORE + _AFTER:

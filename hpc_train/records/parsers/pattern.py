@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit
 from hpc_train.records.parsers.number import number
+
+# Beyond this a step or rank is no number of anything, and tables hold 64 bits.
+_MOST = 10**15
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,23 +37,25 @@ class PatternParser:
         """Return itself: it remembers nothing, so that one serves for all logs."""
         return self
 
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the metrics of the first match."""
+    def read(self, line: Line) -> list[Hit]:
+        """Return the metrics of the first match."""
         match = self.pattern.search(line.text)
         if match is None:
-            return
+            return []
         found = match.groupdict()
         step = _whole(found.get("step"))
         rank = _whole(found["rank"]) if "rank" in found else OF_LINE
+        hits = []
         for metric, scope in self.states.items():
             text = found.get(metric)
             value = None if text is None else number(text)
             if value is not None:
                 value *= self.scale.get(metric, 1.0)
-                unit = self.units.get(metric, "")
-                yield Hit(metric, value, scope, step, rank, unit)
+            if value is not None and math.isfinite(value):
+                hits.append(Hit(metric, value, scope, step, rank, self.units.get(metric, "")))
+        return hits
 
 
 def _whole(text: str | None) -> int | None:
     value = None if text is None else number(text)
-    return None if value is None else int(value)
+    return None if value is None or abs(value) >= _MOST else int(value)

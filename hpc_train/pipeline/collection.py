@@ -1,0 +1,111 @@
+"""Words of a command line -> measurements, one after the other, and what was seen meanwhile."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+
+from hpc_train.errors import LogParseError
+from hpc_train.model.record import Record
+from hpc_train.pipeline.evidence import Search, evidence
+from hpc_train.pipeline.foreign import foreign_runs
+from hpc_train.pipeline.run_records import indexed
+from hpc_train.pipeline.sources import tell_apart
+from hpc_train.records.census import Census
+from hpc_train.records.collect import records_of, wanted
+from hpc_train.records.line import printable
+from hpc_train.records.page import supported_markdown
+from hpc_train.records.reading import Log, Wanted, parsers_of
+
+_NEAREST = 3
+
+
+class Collection:
+    """Measurements to go through once; after that, `census` and `counts` (by run) are complete.
+
+    `problems` says of the runs of hpctrain how they stand.
+    """
+
+    def __init__(self, records: Iterator[Record], census: Census, problems: dict[str, str]) -> None:
+        self.census = census
+        self.counts = Counter(dict.fromkeys(problems, 0))
+        self.problems = problems
+        self._records = records
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the records."""
+        for record in self._records:
+            self.counts[record.run] += 1
+            yield record
+
+    def seen(self) -> Iterator[str]:
+        """Yield lines for people: which formats were found where, and what was not."""
+        for name, kind in self.census.known.items():
+            first = f"{kind.source}:{kind.line}: {kind.text}"
+            yield printable(f"{name}: {kind.lines} lines, the first {first}")
+        runs = sum(count > 0 for count in self.counts.values())
+        yield f"{self.counts.total()} records of {runs} runs"
+        for run, problem in self.problems.items():
+            if not self.counts[run]:
+                yield printable(f"no record: {run}  {problem}")
+
+
+def collection(words: Sequence[str], search: Search) -> Collection:
+    """Find what the words name: a study, a job's runs, a run, or logs of anybody.
+
+    Raises:
+        HpcTrainError: as `evidence`; for foreign logs, those of reading come while it goes on.
+    """
+    census, look = Census(), wanted(search.form, search.prefix, search.patterns)
+    paths, homes = tell_apart(words, search.root)
+    if homes:
+        found = evidence(words, search, census)
+        runs = {run.run_id: f"{run.state}  {run.problem}" for run in found.study.runs}
+        return Collection(iter(found.records), census, runs)
+    logs = list(chain.from_iterable(foreign_runs(paths).values()))
+    if search.cache is None:
+        records = records_of(logs, look, census)
+    else:
+        records = _remembered(logs, look, census, search.cache)
+    return Collection(_some(records, logs, census), census, {})
+
+
+def _remembered(logs: Sequence[Log], look: Wanted, census: Census, cache: Path) -> Iterator[Record]:
+    names = "\n".join(sorted({str(log.path.parent.absolute()) for log in logs}))
+    path = cache / f"{hashlib.sha256(names.encode()).hexdigest()[:20]}.index"
+    return indexed(logs, look, census, path)
+
+
+def _some(records: Iterator[Record], logs: Sequence[Log], census: Census) -> Iterator[Record]:
+    """Yield the records; logs without any are an error that says what came near."""
+    first = next(records, None)
+    if first is None:
+        raise _nothing(logs, census)
+    yield first
+    yield from records
+
+
+def _nothing(logs: Sequence[Log], census: Census) -> LogParseError:
+    what = str(logs[0].path) + (f" and {len(logs) - 1} more" if len(logs) > 1 else "")
+    if all(log.path.is_file() and log.path.stat().st_size == 0 for log in logs):
+        return LogParseError(f"{what}: empty", "nothing was written yet, or to another file")
+    near = sorted(census.nearly.items(), key=lambda item: -item[1].lines)[:_NEAREST]
+    places = "; ".join(f"{name} ({s.source}:{s.line}: {s.text!r})" for name, s in near)
+    return LogParseError(
+        printable(
+            f"{what}: no line of a known format" + (f"; nearest: {places}" if places else "")
+        ),
+        "hpctrain collect --list shows the formats; a script can print events: docs/events.md",
+    )
+
+
+def formats_text(*, markdown: bool) -> str:
+    """Return the formats that can be read: a line each, or the page about them."""
+    parsers = parsers_of(wanted("auto"))
+    if markdown:
+        return supported_markdown(parsers)
+    width = max(map(len, parsers))
+    return "".join(f"{name:{width}}  {parser.title}\n" for name, parser in parsers.items())

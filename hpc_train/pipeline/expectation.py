@@ -1,0 +1,114 @@
+"""A study or job and its run folders -> every run that was asked for, the missing ones too."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from hpc_train.errors import StoreError
+from hpc_train.model.measurement import MISSING, ExpectedRun, ExpectedStudy
+from hpc_train.model.run import Run
+from hpc_train.model.study import Gates, StudyManifest, Warmup
+from hpc_train.pipeline.diagnose import problem_of
+from hpc_train.pipeline.query import latest_attempts
+
+_NEVER = "never submitted, or its folder was removed"
+
+
+def expected_study(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStudy:
+    """List every run that the study asked for, the missing ones too."""
+    latest = latest_attempts(runs)
+    expected = []
+    for point in manifest.points:
+        for repetition in range(1, manifest.spec.repetitions + 1):
+            stem = f"{point.stem}-r{repetition}"
+            _, run = latest.get(stem, (0, None))
+            expected.append(
+                ExpectedRun(
+                    run_id=run.folder.run_id if run else stem,
+                    axes=point.axes,
+                    repetition=repetition,
+                    topology=point.topology,
+                    state=run.state.value if run else MISSING,
+                    problem=problem_of(run) if run else _NEVER,
+                )
+            )
+    return ExpectedStudy(
+        name=manifest.spec.name,
+        runs=tuple(expected),
+        baseline=manifest.baseline,
+        scaling=manifest.spec.scaling,
+        warmup=manifest.spec.warmup,
+        gates=manifest.spec.gates,
+        notes=(
+            *_placement(manifest),
+            *_damaged(runs),
+            *_other_runs(runs, {run.run_id for run in expected}),
+        ),
+    )
+
+
+def _placement(manifest: StudyManifest) -> tuple[str, ...]:
+    """A replicate inside one allocation shows less of the variation than one that has its own."""
+    if manifest.spec.placement != "nested":
+        return ()
+    return (
+        "placement nested: the runs took turns on the same nodes, inside one allocation (or one "
+        "for each submission); the intervals do not show how allocations differ",
+    )
+
+
+def _damaged(runs: Sequence[Run]) -> tuple[str, ...]:
+    """Name what cannot be read of a run, though its logs can."""
+    return tuple(f"{run.folder.run_id}: {run.problem}" for run in runs if run.manifest is None)
+
+
+def _other_runs(runs: Sequence[Run], expected: set[str]) -> tuple[str, ...]:
+    """Name what lies in the folder and is not in the table: nothing disappears silently."""
+    others = [run.folder.run_id for run in runs if run.folder.run_id not in expected]
+    if not others:
+        return ()
+    shown = ", ".join(others[:6]) + (" …" if len(others) > 6 else "")
+    return (f"{len(others)} earlier attempts or runs of an earlier version are left out: {shown}",)
+
+
+def single_jobs(home: Path, runs: Sequence[Run]) -> ExpectedStudy:
+    """List the runs of a job that is no study.
+
+    Raises:
+        StoreError: there are none.
+    """
+    if not runs:
+        raise StoreError(f"{home}: no runs in this folder")
+    seen: Counter[str] = Counter()
+    expected = []
+    for run in runs:
+        plan = run.manifest.plan if run.manifest else None
+        key = repr(plan.topology) if plan else "unknown"
+        seen[key] += 1
+        expected.append(
+            ExpectedRun(
+                run_id=run.folder.run_id,
+                axes={},
+                repetition=seen[key],
+                topology=plan.topology if plan else None,
+                state=run.state.value,
+                problem=problem_of(run),
+            )
+        )
+    return undeclared(home.name, tuple(expected))
+
+
+def undeclared(
+    name: str, runs: tuple[ExpectedRun, ...], warmup: Warmup | None = None
+) -> ExpectedStudy:
+    """Return the study that nobody declared."""
+    return ExpectedStudy(
+        name=name,
+        runs=runs,
+        baseline={},
+        scaling=None,
+        warmup=warmup or Warmup(),
+        gates=Gates(),
+    )

@@ -1,0 +1,63 @@
+"""One log -> what the parsers find in it, line by line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import cast
+
+from hpc_train import registry
+from hpc_train.records.blocks import Stream
+from hpc_train.records.census import Census, count
+from hpc_train.records.dispatch import dispatch
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit, LogParser
+
+Makers = Mapping[str, Callable[[], LogParser]]
+
+
+def maker(name: str) -> Callable[[], LogParser]:
+    """Return what makes a parser for one log.
+
+    Raises:
+        UnknownNameError: no such parser.
+    """
+    return cast(Callable[[], LogParser], registry.load("parsers", name))
+
+
+def hits_of(
+    stream: Stream, makers: Makers, source: str, census: Census, file_rank: int | None = None
+) -> Iterator[tuple[str, Line, Hit]]:
+    """Yield what the parsers find in one log: name of the parser, its line, what it states."""
+    parsers = {name: make() for name, make in makers.items()}
+    lines = dispatch(stream, tuple(parsers.values()), file_rank)
+    return hits_in(lines, parsers, source, census)
+
+
+def hits_in(
+    lines: Iterable[tuple[Line, Sequence[int]]],
+    parsers: Mapping[str, LogParser],
+    source: str,
+    census: Census,
+) -> Iterator[tuple[str, Line, Hit]]:
+    """Yield what the parsers find in lines; of those asked, the first that can read one has it."""
+    names, reads = tuple(parsers), [parser.read for parser in parsers.values()]
+    for line, asked in lines:
+        damaged = 0
+        for number in asked:
+            found = tuple(reads[number](line))
+            good = False
+            for hit in found:
+                if type(hit) is Hit:
+                    good = True
+                    yield names[number], line, hit
+            if good:
+                damaged = len(found) - sum(type(hit) is Hit for hit in found)
+                count(census.known, names[number], source, line)
+                break
+            # Another one may know the line better.
+            damaged = damaged or len(found)
+        else:
+            for number in asked:
+                count(census.nearly, names[number], source, line)
+        if damaged:
+            census.damaged[source] = census.damaged.get(source, 0) + damaged

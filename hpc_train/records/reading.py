@@ -1,0 +1,157 @@
+"""One log file -> its records, and how far it was read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from hpc_train.errors import LogParseError
+from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.record import UNITS, Record
+from hpc_train.records.census import Census
+from hpc_train.records.dispatch import Asked, Mark, dispatch
+from hpc_train.records.hits import hits_in, maker
+from hpc_train.records.line import Line
+from hpc_train.records.log_file import is_binary, is_plain, open_log
+from hpc_train.records.log_names import rank_of
+from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
+from hpc_train.records.parsers.own_pattern import OwnPattern
+
+
+class Log(NamedTuple):
+    """A log file, the run that it is of, and the name that its records give it."""
+
+    run: str
+    path: Path
+    source: str
+
+
+class Wanted(NamedTuple):
+    """Which parsers to ask; patterns of one's own; that of a prefix that only this site has.
+
+    `usual`: all parsers, and what the study says; nothing that was asked for this time only.
+    """
+
+    parsers: tuple[str, ...]
+    prefix: str = ""
+    patterns: tuple[LogPattern, ...] = ()
+    usual: bool = True
+
+    def with_patterns(self, patterns: Sequence[LogPattern]) -> Wanted:
+        """Return the same with the patterns of a study, which belong to its logs."""
+        return self._replace(patterns=(*self.patterns, *patterns))
+
+
+class Reading(msgspec.Struct):
+    """What a file holds: its records, which of them count once in a run, and what was seen.
+
+    `offset` [B] is where its last whole line ends, `line` the number of the next one; `resumable`
+    says that it can be read on from there, when it has grown.
+    """
+
+    records: list[Record]
+    once: dict[int, str]
+    census: Census
+    offset: int = 0
+    line: int = 1
+    resumable: bool = False
+
+
+Parsers = Mapping[str, LogParser]
+
+
+def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
+    """Return a fresh parser of each kind; those of one's own patterns are asked first."""
+    own = {
+        "pattern" if number == 1 else f"pattern-{number}": OwnPattern(pattern)
+        for number, pattern in enumerate(wanted.patterns, 1)
+    }
+    return own | {name: maker(name)() for name in wanted.parsers}
+
+
+def read(
+    log: Log, parsers: Parsers, prefix: str, census: Census, mark: Mark
+) -> Iterator[tuple[Record, str]]:
+    """Yield the records of a file from `mark` on, each with its `once`.
+
+    A file that cannot be read is noted in `census`; the records before the damage count.
+    """
+    before = census.lines
+    try:
+        with open_log(log.path, mark.offset) as stream:
+            lines = dispatch(stream, tuple(parsers.values()), rank_of(log.path), mark)
+            if prefix:
+                lines = _without_prefix(lines, re.compile(prefix))
+            for name, line, hit in hits_in(lines, parsers, log.source, census):
+                yield _record(log, name, line, hit), hit.once
+        if census.lines == before and is_binary(log.path):
+            census.failed[log.source] = f"{log.path}: is no text, but a binary file"
+    except LogParseError as error:
+        census.failed[log.source] = error.message
+
+
+def whole(log: Log, wanted: Wanted) -> Reading:
+    """Read a file from its beginning."""
+    return extend(log, wanted, Reading([], {}, Census()))
+
+
+def extend(log: Log, wanted: Wanted, old: Reading) -> Reading:
+    """Read a file on from where an earlier reading ended."""
+    parsers, mark, census = parsers_of(wanted), Mark(old.offset, old.line), Census()
+    census.add(old.census)
+    records, once = list(old.records), dict(old.once)
+    for record, key in read(log, parsers, wanted.prefix, census, mark):
+        if key:
+            once[len(records)] = key
+        records.append(record)
+    resumable = mark.end == mark.offset and _remember_nothing(parsers, wanted)
+    resumable = resumable and not census.failed and is_plain(log.path)
+    return Reading(records, once, census, mark.offset, mark.line, resumable)
+
+
+def _remember_nothing(parsers: Parsers, wanted: Wanted) -> bool:
+    """Whether fresh parsers would read on as these would."""
+    fresh = parsers_of(wanted)
+    return all(_same(parsers[name], fresh[name]) for name in parsers)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two objects are equal or, where they do not say, made of equal parts."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if type(one).__eq__ is not object.__eq__:
+        return one == other
+    parts = getattr(one, "__dict__", None)
+    if parts is None:
+        return False
+    others = vars(other)
+    return parts.keys() == others.keys() and all(_same(parts[key], others[key]) for key in parts)
+
+
+def _without_prefix(lines: Iterator[Asked], site: re.Pattern[str]) -> Iterator[Asked]:
+    for line, asked in lines:
+        line.peel(site)
+        yield line, asked
+
+
+def _record(log: Log, name: str, line: Line, hit: Hit) -> Record:
+    return Record(
+        run=log.run,
+        source=log.source,
+        line=line.number,
+        parser=name,
+        metric=hit.metric,
+        value=hit.value,
+        unit=hit.unit or UNITS[hit.metric],
+        scope=hit.scope,
+        step=hit.step,
+        rank=line.rank if hit.rank == OF_LINE else hit.rank,
+        node=line.node,
+        steps=hit.steps,
+        message_size=hit.message_size,
+        variant=hit.variant,
+    )

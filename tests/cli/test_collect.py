@@ -1,0 +1,81 @@
+"""`hpctrain collect` of anybody's logs: what it reads, says, and exits with."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+STEP = "iter 1: loss 2.0, time 100.0ms, mfu 30%\n"
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path: Path, hpctrain: Hpctrain) -> None:
+    Path("ranks").mkdir()
+    for rank in (0, 1):
+        Path(f"ranks/rank-{rank}.out").write_text(STEP)
+    Path("near.log").write_text("\niter 1: \x1b[31m\x1b]0;x\x07los\n")
+
+
+def test_pattern_in_quotes_and_what_was_found(hpctrain: Hpctrain) -> None:
+    done = hpctrain("collect", "ranks/rank-*.out", "--json")
+    assert done.returncode == 0, done.stderr
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    assert {(record["run"], record["rank"]) for record in records} == {("ranks", 0), ("ranks", 1)}
+    assert f"nanogpt: 2 lines, the first ranks/rank-0.out:1: {STEP}" in done.stderr
+    assert "6 records of 1 runs" in done.stderr
+
+
+def test_no_known_format_names_what_came_near(hpctrain: Hpctrain) -> None:
+    done = hpctrain("collect", "near.log")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "no line of a known format; nearest: nanogpt (near.log:2: 'iter 1: los')" in done.stderr
+    assert "\x1b" not in done.stderr
+
+
+def test_some_files_cannot_be_read(hpctrain: Hpctrain) -> None:
+    Path("ranks/rank-2.out").write_bytes(b"\0" * 10_000)
+    done = hpctrain("collect", "ranks", "-o", "records.csv")
+    assert done.returncode == 3
+    assert "ranks/rank-2.out: is no text, but a binary file" in done.stderr
+    assert len(Path("records.csv").read_text().splitlines()) == 7
+    Path("ranks/rank-0.out").unlink()
+    Path("ranks/rank-1.out").unlink()
+    assert hpctrain("collect", "ranks").returncode == 2
+
+
+def test_folder_without_logs_says_what_is_there(hpctrain: Hpctrain) -> None:
+    Path("other").mkdir()
+    Path("other/model.pt").touch()
+    done = hpctrain("collect", "other")
+    assert done.returncode == 2
+    assert "other: no log files in this folder; it holds model.pt" in done.stderr
+
+
+@pytest.mark.parametrize("prefix", ["((", "(?P<who>x)"])
+def test_wrong_prefix(hpctrain: Hpctrain, prefix: str) -> None:
+    done = hpctrain("collect", "ranks", "--prefix", prefix)
+    assert done.returncode == 2
+    assert "--prefix: " in done.stderr and "Traceback" not in done.stderr
+
+
+def test_prefix_of_the_site(hpctrain: Hpctrain) -> None:
+    Path("site.log").write_text(f"<gpu3@nid7> {STEP}")
+    done = hpctrain("collect", "site.log", "--json", "--prefix", r"<gpu\d@(?P<host>\w+)> ")
+    assert {json.loads(line)["node"] for line in done.stdout.splitlines()} == {"nid7"}
+
+
+def test_cache_is_used_and_nothing_lies_beside_the_logs(hpctrain: Hpctrain) -> None:
+    first = hpctrain("collect", "ranks", "--cache", "cache")
+    again = hpctrain("collect", "ranks", "--cache", "cache")
+    assert (first.returncode, first.stdout) == (0, again.stdout)
+    assert len(list(Path("cache").iterdir())) == 1
+    assert len(list(Path("ranks").iterdir())) == 2
+
+
+def test_list(hpctrain: Hpctrain) -> None:
+    assert "\nnanogpt " in hpctrain("collect", "--list").stdout

@@ -1,0 +1,194 @@
+"""The reading layer: any block size, with and without Hyperscan, one or two processes."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hpc_train.records import dispatch as dispatching
+from hpc_train.records import spread as spreading
+from hpc_train.records.blocks import Block, Stream, blocks
+from hpc_train.records.census import Census
+from hpc_train.records.collect import collect, logs_of, records_of, wanted
+from hpc_train.records.dispatch import Mark, dispatch
+from hpc_train.records.literals import finder, turns
+from hpc_train.records.reading import whole
+
+TEXT = (
+    b"head one\r\n\none two\rtwo bar\r\rtwo\n\x00\xff one\n" + b"x" * 300 + b"one\nrow\n\nlast two"
+)
+
+
+class Two:
+    literals = (b"two", b"row")
+    wants_next = False
+
+
+class Table:
+    """Wants the two lines after its head."""
+
+    literals = (b"head", b"one")
+
+    def __init__(self) -> None:
+        self.left = 0
+
+    @property
+    def wants_next(self) -> bool:
+        return self.left > 0
+
+
+Found = list[tuple[int, bytes, list[int]]]
+
+
+def read(text: bytes, size: int, monkeypatch: pytest.MonkeyPatch) -> Found:
+    def small(stream: Stream) -> object:
+        return blocks(stream, size)
+
+    monkeypatch.setattr(dispatching, "blocks", small)
+    table, found = Table(), []
+    for line, asked in dispatch(io.BytesIO(text), (Two(), table)):
+        if 1 in asked:
+            table.left = 2 if b"head" in line.raw else max(0, table.left - 1)
+        found.append((line.number, line.raw, sorted(asked)))
+    return found
+
+
+def by_hand(text: bytes) -> Found:
+    """Return the same, line by line."""
+    found: Found = []
+    left = 0
+    for number, line in enumerate(text.split(b"\n"), start=1):
+        for part in line.removesuffix(b"\r").split(b"\r"):
+            asked = [0] if b"two" in part or b"row" in part else []
+            if left or b"head" in part or b"one" in part:
+                asked.append(1)
+                left = 2 if b"head" in part else max(0, left - 1)
+            if asked:
+                found.append((number, part, asked))
+    return found
+
+
+@pytest.mark.parametrize("size", [700, 512, 400, 1 << 20])
+def test_lines_do_not_depend_on_the_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert read(TEXT * 3, size, monkeypatch) == by_hand(TEXT * 3)
+
+
+def test_a_pipe_gives_little_at_a_time() -> None:
+    class Pipe(io.BytesIO):
+        def readinto(self, buffer: object, /) -> int:
+            assert isinstance(buffer, memoryview)
+            return super().readinto(buffer[:3])
+
+    assert b"".join(bytes(block.data[: block.end]) for block in blocks(Pipe(TEXT))) == TEXT
+
+
+def test_a_long_line_is_cut_and_nothing_on_the_cut_is_lost() -> None:
+    text = b"x" * 250 + b"@hpct" + b"x" * 10_000
+    parts = [bytes(block.data[: block.end]) for block in blocks(io.BytesIO(text), 256)]
+    assert sum(b"@hpct" in part for part in parts) == 1
+    assert b"".join(parts) == text
+
+
+def test_mark_says_where_the_last_whole_line_ends() -> None:
+    mark = Mark()
+    list(dispatch(io.BytesIO(b"one\n\ntwo"), (Two(),), None, mark))
+    assert (mark.offset, mark.line, mark.end) == (5, 3, 8)
+
+
+@pytest.mark.parametrize("text", [TEXT, TEXT * 50, b"", b"aaaa one", b"o"])
+def test_hyperscan_finds_what_re_finds(text: bytes) -> None:
+    pytest.importorskip("hyperscan")
+    literals = (b"head", b"one", b"two", b"one two", b".+(\\", b"bar\r")
+    view = memoryview(text)
+    assert sorted(finder(literals)(view)) == sorted(turns(literals)(view))
+
+
+def test_many_literals_on_one_long_line_take_little_time() -> None:
+    started = time.process_time()
+    found = list(dispatch(io.BytesIO(b"one two " * 500_000), (Two(), Table())))
+    assert 0 < len(found) < 500
+    assert time.process_time() - started < 20
+
+
+def test_blocks_reuse_their_buffer() -> None:
+    seen: set[int] = set()
+
+    def note(block: Block) -> None:
+        seen.add(id(block.data))
+
+    for block in blocks(io.BytesIO(b"line\n" * 1000), 64):
+        note(block)
+    assert len(seen) == 1
+
+
+@pytest.fixture
+def rank_files(tmp_path: Path) -> list[Path]:
+    paths = [tmp_path / f"rank-{rank}.out" for rank in range(7)]
+    for rank, path in enumerate(paths):
+        text = b"".join(b'@hpct {"step":%d,"loss":%d}\nnoise\n' % (n, rank) for n in range(200))
+        path.write_bytes(text + b"@hpct {\n")
+    paths[4].unlink()
+    return paths
+
+
+def test_two_processes_read_what_one_reads(
+    rank_files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, logs = wanted("auto"), logs_of("r", rank_files)
+    one, two = Census(), Census()
+    alone = list(records_of(logs, look, one))
+    monkeypatch.setattr(spreading, "_LOT", 9000)
+    readings = list(spreading.spread(logs, [5000] * len(logs), look))
+    assert [record for reading in readings for record in reading.records] == alone
+    for reading in readings:
+        two.add(reading.census)
+    assert two == one
+    assert (len(two.failed), len(two.damaged)) == (1, 6)
+
+
+def test_two_processes_only_for_much() -> None:
+    assert not spreading.worth_it([])
+    assert not spreading.worth_it([100_000] * 100)
+    # One file is read by one process.
+    assert not spreading.worth_it([10**9, 1000])
+
+
+def test_file_that_is_not_there_is_noted(tmp_path: Path) -> None:
+    reading = whole(logs_of("r", [tmp_path / "none"])[0], wanted("auto"))
+    assert (reading.records, len(reading.census.failed)) == ([], 1)
+
+
+MEASURE = """
+import sys
+from pathlib import Path
+from hpc_train.records.collect import collect
+print(sum(1 for _ in collect("r", [Path(sys.argv[1])])))
+# ru_maxrss would count what the parent had when it forked.
+status = Path("/proc/self/status").read_text()
+print(status.split("VmHWM:")[1].split()[0])
+"""
+
+
+def test_memory_does_not_grow_with_the_log(tmp_path: Path) -> None:
+    log = tmp_path / "a.out"
+    block = (b"noise of some length, with words\n" * 20 + b'@hpct {"step":1,"loss":2}\n') * 1500
+    with log.open("wb") as file:
+        for _ in range(30):
+            file.write(block)
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURE, log], capture_output=True, text=True, check=True
+    )
+    count, kib = map(int, done.stdout.split())
+    assert count == 45_000
+    assert kib < 200_000
+
+
+def test_collect_is_the_same_for_a_file_and_its_folder(rank_files: list[Path]) -> None:
+    folder = rank_files[0].parent
+    found = [path for path in rank_files if path.exists()]
+    assert list(collect("r", [folder], root=folder)) == list(collect("r", found, root=folder))
