@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import click
 
@@ -66,7 +66,7 @@ def collect(
     """
     from hpc_train.pipeline.collection import collection, formats_text
     from hpc_train.pipeline.evidence import Search
-    from hpc_train.pipeline.export import check_ending, records_text, write_records
+    from hpc_train.pipeline.export import check_ending
     from hpc_train.pipeline.patterns import own_patterns
     from hpc_train.runs.store import results_root
 
@@ -84,17 +84,18 @@ def collect(
         prefix=prefix,
         cache=cache,
     )
-    found = collection(paths, search)
+    _print(collection(paths, search), output, "jsonl" if as_json else "csv")
+
+
+def _print(found: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
+    from hpc_train.pipeline.export import records_text, write_records
+
     if output is not None:
         write_records(found, output)
     else:
-        for text in records_text(found, "jsonl" if as_json else "csv"):
+        for text in records_text(found, form):
             click.echo(text, nl=False)
-    _tell(found)
-    if found.census.failed:
-        sys.exit(3)
-
-
-def _tell(found: Collection) -> None:
     for line in found.seen():
         click.echo(line, err=True)
+    if found.census.failed:
+        sys.exit(3)

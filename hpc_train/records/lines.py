@@ -57,13 +57,7 @@ def lines_of(
             at = found[index][0]
         else:
             return number + data.count(b"\n", counted, size)
-        # A line of millions of bytes is seen in windows around what was found.
-        floor = position if at - position < _BEFORE else at - _BEFORE
-        start = data.rfind(b"\n", floor, at) + 1 or floor
-        limit = at + _AFTER if at + _AFTER < size else size
-        end = data.find(b"\n", at, limit)
-        if end < 0:
-            end = limit
+        start, end = _bounds(block, position, at)
         if returns:
             start = data.rfind(b"\r", start, at) + 1 or start
             end = (data.find(b"\r", at, end) + 1 or end + 1) - 1
@@ -79,6 +73,17 @@ def lines_of(
         yield Line(bytes(view[start:end]), number, file_rank), asked
         audience.heard(asked)
         position = end + _length_of_end(data, end, size)
+
+
+def _bounds(block: Block, position: int, at: int) -> tuple[int, int]:
+    """Return where the line of `at` begins, not before `position`, and where it ends."""
+    data, size = block
+    # A line of millions of bytes is seen in windows around what was found.
+    floor = position if at - position < _BEFORE else at - _BEFORE
+    start = data.rfind(b"\n", floor, at) + 1 or floor
+    limit = at + _AFTER if at + _AFTER < size else size
+    end = data.find(b"\n", at, limit)
+    return start, limit if end < 0 else end
 
 
 def _length_of_end(data: bytearray, end: int, size: int) -> int:

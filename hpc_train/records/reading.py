@@ -42,7 +42,9 @@ class Wanted(NamedTuple):
     usual: bool = True
 
     def with_patterns(self, patterns: Sequence[LogPattern]) -> Wanted:
-        """Return the same with the patterns of a study, which belong to its logs."""
+        """Return the same with the patterns of a study; a format that was named stands alone."""
+        if len(self.parsers) == 1:
+            return self
         return self._replace(patterns=(*self.patterns, *patterns))
 
 
