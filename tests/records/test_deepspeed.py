@@ -59,6 +59,15 @@ def test_pipeline_engine() -> None:
     ]
 
 
+def test_pipeline_that_counts_to_an_end() -> None:
+    text = b"step:    10 /   100 loss: 1.5000 iter time (s): 1.250 samples/sec: 102.400 eta: 1h5m"
+    assert brief(text) == [
+        ("loss", 1.5, "global", 10, None),
+        ("step_time", 1.25, "global", 10, None),
+        ("samples_per_second", 102.4, "global", 10, None),
+    ]
+
+
 def test_step_of_the_optimiser_and_its_config() -> None:
     text = (
         b"[INFO] [logging.py:96:log_dist] [Rank 0] step=200, skipped=4, lr=[0.00025, 0.0001], "

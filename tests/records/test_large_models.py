@@ -54,6 +54,19 @@ def test_nanotron() -> None:
     ]
 
 
+def test_memory_of_nanotron() -> None:
+    text = (
+        b"01/01/2025 10:00:00 [INFO|DP=0|PP=0|TP=0]:  Memory usage: 64.25MiB. "
+        b"Peak allocated 310.00MiB. Peak reserved: 512.00MiB\n"
+        + NANOTRON
+        + b" | cuda_memory_allocated: 67.4M | cuda_max_memory_reserved: 8.59G | "
+        b"hd_total_memory_tb: 2.13T\n"
+    )
+    assert values(text, "memory") == [0.5, pytest.approx(8.0, rel=1e-3)]
+    # The bar behind it says that the number is whole.
+    assert values(text, "grad_norm") == [2.2]
+
+
 def test_composer() -> None:
     text = (LOGS / "composer/two_batches.txt").read_bytes()
     assert brief(text) == [
@@ -103,12 +116,29 @@ def test_olmo_core() -> None:
     ]
 
 
+@pytest.mark.parametrize(("flops", "expected"), [("412.5T", 412.5), ("1.25P", 1250.0)])
+def test_flops_of_olmo_core(flops: str, expected: float) -> None:
+    text = (
+        "2026-01-01 10:00:00.000 node1:0 olmo_core.train.callbacks.console_logger:104 INFO "
+        "[step=50/1000,epoch=1,eta=1h]\n"
+        f"    throughput/device/flopsPS={flops}\n"
+        "    throughput/device/flopsPS (actual avg)=300.5T\n"
+        "    throughput/total flops=89.56P\n"
+    )
+    found = [(hit.metric, hit.value, hit.scope, hit.variant) for _, hit, _ in parse(text.encode())]
+    assert found == [
+        ("tflops", pytest.approx(expected), "per_gpu", ""),
+        ("tflops", pytest.approx(300.5), "per_gpu", "actual_average"),
+    ]
+
+
 def test_olmo() -> None:
     assert brief((LOGS / "olmo/olmo.txt").read_bytes()) == [
         ("grad_norm", 1.5, "global", 5, None),
         ("loss", 7.5, "global", 5, None),
         ("tokens_per_second", 8192, "per_gpu", 5, None),
-        ("memory", 20.0, "per_rank", 5, None),
+        # 20,480 MB of 1e6 B
+        ("memory", pytest.approx(19.0735, rel=1e-5), "per_rank", 5, None),
         ("learning_rate", 0.0001, "global", 5, None),
     ]
 
@@ -151,6 +181,25 @@ def test_values_before_a_step_are_not_those_of_fms_fsdp() -> None:
             7,
             "",
         ),
+        (
+            b"iter 1770 | step 221: loss 1.52, iter time: 250.00 ms (optimizer.step)",
+            0.25,
+            221,
+            "micro_batch",
+        ),
+        (
+            b"iter 810 | step 101: loss train 0.27, val 1.7 | iter time: 0.25 s",
+            0.25,
+            101,
+            "micro_batch",
+        ),
+        (
+            b"iter 20/4000 step 5/1000: loss 9.1, iter time: 250.00ms (optimizer.step) remaining "
+            b"time: 12.30 hours.  or 0.51 days. ",
+            0.25,
+            5,
+            "micro_batch",
+        ),
         (b"Epoch 1 | iter 7 | loss train: 35.25, val: n/a | iter time: 177.5 s", 177.5, 7, ""),
     ],
 )
@@ -164,6 +213,15 @@ def test_litgpt(line: bytes, seconds: float, step: int, variant: str) -> None:
 
 def test_nanogpt_keeps_its_own_lines() -> None:
     assert not parse(b"iter 100: loss 3.2847, time 135.21ms, mfu 38.04%", "litgpt")
+
+
+def test_nanogpt_behind_a_time() -> None:
+    text = b"2025-01-01 10:00:00 iter 20: loss 4.5, time 500.50ms, mfu 15.50%"
+    assert brief(text) == [
+        ("loss", 4.5, "per_rank", 20, None),
+        ("step_time", pytest.approx(0.5005), "per_rank", 20, None),
+        ("mfu", 0.155, "per_rank", 20, None),
+    ]
 
 
 @pytest.mark.parametrize("name", PARSERS)

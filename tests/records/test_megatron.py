@@ -162,6 +162,22 @@ def test_gpt_neox(flops: str, expected: float) -> None:
     ]
 
 
+@pytest.mark.parametrize("unit", ["MODEL_TFLOP/s/GPU", " TFLOP/s/GPU"])
+def test_megatron_bridge(unit: str) -> None:
+    text = (
+        f"job_a/0 Step Time : 9.25s GPU utilization: 650.5{unit}\n"
+        "job_a/0  [2026-01-01 10:00:00] iteration       10/      50 | consumed samples: 5120 |"
+        " elapsed time per iteration (ms): 9250.0 | global batch size:   512 |\n"
+        # The work of some models is not counted.
+        f"job_a/0 Step Time : 9.25s GPU utilization: 0.0{unit}\n"
+    )
+    assert brief(text.encode(), "megatron") == [
+        ("tflops", 650.5, "per_gpu", None, None),
+        ("step_time", 9.25, "global", 10, None),
+        ("global_batch_size", 512, "global", 10, None),
+    ]
+
+
 @pytest.mark.parametrize(
     ("rates", "tflops", "tokens"),
     [

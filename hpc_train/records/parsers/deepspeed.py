@@ -34,7 +34,8 @@ _TIMER = re.compile(
     rf"(?P<value>{NUMBER}(?=,|GB)|\d{{1,15}}\.\d{{3,30}}$)"
 )
 _PIPELINE = re.compile(
-    rf"\bsteps: (?P<step>\d{{1,15}}) loss: (?P<loss>{NUMBER}|nan|inf)\s[^|]{{0,200}}?"
+    r"\bsteps?: {1,12}(?P<step>\d{1,15})(?: / {1,12}\d{1,15})? "  # forks: `step: n / N`
+    rf"loss: (?P<loss>{NUMBER}|nan|inf)\s[^|]{{0,200}}?"
     rf"\biter time \(s\): (?P<step_time>{NUMBER})"
     r"(?: samples/sec: (?P<samples_per_second>\d{1,15}\.\d{3}\b))?"
 )

@@ -21,7 +21,8 @@ from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.number import NUMBER, number
 
 _LINE = re.compile(
-    r"\biter {1,8}(?P<iteration>\d{1,15})(?: {1,4}step {1,8}(?P<step>\d{1,15}))?(?: \||:)?"
+    r"\biter {1,8}(?P<iteration>\d{1,15})(?:/\d{1,15})?"
+    r"(?:(?: \|)? {1,4}step {1,8}(?P<step>\d{1,15})(?:/\d{1,15})?)?(?: \||:)?"
     rf" {{0,4}}loss(?: train)?:? (?P<loss>{NUMBER}|nan|inf)(?P<between>[^\r\n]{{0,120}}?)"
     rf"\b(?:iter )?time: (?P<time>{NUMBER}) ?(?P<unit>m?s)\b"
     rf"(?:, speed: (?P<speed>{NUMBER}|-) toks/s/device)?"

@@ -1,4 +1,4 @@
-"""Megatron-LM, Megatron Core, Megatron-DeepSpeed, GPT-NeoX, Primus: `iteration n/ N | key: v |`.
+"""Megatron-LM, Core, Bridge, -DeepSpeed, GPT-NeoX, Primus: `iteration n/ N | key: v |`.
 
 Which fields a line has, their order and spelling (`lm loss`, `lm-loss`, `lm_loss=`) differ by
 generation, so they are read by name (`megatron_fields`). Printed by one rank, the last one
@@ -11,6 +11,7 @@ pairs `now/mean` (Primus) the first counts. Also read:
 | `world_size ..... 16` and the like, `using world size: 16, ...` | world_size, ... | global |
 | `validation loss at iteration n \\| lm loss value: ...` | loss, variant validation | global |
 | `[Rank r] (after n iterations) memory (MB) \\| ...` | memory, variant max_... | per rank |
+| `Step Time : 5.39s GPU utilization: 2347.0MODEL_TFLOP/s/GPU` (Bridge) | tflops | per GPU |
 | `time (ms) \\| name: ...`, `(min, max) time across ranks (ms):` | phase_time | both |
 """
 
@@ -24,7 +25,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
 from hpc_train.records.parsers.fields import fields
 from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.megatron_fields import FIELDS, reading
+from hpc_train.records.parsers.megatron_fields import FIELDS, MOST, reading
 from hpc_train.records.parsers.megatron_memory import memory
 from hpc_train.records.parsers.megatron_setup import SETUP, setup
 from hpc_train.records.parsers.number import NUMBER, number
@@ -37,6 +38,10 @@ _STARTS = re.compile(r"elapsed time per iteration \(m?s\): +\d")
 _VALIDATION = re.compile(
     r"\bvalidation (?:loss|results) at (?:iteration (?P<step>\d{1,15})\b)?[^|]{0,80}\|(?P<rest>.*)"
 )
+# The time comes again, with more digits, in the line of the iteration.
+_BRIDGE = re.compile(
+    rf"\bStep Time : .{{1,20}}s GPU utilization: ({NUMBER}) ?(?:MODEL_)?TFLOP/s/GPU"
+)
 # Primus names the rank itself: `[rank-7/8]`.
 _RANK = re.compile(r"\[rank-(\d{1,7})/\d{1,7}\]")
 _LOSSES = frozenset({"lm loss value", "lm loss"})
@@ -45,13 +50,14 @@ _LOSSES = frozenset({"lm loss value", "lm loss"})
 class Megatron:
     """Parser of the logs of Megatron and its descendants."""
 
-    title = "Megatron-LM, Megatron Core, Megatron-DeepSpeed, GPT-NeoX, Primus"
+    title = "Megatron-LM, Core, Bridge, Megatron-DeepSpeed, GPT-NeoX, Primus"
     literals = (
         b"elapsed time per iteration (",
         b"elapsed_time_per_iteration_ms=",
         b"validation loss at ",
         b"validation results at ",
         b" iterations) memory (",
+        b"s GPU utilization: ",
         b"time (ms) |",
         b"time across ranks (ms):",
         *SETUP,
@@ -93,6 +99,8 @@ class Megatron:
             ends = [head.start() for head in heads[1:]]
             for head, end in zip(heads, [*ends, len(text)], strict=True):
                 yield from self._iteration(line, head, end)
+        elif match := _BRIDGE.search(text):
+            yield from self._utilisation(match[1])
         elif _STARTS.search(text):
             yield Unreadable()
         elif match := _VALIDATION.search(text):
@@ -129,6 +137,12 @@ class Megatron:
                 )
         if cut in FIELDS:
             yield Unreadable()
+
+    def _utilisation(self, text: str) -> Iterator[Hit]:
+        value = number(text)
+        # 0.0 stands for "unknown": models whose work nobody counts.
+        if value is not None and 0 < value < MOST:
+            yield Hit("tflops", value, "per_gpu", steps=self._every or 1)
 
     def _others(self, text: str) -> Iterator[Hit]:
         self._table.start(text)

@@ -51,7 +51,7 @@ _VALUE = re.compile(
 )
 # Compared with TFLOP/s.
 _PREFIXES = {"K": 1e-9, "M": 1e-6, "G": 1e-3, "T": 1.0, "P": 1e3, "E": 1e6, "Z": 1e9}
-_MOST = 1e100
+MOST = 1e100
 
 
 class Reading(NamedTuple):
@@ -66,6 +66,6 @@ def reading(text: str) -> Reading | None:
     if match is None:
         return None
     value = number(match["number"])
-    if value is None or abs(value) > _MOST:
+    if value is None or abs(value) > MOST:
         return Reading(None)
     return Reading(value * _PREFIXES.get(match["prefix"] or "", 1.0))

@@ -14,7 +14,7 @@ PARSER = PatternParser(
     title="nanoGPT",
     literals=(b"iter ",),
     pattern=re.compile(
-        r"^iter (?P<step>\d+): loss (?P<loss>\S+), time (?P<step_time>[\d.]+)ms"
+        r"\biter (?P<step>\d+): loss (?P<loss>\S+), time (?P<step_time>[\d.]+)ms"
         r"(?:, mfu (?P<mfu>[\d.]+)%)?"
     ),
     states={"loss": "per_rank", "step_time": "per_rank", "mfu": "per_rank"},

@@ -1,7 +1,8 @@
 """nanotron: `iteration: n / N | key: v | ...`, each number to three digits (`1.02K`, `18.3B`).
 
 Of the last step before the line. tokens_per_sec, the time [ms], loss and batch size [samples] are
-global, what is named per_gpu is per GPU.
+global, what is named per_gpu is per GPU. `cuda_max_memory_reserved` [B], in the first lines, and
+`Peak reserved: 496.00MiB`, since the last such line, are memory of the rank that prints it.
 """
 
 from __future__ import annotations
@@ -27,14 +28,16 @@ _FIELDS = {
     "lr": Field("learning_rate", "global"),
     "model tflops per gpu": Field("tflops", "per_gpu"),
     "grad norm": Field("grad_norm", "global"),
+    "cuda max memory reserved": Field("memory", "per_rank", 2.0**-30),
 }
+_PEAK = re.compile(r"\. Peak reserved: (\d{1,12}\.\d\d)MiB$")
 
 
 class Nanotron:
     """Parser of nanotron's lines."""
 
     title = "nanotron"
-    literals = (b"| tokens_per_sec_per_gpu: ",)
+    literals = (b"| tokens_per_sec_per_gpu: ", b". Peak reserved: ")
     sample = (
         "[INFO|DP=0|PP=0|TP=0|node1]: iteration: 30 / 100 | consumed_tokens: 7.86M | "
         "time_per_iteration_ms: 1.25K | tokens_per_sec: 210K | tokens_per_sec_per_gpu: 26.2K | "
@@ -59,6 +62,9 @@ class Nanotron:
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the fields of the line that are measurements."""
         head = _HEAD.search(line.text)
+        if head is None and (peak := _PEAK.search(line.text)):
+            yield Hit("memory", float(peak[1]) * 2.0**-10, "per_rank")
+            return
         if head is None:
             yield Unreadable()
             return

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-_SUFFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12}
+_SUFFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
 NUMBER = r"[-+]?(?:\d[\d,]{0,39}(?:\.\d{0,39})?|\.\d{1,39})(?:[eE][-+]?\d{1,9})?(?!\d)"
 """Pattern of a finite number, with thousands separated or not; bounded, so that no line is slow."""
 

@@ -4,11 +4,12 @@
 |---|---|---|---|
 | `throughput/device/TPS`, in OLMo `.../tokens_per_second` | tokens_per_second | 1/s | per GPU |
 | `throughput/device/MFU` | mfu, printed in percent | 1 | per GPU |
+| `throughput/device/flopsPS`, as `441.0T` | tflops | TFLOP/s | per GPU |
 | `train/CE loss`, in OLMo `train/CrossEntropyLoss` | loss | 1 | global |
 | `optim/total grad norm` | grad_norm | 1 | global |
 | `optim/LR (group 0)`, in OLMo `optim/learning_rate_group0` | learning_rate | 1 | global |
 | `gpu_memory/GPU reserved mem (GiB)` | memory | GiB | per rank |
-| `System/Peak GPU Memory (MB)` | memory, printed in MiB | GiB | per rank |
+| `System/Peak GPU Memory (MB)` | memory of the fullest rank, 1e6 B | GiB | per rank |
 
 `(actual avg)` values are those of the whole run, with all stalls: variant actual_average.
 """
@@ -25,9 +26,10 @@ from hpc_train.records.parsers.fields import Field
 from hpc_train.records.parsers.number import NUMBER, number
 
 _HEAD = re.compile(r"\[step=(\d{1,15})/(?:\d{1,15}|\?\?\?)[],]")
-_ROW = re.compile(rf"\s{{1,12}}(?P<key>[a-zA-Z][^=]{{3,80}})=(?P<value>{NUMBER})")
+_ROW = re.compile(rf"\s{{1,12}}(?P<key>[a-zA-Z][^=]{{3,80}})=(?P<value>{NUMBER}[TP]?)")
 _TOKENS = Field("tokens_per_second", "per_gpu")
 _MFU = Field("mfu", "per_gpu", 1e-2)
+_FLOPS = Field("tflops", "per_gpu", 1e-12)
 _LOSS = Field("loss", "global")
 _NORM = Field("grad_norm", "global")
 _RATE = Field("learning_rate", "global")
@@ -37,6 +39,8 @@ _FIELDS = {
     "throughput/device/tokens_per_second": _TOKENS,
     "throughput/device/MFU": _MFU,
     "throughput/device/MFU (actual avg)": _MFU._replace(variant="actual_average"),
+    "throughput/device/flopsPS": _FLOPS,
+    "throughput/device/flopsPS (actual avg)": _FLOPS._replace(variant="actual_average"),
     "train/CE loss": _LOSS,
     "train/CrossEntropyLoss": _LOSS,
     "optim/total grad norm": _NORM,
@@ -45,7 +49,7 @@ _FIELDS = {
     "optim/LR": _RATE,
     "optim/learning_rate_group0": _RATE,
     "gpu_memory/GPU reserved mem (GiB)": Field("memory", "per_rank"),
-    "System/Peak GPU Memory (MB)": Field("memory", "per_rank", 2.0**-10),
+    "System/Peak GPU Memory (MB)": Field("memory", "per_rank", 1e6 / 2**30),
 }
 
 
