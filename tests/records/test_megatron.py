@@ -162,6 +162,36 @@ def test_gpt_neox(flops: str, expected: float) -> None:
     ]
 
 
+def test_keys_without_colons() -> None:
+    text = (
+        b" iteration      100/  320000 | elapsed time per iteration (ms): 530.5 | learning rate"
+        b" 1.500E-04 | lm loss 9.25E+00 | loss scale 65536.0 |\n"
+        b" iteration      200/  320000 | elapsed time per iteration (ms): 530.5 | learning rate"
+        b" 1.500E-04 | total loss 8.5E+00 | loss 8.25E+00 | loss scale 65536.0 |"
+        b"speed 90.00 samples/(min*GPU)\n"
+        b" validation loss at iteration 200 | loss: 7.5E+00 | PPL: 1.8E+03 |\n"
+    )
+    assert brief(text, "megatron") == [
+        ("step_time", 0.5305, "global", 100, None),
+        ("learning_rate", 1.5e-4, "global", 100, None),
+        ("loss", 9.25, "global", 100, None),
+        ("step_time", 0.5305, "global", 200, None),
+        ("learning_rate", 1.5e-4, "global", 200, None),
+        ("loss", 8.25, "global", 200, None),
+        ("samples_per_second", 1.5, "per_gpu", 200, None),
+        ("loss", 7.5, "global", 200, None),
+    ]
+
+
+@pytest.mark.parametrize("cut", [b"lm loss 9.2", b"lm loss 9.25E+0", b"lm loss: 9.25"])
+def test_last_number_without_a_bar(cut: bytes) -> None:
+    census = Census()
+    text = b" iteration 5/ 9 | elapsed time per iteration (ms): 530.5 | " + cut
+    assert values(text, "loss") == []
+    parse(text, "megatron", census=census)
+    assert census.damaged
+
+
 @pytest.mark.parametrize("unit", ["MODEL_TFLOP/s/GPU", " TFLOP/s/GPU"])
 def test_megatron_bridge(unit: str) -> None:
     text = (

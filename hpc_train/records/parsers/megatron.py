@@ -34,6 +34,8 @@ from hpc_train.records.parsers.phases import Table, phases
 _HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
 # GPT-NeoX starts the line with it.
 _RATE = re.compile(rf"samples/sec: {{1,8}}({NUMBER}) \| $")
+# GLM and SwissArmyTransformer end it with it.
+_SPEED = re.compile(rf"\bspeed ({NUMBER}) samples/\(min\*GPU\)")
 _STARTS = re.compile(r"elapsed time per iteration \(m?s\): +\d")
 _VALIDATION = re.compile(
     r"\bvalidation (?:loss|results) at (?:iteration (?P<step>\d{1,15})\b)?[^|]{0,80}\|(?P<rest>.*)"
@@ -44,7 +46,7 @@ _BRIDGE = re.compile(
 )
 # Primus names the rank itself: `[rank-7/8]`.
 _RANK = re.compile(r"\[rank-(\d{1,7})/\d{1,7}\]")
-_LOSSES = frozenset({"lm loss value", "lm loss"})
+_LOSSES = frozenset({"lm loss value", "lm loss", "loss"})
 
 
 class Megatron:
@@ -118,6 +120,8 @@ class Megatron:
         found, cut = fields(line.text[head.end() : end])
         if rate := _RATE.search(line.text, max(0, head.start() - 60), head.start()):
             found.insert(0, ("samples sec", rate[1]))
+        if speed := _SPEED.search(line.text, head.end(), end):
+            found.append(("speed samples min gpu", speed[1]))
         for key, text in found:
             field = FIELDS.get(key)
             if field is None:

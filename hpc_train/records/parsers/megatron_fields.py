@@ -33,6 +33,7 @@ FIELDS = {
     "tokens sec": _TOKENS,
     "samples per second": _SAMPLES,
     "samples sec": _SAMPLES,
+    "speed samples min gpu": Field("samples_per_second", "per_gpu", 1 / 60, mean=True),
     "energy per gpu j iter gpu": Field("energy", "per_gpu", mean=True),
     "power per gpu w gpu": Field("power", "per_gpu", mean=True),
     "hip mem usage free total usage ratio": _MEMORY,
