@@ -183,6 +183,43 @@ def test_keys_without_colons() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("key", "metric", "scope"),
+    [
+        ("tokens/sec/gpu", "tokens_per_second", "per_gpu"),
+        ("tokens/s/gpu", "tokens_per_second", "per_gpu"),
+        ("tokens-per-second-per-gpu", "tokens_per_second", "per_gpu"),
+        ("tokens per second per device", "tokens_per_second", "per_gpu"),
+        ("throughput (token/sec/GPU)", "tokens_per_second", "per_gpu"),
+        ("tokens per sec", "tokens_per_second", "global"),
+        ("samples per sec", "samples_per_second", "global"),
+        ("memory(GiB)", "memory", "per_rank"),
+    ],
+)
+def test_rates_of_forks(key: str, metric: str, scope: str) -> None:
+    text = f" [2025-01-01 10:00:00] iteration 5/ 9 | {key}: 64.5 | TFLOPs: 150.25 |"
+    found = brief(f"{text} elapsed time per iteration (ms): 10.5 |".encode(), "megatron")
+    assert found[0] == (metric, 64.5, scope, 5, None)
+
+
+def test_memory_of_the_first_releases() -> None:
+    text = (
+        b"3: after 100 iterations memory (MB) | allocated: 512.5 | max allocated: 1024.0 |"
+        b" cached: 1536.0 | max cached: 2048.0\n"
+    )
+    found = [(hit.value, hit.variant, hit.step, who) for _, hit, who in parse(text, "megatron")]
+    assert found == [(1.0, "max_allocated", 100, 3), (2.0, "max_reserved", 100, 3)]
+
+
+def test_timers_with_names_of_words() -> None:
+    text = b"time (ms) | model and optimizer: 250.50 | batch generator: 5.25 | cut by: 1.2"
+    found: list[object] = [(hit.variant, hit.value) for _, hit, _ in parse(text, "megatron")]
+    assert found == [
+        ("model and optimizer", pytest.approx(0.2505)),
+        ("batch generator", pytest.approx(0.00525)),
+    ]
+
+
 @pytest.mark.parametrize("cut", [b"lm loss 9.2", b"lm loss 9.25E+0", b"lm loss: 9.25"])
 def test_last_number_without_a_bar(cut: bytes) -> None:
     census = Census()

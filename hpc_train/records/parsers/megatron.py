@@ -59,6 +59,7 @@ class Megatron:
         b"validation loss at ",
         b"validation results at ",
         b" iterations) memory (",
+        b" iterations memory (",
         b"s GPU utilization: ",
         b"time (ms) |",
         b"time across ranks (ms):",
