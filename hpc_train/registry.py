@@ -43,6 +43,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "megatron": "hpc_train.records.parsers.megatron:Megatron",
         "metrics_csv": "hpc_train.records.parsers.metrics_csv:MetricsCsv",
         "mlperf": "hpc_train.records.parsers.mlperf:Mlperf",
+        "modded_nanogpt": "hpc_train.records.parsers.modded_nanogpt:ModdedNanoGpt",
         "mxnet_speedometer": "hpc_train.records.parsers.mxnet_speedometer:MxnetSpeedometer",
         "nanogpt": "hpc_train.records.parsers.nanogpt:PARSER",
         "nanotron": "hpc_train.records.parsers.nanotron:PARSER",
