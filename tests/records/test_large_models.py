@@ -126,10 +126,13 @@ def test_flops_of_olmo_core(flops: str, expected: float) -> None:
         "    throughput/device/flopsPS (actual avg)=300.5T\n"
         "    throughput/total flops=89.56P\n"
     )
-    found = [(hit.metric, hit.value, hit.scope, hit.variant) for _, hit, _ in parse(text.encode())]
+    found = [
+        (hit.metric, round(hit.value, 6), hit.scope, hit.variant)
+        for _, hit, _ in parse(text.encode())
+    ]
     assert found == [
-        ("tflops", pytest.approx(expected), "per_gpu", ""),
-        ("tflops", pytest.approx(300.5), "per_gpu", "actual_average"),
+        ("tflops", expected, "per_gpu", ""),
+        ("tflops", 300.5, "per_gpu", "actual_average"),
     ]
 
 

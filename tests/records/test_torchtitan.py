@@ -93,3 +93,18 @@ def test_last_number_of_a_cut_line_is_left_out(line: bytes, kept: list[str]) -> 
 
 def test_mesh_without_dimensions_is_one_gpu() -> None:
     assert values(b"Building 0-D device mesh with [], []", "world_size") == [1]
+
+
+STEP = "2025-01-01 10:00:00,000 - root - INFO - step: 10  loss: {}  tps: 1,500  mfu: 10.50%\n"
+
+
+def test_rank_below_an_agent_is_local() -> None:
+    text = "".join(f"{task}: [rank0]:{STEP.format('2.5000')}" for task in (0, 1, 2))
+    found = [(who, hit.steps) for _, hit, who in parse(text.encode()) if hit.metric == "mfu"]
+    assert found == [(0, 1), (None, 1), (None, 1)]
+
+
+def test_loss_of_stages_that_compute_none() -> None:
+    text = f"[rank0]:{STEP.format('-1.0000')}[rank7]:{STEP.format(' 9.5000')}"
+    assert values(text.encode(), "loss") == [9.5]
+    assert values(text.encode(), "tokens_per_second") == [1500, 1500]

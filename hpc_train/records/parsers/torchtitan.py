@@ -95,11 +95,14 @@ class Torchtitan:
         steps = 1 if variant else self._intervals.since(line, step)
         whole = (_LAST_OF_VALIDATION if variant else _LAST).search(text, head.end())
         named = _RANK.search(text)
-        rank = int(named[1]) if named else OF_LINE
+        rank = int(named[1]) if named else _rank(line)
         for match in _VALUE.finditer(text, head.end()):
             field = _FIELDS.get(match["key"])
             value = number(match["value"])
             if field is None or value is None or not (whole or match["end"] in ("  ", "(")):
+                continue
+            # Pipeline stages that do not compute the loss.
+            if match["key"] == "loss" and value == -1:
                 continue
             yield Hit(
                 field.metric,
@@ -113,6 +116,12 @@ class Torchtitan:
             )
         if not whole:
             yield Unreadable()
+
+
+def _rank(line: Line) -> int | None:
+    """Return no rank where the prefix is a local one: below an agent whose label differs."""
+    prefix = line.prefix
+    return OF_LINE if prefix.task in (None, prefix.rank) else None
 
 
 def _world(degrees: list[str]) -> Hit:
