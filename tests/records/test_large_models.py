@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.records.census import Census
 from hpc_train.records.hits import maker
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
@@ -66,6 +67,12 @@ def test_memory_of_nanotron() -> None:
     assert values(text, "memory") == [0.5, pytest.approx(8.0, rel=1e-3)]
     # The bar behind it says that the number is whole.
     assert values(text, "grad_norm") == [2.2]
+
+
+def test_memory_of_others_is_no_damaged_line_of_nanotron() -> None:
+    census = Census()
+    assert not parse(b"Done. Peak reserved: 12 GB of 80 GB\n", "nanotron", census=census)
+    assert not census.damaged
 
 
 def test_composer() -> None:

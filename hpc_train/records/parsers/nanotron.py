@@ -62,11 +62,12 @@ class Nanotron:
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the fields of the line that are measurements."""
         head = _HEAD.search(line.text)
-        if head is None and (peak := _PEAK.search(line.text)):
-            yield Hit("memory", float(peak[1]) * 2.0**-10, "per_rank")
-            return
         if head is None:
-            yield Unreadable()
+            peak = _PEAK.search(line.text)
+            if peak:
+                yield Hit("memory", float(peak[1]) * 2.0**-10, "per_rank")
+            elif "tokens_per_sec_per_gpu" in line.text:
+                yield Unreadable()
             return
         found, _ = fields(line.text[head.end() :])
         for key, text in found:
