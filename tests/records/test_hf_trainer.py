@@ -137,6 +137,17 @@ def test_keys_of_swift_name_the_step() -> None:
     ]
 
 
+def test_swift_on_megatron_counts_iterations() -> None:
+    text = (
+        b"{'loss': 0.5, 'grad_norm': 9.5, 'learning_rate': 1e-08, 'iteration': '5/1000', "
+        b"'elapsed_time': '9m 40s', 'memory(GiB)': 204.5, 'train_speed(s/it)': 116.5}\n"
+    )
+    assert {(metric, value, step) for metric, value, _, step, _ in brief(text)} == {
+        ("loss", 0.5, 5), ("grad_norm", 9.5, 5), ("learning_rate", 1e-8, 5),
+        ("memory", 204.5, 5), ("step_time", 116.5, 5),
+    }  # fmt: skip
+
+
 def test_tokens_are_of_a_device_in_the_summary_and_of_all_beside_their_sum() -> None:
     text = (
         b"{'loss': 2.5, 'epoch': 2.0, 'num_input_tokens_seen': 4096, 'train_runtime': 2.0, "

@@ -7,19 +7,21 @@ from typing import NamedTuple
 
 _TQDM = re.compile(
     r"(?:\d{1,3}%)?\|[^|]{0,400}\| *(?P<done>\d{1,12})/(?P<total>\d{1,12}) "
-    r"\[[\d:]{1,16}<[^,\]]{1,24}"
+    r"\[(?P<elapsed>[\d:]{1,16})<[^,\]]{1,24}"
     r"(?:, +(?P<rate>[\d.]{1,16}|\?)(?P<unit>it/s|s/it))?"
     r"(?:, (?P<fields>[^\]]{0,4096}))?\]"
 )
 _ENDLESS = re.compile(
-    r"(?<!\d)(?P<done>\d{1,12})(?P<total>)it \[[\d:]{1,16}"
+    r"(?<!\d)(?P<done>\d{1,12})(?P<total>)it \[(?P<elapsed>[\d:]{1,16})"
     r"(?:, +(?P<rate>[\d.]{1,16}|\?)(?P<unit>it/s|s/it))?"
     r"(?:, (?P<fields>[^\]]{0,4096}))?\]"
 )
 _RICH = re.compile(
     r"(?<![━╸╺─])[━╸╺─]{1,400} {0,400}(?P<done>\d{1,12})/(?:(?P<total>\d{1,12})|--) "
-    r"\d{1,4}:\d\d:\d\d • \S{1,12} +(?P<rate>[\d.]{1,16})(?P<unit>it/s|s/it)(?P<fields>.{0,4096})"
+    r"(?P<elapsed>\d{1,4}:\d\d:\d\d) • \S{1,12} +(?P<rate>[\d.]{1,16})(?P<unit>it/s|s/it)(?P<fields>.{0,4096})"
 )
+
+_COARSE = 0.1
 
 
 class Bar(NamedTuple):
@@ -44,17 +46,24 @@ def bar_of(text: str) -> Bar | None:
     return Bar(
         int(match["done"]),
         int(match["total"] or 0),
-        _step_time(match["rate"], match["unit"]),
+        _step_time(match),
         match["fields"] or "",
         *match.span(),
     )
 
 
-def _step_time(rate: str | None, unit: str | None) -> float | None:
+def _step_time(match: re.Match[str]) -> float | None:
     try:
-        value = float(rate or "")
+        value = float(match["rate"] or "")
     except ValueError:
         return None
-    if unit == "s/it":
+    if match["unit"] == "s/it":
         return value
-    return 1 / value if value > 0 else None
+    # Of 0.02it/s one digit is left; such bars show the mean since they began.
+    return 1 / value if value >= _COARSE else _mean(match["elapsed"], int(match["done"]))
+
+
+def _mean(elapsed: str, done: int) -> float | None:
+    parts = [int(part) for part in elapsed.split(":") if part]
+    whole = sum(part * 60**place for place, part in enumerate(reversed(parts)))
+    return whole / done if done and whole else None

@@ -28,7 +28,13 @@ _LOGGED: dict[str, tuple[str, Scope]] = {
 }
 # What tells a log of the Trainer from any other dictionary with a loss.
 _COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm"})
-_STEP = ("global_step/max_steps", "steps[global_step/max_steps]", "global_step", "step")
+_STEP = (
+    "global_step/max_steps",
+    "steps[global_step/max_steps]",
+    "iteration",
+    "global_step",
+    "step",
+)
 _SUMMARY: dict[str, tuple[str, Scope]] = {
     "train_samples_per_second": ("samples_per_second", "global"),
     "train_tokens_per_second": ("tokens_per_second", "per_gpu"),
