@@ -139,6 +139,19 @@ def test_horovod_on_cpus_and_without_interval() -> None:
     assert values(b"Iter #0: 15.2 img/sec per CPU\n", "samples_per_second") == [15.2]
 
 
+def test_tf_cnn_benchmarks() -> None:
+    text = (
+        b"Step\tImg/sec\ttotal_loss\n1\timages/sec: 57.5 +/- 0.0 (jitter = 0.0)\t8.108\n"
+        b"20      images/sec: 58.5 +/- 0.1 (jitter = 0.1)  8.042\n"
+        + b"total images/sec: 234.50\n"
+        * 2
+    )
+    found = [(h.value, h.scope, h.step, h.steps, h.once) for _, h, _ in parse(text)]
+    total = (234.5, "global", None, 1, "total")
+    assert found == [(57.5, "per_rank", 1, 1, ""), (58.5, "per_rank", 20, 20, ""), total, total]
+    assert parse(b"total images/sec: 23\n") == []
+
+
 def test_a_cut_horovod_line_is_counted() -> None:
     census = Census()
     assert parse(b"Iter #3: 17\n", census=census) == []

@@ -76,6 +76,19 @@ DLLL {"type": "LOG", "step": [], "data": {"train.throughput": "12.5", "eval_loss
     assert facts(text) == [("step_time", 0.25, 2), ("samples_per_second", 12.5, None)]
 
 
+def test_neuron_writes_the_time_in_words() -> None:
+    text = (
+        "[0]:LOG Wed May  1 10:12:27 2024 - (0, 14) step_loss : 11.2500 learning_rate : 2.5e-06 "
+        "throughput : 6497.50 grad-norm : 2.5\n"
+    )
+    assert facts(text) == [
+        ("loss", 11.25, 14),
+        ("learning_rate", 2.5e-6, 14),
+        ("samples_per_second", 6497.5, 14),
+        ("grad_norm", 2.5, 14),
+    ]
+
+
 def test_json_of_nemo_counts_steps_of_the_run() -> None:
     text = (
         'DLLL {"timestamp": "1", "type": "LOG", "step": 47, "data": {"reduced_train_loss": 7.5, '

@@ -95,6 +95,17 @@ def test_banner_of_an_evaluation_is_not_that_of_the_training() -> None:
     assert values(text, "examples") == [1280]
 
 
+def test_banner_behind_the_head_of_a_logger() -> None:
+    text = (
+        b"05/01/2024 10:00:00 - INFO - __main__ -   Num examples = 833\n"
+        b"05/01/2024 10:00:00 - INFO - __main__ -   Total optimization steps = 15000\n"
+    )
+    assert brief(text) == [
+        ("examples", 833, "global", None, None),
+        ("steps", 15_000, "global", None, None),
+    ]
+
+
 def test_banner_says_which_bar_is_that_of_the_training() -> None:
     text = (
         b"  Total optimization steps = 10\n 33%|# | 1/3 [00:00<00:00,  9.00it/s]\n"

@@ -105,6 +105,8 @@ def test_lavis_and_an_epoch_without_its_mean() -> None:
         b"time: 0.3750  data: 0.0000  max mem: 10240\n"
         b"Train: data epoch: [1] Total time: 0:00:37 (0.3700 s / it)\n"
         b"Epoch: [2] Total time: 0:00:35\n"
+        b"Eval: data epoch: [1]  [ 50/100]  eta: 0:00:09    time: 0.5  data: 0.0  max mem: 1\n"
+        b"Eval: data epoch: [1] Total time: 0:00:50 (0.5000 s / it)\n"
     )
     assert steps_of(text, "step_time") == [(0.375, 150, 20), (0.37, None, 100)]
     assert steps_of(text, "loss") == [(2.5, 150, 1)]
@@ -223,6 +225,22 @@ def test_fairseq_simple_and_bar() -> None:
     )
     assert steps_of(text, "step_time") == [(0.4, 100, 1), (0.25, 200, 100)]
     assert steps_of(text, "tokens_per_second") == [(20_480, 100, 1)]
+
+
+def test_fairseq_of_the_first_versions_and_before_the_first_update() -> None:
+    text = (
+        b"| epoch 002  1000 / 8000 loss=1.25 (1.50), wps=1000, wpb=500, bsz=32, lr=0.25, "
+        b"clip=100%, gnorm=2.5\n"
+        b"| epoch 001:   0%| | 50/800 [02:25<9:05:31,  2.92s/it, loss=0.000, ppl=1.00, wps=0, "
+        b"ups=0.0, wpb=0, bsz=0, num_updates=0, lr=1e-07,\n"
+    )
+    census = Census()
+    found = {(h.metric, h.value, h.step) for _, h, _ in parse(text, census=census)}
+    assert found == {
+        ("loss", 1.25, 9000), ("tokens_per_second", 1000, 9000), ("samples", 32, 9000),
+        ("grad_norm", 2.5, 9000), ("learning_rate", 0.25, 9000), ("step_time", 0.5, 9000),
+    }  # fmt: skip
+    assert not census.damaged
 
 
 def test_fairseq_ranks_print_one_measurement_and_the_end_once() -> None:

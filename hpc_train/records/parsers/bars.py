@@ -18,7 +18,8 @@ _ENDLESS = re.compile(
 )
 _RICH = re.compile(
     r"(?<![━╸╺─])[━╸╺─]{1,400} {0,400}(?P<done>\d{1,12})/(?:(?P<total>\d{1,12})|--) "
-    r"(?P<elapsed>\d{1,4}:\d\d:\d\d) • \S{1,12} +(?P<rate>[\d.]{1,16})(?P<unit>it/s|s/it)(?P<fields>.{0,4096})"
+    r"(?P<elapsed>\d{1,4}:\d\d:\d\d) • \S{1,12} +(?P<rate>[\d.]{1,16})(?P<unit>it/s|s/it)"
+    r"(?P<fields>.{0,4096})"
 )
 
 _COARSE = 0.1

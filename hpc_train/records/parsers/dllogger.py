@@ -18,7 +18,11 @@ from hpc_train.records.parsers.json_value import finite, scan_object, whole
 from hpc_train.records.parsers.number import NUMBER, number
 from hpc_train.records.parsers.running_step import RunningStep
 
-_TEXT = re.compile(r"DLL \d{4}-\d\d-\d\d [\d:.]{5,20} - (?P<rest>.*)")
+# `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is what AWS's examples for Neuron made of it.
+_TEXT = re.compile(
+    r"(?:DLL \d{4}-\d\d-\d\d [\d:.]{5,20}|LOG \w{3} \w{3} +\d{1,2} [\d:]{8} \d{4})"
+    r" - (?P<rest>.*)"
+)
 _TUPLE = re.compile(r"\((?P<parts>[\d, ]{0,40})\)")
 _WORDS = re.compile(
     r"(?:(?:Training )?Epoch: ?(?P<epoch>\d{1,9}))?"
@@ -40,7 +44,7 @@ _NOT_TRAINING = re.compile(
 _NAMES: dict[str, str] = {
     **dict.fromkeys(("loss", "train_loss", "training_loss", "step_loss"), "loss"),
     **dict.fromkeys(("total_loss", "reduced_train_loss"), "loss"),
-    "grad_norm": "grad_norm",
+    **dict.fromkeys(("grad_norm", "grad-norm"), "grad_norm"),
     **dict.fromkeys(
         (
             *("total_ips", "ips", "train_ips", "throughput", "train_throughput"),
@@ -66,7 +70,7 @@ class DlLogger:
     """Parser of both back ends of DLLogger."""
 
     title = "NVIDIA DLLogger (DeepLearningExamples)"
-    literals = (b"DLL 2", b"DLLL {")
+    literals = (b"DLL 2", b"DLLL {", b" step_loss : ")
     sample = (
         "DLL 2024-05-06 07:08:09.123456 - (0, 10) train.loss : 6.91 None "
         "train.total_ips : 2456.7 img/s train.lr : 0.1 None\n"

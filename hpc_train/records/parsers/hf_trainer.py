@@ -26,7 +26,7 @@ _TABLE = re.compile(
     r"*(\S.{0,40})$"
 )
 _BANNER = re.compile(
-    r"(?:^|>> )  ?(Num examples|Total train batch size[^=]{0,80}|Total optimization steps"
+    r"(?:^|>> |- )  ?(Num examples|Total train batch size[^=]{0,80}|Total optimization steps"
     r"|Number of trainable parameters|Instantaneous batch size per device) = (" + NUMBER + ")$"
 )
 _BANNER_METRICS: dict[str, tuple[str, Scope]] = {

@@ -29,7 +29,8 @@ _LINE = re.compile(
 )
 _GLUON = re.compile(
     rf"\[Epoch (?P<epoch>\d{{1,9}})\] "
-    rf"(?:time cost: (?P<epoch_time>{NUMBER})|validation: (?:accuracy|acc-top1)=(?P<accuracy>{NUMBER}))"
+    rf"(?:time cost: (?P<epoch_time>{NUMBER})"
+    rf"|validation: (?:accuracy|acc-top1)=(?P<accuracy>{NUMBER}))"
 )
 _OF_EPOCH: dict[str, Scope] = {"epoch_time": "per_rank", "accuracy": "global"}
 _NAME = re.compile(r"\s{1,8}([\w-]{1,40})=")

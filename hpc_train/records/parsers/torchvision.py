@@ -19,10 +19,10 @@ from hpc_train.records.parsers.number import NUMBER, number
 # A number that ends its line may have been cut; only the last field has nothing behind it.
 _LAST = rf"({NUMBER})"
 _VALUE = rf"({NUMBER}|nan|inf)(?=\s)"
-# DINOv2 knows no epochs: `Training  [ 20/125000]`. LAVIS writes `Train: data epoch: [0]`.
-_PLACE = re.compile(
-    r"(?:[Ee]poch: \[(\d{1,9})(?:/\d{1,9})?\]|Training)\s{1,4}\[ *(\d{1,12})/(\d{1,12})\]\s+eta: "
-)
+# DINOv2 knows no epochs: `Training  [ 20/125000]`. LAVIS writes `Train: data epoch: [0]`, and the
+# same of its evaluations.
+_HEAD = r"(?:Epoch|Train: data epoch): \[(\d{1,9})(?:/\d{1,9})?\]"
+_PLACE = re.compile(rf"(?:{_HEAD}|Training)\s{{1,4}}\[ *(\d{{1,12}})/(\d{{1,12}})\]\s+eta: ")
 _FIELDS: dict[str, re.Pattern[str]] = {
     "step_time": re.compile(rf"\s(?:iter_)?time: {_VALUE}"),
     "samples_per_second": re.compile(rf"\simg/s: {_VALUE}"),
@@ -31,10 +31,7 @@ _FIELDS: dict[str, re.Pattern[str]] = {
     "memory": re.compile(rf"\smax mem: {_LAST}"),
 }
 _MIB = 2.0**-10
-_EPOCH_END = re.compile(
-    rf"[Ee]poch: \[(\d{{1,9}})(?:/\d{{1,9}})?\] Total time: ({CLOCK})"
-    rf"(?: \({_VALUE} s / it\)|$)"
-)
+_EPOCH_END = re.compile(rf"{_HEAD} Total time: ({CLOCK})(?: \({_VALUE} s / it\)|$)")
 _TRAINING_END = re.compile(rf"(?:^|\s)Training time:? ({CLOCK})$")
 # As many iterations as a meter remembers.
 _WINDOW = 20
