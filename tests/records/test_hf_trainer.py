@@ -79,6 +79,15 @@ def test_bar_within_that_of_the_training_is_an_evaluation() -> None:
     assert values(text, "step_time", "hf_trainer") == [2, 2.5]
 
 
+def test_bar_of_a_download_is_none_of_training() -> None:
+    text = (
+        b"100%|#| 9912422/9912422 [00:00<00:00, 112134141.27it/s]\n"
+        b"100%|#| 28881/28881 [00:00<00:00, 302141.27it/s]\n"
+        b" 10%|#| 1/10 [00:02<00:18,  2.00s/it]\n"
+    )
+    assert brief(text) == [("step_time", 2, "global", 1, None)]
+
+
 def test_evaluation_after_the_last_step_is_known_once_something_was_logged() -> None:
     text = (
         b"100%|##| 10/10 [00:20<00:00,  2.00s/it]\n{'loss': 1.5, 'epoch': 1.0}\n"

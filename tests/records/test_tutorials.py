@@ -23,6 +23,7 @@ from tests.records.parsing import Brief, brief, parse
             "Time taken for 50 steps is 9.500000 sec, avg 8.250000 samples/sec",
             [("samples_per_second", 8.25, "global", None, None)],
         ),
+        ("Train Epoch: 1 [64/60000 (0%)]\tloss=2.25", [("loss", 2.25, "per_rank", None, None)]),
         ("x - root - INFO - Avg train loss=0.25", [("loss", 0.25, "global", None, None)]),
         ("epoch 3/5: Avg train loss=0.25", []),
         ("Time taken for epoch 1 is 9.5 sec\n", [("epoch_time", 9.5, "global", 1, None)]),

@@ -38,6 +38,8 @@ _BANNER_METRICS: dict[str, tuple[str, Scope]] = {
 }
 # tqdm draws at most ten times a second: of faster steps the bar does not know the last one.
 _SLOW_S = 0.2
+# What is faster is a download's bar, which counts bytes.
+_FASTEST_S = 1e-4
 
 
 class HfTrainer:
@@ -119,7 +121,7 @@ class HfTrainer:
         before = text[: bar.start]
         if bar.fields or not bar.total or not _BEFORE_BAR.fullmatch(before):
             return
-        if not self._is_training_bar(bar):
+        if (bar.step_time or 1) < _FASTEST_S or not self._is_training_bar(bar):
             return
         since, self._done = bar.done - self._done, max(self._done, bar.done)
         self._step = bar.done if (bar.step_time or 0) > _SLOW_S else None

@@ -85,8 +85,8 @@ _SHAPES = (
     ),
     _Shape(
         re.compile(
-            rf"Train Epoch: {_EPOCH} \[ ?\d{{1,12}}/\d{{1,12}} \( ?[\d.]{{1,8}}%\)\]\s+Loss: "
-            rf"(?P<loss>{_N})"
+            rf"Train Epoch: {_EPOCH} \[ ?\d{{1,12}}/\d{{1,12}} \( ?[\d.]{{1,8}}%\)\]\s+"
+            rf"(?:Loss: |loss=)(?P<loss>{_N})"
         ),
         {"loss": _Fact("loss", "per_rank")},
     ),
