@@ -79,6 +79,34 @@ def test_bar_within_that_of_the_training_is_an_evaluation() -> None:
     assert values(text, "step_time", "hf_trainer") == [2, 2.5]
 
 
+def test_bar_of_an_evaluation_alone_is_none_of_training() -> None:
+    text = (
+        b"[INFO|trainer.py:2463] 2024-05-01 10:00:00,323 >> ***** Running Evaluation *****\n"
+        b"100%|#| 125/125 [04:06<00:00,  1.99s/it]\n"
+    )
+    assert brief(text) == []
+
+
+def test_bar_without_its_drawing_and_behind_one_that_stood_still() -> None:
+    text = (
+        b"  4% 99/2000 [1:48:23<35:43:37, 60.00s/it]{'loss': 2.5, 'epoch': 0.04}\n"
+        b"  0%|  | 0/2000 [00:00<?, ?it/s]  5%|# | 100/2000 [1:49:59<42:08:58, 70.00s/it]\n"
+    )
+    assert values(text, "step_time") == [60, 70]
+    assert values(text, "loss") == [2.5]
+
+
+def test_file_of_llama_factory() -> None:
+    text = (
+        b'{"current_steps": 10, "total_steps": 69, "loss": 5.5, "lr": 1.5e-05, "epoch": 0.45, '
+        b'"percentage": 14.49, "elapsed_time": "0:10:55", "remaining_time": "1:04:27"}\n'
+    )
+    assert brief(text) == [
+        ("loss", 5.5, "global", 10, None),
+        ("learning_rate", 1.5e-5, "global", 10, None),
+    ]
+
+
 def test_bar_of_a_download_is_none_of_training() -> None:
     text = (
         b"100%|#| 9912422/9912422 [00:00<00:00, 112134141.27it/s]\n"

@@ -63,7 +63,7 @@ def test_slow_bar_is_read_from_its_clock() -> None:
 
 
 def test_rich_bar_counts_epochs_from_0() -> None:
-    bar = "Epoch 1/9 ━━━━━━╸━━━━ 30/100 0:00:12 • 0:00:28 2.50it/s v_num: 0 train_step_loss: 1.559  \n"
+    bar = "Epoch 1/9 ━━╸━━ 30/100 0:00:12 • 0:00:28 2.50it/s v_num: 0 train_step_loss: 1.559  \n"
     assert brief(bar.encode()) == [
         ("step_time", 0.4, "per_rank", 130, None),
         ("loss", 1.559, "per_rank", 130, None),

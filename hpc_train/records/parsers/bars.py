@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 _TQDM = re.compile(
-    r"(?:\d{1,3}%)?\|[^|]{0,400}\| *(?P<done>\d{1,12})/(?P<total>\d{1,12}) "
+    r"(?:(?:\d{1,3}%)?\|[^|]{0,400}\||\d{1,3}%) *(?P<done>\d{1,12})/(?P<total>\d{1,12}) "
     r"\[(?P<elapsed>[\d:]{1,16})<[^,\]]{1,24}"
     r"(?:, +(?P<rate>[\d.]{1,16}|\?)(?P<unit>it/s|s/it))?"
     r"(?:, (?P<fields>[^\]]{0,4096}))?\]"
@@ -28,7 +28,7 @@ _COARSE = 0.1
 class Bar(NamedTuple):
     """Where an iteration stands, and how long [s] one takes; `start` is where the bar begins.
 
-    `total` is 0 where the program does not know it.
+    `total` is 0 where the program does not know it. `free` is where the bar before it ended.
     """
 
     done: int
@@ -37,19 +37,31 @@ class Bar(NamedTuple):
     fields: str
     start: int
     end: int
+    free: int
 
 
 def bar_of(text: str) -> Bar | None:
-    """Return the first bar on a line that is complete."""
-    match = _TQDM.search(text) or _ENDLESS.search(text) or _RICH.search(text)
-    if match is None:
-        return None
+    """Return the first complete bar on a line that has begun to move, else the first."""
+    bars = (_bars(pattern, text) for pattern in (_TQDM, _ENDLESS, _RICH))
+    found = next(filter(None, bars), [])
+    return next((bar for bar in found if bar.done), found[0] if found else None)
+
+
+def _bars(pattern: re.Pattern[str], text: str) -> list[Bar]:
+    bars: list[Bar] = []
+    for match in pattern.finditer(text):
+        bars.append(_bar(match, bars[-1].end if bars else 0))
+    return bars
+
+
+def _bar(match: re.Match[str], free: int) -> Bar:
     return Bar(
         int(match["done"]),
         int(match["total"] or 0),
         _step_time(match),
         match["fields"] or "",
         *match.span(),
+        free,
     )
 
 

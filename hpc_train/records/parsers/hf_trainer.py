@@ -49,6 +49,7 @@ class HfTrainer:
     literals = (
         b"'loss': ",
         b'{"loss": ',
+        b'{"current_steps": ',
         b"train_runtime",
         b"'eval_loss': ",
         b"it/s]",
@@ -118,7 +119,7 @@ class HfTrainer:
             self._is_training = "training" in text
 
     def _bar(self, text: str, bar: Bar) -> Iterator[Hit]:
-        before = text[: bar.start]
+        before = text[bar.free : bar.start]
         if bar.fields or not bar.total or not _BEFORE_BAR.fullmatch(before):
             return
         if (bar.step_time or 1) < _FASTEST_S or not self._is_training_bar(bar):
@@ -136,8 +137,8 @@ class HfTrainer:
             )
 
     def _is_training_bar(self, bar: Bar) -> bool:
-        # Evaluation draws a bar of the same form inside that of the training.
-        if self._is_sure or self._done < self._total:
+        # Evaluation draws a bar of the same form inside that of the training, or alone.
+        if self._is_sure or self._done < self._total or not self._is_training:
             return bar.total == self._total
         if bar.total != self._total:
             self._done, self._total = 0, bar.total
