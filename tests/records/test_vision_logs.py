@@ -152,6 +152,21 @@ def test_detectron2_and_maskrcnn_benchmark_end() -> None:
     assert values(text, "time_to_train") == [86_460.5]
 
 
+def test_file_of_detectron2() -> None:
+    text = (
+        b'{"data_time": 0.25, "eta_seconds": 230.5, "iteration": 19, "lr": 4e-05, "time": 0.5, '
+        b'"total_loss": 5.5}\n'
+    )
+    assert brief(text) == [
+        ("step_time", 0.5, "per_rank", 19, None),
+        ("loss", 5.5, "global", 19, None),
+        ("learning_rate", 4e-5, "global", 19, None),
+    ]
+    census = Census()
+    assert parse(text[:-4] + b"\n" + b'{"total_loss": 5.5}\n', census=census) == []
+    assert sum(census.damaged.values()) == 1
+
+
 def test_maskrcnn_benchmark() -> None:
     text = (
         b"2024-05-01 10:00:00,695 maskrcnn_benchmark.trainer INFO: eta: 8:01:37  iter: 20  "
