@@ -161,6 +161,11 @@ def test_nemo_bar_without_timing_shows_its_own_rate() -> None:
     ]
 
 
+def test_nemo_timing_is_better_than_the_rate_of_its_bar() -> None:
+    text = nemo(7, "6.000", "4.50").replace(b"v_num=,", b" 4.90s/it, v_num=,")
+    assert values(text, "step_time") == [4.5]
+
+
 def test_nemo_1_rounds_large_steps() -> None:
     text = nemo(123_456, "1.23e+5", "4.50") + nemo(123_457, "1.23e+5", "4.60")
     steps: list[Brief] = [hit for hit in brief(text) if hit[0] == "step_time"]
