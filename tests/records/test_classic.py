@@ -44,6 +44,41 @@ def test_an_mxnet_worker_on_its_own(text: bytes) -> None:
     assert [hit.scope for _, hit, _ in parse(text)] == ["per_rank"]
 
 
+def test_old_mxnet_repeats_its_rate_for_each_metric() -> None:
+    line = b"INFO:root:Epoch[0] Batch [%d]\tSpeed: %b samples/sec\tTrain-%b=0.25\n"
+    both = (b"accuracy", b"cross-entropy")
+    text = b"".join(line % (50 * n, b"180.5", name) for n in (1, 2) for name in both)
+    assert brief(text) == [
+        ("samples_per_second", 180.5, "per_rank", 50, None),
+        ("loss", 0.25, "per_rank", 50, None),
+        ("samples_per_second", 180.5, "per_rank", 100, None),
+        ("loss", 0.25, "per_rank", 100, None),
+    ]
+
+
+def test_mxnet_workers_without_a_name_are_at_the_same_step() -> None:
+    line = b"INFO:root:Epoch[0] Batch [%d]  Speed: %b samples/sec     Train-accuracy=0.5\n"
+    text = b"".join(line % (n, rate) for n in (50, 100) for rate in (b"10.5", b"10.5", b"9.5"))
+    found = [(hit.value, hit.step, hit.steps) for _, hit, _ in parse(text)]
+    assert found == [(rate, n, 50) for n in (50, 100) for rate in (10.5, 10.5, 9.5)]
+
+
+def test_mxnet_node_before_a_clock() -> None:
+    text = b"Node[2] 06:49:12 INFO:root:Epoch[5] Batch [40]\tSpeed: 160.50 samples/sec\tP=8.5\n"
+    assert brief(text) == [("samples_per_second", 160.5, "per_rank", 40, 2)]
+
+
+def test_gluon_ends_its_epochs() -> None:
+    text = (
+        b"INFO:root:[Epoch 1] training: accuracy=0.248027\n"
+        b"INFO:root:[Epoch 1] time cost: 68.5\nINFO:root:[Epoch 1] validation: accuracy=0.25\n"
+    )
+    assert brief(text) == [
+        ("epoch_time", 68.5, "per_rank", 2, None),
+        ("accuracy", 0.25, "global", 2, None),
+    ]
+
+
 def test_mxnet_epochs_end_with_time_and_accuracy() -> None:
     text = b"x Node[0] Epoch[2] Time cost=105.8\nNode[0] Epoch[2] Validation-accuracy=0.31\n"
     assert brief(text) == [
@@ -102,6 +137,19 @@ def test_horovod_states_rates_per_gpu_and_of_all_with_intervals() -> None:
 def test_horovod_on_cpus_and_without_interval() -> None:
     assert values(b"Total img/sec on 2 CPU(s): 30.5\n", "samples_per_second") == [30.5]
     assert values(b"Iter #0: 15.2 img/sec per CPU\n", "samples_per_second") == [15.2]
+
+
+def test_tf_cnn_benchmarks() -> None:
+    text = (
+        b"Step\tImg/sec\ttotal_loss\n1\timages/sec: 57.5 +/- 0.0 (jitter = 0.0)\t8.108\n"
+        b"20      images/sec: 58.5 +/- 0.1 (jitter = 0.1)  8.042\n"
+        + b"total images/sec: 234.50\n"
+        * 2
+    )
+    found = [(h.value, h.scope, h.step, h.steps, h.once) for _, h, _ in parse(text)]
+    total = (234.5, "global", None, 1, "total")
+    assert found == [(57.5, "per_rank", 1, 1, ""), (58.5, "per_rank", 20, 20, ""), total, total]
+    assert parse(b"total images/sec: 23\n") == []
 
 
 def test_a_cut_horovod_line_is_counted() -> None:

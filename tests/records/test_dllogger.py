@@ -39,7 +39,27 @@ def facts(text: str) -> list[tuple[str, float, int | None]]:
         ("(0,) val.top1 : 71.5 % val.loss : 1.2 None", [("accuracy", 0.715, None)]),
         ("(1, 5) loss : 2.0 lr : 0.5", [("loss", 2.0, 5), ("learning_rate", 0.5, 5)]),
         ("PARAMETER lr : 0.1 batch_size : 64 ", []),
-        ("epoch    1 | iter   1/48 | loss 40.97 | took 24.54 s", []),
+        (
+            "epoch    1 | iter   2/48 | loss 40.50 | mel loss 35.25 |  5730.98 frames/s | "
+            "took 24.5 s | lrate 3.2e-06",
+            [("loss", 40.5, 2), ("step_time", 24.5, 2), ("learning_rate", 3.2e-06, 2)],
+        ),
+        (
+            "epoch    1 | iter   2/19 | loss 36.5 | 142370.52 items/s | elapsed 2.50 s | "
+            "lrate 1.00E-01 -> 3.25E-06",
+            [("loss", 36.5, 2), ("step_time", 2.5, 2), ("learning_rate", 3.25e-06, 2)],
+        ),
+        (
+            "Iteration: 16  throughput_train : 145.25 seq/s mlm_loss : 10.4  total_loss : 11.5  "
+            "avg_loss_step : 11.1  learning_rate : 5.25e-06 ",
+            [
+                ("samples_per_second", 145.25, 16),
+                ("loss", 11.5, 16),
+                ("learning_rate", 5.25e-6, 16),
+            ],
+        ),
+        ("(6001, 129) train_iter_time : 3.5 ", [("step_time", 3.5, 129)]),
+        ("Epoch: 3 val.top1 : 50.0 %", [("accuracy", 0.5, None)]),
     ],
 )
 def test_text(text: str, expected: list[tuple[str, float, int | None]]) -> None:
@@ -54,6 +74,33 @@ DLLL {"type": "LOG", "step": "PARAMETER", "data": {"lr": 0.5}}
 DLLL {"type": "LOG", "step": [], "data": {"train.throughput": "12.5", "eval_loss": 1.0}} words
 """
     assert facts(text) == [("step_time", 0.25, 2), ("samples_per_second", 12.5, None)]
+
+
+def test_neuron_writes_the_time_in_words() -> None:
+    text = (
+        "[0]:LOG Wed May  1 10:12:27 2024 - (0, 14) step_loss : 11.2500 learning_rate : 2.5e-06 "
+        "throughput : 6497.50 grad-norm : 2.5\n"
+    )
+    assert facts(text) == [
+        ("loss", 11.25, 14),
+        ("learning_rate", 2.5e-6, 14),
+        ("samples_per_second", 6497.5, 14),
+        ("grad_norm", 2.5, 14),
+    ]
+
+
+def test_json_of_nemo_counts_steps_of_the_run() -> None:
+    text = (
+        'DLLL {"timestamp": "1", "type": "LOG", "step": 47, "data": {"reduced_train_loss": 7.5, '
+        '"lr": 0.25, "global_step": 47, "train_backward_timing in s": 4e-05, "grad_norm": 8.5, '
+        '"train_step_timing in s": 25.5, "epoch": 0}}'
+    )
+    assert facts(text) == [
+        ("loss", 7.5, 47),
+        ("learning_rate", 0.25, 47),
+        ("grad_norm", 8.5, 47),
+        ("step_time", 25.5, 47),
+    ]
 
 
 def test_steps_count_on_over_epochs() -> None:

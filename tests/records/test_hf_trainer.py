@@ -79,6 +79,43 @@ def test_bar_within_that_of_the_training_is_an_evaluation() -> None:
     assert values(text, "step_time", "hf_trainer") == [2, 2.5]
 
 
+def test_bar_of_an_evaluation_alone_is_none_of_training() -> None:
+    text = (
+        b"[INFO|trainer.py:2463] 2024-05-01 10:00:00,323 >> ***** Running Evaluation *****\n"
+        b"100%|#| 125/125 [04:06<00:00,  1.99s/it]\n"
+    )
+    assert brief(text) == []
+
+
+def test_bar_without_its_drawing_and_behind_one_that_stood_still() -> None:
+    text = (
+        b"  4% 99/2000 [1:48:23<35:43:37, 60.00s/it]{'loss': 2.5, 'epoch': 0.04}\n"
+        b"  0%|  | 0/2000 [00:00<?, ?it/s]  5%|# | 100/2000 [1:49:59<42:08:58, 70.00s/it]\n"
+    )
+    assert values(text, "step_time") == [60, 70]
+    assert values(text, "loss") == [2.5]
+
+
+def test_file_of_llama_factory() -> None:
+    text = (
+        b'{"current_steps": 10, "total_steps": 69, "loss": 5.5, "lr": 1.5e-05, "epoch": 0.45, '
+        b'"percentage": 14.49, "elapsed_time": "0:10:55", "remaining_time": "1:04:27"}\n'
+    )
+    assert brief(text) == [
+        ("loss", 5.5, "global", 10, None),
+        ("learning_rate", 1.5e-5, "global", 10, None),
+    ]
+
+
+def test_bar_of_a_download_is_none_of_training() -> None:
+    text = (
+        b"100%|#| 9912422/9912422 [00:00<00:00, 112134141.27it/s]\n"
+        b"100%|#| 28881/28881 [00:00<00:00, 302141.27it/s]\n"
+        b" 10%|#| 1/10 [00:02<00:18,  2.00s/it]\n"
+    )
+    assert brief(text) == [("step_time", 2, "global", 1, None)]
+
+
 def test_evaluation_after_the_last_step_is_known_once_something_was_logged() -> None:
     text = (
         b"100%|##| 10/10 [00:20<00:00,  2.00s/it]\n{'loss': 1.5, 'epoch': 1.0}\n"
@@ -93,6 +130,17 @@ def test_banner_of_an_evaluation_is_not_that_of_the_training() -> None:
         b"***** Running training *****\n  Num examples = 1,280\n"
     )
     assert values(text, "examples") == [1280]
+
+
+def test_banner_behind_the_head_of_a_logger() -> None:
+    text = (
+        b"05/01/2024 10:00:00 - INFO - __main__ -   Num examples = 833\n"
+        b"05/01/2024 10:00:00 - INFO - __main__ -   Total optimization steps = 15000\n"
+    )
+    assert brief(text) == [
+        ("examples", 833, "global", None, None),
+        ("steps", 15_000, "global", None, None),
+    ]
 
 
 def test_banner_says_which_bar_is_that_of_the_training() -> None:
@@ -135,6 +183,17 @@ def test_keys_of_swift_name_the_step() -> None:
         ("step_time", 2.5, "global", 12, None),
         ("step_time", 2, "global", 24, None),
     ]
+
+
+def test_swift_on_megatron_counts_iterations() -> None:
+    text = (
+        b"{'loss': 0.5, 'grad_norm': 9.5, 'learning_rate': 1e-08, 'iteration': '5/1000', "
+        b"'elapsed_time': '9m 40s', 'memory(GiB)': 204.5, 'train_speed(s/it)': 116.5}\n"
+    )
+    assert {(metric, value, step) for metric, value, _, step, _ in brief(text)} == {
+        ("loss", 0.5, 5), ("grad_norm", 9.5, 5), ("learning_rate", 1e-8, 5),
+        ("memory", 204.5, 5), ("step_time", 116.5, 5),
+    }  # fmt: skip
 
 
 def test_tokens_are_of_a_device_in_the_summary_and_of_all_beside_their_sum() -> None:

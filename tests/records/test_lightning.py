@@ -50,11 +50,20 @@ def test_bar_without_an_end() -> None:
     rich = "Epoch 0/-2 ━━━━ 50/-- 0:40:43 • -:--:-- 0.50it/s v_num: x train_loss: 10.5\n".encode()
     assert [(value, step) for _, value, _, step, _ in brief(rich)] == [(2, 50), (10.5, 50)]
     text = b"Epoch 1: : 1it [00:04,  4.36s/it, v_num=d3c7, reduced_train_loss=0.5, global_step=1.0]"
-    assert brief(text) == [("loss", 0.5, "global", 1, None)]
+    assert brief(text) == [("step_time", 4.36, "global", 1, None), ("loss", 0.5, "global", 1, None)]
+
+
+def test_slow_bar_is_read_from_its_clock() -> None:
+    bar = "Epoch 0:  10%|1| {} [{}<2:00:00,  {}it/s, v_num=0]\n"
+    shown = [("8/80", "16:00", "0.01"), ("9/80", "1:00:00", "0.00"), ("40/80", "06:40", "0.10")]
+    text = "".join(bar.format(*each) for each in shown)
+    assert values(text.encode(), "step_time") == [120, 400, 10]
+    rich = "Epoch 0/9 ━━━━ 3/100 0:02:03 • 0:00:28 0.02it/s v_num: 0\n"
+    assert values(rich.encode(), "step_time") == [41]
 
 
 def test_rich_bar_counts_epochs_from_0() -> None:
-    bar = "Epoch 1/9 ━━━━━━╸━━━━ 30/100 0:00:12 • 0:00:28 2.50it/s v_num: 0 train/loss: 1.559  \n"
+    bar = "Epoch 1/9 ━━╸━━ 30/100 0:00:12 • 0:00:28 2.50it/s v_num: 0 train_step_loss: 1.559  \n"
     assert brief(bar.encode()) == [
         ("step_time", 0.4, "per_rank", 130, None),
         ("loss", 1.559, "per_rank", 130, None),
@@ -137,6 +146,24 @@ def test_nemo_1_is_no_mere_lightning_bar() -> None:
         ("step_time", 4.5, "global", 6, None),
         ("loss", 11.5, "global", 6, None),
     ]
+
+
+def test_nemo_bar_without_timing_shows_its_own_rate() -> None:
+    text = (
+        b"Epoch 0:   5%|5| 3/60 [03:00<57:00,  0.02it/s, v_num=8-06, reduced_train_loss=6.500, "
+        b"lr=2.5e-5, global_step=2.000, throughput=0.125, gradient_norm=8.500]\n"
+    )
+    assert brief(text) == [
+        ("step_time", 60, "global", 2, None),
+        ("loss", 6.5, "global", 2, None),
+        ("learning_rate", 2.5e-5, "global", 2, None),
+        ("grad_norm", 8.5, "global", 2, None),
+    ]
+
+
+def test_nemo_timing_is_better_than_the_rate_of_its_bar() -> None:
+    text = nemo(7, "6.000", "4.50").replace(b"v_num=,", b" 4.90s/it, v_num=,")
+    assert values(text, "step_time") == [4.5]
 
 
 def test_nemo_1_rounds_large_steps() -> None:

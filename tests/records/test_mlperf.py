@@ -80,6 +80,16 @@ def test_rates_of_gpt3_are_tokens_and_its_steps_are_counted_in_them() -> None:
     ]
 
 
+def test_losses_of_their_own_and_times_of_a_step() -> None:
+    text = (
+        line("global_batch_size", "8")
+        + line("train_loss", "2.5", '{"samples_count": 16, "lr": 0.00022}')
+        + line("tracked_stats", '{"train_step_time": 0.25, "reward": 0.5}', '{"step": 24}')
+    )
+    found = [(hit.metric, hit.value, hit.step) for _, hit, _ in parse(text, "mlperf")]
+    assert found[1:] == [("loss", 2.5, 2), ("step_time", 0.25, 3)]
+
+
 def test_a_quality_that_is_neither_accuracy_nor_loss_is_left_out() -> None:
     named = line("submission_benchmark", '"stable_diffusion"')
     assert parse(named + line("eval_accuracy", "0.16"), "mlperf") == []

@@ -23,6 +23,9 @@ from tests.records.parsing import Brief, brief, parse
             "Time taken for 50 steps is 9.500000 sec, avg 8.250000 samples/sec",
             [("samples_per_second", 8.25, "global", None, None)],
         ),
+        ("Train Epoch: 1 [64/60000 (0%)]\tloss=2.25", [("loss", 2.25, "per_rank", None, None)]),
+        ("x - root - INFO - Avg train loss=0.25", [("loss", 0.25, "global", None, None)]),
+        ("epoch 3/5: Avg train loss=0.25", []),
         ("Time taken for epoch 1 is 9.5 sec\n", [("epoch_time", 9.5, "global", 1, None)]),
         (
             " 3: 2018-01-02 03:04:05,678 INFO Train samples 64 time 2.5s rate 25.6 samples/s",
@@ -83,6 +86,17 @@ def test_a_running_loss_is_the_mean_of_its_steps() -> None:
     text = b"[1,  2000] loss: 2.2\n[1,  4000] loss: 1.9\n[2,  2000] loss: 1.5\n"
     found = [(hit.value, hit.step, hit.steps) for _, hit, _ in parse(text)]
     assert found == [(2.2, 2000, 2000), (1.9, 4000, 2000), (1.5, 6000, 2000)]
+
+
+def test_ranks_that_share_a_line() -> None:
+    line = "[host-1 tcp:10.0.0.1:26600] [9] " + "".join(
+        f"[GPU{rank}] Epoch 3 | Batchsize: 32 | Steps: 8" for rank in (2, 0, 1)
+    )
+    assert [(metric, value, who) for metric, value, _, _, who in brief(line.encode())] == [
+        (metric, value, rank)
+        for rank in (2, 0, 1)
+        for metric, value in (("batch_size", 32), ("steps", 8))
+    ]
 
 
 def test_ranks_count_their_own_steps() -> None:

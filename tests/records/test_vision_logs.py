@@ -45,6 +45,16 @@ def test_accuracy_of_torchvision_and_of_old_example() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [(b" * Acc@1 71.500", [0.715]), (b" * Acc@1 71.5", []), (b" * Prec@1 7.250\t", [0.0725])],
+)
+def test_accuracy_that_ends_its_line_is_whole_with_three_decimals(
+    line: bytes, expected: list[float]
+) -> None:
+    assert values(line + b"\n", "accuracy") == expected
+
+
 def test_timm() -> None:
     text = (
         b"Train: 1 [  50/100 ( 51%)]  Loss: 6.91 (6.93)  Time: 0.250s, 4096.00/s  "
@@ -89,6 +99,20 @@ def test_dinov2_counts_iterations_of_the_run() -> None:
     assert steps_of(text, "step_time") == [(0.5, 20, 20)]
 
 
+def test_lavis_and_an_epoch_without_its_mean() -> None:
+    text = (
+        b"Train: data epoch: [1]  [ 50/100]  eta: 0:00:09  lr: 0.000022  loss: 2.5000  "
+        b"time: 0.3750  data: 0.0000  max mem: 10240\n"
+        b"Train: data epoch: [1] Total time: 0:00:37 (0.3700 s / it)\n"
+        b"Epoch: [2] Total time: 0:00:35\n"
+        b"Eval: data epoch: [1]  [ 50/100]  eta: 0:00:09    time: 0.5  data: 0.0  max mem: 1\n"
+        b"Eval: data epoch: [1] Total time: 0:00:50 (0.5000 s / it)\n"
+    )
+    assert steps_of(text, "step_time") == [(0.375, 150, 20), (0.37, None, 100)]
+    assert steps_of(text, "loss") == [(2.5, 150, 1)]
+    assert steps_of(text, "epoch_time") == [(37, 1, 1), (35, 2, 1)]
+
+
 def test_other_times_are_not_the_iteration() -> None:
     line = b"Epoch: [0/9]  [ 0/10]  eta: 0:00:01  model_time: 1.5 (1.5)  evaluator_time: 2 (2)\n"
     census = Census()
@@ -113,6 +137,34 @@ def test_detectron2_old_and_new() -> None:
         ("loss", 5.25, "global", 39, None),
         ("memory", 3, "per_rank", 39, None),
     ]
+
+
+def test_detectron2_and_maskrcnn_benchmark_end() -> None:
+    text = (
+        b"[05/01 10:02:21 d2.engine.hooks]: Overall training speed: 297 iterations in 0:02:10 "
+        b"(0.4391 s / it)\n"
+        b"[05/01 10:02:21 d2.engine.hooks]: Total training time: 0:02:12 (0:00:01 on hooks)\n"
+    )
+    assert steps_of(text, "step_time") == [(0.4391, None, 297)]
+    assert values(text, "time_to_train") == [132]
+    text = b"maskrcnn_benchmark.trainer INFO: Total training time: 1 day, 0:01:00.5 (0.75 s / it)\n"
+    assert values(text, "step_time") == [0.75]
+    assert values(text, "time_to_train") == [86_460.5]
+
+
+def test_file_of_detectron2() -> None:
+    text = (
+        b'{"data_time": 0.25, "eta_seconds": 230.5, "iteration": 19, "lr": 4e-05, "time": 0.5, '
+        b'"total_loss": 5.5}\n'
+    )
+    assert brief(text) == [
+        ("step_time", 0.5, "per_rank", 19, None),
+        ("loss", 5.5, "global", 19, None),
+        ("learning_rate", 4e-5, "global", 19, None),
+    ]
+    census = Census()
+    assert parse(text[:-4] + b"\n" + b'{"total_loss": 5.5}\n', census=census) == []
+    assert sum(census.damaged.values()) == 1
 
 
 def test_maskrcnn_benchmark() -> None:
@@ -188,6 +240,22 @@ def test_fairseq_simple_and_bar() -> None:
     )
     assert steps_of(text, "step_time") == [(0.4, 100, 1), (0.25, 200, 100)]
     assert steps_of(text, "tokens_per_second") == [(20_480, 100, 1)]
+
+
+def test_fairseq_of_the_first_versions_and_before_the_first_update() -> None:
+    text = (
+        b"| epoch 002  1000 / 8000 loss=1.25 (1.50), wps=1000, wpb=500, bsz=32, lr=0.25, "
+        b"clip=100%, gnorm=2.5\n"
+        b"| epoch 001:   0%| | 50/800 [02:25<9:05:31,  2.92s/it, loss=0.000, ppl=1.00, wps=0, "
+        b"ups=0.0, wpb=0, bsz=0, num_updates=0, lr=1e-07,\n"
+    )
+    census = Census()
+    found = {(h.metric, h.value, h.step) for _, h, _ in parse(text, census=census)}
+    assert found == {
+        ("loss", 1.25, 9000), ("tokens_per_second", 1000, 9000), ("samples", 32, 9000),
+        ("grad_norm", 2.5, 9000), ("learning_rate", 0.25, 9000), ("step_time", 0.5, 9000),
+    }  # fmt: skip
+    assert not census.damaged
 
 
 def test_fairseq_ranks_print_one_measurement_and_the_end_once() -> None:

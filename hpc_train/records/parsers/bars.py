@@ -6,26 +6,29 @@ import re
 from typing import NamedTuple
 
 _TQDM = re.compile(
-    r"(?:\d{1,3}%)?\|[^|]{0,400}\| *(?P<done>\d{1,12})/(?P<total>\d{1,12}) "
-    r"\[[\d:]{1,16}<[^,\]]{1,24}"
+    r"(?:(?:\d{1,3}%)?\|[^|]{0,400}\||\d{1,3}%) *(?P<done>\d{1,12})/(?P<total>\d{1,12}) "
+    r"\[(?P<elapsed>[\d:]{1,16})<[^,\]]{1,24}"
     r"(?:, +(?P<rate>[\d.]{1,16}|\?)(?P<unit>it/s|s/it))?"
     r"(?:, (?P<fields>[^\]]{0,4096}))?\]"
 )
 _ENDLESS = re.compile(
-    r"(?<!\d)(?P<done>\d{1,12})(?P<total>)it \[[\d:]{1,16}"
+    r"(?<!\d)(?P<done>\d{1,12})(?P<total>)it \[(?P<elapsed>[\d:]{1,16})"
     r"(?:, +(?P<rate>[\d.]{1,16}|\?)(?P<unit>it/s|s/it))?"
     r"(?:, (?P<fields>[^\]]{0,4096}))?\]"
 )
 _RICH = re.compile(
     r"(?<![━╸╺─])[━╸╺─]{1,400} {0,400}(?P<done>\d{1,12})/(?:(?P<total>\d{1,12})|--) "
-    r"\d{1,4}:\d\d:\d\d • \S{1,12} +(?P<rate>[\d.]{1,16})(?P<unit>it/s|s/it)(?P<fields>.{0,4096})"
+    r"(?P<elapsed>\d{1,4}:\d\d:\d\d) • \S{1,12} +(?P<rate>[\d.]{1,16})(?P<unit>it/s|s/it)"
+    r"(?P<fields>.{0,4096})"
 )
+
+_COARSE = 0.1
 
 
 class Bar(NamedTuple):
     """Where an iteration stands, and how long [s] one takes; `start` is where the bar begins.
 
-    `total` is 0 where the program does not know it.
+    `total` is 0 where the program does not know it. `free` is where the bar before it ended.
     """
 
     done: int
@@ -34,27 +37,46 @@ class Bar(NamedTuple):
     fields: str
     start: int
     end: int
+    free: int
 
 
 def bar_of(text: str) -> Bar | None:
-    """Return the first bar on a line that is complete."""
-    match = _TQDM.search(text) or _ENDLESS.search(text) or _RICH.search(text)
-    if match is None:
-        return None
+    """Return the first complete bar on a line that has begun to move, else the first."""
+    bars = (_bars(pattern, text) for pattern in (_TQDM, _ENDLESS, _RICH))
+    found = next(filter(None, bars), [])
+    return next((bar for bar in found if bar.done), found[0] if found else None)
+
+
+def _bars(pattern: re.Pattern[str], text: str) -> list[Bar]:
+    bars: list[Bar] = []
+    for match in pattern.finditer(text):
+        bars.append(_bar(match, bars[-1].end if bars else 0))
+    return bars
+
+
+def _bar(match: re.Match[str], free: int) -> Bar:
     return Bar(
         int(match["done"]),
         int(match["total"] or 0),
-        _step_time(match["rate"], match["unit"]),
+        _step_time(match),
         match["fields"] or "",
         *match.span(),
+        free,
     )
 
 
-def _step_time(rate: str | None, unit: str | None) -> float | None:
+def _step_time(match: re.Match[str]) -> float | None:
     try:
-        value = float(rate or "")
+        value = float(match["rate"] or "")
     except ValueError:
         return None
-    if unit == "s/it":
+    if match["unit"] == "s/it":
         return value
-    return 1 / value if value > 0 else None
+    # Of 0.02it/s one digit is left; such bars show the mean since they began.
+    return 1 / value if value >= _COARSE else _mean(match["elapsed"], int(match["done"]))
+
+
+def _mean(elapsed: str, done: int) -> float | None:
+    parts = [int(part) for part in elapsed.split(":") if part]
+    whole = sum(part * 60**place for place, part in enumerate(reversed(parts)))
+    return whole / done if done and whole else None

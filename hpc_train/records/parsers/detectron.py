@@ -3,7 +3,8 @@
 Losses are reduced over the ranks (median of the last 20), times are seconds of an iteration on
 the printing rank, memory is its own (MiB there, GiB here). maskrcnn_benchmark prints the median
 of 20 and the mean in brackets; detectron2 the mean since the start, and newer ones `last_time`,
-which is then the one that counts.
+which is then the one that counts. At the end both state the time of the whole training, and the
+mean of an iteration. A line of detectron2's metrics.json holds the same, medians of the last 20.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.clock import CLOCK, seconds
+from hpc_train.records.parsers.json_value import finite, scan_object, whole
 from hpc_train.records.parsers.number import NUMBER, number
 
 # A number that ends its line may have been cut; only the last fields have nothing behind them.
@@ -27,14 +30,25 @@ _OTHERS: dict[str, tuple[re.Pattern[str], Scope, float]] = {
     "learning_rate": (re.compile(rf"\slr: {_LAST}"), "global", 1.0),
     "memory": (re.compile(rf"\smax(?:_mem: {_LAST}M| mem: {_LAST})"), "per_rank", 2.0**-10),
 }
+_END = re.compile(rf"Total training time: ({CLOCK})(?: \(({NUMBER}) s / it\)| \(|$)")
+_SPEED = re.compile(
+    rf"Overall training speed: (\d{{1,12}}) iterations in {CLOCK} \(({NUMBER}) s / it\)"
+)
+_KEYS = {"time": "step_time", "total_loss": "loss", "lr": "learning_rate"}
 _MARKS = ("total_loss: ", " loss: ", "max_mem: ", "max mem: ")
 
 
 class Detectron:
     """Parser of both."""
 
-    title = "detectron2, maskrcnn_benchmark"
-    literals = (b"  iter: ", b"\titer: ")
+    title = "detectron2 (also metrics.json), maskrcnn_benchmark"
+    literals = (
+        b"  iter: ",
+        b"\titer: ",
+        b"Total training time: ",
+        b"Overall training speed: ",
+        b'"total_loss": ',
+    )
     sample = (
         "[05/01 10:00:00 d2.utils.events]:  eta: 0:03:49  iter: 19  total_loss: 5.922  "
         "loss_cls: 1.709  time: 0.8241  last_time: 0.8012  data_time: 0.1461  "
@@ -52,7 +66,10 @@ class Detectron:
         """Yield the values of an iteration."""
         text = line.text
         place = _PLACE.search(text)
-        if place is None or not any(mark in text for mark in _MARKS):
+        if place is None:
+            yield from _of_file(text) if text.startswith("{") else _end(text)
+            return
+        if not any(mark in text for mark in _MARKS):
             return
         step = int(place[1])
         time = _LAST_TIME.search(text) or _TIME.search(text)
@@ -64,3 +81,29 @@ class Detectron:
             value = number(found[found.lastindex or 1]) if found else None
             if value is not None:
                 yield Hit(metric, value * scale, scope, step)
+
+
+def _of_file(text: str) -> Iterator[Hit | Unreadable]:
+    found = scan_object(text, 0)
+    if found is None:
+        yield Unreadable()
+        return
+    line, _ = found
+    step = whole(line.get("iteration"))
+    if step is None:
+        return
+    for key, metric in _KEYS.items():
+        value = finite(line.get(key))
+        if value is not None:
+            yield Hit(metric, value, "per_rank" if key == "time" else "global", step)
+
+
+def _end(text: str) -> Iterator[Hit]:
+    end, speed = _END.search(text), _SPEED.search(text)
+    took = seconds(end[1]) if end else None
+    if took is not None:
+        yield Hit("time_to_train", took, "global", once="end")
+    mean = number((speed[2] if speed else end and end[2]) or "")
+    if mean is not None:
+        steps = int(speed[1]) if speed else 1
+        yield Hit("step_time", mean, "per_rank", steps=steps, variant="mean")

@@ -2,7 +2,8 @@
 
 Rank 0 prints for the whole job: all values are global. Names are free; those of NVIDIA's examples
 are known. Rates are 1/s, times s unless `ms` stands behind them or in the metadata; `top1` is a
-percentage. What belongs to validation is left out, but for the accuracy.
+percentage. What belongs to validation is left out, but for the accuracy. The speech examples print
+`epoch 1 | iter 2/48 | loss 40.9 | took 0.5 s`, seconds of one iteration.
 """
 
 from __future__ import annotations
@@ -17,12 +18,22 @@ from hpc_train.records.parsers.json_value import finite, scan_object, whole
 from hpc_train.records.parsers.number import NUMBER, number
 from hpc_train.records.parsers.running_step import RunningStep
 
-_TEXT = re.compile(r"DLL \d{4}-\d\d-\d\d [\d:.]{5,20} - (?P<rest>.*)")
+# `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is what AWS's examples for Neuron made of it.
+_TEXT = re.compile(
+    r"(?:DLL \d{4}-\d\d-\d\d [\d:.]{5,20}|LOG \w{3} \w{3} +\d{1,2} [\d:]{8} \d{4})"
+    r" - (?P<rest>.*)"
+)
 _TUPLE = re.compile(r"\((?P<parts>[\d, ]{0,40})\)")
 _WORDS = re.compile(
-    r"(?:Training )?Epoch: ?(?P<epoch>\d{1,9})"
-    r"(?:\s+(?:Training )?(?:Iteration|Step): ?(?P<step>\d{1,12}))?"
+    r"(?:(?:Training )?Epoch: ?(?P<epoch>\d{1,9}))?"
+    r"(?:\s*(?:Training )?(?:Iteration|Step): ?(?P<step>\d{1,12}))?"
 )
+_SPEECH = re.compile(r"epoch +(?P<epoch>\d{1,9}) \| iter +(?P<step>\d{1,12})/\d{1,12} \|")
+_SPEECH_VALUES: dict[str, re.Pattern[str]] = {
+    "loss": re.compile(rf"\| loss +({NUMBER}) \|"),
+    "step_time": re.compile(rf"\| (?:took|elapsed) +({NUMBER}) s(?= |$)"),
+    "learning_rate": re.compile(rf"\| lrate +(?:{NUMBER} -> )?({NUMBER})(?= |$)"),
+}
 _PAIR = re.compile(
     rf"(?P<name>[^\s:]{{1,80}}) : (?P<value>{NUMBER})(?!\S)"
     r"(?: (?P<unit>[^\s:]{1,24})(?!\S)(?! :))?"
@@ -32,6 +43,8 @@ _NOT_TRAINING = re.compile(
 )
 _NAMES: dict[str, str] = {
     **dict.fromkeys(("loss", "train_loss", "training_loss", "step_loss"), "loss"),
+    **dict.fromkeys(("total_loss", "reduced_train_loss"), "loss"),
+    **dict.fromkeys(("grad_norm", "grad-norm"), "grad_norm"),
     **dict.fromkeys(
         (
             *("total_ips", "ips", "train_ips", "throughput", "train_throughput"),
@@ -47,6 +60,7 @@ _NAMES: dict[str, str] = {
     ),
     **dict.fromkeys(("lr", "learning_rate"), "learning_rate"),
     **dict.fromkeys(("step_time", "iter_time", "iteration_time", "train_step_time"), "step_time"),
+    **dict.fromkeys(("train_iter_time", "train_step_timing in s"), "step_time"),
     **dict.fromkeys(("e2e_train_time", "time_to_train"), "time_to_train"),
 }
 _FACTORS = {"ms": 1e-3, "msec": 1e-3, "us": 1e-6, "min": 60.0, "h": 3600.0}
@@ -56,7 +70,7 @@ class DlLogger:
     """Parser of both back ends of DLLogger."""
 
     title = "NVIDIA DLLogger (DeepLearningExamples)"
-    literals = (b"DLL 2", b"DLLL {")
+    literals = (b"DLL 2", b"DLLL {", b" step_loss : ")
     sample = (
         "DLL 2024-05-06 07:08:09.123456 - (0, 10) train.loss : 6.91 None "
         "train.total_ips : 2456.7 img/s train.lr : 0.1 None\n"
@@ -84,6 +98,10 @@ class DlLogger:
         match = _TEXT.search(text)
         if match is None:
             return
+        speech = _SPEECH.match(match["rest"])
+        if speech is not None:
+            yield from self._speech(match["rest"], speech)
+            return
         place, rest = _place(match["rest"])
         step = self._step(place)
         for pair in _PAIR.finditer(rest):
@@ -103,7 +121,7 @@ class DlLogger:
         place = call.get("step")
         if not isinstance(values, dict) or place == "PARAMETER":
             return
-        step = self._step(place if isinstance(place, list) else [])
+        step = self._step(place) if isinstance(place, list) else whole(place)
         for key, raw in values.items():
             value = number(raw) if isinstance(raw, str) else finite(raw)
             if value is not None:
@@ -114,6 +132,14 @@ class DlLogger:
         if len(place) != 2 or (step := whole(place[1])) is None:
             return None
         return self._steps.at(place[0], step).step
+
+    def _speech(self, text: str, place: re.Match[str]) -> Iterator[Hit]:
+        step = self._step([int(place["epoch"]), int(place["step"])])
+        for metric, pattern in _SPEECH_VALUES.items():
+            found = pattern.search(text)
+            value = number(found[1]) if found else None
+            if value is not None:
+                yield Hit(metric, value, "global", step)
 
     def _hits(self, name: str, value: float, unit: str, step: int | None) -> Iterator[Hit]:
         short = name.rpartition(".")[2].lower()
@@ -137,7 +163,8 @@ def _place(text: str) -> tuple[list[object], str]:
         parts: list[object] = [int(part) for part in tuple_["parts"].split(",") if part.strip()]
         return parts, text[tuple_.end() :]
     words = _WORDS.match(text)
-    if words:
-        return [int(part) for part in words.groups() if part], text[words.end() :]
+    if words and words[0]:
+        place = [words["epoch"] or "0", words["step"]] if words["step"] else []
+        return [int(part) for part in place], text[words.end() :]
     # Parameters are no measurements.
     return [], "" if text.startswith("PARAMETER") else text

@@ -2,7 +2,7 @@
 
 Values are means over the updates since the last line, and global: `wps` is tokens/s of the whole
 job, `wpb` the tokens and `bsz` the samples of an update; their quotient is the time of one. The
-loss is in bits (base 2).
+loss is in bits (base 2). The first versions name no update, but its place in the epoch.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from hpc_train.records.parsers.number import NUMBER, number
 _VALUE = rf"({NUMBER}|-?nan|-?inf)"
 _JSON = re.compile(rf'"(\w{{1,40}})": "?{_VALUE}(?=["}},])')
 _SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={_VALUE}(?=[,\]\s]|$)")
+_PLACE = re.compile(r"\| epoch 0{0,2}(\d{1,9}) +(\d{1,12}) / (\d{1,12}) loss=")
 _DONE = re.compile(r"done training in (" + NUMBER + ") seconds")
 _METRICS = {
     "loss": "loss",
@@ -62,13 +63,14 @@ class Fairseq:
             yield Hit("time_to_train", took, "global", once="done")
             return
         found = dict((_JSON if '"wps": ' in text else _SIMPLE).findall(text))
-        if "wps" not in found or "ups" not in found:
+        place = _PLACE.search(text)
+        if "wps" not in found or not ("ups" in found or place):
             return
-        update = number(found.get("num_updates", ""))
-        if update is None or not 0 < update < 1e15:
+        update = _update(found, place)
+        if update is None:
             yield Unreadable()
-            return
-        yield from self._interval(found, int(update))
+        elif update:
+            yield from self._interval(found, update)
 
     def _interval(self, found: dict[str, str], update: int) -> Iterator[Hit]:
         steps = update - self._last if 0 < self._last < update else 1
@@ -81,9 +83,20 @@ class Fairseq:
                 yield Hit(metric, value, "global", update, steps=steps, once=f"{update}")
 
 
+def _update(found: dict[str, str], place: re.Match[str] | None) -> int | None:
+    """Return the number of the update; 0 before the first, None if the line does not say."""
+    stated = number(found.get("num_updates", ""))
+    if stated is not None:
+        return int(stated) if 0 <= stated < 1e15 else None
+    if place is None or "num_updates" in found:
+        return None
+    epoch, done, total = (int(part) for part in place.groups())
+    return (epoch - 1) * total + done if epoch else None
+
+
 def _step_time(found: dict[str, str]) -> float | None:
     rate, tokens = number(found["wps"]), number(found.get("wpb", ""))
     if rate and tokens:
         return tokens / rate
-    updates = number(found["ups"])
+    updates = number(found.get("ups", ""))
     return 1 / updates if updates else None

@@ -20,6 +20,7 @@ _LOGGED: dict[str, tuple[str, Scope]] = {
     "loss": ("loss", "global"),
     "grad_norm": ("grad_norm", "global"),
     "learning_rate": ("learning_rate", "global"),
+    "lr": ("learning_rate", "global"),
     "memory(GiB)": ("memory", "per_rank"),
     "memory/max_active (GiB)": ("memory", "per_rank"),
     "memory/max_mem_active(gib)": ("memory", "per_rank"),
@@ -28,7 +29,10 @@ _LOGGED: dict[str, tuple[str, Scope]] = {
 }
 # What tells a log of the Trainer from any other dictionary with a loss.
 _COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm"})
-_STEP = ("global_step/max_steps", "steps[global_step/max_steps]", "global_step", "step")
+_STEP = (
+    *("global_step/max_steps", "steps[global_step/max_steps]", "iteration"),
+    *("current_steps", "global_step", "step"),
+)
 _SUMMARY: dict[str, tuple[str, Scope]] = {
     "train_samples_per_second": ("samples_per_second", "global"),
     "train_tokens_per_second": ("tokens_per_second", "per_gpu"),

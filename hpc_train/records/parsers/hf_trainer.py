@@ -26,7 +26,7 @@ _TABLE = re.compile(
     r"*(\S.{0,40})$"
 )
 _BANNER = re.compile(
-    r"(?:^|>> )  ?(Num examples|Total train batch size[^=]{0,80}|Total optimization steps"
+    r"(?:^|>> |- )  ?(Num examples|Total train batch size[^=]{0,80}|Total optimization steps"
     r"|Number of trainable parameters|Instantaneous batch size per device) = (" + NUMBER + ")$"
 )
 _BANNER_METRICS: dict[str, tuple[str, Scope]] = {
@@ -38,6 +38,8 @@ _BANNER_METRICS: dict[str, tuple[str, Scope]] = {
 }
 # tqdm draws at most ten times a second: of faster steps the bar does not know the last one.
 _SLOW_S = 0.2
+# What is faster is a download's bar, which counts bytes.
+_FASTEST_S = 1e-4
 
 
 class HfTrainer:
@@ -47,6 +49,7 @@ class HfTrainer:
     literals = (
         b"'loss': ",
         b'{"loss": ',
+        b'{"current_steps": ',
         b"train_runtime",
         b"'eval_loss': ",
         b"it/s]",
@@ -116,10 +119,10 @@ class HfTrainer:
             self._is_training = "training" in text
 
     def _bar(self, text: str, bar: Bar) -> Iterator[Hit]:
-        before = text[: bar.start]
+        before = text[bar.free : bar.start]
         if bar.fields or not bar.total or not _BEFORE_BAR.fullmatch(before):
             return
-        if not self._is_training_bar(bar):
+        if (bar.step_time or 1) < _FASTEST_S or not self._is_training_bar(bar):
             return
         since, self._done = bar.done - self._done, max(self._done, bar.done)
         self._step = bar.done if (bar.step_time or 0) > _SLOW_S else None
@@ -134,8 +137,8 @@ class HfTrainer:
             )
 
     def _is_training_bar(self, bar: Bar) -> bool:
-        # Evaluation draws a bar of the same form inside that of the training.
-        if self._is_sure or self._done < self._total:
+        # Evaluation draws a bar of the same form inside that of the training, or alone.
+        if self._is_sure or self._done < self._total or not self._is_training:
             return bar.total == self._total
         if bar.total != self._total:
             self._done, self._total = 0, bar.total

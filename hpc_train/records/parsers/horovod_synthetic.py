@@ -3,6 +3,8 @@
 `Iter #0: 123.4 img/sec per GPU` and `Img/sec per GPU: 123.4 +-1.2` are per GPU,
 `Total img/sec on 8 GPU(s): 987.2 +-9.6` of all; all in 1/s. What follows `+-` is 1.96 standard
 deviations over the iterations (variant `ci`). An iteration is several batches.
+TensorFlow's `tf_cnn_benchmarks` prints `10 images/sec: 123.4 +/- 0.5 (jitter = 0.6)`, the mean of
+one worker since the start, and `total images/sec: 987.20` of all.
 """
 
 from __future__ import annotations
@@ -25,13 +27,15 @@ _LINE = re.compile(
     rf"{_CI}(?P<total_ci>{NUMBER}))?)",
     re.IGNORECASE,
 )
+_TF_STEP = re.compile(rf"^\s*(?P<step>\d{{1,9}})\s+images/sec: (?P<rate>{NUMBER}) \+/- ")
+_TF_TOTAL = re.compile(r"^\s*total images/sec: (?P<total>\d{1,12}\.\d\d)$")
 
 
 class HorovodSynthetic:
     """Parser of the lines of Horovod's synthetic benchmarks."""
 
-    title = "Horovod synthetic benchmarks"
-    literals = (b"Iter #", b"/sec per ", b"/sec on ")
+    title = "Horovod synthetic benchmarks, tf_cnn_benchmarks"
+    literals = (b"Iter #", b"/sec per ", b"/sec on ", b"images/sec: ")
     sample = (
         "Iter #0: 123.4 img/sec per GPU\nImg/sec per GPU: 123.4 +-1.2\n"
         "Total img/sec on 8 GPU(s): 987.2 +-9.6"
@@ -43,6 +47,7 @@ class HorovodSynthetic:
         """Yield the rates of a line; the interval's half width comes before its rate."""
         match = _LINE.search(line.text)
         if match is None:
+            yield from _tf(line.text)
             if line.text.startswith("Iter #"):
                 yield Unreadable()
             return
@@ -60,3 +65,15 @@ class HorovodSynthetic:
             value = None if match[group] is None else number(match[group])
             if value is not None:
                 yield Hit("samples_per_second", value, scope, step, variant=variant)
+
+
+def _tf(text: str) -> Iterator[Hit]:
+    step, total = _TF_STEP.search(text), _TF_TOTAL.search(text)
+    rate = number(step["rate"] if step else total["total"] if total else "")
+    if rate is None:
+        return
+    if step:
+        place = int(step["step"])
+        yield Hit("samples_per_second", rate, "per_rank", place, steps=max(1, place))
+    else:
+        yield Hit("samples_per_second", rate, "global", once="total")

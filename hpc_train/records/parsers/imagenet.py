@@ -23,7 +23,9 @@ _OTHERS: dict[str, tuple[re.Pattern[str], Scope]] = {
     "samples_per_second": (re.compile(rf"\sSpeed:? +{_VALUE}"), "global"),
     "loss": (re.compile(rf"\sLoss:? +{_VALUE}"), "per_rank"),
 }
-_ACCURACY = re.compile(rf"(?:^| )\* +(?:Acc|Prec)@1:? +{_VALUE}|^Test: +Acc@1 {_VALUE}")
+# Three decimals are all that it prints.
+_WHOLE = rf"({NUMBER}(?=\s)|\d{{1,3}}\.\d{{3}}$)"
+_ACCURACY = re.compile(rf"(?:^| )\* +(?:Acc|Prec)@1:? +{_WHOLE}|^Test: +Acc@1 {_WHOLE}")
 
 
 class ImageNet:

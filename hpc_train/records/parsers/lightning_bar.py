@@ -17,7 +17,9 @@ from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.number import number
 
 _EPOCH = re.compile(r"[Ee]poch:? ?(\d{1,9})(?:/(-?\d{1,9}))?(:)?[: ]*$")
-_LOSS = re.compile(r"(?:^|[ ,])(?:train(?:ing)?[_/])?loss(?:_step)?(?:=|: )([-+.\w]{1,32})")
+_LOSS = re.compile(
+    r"(?:^|[ ,])(?:train(?:ing)?[_/])?(?:step_)?loss(?:_step)?(?:=|: )([-+.\w]{1,32})"
+)
 _METRICS = {
     "grad_norm": re.compile(r"(?:^|[ ,])grad_norm(?:=|: )([-+.\w]{1,32})"),
     "learning_rate": re.compile(r"(?:^|[ ,])(?:lr|learning_rate)(?:=|: )([-+.\w]{1,32})"),

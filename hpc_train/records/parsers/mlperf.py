@@ -24,7 +24,7 @@ _ENDS_AT_LOSS = frozenset({"gpt3", "llama2_70b_lora", "llama31_8b", "llama31_405
 # Their quality is a distance, an error rate or a score, which is neither accuracy nor loss.
 _ENDS_OTHERWISE = frozenset({"stable_diffusion", "rnnt", "gnmt", "transformer", "minigo"})
 _LOSSES = ("reduced_train_loss", "train_loss", "loss")
-_STEP_TIMES = ("train_step_timing", "train_step_timing in s")
+_STEP_TIMES = ("train_step_time", "train_step_timing", "train_step_timing in s")
 _COUNTS = ("samples_count", "step", "epoch_num")
 _PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
 
@@ -96,6 +96,8 @@ class Mlperf:
             yield Hit(_OF_THE_JOB[key], value, "global", once=key)
         elif key == "eval_accuracy" and value is not None:
             yield from self._quality(value, event)
+        elif key == "train_loss" and value is not None and self._speaks(rank):
+            yield Hit("loss", value, "global", self._step(event), once=_place(event))
         elif key == "tracked_stats" and isinstance(event.value, dict) and self._speaks(rank):
             yield from self._tracked(event.value, event)
 

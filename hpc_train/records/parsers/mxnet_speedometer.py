@@ -2,7 +2,8 @@
 
 The rate [1/s] is that of the whole job where one node prints for all (Horovod, MLPerf); with
 `kv_store='dist..`, with several nodes or without `Node[..]` it is that of one worker. `Time cost`
-[s] of an epoch likewise. `Validation-accuracy` is a fraction.
+[s] of an epoch likewise. `Validation-accuracy` is a fraction. Old versions print a line for each
+metric, all with the same rate.
 """
 
 from __future__ import annotations
@@ -15,15 +16,24 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit
 from hpc_train.records.parsers.number import NUMBER, number
-from hpc_train.records.parsers.running_step import RunningStep
+from hpc_train.records.parsers.running_step import Place, RunningStep
 
 _LINE = re.compile(
-    rf"(?:Node\[(?P<node>\d{{1,7}})\] +)?(?:Epoch|Iter)\[(?P<epoch>\d{{1,9}})\] "
-    rf"(?:Batch ?\[(?:\d{{1,9}}-)?(?P<batch>\d{{1,9}})\][\t ]Speed: (?P<rate>{NUMBER}) samples/sec"
+    rf"(?:Node\[(?P<node>\d{{1,7}})\] +(?:[\d:,. -]{{0,30}}INFO:root:)?)?"
+    rf"(?:Epoch|Iter)\[(?P<epoch>\d{{1,9}})\] "
+    rf"(?:Batch ?\[(?:\d{{1,9}}-)?(?P<batch>\d{{1,9}})\][\t ]{{1,8}}"
+    rf"Speed: (?P<rate>{NUMBER}) samples/sec"
     rf"(?P<rest>.{{0,1000}})"
     rf"|Time cost=(?P<epoch_time>{NUMBER})"
     rf"|Validation-(?:accuracy|acc-top1|top_k_accuracy_1)=(?P<accuracy>{NUMBER}))"
 )
+_GLUON = re.compile(
+    rf"\[Epoch (?P<epoch>\d{{1,9}})\] "
+    rf"(?:time cost: (?P<epoch_time>{NUMBER})"
+    rf"|validation: (?:accuracy|acc-top1)=(?P<accuracy>{NUMBER}))"
+)
+_OF_EPOCH: dict[str, Scope] = {"epoch_time": "per_rank", "accuracy": "global"}
+_NAME = re.compile(r"\s{1,8}([\w-]{1,40})=")
 _LOSS = re.compile(rf"\b(?:Train-)?(?:cross-entropy|loss)=(?P<loss>{NUMBER})")
 
 
@@ -32,7 +42,8 @@ class MxnetSpeedometer:
 
     title = "MXNet Speedometer"
     literals = (
-        *(b"]\tSpeed: ", b"] Speed: ", b"] Time cost=", b"] Validation-"),
+        *(b"]\tSpeed: ", b" Speed: ", b"] Time cost=", b"] Validation-"),
+        *(b"] time cost: ", b"] validation: "),
         b"kv_store='dist",
     )
     sample = (
@@ -50,6 +61,7 @@ class MxnetSpeedometer:
     def __init__(self) -> None:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
         self._each_for_itself = False
+        self._told: dict[int | None, tuple[Place, str, set[str]]] = {}
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield what one callback printed."""
@@ -58,6 +70,7 @@ class MxnetSpeedometer:
             self._each_for_itself = True
         match = _LINE.search(text)
         if match is None:
+            yield from _gluon(text)
             return
         node = int(match["node"]) if match["node"] else None
         self._each_for_itself |= bool(node)
@@ -74,10 +87,32 @@ class MxnetSpeedometer:
 
     def _speed(self, match: re.Match[str], scope: Scope, rank: int) -> Iterator[Hit]:
         who = None if rank == OF_LINE else rank
-        step, since = self._steps[who].at(match["epoch"], int(match["batch"]))
+        step, since = place = self._steps[who].at(match["epoch"], int(match["batch"]))
         rate, loss = number(match["rate"]), _LOSS.search(match["rest"])
-        if rate is not None:
+        if rate is not None and self._is_new(who, place, match):
             yield Hit("samples_per_second", rate, scope, step, rank, steps=since)
         value = number(loss["loss"]) if loss else None
         if value is not None:
             yield Hit("loss", value, "per_rank", step, rank, steps=since)
+
+    def _is_new(self, who: int | None, place: Place, match: re.Match[str]) -> bool:
+        """Whether a rate is not that of the line before, which showed another metric."""
+        name, rate = _NAME.match(match["rest"]), match["rate"]
+        shown = name[1] if name else ""
+        before, stated, names = self._told.get(who, (place, "", set()))
+        if (before, stated) == (place, rate) and shown not in names:
+            names.add(shown)
+            return False
+        self._told[who] = place, rate, {shown}
+        return True
+
+
+def _gluon(text: str) -> Iterator[Hit]:
+    match = _GLUON.search(text)
+    if match is None:
+        return
+    epoch = int(match["epoch"]) + 1
+    for metric, scope in _OF_EPOCH.items():
+        value = number(match[metric]) if match[metric] else None
+        if value is not None:
+            yield Hit(metric, value, scope, epoch)

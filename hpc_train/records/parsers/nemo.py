@@ -1,7 +1,8 @@
 """NeMo: the bar of 1.x (`.., train_step_timing in s=3.13]`), the lines of 2.x (`.. in s: 3.13 |`).
 
 Seconds of an optimiser step of the whole job, and everything else is global, too; TFLOP/s and
-tokens per second are per GPU, memory is that of the printing rank (B there, GiB here).
+tokens per second are per GPU, memory is that of the printing rank (B there, GiB here). A bar that
+names no `train_step_timing` has its own rate, the mean since the epoch began.
 """
 
 from __future__ import annotations
@@ -27,10 +28,12 @@ _METRICS: dict[str, tuple[str, Scope, float]] = {
     "global_batch_size": ("global_batch_size", "global", 1.0),
     "lr": ("learning_rate", "global", 1.0),
     "grad_norm": ("grad_norm", "global", 1.0),
+    "gradient_norm": ("grad_norm", "global", 1.0),
     "tokens_per_sec_per_gpu": ("tokens_per_second", "per_gpu", 1.0),
     "TFLOPS_per_GPU": ("tflops", "per_gpu", 1.0),
     "peak_memory_usage": ("memory", "per_rank", 2.0**-30),
 }
+_TIMINGS = frozenset({"train_step_timing in s", "train_step_timing"})
 Fields = dict[str, str]
 
 
@@ -76,7 +79,10 @@ class Nemo:
             epoch = _EPOCH.search(text)
             # Without a total, the bar of a later epoch does not say; `global_step` does.
             place = (int(epoch[1]) if epoch else 0) * bar.total + bar.done
-            yield from _hits(fields, _step(fields, place))
+            step = _step(fields, place)
+            if bar.step_time is not None and not _TIMINGS & fields.keys():
+                yield Hit("step_time", bar.step_time, "global", step)
+            yield from _hits(fields, step)
         self._last = last
 
 

@@ -18,6 +18,7 @@ class RunningStep:
     def __init__(self) -> None:
         self._epoch: object = None
         self._last = 0
+        self._since = 1
         self._before = 0
 
     def at(self, epoch: object, step: int) -> Place:
@@ -25,5 +26,6 @@ class RunningStep:
         if epoch != self._epoch or step < self._last:
             self._before += self._last
             self._epoch, self._last = epoch, 0
-        since, self._last = step - self._last, step
-        return Place(self._before + step, max(1, since))
+        if step != self._last:
+            self._since, self._last = max(1, step - self._last), step
+        return Place(self._before + step, self._since)

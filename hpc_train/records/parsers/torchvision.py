@@ -19,10 +19,10 @@ from hpc_train.records.parsers.number import NUMBER, number
 # A number that ends its line may have been cut; only the last field has nothing behind it.
 _LAST = rf"({NUMBER})"
 _VALUE = rf"({NUMBER}|nan|inf)(?=\s)"
-# DINOv2 knows no epochs: `Training  [ 20/125000]`.
-_PLACE = re.compile(
-    r"(?:Epoch: \[(\d{1,9})(?:/\d{1,9})?\]|Training)\s{1,4}\[ *(\d{1,12})/(\d{1,12})\]\s+eta: "
-)
+# DINOv2 knows no epochs: `Training  [ 20/125000]`. LAVIS writes `Train: data epoch: [0]`, and the
+# same of its evaluations.
+_HEAD = r"(?:Epoch|Train: data epoch): \[(\d{1,9})(?:/\d{1,9})?\]"
+_PLACE = re.compile(rf"(?:{_HEAD}|Training)\s{{1,4}}\[ *(\d{{1,12}})/(\d{{1,12}})\]\s+eta: ")
 _FIELDS: dict[str, re.Pattern[str]] = {
     "step_time": re.compile(rf"\s(?:iter_)?time: {_VALUE}"),
     "samples_per_second": re.compile(rf"\simg/s: {_VALUE}"),
@@ -31,9 +31,7 @@ _FIELDS: dict[str, re.Pattern[str]] = {
     "memory": re.compile(rf"\smax mem: {_LAST}"),
 }
 _MIB = 2.0**-10
-_EPOCH_END = re.compile(
-    rf"Epoch: \[(\d{{1,9}})(?:/\d{{1,9}})?\] Total time: ({CLOCK}) \({_VALUE} s / it\)"
-)
+_EPOCH_END = re.compile(rf"{_HEAD} Total time: ({CLOCK})(?: \({_VALUE} s / it\)|$)")
 _TRAINING_END = re.compile(rf"(?:^|\s)Training time:? ({CLOCK})$")
 # As many iterations as a meter remembers.
 _WINDOW = 20
@@ -42,8 +40,8 @@ _WINDOW = 20
 class TorchVision:
     """Parser of the logger's lines; remembers the last one of the epoch."""
 
-    title = "torchvision's references, DETR, DeiT, MAE, DINO"
-    literals = (b"]  eta: ", b"] eta: ", b"]\teta: ", b" s / it)", b"Training time ")
+    title = "torchvision's references, DETR, DeiT, MAE, DINO, LAVIS"
+    literals = (b"]  eta: ", b"] eta: ", b"]\teta: ", b"] Total time: ", b"Training time ")
     sample = (
         "Epoch: [0]  [  20/100]  eta: 0:00:22  lr: 0.1000  img/s: 932.5 (812.3)  "
         "loss: 6.9125 (6.9321)  time: 0.2744  data: 0.0085  max mem: 20480\n"
@@ -98,7 +96,7 @@ class TorchVision:
                 yield Hit(metric, value, self.states[metric], step, steps=mean_of)
 
     def _epoch(self, end: re.Match[str]) -> Iterator[Hit]:
-        took, mean = seconds(end[2]), number(end[3])
+        took, mean = seconds(end[2]), number(end[3] or "")
         if took is not None:
             yield Hit("epoch_time", took, "per_rank", int(end[1]))
         if mean is not None:

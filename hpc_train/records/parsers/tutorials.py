@@ -30,7 +30,7 @@ from hpc_train.records.parsers.running_step import Place, RunningStep
 
 _EPOCH = r"(?P<epoch>\d{1,9})"
 _N = NUMBER
-_GPU = r"^\[(?:GPU|RANK) ?(?P<gpu>\d{1,7})\] Epoch "
+_GPU = r"\[(?:GPU|RANK) ?(?P<gpu>\d{1,7})\] Epoch "
 
 
 class _Fact(NamedTuple):
@@ -69,7 +69,8 @@ _SHAPES = (
         {"rate": _Fact("samples_per_second", "global")},
     ),
     _Shape(
-        re.compile(rf"  Avg train loss=(?P<loss>{_N})"), {"loss": _Fact("loss", "global", "epoch")}
+        re.compile(rf"(?:  |- )Avg train loss=(?P<loss>{_N})"),
+        {"loss": _Fact("loss", "global", "epoch")},
     ),
     _Shape(
         re.compile(
@@ -84,8 +85,8 @@ _SHAPES = (
     ),
     _Shape(
         re.compile(
-            rf"Train Epoch: {_EPOCH} \[ ?\d{{1,12}}/\d{{1,12}} \( ?[\d.]{{1,8}}%\)\]\s+Loss: "
-            rf"(?P<loss>{_N})"
+            rf"Train Epoch: {_EPOCH} \[ ?\d{{1,12}}/\d{{1,12}} \( ?[\d.]{{1,8}}%\)\]\s+"
+            rf"(?:Loss: |loss=)(?P<loss>{_N})"
         ),
         {"loss": _Fact("loss", "per_rank")},
     ),
@@ -168,9 +169,11 @@ class Tutorials:
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield what the first shape that fits states."""
         for shape in _SHAPES:
-            match = shape.pattern.search(line.text)
-            if match:
+            # Ranks may write several on one line.
+            matches = list(shape.pattern.finditer(line.text))
+            for match in matches:
                 yield from self._hits(shape, match.groupdict(), line.rank)
+            if matches:
                 return
 
     def _hits(
