@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -44,6 +45,24 @@ def test_submit_and_report_say_that_sockets_are_not_what_was_promised(hpctrain: 
     row = json.loads(hpctrain("report", "train", "-f", "json").stdout)["rows"][0]
     assert row["transport"] == "sockets"
     assert "TCP sockets" in hpctrain("report", "train", "-o", "page.csv").stderr
+
+
+def test_the_transport_outlives_the_logs(hpctrain: Hpctrain) -> None:
+    _job("old_2.4.log")
+    words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")
+    assert hpctrain("submit", "train.py", *words).returncode == 0
+    before = hpctrain("report", "train", "-f", "json").stdout
+    (run,) = Path("results/train").glob("*/run.json")
+    shutil.rmtree(run.parent / "logs")
+    assert hpctrain("report", "train", "-f", "json").stdout == before
+    kept = run.parent / "transport.json"
+    kept.write_text(kept.read_text()[:40])
+    report = hpctrain("report", "train")
+    assert report.returncode == 2
+    assert "transport.json: damaged" in report.stderr
+    kept.unlink()
+    row = json.loads(hpctrain("report", "train", "-f", "json").stdout)["rows"][0]
+    assert row["transport"] == ""
 
 
 def test_nothing_is_said_where_all_is_well(hpctrain: Hpctrain) -> None:
