@@ -20,6 +20,7 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclared
 from hpc_train.pipeline.foreign import foreign_runs
 from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.ranks_apart import apart_warnings
 from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
@@ -110,7 +111,7 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
 def _evidence(
     study: ExpectedStudy, records: Sequence[Record], used: Mapping[str, Transport | None]
 ) -> Evidence:
-    warnings = transport_notes(used)
+    warnings = (*transport_notes(used), *apart_warnings(records))
     runs = tuple(
         msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
         for run in study.runs

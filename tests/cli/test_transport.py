@@ -75,6 +75,18 @@ def test_nothing_is_said_where_all_is_well(hpctrain: Hpctrain) -> None:
     assert "transport:" not in report
 
 
+def test_benchmark_of_processes_apart_is_distrusted(hpctrain: Hpctrain) -> None:
+    log = str(LOGS.parent / "nccl_tests" / "apart.out")
+    for done in (hpctrain("collect", log), hpctrain("report", log, "-o", "page.csv")):
+        assert "apart.out: every process of nccl-tests ran a test of its own" in done.stderr
+        assert "/apart.out:3)" in done.stderr
+    (found,) = json.loads(hpctrain("diagnose", log, "--json").stdout)["findings"]
+    assert (found["id"], found["severity"]) == ("nccl_tests_ranks_apart", "warning")
+    whole = str(LOGS.parent / "nccl_tests" / "interrupted.out")
+    assert "of its own" not in hpctrain("collect", whole).stderr
+    assert json.loads(hpctrain("diagnose", whole, "--json").stdout)["findings"] == []
+
+
 def test_report_of_logs_without_nccl_has_no_such_column(hpctrain: Hpctrain) -> None:
     Path("a.log").write_text(STEPS)
     assert "transport" not in hpctrain("report", "a.log").stdout

@@ -51,6 +51,16 @@ def _adapters(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
         yield "adapter"
 
 
+def _link(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+    name = f"{match['name']}:{match['port']}"
+    if match["speed"]:
+        tally.note("speed", f"{name} {int(match['speed'])}")
+        yield "speed"
+    else:
+        tally.note("adapter", f"{name}/{match['layer']}")
+        yield "adapter"
+
+
 def _interfaces(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
     for name in _INTERFACE.findall(match["list"]):
         tally.note("interface", name)
@@ -82,7 +92,7 @@ _ABSENT = r"(No plugin found|Could not find|Plugin load .{1,200}? returned|Using
 _FACTS: tuple[tuple[str, str, str], ...] = (
     ("version", "CCL version", rf"CCL version(?: : | ){_VERSION}"),
     ("rccl", "RCCL version", r"(R)CCL version"),
-    ("network", "Using network ", rf"Using network {_NAME}\s*$"),
+    ("network", "Using ", rf"Using (?:network|internal Network) {_NAME}\s*$"),
     ("plugin", "Loaded net plugin", rf"Loaded net plugin {_NAME}(?: \(v?\d+\))?\s*$"),
     ("plugin", "P2P plugin", rf"P2P plugin (?:v\d+ )?{_NAME}\s*$"),
     ("plugin", "NET plugin", rf"Initialized NET plugin (?!Socket\b|IB\b){_NAME}\s*$"),
@@ -93,14 +103,23 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
     ("nvls", "NVLS multicast", r"NVLS multicast support is (not available|unavailable|available)"),
     ("gdr far", "GPU Direct RDMA", r"GPU Direct RDMA Disabled for GPU .{1,80}distance (\d+) >"),
     # The size where the GPUs of the only node all reach one another by NVLink.
-    ("nvlink", "P2P Chunksize", r"P2P Chunksize set to (524288)\b"),
+    ("nvlink by size", "P2P Chunksize", r"P2P Chunksize set to (524288)\b"),
     ("nvlink", "NVL[", r"\+ (NVL)\[\d"),
+    ("nvlink", "XGMI[", r"\+ (XGMI)\[\d"),
+    ("gdr refused", "NET/OFI", r"NET/OFI .{0,80}\b(GDR not supported|disabling GDR)"),
 )
 _OTHERS: tuple[tuple[Count, str, str], ...] = (
     (_seat, "Init COMPLETE", _RANK + _BUS),
     (_nodes, "nNodes", _RANK + r"nNodes (?P<nodes>\d{1,7})"),
     (_seconds, "Init timings", r"nranks \d{1,7} total (?P<total>\d{1,9}\.\d{1,9})"),
     (_adapters, ": Using ", r"NET/(?!Socket|OFI)[\w .-]{1,24}?: Using (?P<list>.{1,8000})"),
+    (
+        _link,
+        "NET/IB",
+        # In 2.3 this is the list; from 2.23 on it precedes the list, with a speed [Mbit/s].
+        r"NET/IB ?: \[\d{1,4}\] (?P<name>[\w.-]{1,64})(?::uverbs\d{1,4})?:(?P<port>\d{1,4})"
+        r"/(?P<layer>IB|RoCE)\b(?: provider=\w{1,32} speed=(?P<speed>\d{1,9})\b)?",
+    ),
     (_interfaces, ": Using ", r"(?:NET/Socket|Bootstrap) ?: Using (?P<list>.{1,2000})"),
     (
         _direct,
@@ -129,6 +148,11 @@ LITERALS = (
     b"NCCL version ",
     b"RCCL version",
     b"Using network ",
+    b"Using internal Network ",
+    b"NET/IB: [",
+    b"NET/IB : [",
+    b"GDR not supported",
+    b"disabling GDR",
     b" nNodes ",
     b"Init timings",
     b": Using ",
@@ -145,4 +169,5 @@ LITERALS = (
     b"NVLS multicast support",
     b"P2P Chunksize set",
     b" + NVL[",
+    b" + XGMI[",
 )
