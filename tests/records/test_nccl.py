@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import pytest
 
 from hpc_train.model.transport import Transport
-from hpc_train.records.dispatch import dispatch
-from hpc_train.records.line import Line
 from hpc_train.records.nccl.facts import facts
 from hpc_train.records.nccl.read import transport_of
-from hpc_train.records.nccl.reader import TransportReader
+from hpc_train.records.nccl.reader import tally_of
 from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.nccl.verdict import verdict
 
@@ -20,10 +19,7 @@ LOGS = Path(__file__).parents[1] / "logs" / "nccl"
 
 
 def tally(text: str, source: str = "log") -> Tally:
-    reader = TransportReader(source)
-    for line, _ in dispatch(io.BytesIO(text.encode()), [reader]):
-        reader.read(line)
-    return reader.tally
+    return tally_of(io.BytesIO(text.encode()), source)
 
 
 def seen(text: str) -> Transport:
@@ -189,11 +185,9 @@ def test_log_without_nccl(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", range(0, 120, 3))
 def test_cut_lines_never_raise(cut: int) -> None:
     for name in ("old_2.4.log", "rccl_mixed.log", "efa_2.27.log"):
-        for number, line in enumerate((LOGS / name).read_bytes().splitlines()):
-            reader = TransportReader("log")
-            reader.read(Line(line[:cut], number))
-            reader.read(Line(line[cut:] + line[:cut] + b"\xff\x00" * 3 + line, number))
-            facts(reader.tally)
+        for line in (LOGS / name).read_bytes().splitlines():
+            text = line[:cut] + b"\n" + line[cut:] + line[:cut] + b"\xff\x00" * 3 + line
+            facts(tally_of(io.BytesIO(text), "log"))
 
 
 def test_hostile_numbers() -> None:
@@ -207,6 +201,40 @@ def test_hostile_numbers() -> None:
     )
     found = facts(tally(text))
     assert found is None or (found.ranks is None and found.init_s is None)
+
+
+def test_lines_that_are_alike_count_each() -> None:
+    """Also those that differ in a channel's number, end in a carriage return, or have no end."""
+    said = "h1:10:11 [0] NCCL INFO Using network IB\n"
+    sent = channel("[send] via NET/IB/0/GDRDMA")
+    other = sent.replace("00/0", "01/0").replace("\n", "\r\n")
+    noise = "noise\n" * 300_000
+    found = seen("\n" + noise + said * 3 + sent + other + noise + said + sent[:-1])
+    assert found.using_network == {"IB": 4}
+    assert found.channels == {"NET/IB/GDRDMA": 3}
+    assert found.first["network"] == "log:300002"
+    assert found.first["NET/IB/GDRDMA"] == "log:300005"
+
+
+def test_more_different_lines_than_are_remembered() -> None:
+    lines = [channel(f"[send] via NET/IB/{number}") for number in range(50_010)]
+    found = seen("".join((*lines, *lines[:20])))
+    assert found.channels == {"NET/IB": 50_030}
+    assert found.first["NET/IB"] == "log:1"
+
+
+def test_very_long_line_takes_no_time() -> None:
+    text = channel("via P2P/CUMEM").strip() * 60_000
+    started = time.process_time()
+    assert seen(text).channels["P2P/CUMEM"] > 50_000
+    assert time.process_time() - started < 8
+
+
+def test_what_is_said_again_and_again_takes_no_time() -> None:
+    line = "h1:10:11 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB ib0:10.0.0.1<0>\n"
+    started = time.process_time()
+    assert [one.name for one in seen(line * 100_000).adapters] == ["mlx5_0:1"]
+    assert time.process_time() - started < 1.5
 
 
 def test_chunk_size_that_somebody_set_says_nothing_of_nvlink() -> None:

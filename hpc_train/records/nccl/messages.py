@@ -8,8 +8,17 @@ from typing import NamedTuple
 
 from hpc_train.records.nccl.tally import Seat, Tally
 
-# Counts a match in a tally, and yields the kinds of fact that it stated.
-Count = Callable[[Tally, re.Match[str], str], Iterator[str]]
+
+class Said(NamedTuple):
+    """A match, the host that said so, and how many lines did."""
+
+    match: re.Match[str]
+    host: str
+    lines: int
+
+
+# Counts in a tally what was said, and yields the kinds of fact that it stated.
+Count = Callable[[Tally, Said], Iterator[str]]
 
 
 class Message(NamedTuple):
@@ -21,61 +30,63 @@ class Message(NamedTuple):
 
 
 def _as(kind: str) -> Count:
-    def count(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-        tally.note(kind, match[1].strip())
+    def count(tally: Tally, said: Said) -> Iterator[str]:
+        tally.note(kind, said.match[1].strip(), said.lines)
         yield kind
 
     return count
 
 
-def _seat(tally: Tally, match: re.Match[str], host: str) -> Iterator[str]:
-    tally.raise_to("ranks", int(match["ranks"]))
-    tally.seat(Seat(int(match["ranks"]), int(match["rank"]), host, match["bus"] or ""))
+def _seat(tally: Tally, said: Said) -> Iterator[str]:
+    ranks, bus = int(said.match["ranks"]), said.match["bus"] or ""
+    tally.raise_to("ranks", ranks)
+    tally.seat(Seat(ranks, int(said.match["rank"]), said.host, bus), said.lines)
     yield "ranks"
 
 
-def _nodes(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    tally.raise_to("ranks", int(match["ranks"]))
-    tally.raise_to("nodes", int(match["nodes"]))
+def _nodes(tally: Tally, said: Said) -> Iterator[str]:
+    tally.raise_to("ranks", int(said.match["ranks"]))
+    tally.raise_to("nodes", int(said.match["nodes"]))
     yield "nodes"
 
 
-def _seconds(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    tally.raise_to("init_s", float(match["total"]))
+def _seconds(tally: Tally, said: Said) -> Iterator[str]:
+    tally.raise_to("init_s", float(said.match["total"]))
     yield "init_s"
 
 
-def _adapters(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    for name, layer, sharp in _ADAPTER.findall(match["list"].partition("OOB ")[0]):
-        tally.note("adapter", f"{name}/{'RoCE' if layer == 'ROCE' else layer}{sharp}")
+def _adapters(tally: Tally, said: Said) -> Iterator[str]:
+    for name, layer, sharp in _ADAPTER.findall(said.match["list"].partition("OOB ")[0]):
+        tally.note("adapter", f"{name}/{'RoCE' if layer == 'ROCE' else layer}{sharp}", said.lines)
         yield "adapter"
 
 
-def _link(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    name = f"{match['name']}:{match['port']}"
-    if match["speed"]:
-        tally.note("speed", f"{name} {int(match['speed'])}")
+def _link(tally: Tally, said: Said) -> Iterator[str]:
+    name = f"{said.match['name']}:{said.match['port']}"
+    if said.match["speed"]:
+        tally.note("speed", f"{name} {int(said.match['speed'])}", said.lines)
         yield "speed"
     else:
-        tally.note("adapter", f"{name}/{match['layer']}")
+        tally.note("adapter", f"{name}/{said.match['layer']}", said.lines)
         yield "adapter"
 
 
-def _interfaces(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    for name in _INTERFACE.findall(match["list"]):
-        tally.note("interface", name)
+def _interfaces(tally: Tally, said: Said) -> Iterator[str]:
+    for name in _INTERFACE.findall(said.match["list"]):
+        tally.note("interface", name, said.lines)
         yield "interface"
 
 
-def _direct(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    kind = f"gdr {match['state'].lower()}"
-    tally.note(kind, match["device"])
+def _direct(tally: Tally, said: Said) -> Iterator[str]:
+    kind = f"gdr {said.match['state'].lower()}"
+    tally.note(kind, said.match["device"], said.lines)
     yield kind
 
 
-def _environment(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+def _environment(tally: Tally, said: Said) -> Iterator[str]:
     # A number ends in a full stop, a text does not.
-    tally.note(f"env {match['name']}", _NUMBER.sub(r"\1", match["value"].strip()))
+    value = _NUMBER.sub(r"\1", said.match["value"].strip())
+    tally.note(f"env {said.match['name']}", value, said.lines)
     yield "env"
 
 
