@@ -267,6 +267,17 @@ def test_words_of_nccl_2_3() -> None:
     ]  # fmt: skip
 
 
+def test_network_with_a_version_in_its_name() -> None:
+    found = seen(
+        "h1:10:11 [0] NCCL INFO NET/Plugin: Loaded net plugin NCCL RDMA Plugin v10 (v10)\n"
+        "h1:10:11 [0] NCCL INFO Using network NCCL RDMA Plugin v10\n"
+        + channel("[send] via NET/NCCL RDMA Plugin v10/0/GDRDMA")
+    )
+    assert found.plugins == ("NCCL RDMA Plugin v10",)
+    assert found.using_network == {"NCCL RDMA Plugin v10": 1}
+    assert verdict(found).verdict == "IB+GDR"
+
+
 def test_speed_of_adapters() -> None:
     line = (
         "h1:10:10 [0] NCCL INFO NET/IB{} [{}] mlx5_{}:uverbs{}:1/IB provider=Mlx5 speed={} "

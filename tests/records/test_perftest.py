@@ -52,6 +52,13 @@ def test_service_level_and_ports_have_columns_of_their_own() -> None:
     ]
 
 
+def test_latency_by_duration() -> None:
+    assert found(
+        " #bytes        #iterations       t_avg[usec]    tps average",
+        " 2             1250000           1.60           312500.00",
+    ) == [(2, "latency", "", 1.6, "per_rank")]
+
+
 def test_latencies() -> None:
     assert found(
         " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]"

@@ -59,7 +59,7 @@ def _network_word(kind: str, facts: Transport) -> str:
 
 def fabric_of(name: str, facts: Transport) -> str:
     """Return what people call a network of NCCL: `RoCE` for `IB` over Ethernet, `EFA`."""
-    if name == "IB" or name.startswith("IBext"):
+    if name == "IB" or name.startswith(("IBext", "NCCL RDMA")):
         return "RoCE" if {a.link_layer for a in facts.adapters} == {"RoCE"} else "IB"
     if name.endswith("Libfabric") or name.startswith("OFI"):
         provider = facts.provider.partition(";")[0].partition("-")[0]

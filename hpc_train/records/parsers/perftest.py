@@ -24,7 +24,7 @@ from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import number
 
 _HEAD = re.compile(r"#bytes\s{1,20}#")
-_COLUMN = re.compile(r"#\w{1,12}|(?:[\w.%]{1,12} )?[\w.%]{1,12}\[[^][\s]{1,12}\]")
+_COLUMN = re.compile(r"#\w{1,12}|tps average|(?:[\w.%]{1,12} )?[\w.%]{1,12}\[[^][\s]{1,12}\]")
 _GBS = {"Gb/sec": 1e9 / 8 / 1e9, "MB/sec": 2**20 / 1e9, "MiB/sec": 2**20 / 1e9}
 _LATENCIES = {
     "t_avg": "",
