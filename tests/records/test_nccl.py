@@ -252,6 +252,8 @@ def test_links_of_amd_gpus() -> None:
         "h1:10:11 [0] NCCL INFO         + XGMI[24.0] - DEV/0-b000\n"
     ) + channel("via P2P/direct pointer comm 0x5 nRanks 04")
     assert verdict(seen(text)).verdict == "xGMI"
+    other = "RCCL version : 2.28.3-gfx1151-rccl:a188cf2\n"
+    assert seen(other).nccl_version == ("2.28.3-gfx1151-rccl",)
 
 
 def test_words_of_nccl_2_3() -> None:

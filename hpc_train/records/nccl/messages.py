@@ -96,7 +96,7 @@ _INTERFACE = re.compile(r"([\w.-]{1,32}):[^\s<]{2,64}<\d{1,5}>")
 _RANK = r"rank (?P<rank>\d{1,7}) n[rR]anks (?P<ranks>\d{1,7}) "
 _BUS = r"cudaDev -?\d+(?: nvmlDev -?\d+)?(?: busId (?P<bus>[0-9a-fA-F:.]{1,16}))?"
 _NAME = r"([A-Za-z][\w.-]{0,31}(?: (?:[A-Z]|v\d)[\w.-]{0,31}){0,4})"
-_VERSION = r"(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?:\+(?:cuda|hip)\d{1,3}\.\d{1,3}|-[\w.]{1,40})?)"
+_VERSION = r"(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?:\+(?:cuda|hip)\d{1,3}\.\d{1,3}|-[\w.-]{1,40})?)"
 _DEVICE = r"for HCA \d{1,4} ?:? '?(?P<device>[\w.-]{1,64})"
 _ABSENT = r"(No plugin found|Could not find|Plugin load .{1,200}? returned|Using internal net)"
 
