@@ -216,6 +216,11 @@ def test_lines_that_are_alike_count_each() -> None:
     assert found.first["NET/IB/GDRDMA"] == "log:300005"
 
 
+def test_carriage_return_ends_what_stands_before() -> None:
+    found = seen("h9:7:8 [0] waits\r" + channel("[send] via NET/IB/0"))
+    assert found.without_gdr == ("h1:NET/IB/0",)
+
+
 def test_more_different_lines_than_are_remembered() -> None:
     lines = [channel(f"[send] via NET/IB/{number}") for number in range(50_010)]
     found = seen("".join((*lines, *lines[:20])))
