@@ -87,6 +87,11 @@ class RunFolder(Value, frozen=True, kw_only=True):
         return self.path / "records.jsonl"
 
     @property
+    def transport(self) -> Path:
+        """What NCCL said in the logs that it used."""
+        return self.path / "transport.json"
+
+    @property
     def index(self) -> Path:
         """What each log held when it was last read."""
         return self.path / "logs.index"

@@ -9,7 +9,8 @@ from hpc_train.model.value import Value
 class Adapter(Value, frozen=True, kw_only=True):
     """A host adapter that NCCL listed: `mlx5_0:1`, its link layer (`IB`, `RoCE`).
 
-    `gdr_enabled` and `gdr_disabled` count the ranks' lines on GPUDirect RDMA of the device.
+    `gdr_enabled` and `gdr_disabled` count the ranks' lines on GPUDirect RDMA of the device. `gbps`
+    are the speeds [Gbit/s] at which its link runs on the nodes, the lowest first.
     """
 
     name: str
@@ -17,6 +18,7 @@ class Adapter(Value, frozen=True, kw_only=True):
     sharp: bool = False
     gdr_enabled: int = 0
     gdr_disabled: int = 0
+    gbps: tuple[float, ...] = ()
 
 
 class TransportFinding(Value, frozen=True, kw_only=True):

@@ -12,6 +12,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
 from hpc_train.pipeline.evidence import Search, evidence
 from hpc_train.pipeline.foreign import foreign_runs
+from hpc_train.pipeline.ranks_apart import apart_warnings, is_apart
 from hpc_train.pipeline.run_records import indexed
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.records.census import Census
@@ -34,11 +35,14 @@ class Collection:
         self.counts = Counter(dict.fromkeys(problems, 0))
         self.problems = problems
         self._records = records
+        self._apart: list[Record] = []
 
     def __iter__(self) -> Iterator[Record]:
         """Yield the records."""
         for record in self._records:
             self.counts[record.run] += 1
+            if is_apart(record):
+                self._apart.append(record)
             yield record
 
     def seen(self) -> Iterator[str]:
@@ -51,6 +55,8 @@ class Collection:
         for run, problem in self.problems.items():
             if not self.counts[run]:
                 yield printable(f"no record: {run}  {problem}")
+        for warning in apart_warnings(self._apart):
+            yield printable(f"warning: {warning}")
 
 
 def collection(words: Sequence[str], search: Search) -> Collection:

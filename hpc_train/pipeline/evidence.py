@@ -19,7 +19,9 @@ from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclared
 from hpc_train.pipeline.foreign import foreign_runs
+from hpc_train.pipeline.links import link_rate, link_warnings
 from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.ranks_apart import apart_warnings
 from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
@@ -81,8 +83,10 @@ def _own(home: Path, look: Wanted, census: Census) -> Evidence:
     own = [run for run in runs if run.folder.run_id in ours]
     records = [record for run in own for record in run_records(run, look, census)]
     promise = functools.cache(promised)
-    used = {run.folder.run_id: run_transport(run, promise) for run in own}
-    return _evidence(study, records, used)
+    by_id = {run.folder.run_id: run for run in own}
+    used = {name: run_transport(run, promise) for name, run in by_id.items()}
+    slow = link_warnings(records, lambda name: link_rate(by_id[name], used[name]))
+    return _evidence(study, records, used, slow)
 
 
 def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
@@ -104,13 +108,17 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = undeclared("logs", tuple(expected), Warmup(steps=1))
     used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
-    return _evidence(study, records, used)
+    slow = link_warnings(records, lambda name: link_rate(None, used[name]))
+    return _evidence(study, records, used, slow)
 
 
 def _evidence(
-    study: ExpectedStudy, records: Sequence[Record], used: Mapping[str, Transport | None]
+    study: ExpectedStudy,
+    records: Sequence[Record],
+    used: Mapping[str, Transport | None],
+    slow: Sequence[str],
 ) -> Evidence:
-    warnings = transport_notes(used)
+    warnings = (*transport_notes(used), *apart_warnings(records), *slow)
     runs = tuple(
         msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
         for run in study.runs

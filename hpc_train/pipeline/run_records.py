@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
+from hpc_train.pipeline.keeping import keep, read_kept
 from hpc_train.records.census import Census
 from hpc_train.records.collect import logs_of, records_of
 from hpc_train.records.index import Index
 from hpc_train.records.reading import Log, Wanted
-from hpc_train.runs.files import write_file
+
+_DECODE = msgspec.json.Decoder(Record).decode_lines
 
 
 def run_records(run: Run, look: Wanted, census: Census) -> tuple[Record, ...]:
@@ -26,7 +26,7 @@ def run_records(run: Run, look: Wanted, census: Census) -> tuple[Record, ...]:
     """
     folder, seen = run.folder, Census()
     if not folder.logs.is_dir():
-        return _kept(folder.records)
+        return tuple(read_kept(folder.records, _DECODE) or ())
     logs = logs_of(folder.run_id, [folder.logs], folder.path)
     if not look.usual:
         return tuple(records_of(logs, look, seen))
@@ -34,8 +34,7 @@ def run_records(run: Run, look: Wanted, census: Census) -> tuple[Record, ...]:
     census.add(seen)
     if run.state.finished:
         lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
-        if not folder.records.exists() or folder.records.read_bytes() != lines:
-            _write_if_possible(folder.records, lines)
+        keep(folder.records, lines)
     return records
 
 
@@ -45,19 +44,4 @@ def indexed(logs: Sequence[Log], look: Wanted, census: Census, path: Path) -> It
     yield from records_of(logs, look, census, index)
     content = index.content()
     if content is not None:
-        _write_if_possible(path, content)
-
-
-def _write_if_possible(path: Path, content: bytes) -> None:
-    with suppress(StoreError, OSError):
-        path.parent.mkdir(parents=True, exist_ok=True)
-        write_file(path, content)
-
-
-def _kept(path: Path) -> tuple[Record, ...]:
-    if not path.exists():
-        return ()
-    try:
-        return tuple(msgspec.json.Decoder(Record).decode_lines(path.read_bytes()))
-    except msgspec.DecodeError as failure:
-        raise LogParseError(f"{path}: damaged: {failure}") from None
+        keep(path, content)

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 
+import msgspec
+
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.network import Network
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
+from hpc_train.pipeline.keeping import keep, read_kept
 from hpc_train.records.nccl.read import transport_of
+from hpc_train.records.nccl.verdict import verdict
+from hpc_train.runs.files import to_json
 from hpc_train.sites.load import load_site
 
 Promise = Callable[[str], Network | None]
@@ -23,11 +28,22 @@ def promised(site: str) -> Network | None:
 
 
 def run_transport(run: Run, promise: Promise = promised) -> Transport | None:
-    """Return what a run's logs say; None where they are gone, or hold no line of NCCL."""
-    if not run.folder.logs.is_dir():
-        return None
+    """Return what a run's logs say or, where they are gone, transport.json; None without NCCL.
+
+    That of a finished run is kept in transport.json; it is judged anew each time.
+
+    Raises:
+        LogParseError: transport.json is needed and damaged.
+    """
+    folder = run.folder
     network = promise(run.manifest.plan.site) if run.manifest else None
-    return transport_of([run.folder.logs], network, root=run.folder.path)
+    if not folder.logs.is_dir():
+        kept = read_kept(folder.transport, msgspec.json.Decoder(Transport).decode)
+        return verdict(kept, network) if kept else None
+    found = transport_of([folder.logs], network, root=folder.path)
+    if found and run.state.finished:
+        keep(folder.transport, to_json(found))
+    return found
 
 
 def transport_warnings(found: Transport | None) -> Iterator[str]:

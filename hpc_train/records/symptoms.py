@@ -11,6 +11,8 @@ from hpc_train.records.failure_box import LITERALS as BOX
 from hpc_train.records.failure_box import Entry, FailureBox
 from hpc_train.records.line import Line
 from hpc_train.records.literals import finder
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.nccl_tests import NcclTests
 from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.stamps import Clock, node_of
@@ -19,9 +21,10 @@ from hpc_train.records.tracebacks import INSIDE, Raised, Speaker, Tracebacks, sp
 EXCEPTION = "python_exception"
 RANK_FAILED = "torchrun_child_failed_rank"
 LAST_ERROR = "nccl_last_error"
+APART = "nccl_tests_ranks_apart"
 
 # Those that one line alone does not make.
-_COMPOSED = frozenset({EXCEPTION, RANK_FAILED, LAST_ERROR})
+_COMPOSED = frozenset({EXCEPTION, RANK_FAILED, LAST_ERROR, APART})
 _SINGLE = tuple(signature for signature in SIGNATURES if signature.id not in _COMPOSED)
 _LITERALS = tuple(sorted({literal for one in _SINGLE for literal in one.literals}))
 _OWNERS = [
@@ -53,6 +56,7 @@ class SymptomReader:
         self._tracebacks = Tracebacks()
         self._box = FailureBox()
         self._last_error: set[Speaker] = set()
+        self._tests = NcclTests()
 
     @property
     def wants_next(self) -> bool:
@@ -83,6 +87,8 @@ class SymptomReader:
         return self._of_line(line)
 
     def _of_line(self, line: Line) -> Sighting | None:
+        if self._apart(line):
+            return self._forced(APART, line)
         speaker = speaker_of(line)
         if speaker in self._last_error:
             self._last_error.discard(speaker)
@@ -91,6 +97,13 @@ class SymptomReader:
             self._last_error.add(speaker)
             return None
         return self._match(line)
+
+    def _apart(self, line: Line) -> bool:
+        """Return whether a table of nccl-tests begins, whose process saw no other."""
+        if b"Rank " not in line.raw and b"algbw" not in line.raw:
+            return False
+        hits = self._tests.read(line)
+        return any(isinstance(hit, Hit) and hit.variant == "apart" for hit in hits)
 
     def _match(self, line: Line) -> Sighting | None:
         held = {number for _, number in finder(_LITERALS)(memoryview(line.raw))}

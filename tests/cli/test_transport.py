@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -46,6 +47,24 @@ def test_submit_and_report_say_that_sockets_are_not_what_was_promised(hpctrain: 
     assert "TCP sockets" in hpctrain("report", "train", "-o", "page.csv").stderr
 
 
+def test_the_transport_outlives_the_logs(hpctrain: Hpctrain) -> None:
+    _job("old_2.4.log")
+    words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")
+    assert hpctrain("submit", "train.py", *words).returncode == 0
+    before = hpctrain("report", "train", "-f", "json").stdout
+    (run,) = Path("results/train").glob("*/run.json")
+    shutil.rmtree(run.parent / "logs")
+    assert hpctrain("report", "train", "-f", "json").stdout == before
+    kept = run.parent / "transport.json"
+    kept.write_text(kept.read_text()[:40])
+    report = hpctrain("report", "train")
+    assert report.returncode == 2
+    assert "transport.json: damaged" in report.stderr
+    kept.unlink()
+    row = json.loads(hpctrain("report", "train", "-f", "json").stdout)["rows"][0]
+    assert row["transport"] == ""
+
+
 def test_nothing_is_said_where_all_is_well(hpctrain: Hpctrain) -> None:
     _job("efa_2.27.log")
     words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")
@@ -54,6 +73,49 @@ def test_nothing_is_said_where_all_is_well(hpctrain: Hpctrain) -> None:
     report = hpctrain("report", "train").stdout
     assert "EFA+GDR" in report
     assert "transport:" not in report
+
+
+def test_benchmark_of_processes_apart_is_distrusted(hpctrain: Hpctrain) -> None:
+    log = str(LOGS.parent / "nccl_tests" / "apart.out")
+    for done in (hpctrain("collect", log), hpctrain("report", log, "-o", "page.csv")):
+        assert "apart.out: every process of nccl-tests ran a test of its own" in done.stderr
+        assert "/apart.out:3)" in done.stderr
+    (found,) = json.loads(hpctrain("diagnose", log, "--json").stdout)["findings"]
+    assert (found["id"], found["severity"]) == ("nccl_tests_ranks_apart", "warning")
+    whole = str(LOGS.parent / "nccl_tests" / "interrupted.out")
+    assert "of its own" not in hpctrain("collect", whole).stderr
+    assert json.loads(hpctrain("diagnose", whole, "--json").stdout)["findings"] == []
+
+
+PERFTEST = (
+    " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]\n"
+    " 2          5000             0.10               0.09                 5.900000\n"
+    " 65536      5000           {rate}             {rate}               0.373650\n"
+)
+
+
+def test_link_that_carries_less_than_the_profile_says(hpctrain: Hpctrain) -> None:
+    Path("fast.yaml").write_text(SITE + "partitions: [{name: machine, nic_gbps: 400}]\n")
+    for name, rate in (("slow", "195.90"), ("sound", "363.52")):
+        Path(f"{name}.py").write_text(f"print({PERFTEST.format(rate=rate)!r})\n")
+        words = ("--site", "./fast.yaml", "--launcher", "single", "--cpus-per-task", "1", "--wait")
+        assert hpctrain("submit", f"{name}.py", *words).returncode == 0
+    slow = hpctrain("report", "slow", "-o", "page.csv").stderr
+    assert "perftest moves 196 Gbit/s, 49% of the link's 400; a sound link gives 85%" in slow
+    assert "perftest" not in hpctrain("report", "sound", "-o", "page.csv").stderr
+
+
+def test_link_that_carries_less_than_nccl_states(hpctrain: Hpctrain) -> None:
+    adapter = "h1:1:2 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [RO]; OOB ib0:10.0.0.1<0>\n"
+    speed = "h1:1:2 [0] NCCL INFO NET/IB: [0] mlx5_0:uverbs0:1/IB provider=Mlx5 speed={} ar=1\n"
+    for gbps, warned in ((400, True), (200, False)):
+        Path("a.log").write_text(
+            adapter + speed.format(gbps * 1000) + PERFTEST.format(rate="195.90")
+        )
+        found = hpctrain("report", "a.log", "-o", "page.csv").stderr
+        assert ("a.log: perftest moves 196 Gbit/s, 49% of" in found) == warned
+    Path("a.log").write_text(PERFTEST.format(rate="1.00"))
+    assert "perftest moves" not in hpctrain("report", "a.log", "-o", "page.csv").stderr
 
 
 def test_report_of_logs_without_nccl_has_no_such_column(hpctrain: Hpctrain) -> None:

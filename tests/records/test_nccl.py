@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import io
+import time
 from pathlib import Path
 
 import pytest
 
 from hpc_train.model.transport import Transport
-from hpc_train.records.dispatch import dispatch
-from hpc_train.records.line import Line
 from hpc_train.records.nccl.facts import facts
 from hpc_train.records.nccl.read import transport_of
-from hpc_train.records.nccl.reader import TransportReader
+from hpc_train.records.nccl.reader import tally_of
 from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.nccl.verdict import verdict
 
 LOGS = Path(__file__).parents[1] / "logs" / "nccl"
 
 
 def tally(text: str, source: str = "log") -> Tally:
-    reader = TransportReader(source)
-    for line, _ in dispatch(io.BytesIO(text.encode()), [reader]):
-        reader.read(line)
-    return reader.tally
+    return tally_of(io.BytesIO(text.encode()), source)
 
 
 def seen(text: str) -> Transport:
@@ -188,11 +185,9 @@ def test_log_without_nccl(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", range(0, 120, 3))
 def test_cut_lines_never_raise(cut: int) -> None:
     for name in ("old_2.4.log", "rccl_mixed.log", "efa_2.27.log"):
-        for number, line in enumerate((LOGS / name).read_bytes().splitlines()):
-            reader = TransportReader("log")
-            reader.read(Line(line[:cut], number))
-            reader.read(Line(line[cut:] + line[:cut] + b"\xff\x00" * 3 + line, number))
-            facts(reader.tally)
+        for line in (LOGS / name).read_bytes().splitlines():
+            text = line[:cut] + b"\n" + line[cut:] + line[:cut] + b"\xff\x00" * 3 + line
+            facts(tally_of(io.BytesIO(text), "log"))
 
 
 def test_hostile_numbers() -> None:
@@ -206,3 +201,112 @@ def test_hostile_numbers() -> None:
     )
     found = facts(tally(text))
     assert found is None or (found.ranks is None and found.init_s is None)
+
+
+def test_lines_that_are_alike_count_each() -> None:
+    """Also those that differ in a channel's number, end in a carriage return, or have no end."""
+    said = "h1:10:11 [0] NCCL INFO Using network IB\n"
+    sent = channel("[send] via NET/IB/0/GDRDMA")
+    other = sent.replace("00/0", "01/0").replace("\n", "\r\n")
+    noise = "noise\n" * 300_000
+    found = seen("\n" + noise + said * 3 + sent + other + noise + said + sent[:-1])
+    assert found.using_network == {"IB": 4}
+    assert found.channels == {"NET/IB/GDRDMA": 3}
+    assert found.first["network"] == "log:300002"
+    assert found.first["NET/IB/GDRDMA"] == "log:300005"
+
+
+def test_carriage_return_ends_what_stands_before() -> None:
+    found = seen("h9:7:8 [0] waits\r" + channel("[send] via NET/IB/0"))
+    assert found.without_gdr == ("h1:NET/IB/0",)
+
+
+def test_more_different_lines_than_are_remembered() -> None:
+    lines = [channel(f"[send] via NET/IB/{number}") for number in range(50_010)]
+    found = seen("".join((*lines, *lines[:20])))
+    assert found.channels == {"NET/IB": 50_030}
+    assert found.first["NET/IB"] == "log:1"
+
+
+def test_very_long_line_takes_no_time() -> None:
+    text = channel("via P2P/CUMEM").strip() * 60_000
+    started = time.process_time()
+    assert seen(text).channels["P2P/CUMEM"] > 50_000
+    assert time.process_time() - started < 8
+
+
+def test_what_is_said_again_and_again_takes_no_time() -> None:
+    line = "h1:10:11 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB ib0:10.0.0.1<0>\n"
+    started = time.process_time()
+    assert [one.name for one in seen(line * 100_000).adapters] == ["mlx5_0:1"]
+    assert time.process_time() - started < 1.5
+
+
+def test_chunk_size_that_somebody_set_says_nothing_of_nvlink() -> None:
+    size = "h1:10:11 [0] NCCL INFO P2P Chunksize set to 524288\n"
+    assert seen(size).nvlink
+    asked = "h1:10:11 [0] NCCL INFO NCCL_P2P_NET_CHUNKSIZE set by environment to 524288.\n"
+    assert not seen(asked + size).nvlink
+    one = "h1:10:11 [0] NCCL INFO comm 0x6 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0\n"
+    assert seen(asked + one + size).nvlink
+
+
+def test_links_of_amd_gpus() -> None:
+    text = (
+        "h1:10:11 [0] NCCL INFO RCCL version : 2.30.4-HEAD:0123456\n"
+        "h1:10:11 [0] NCCL INFO         + XGMI[24.0] - DEV/0-b000\n"
+    ) + channel("via P2P/direct pointer comm 0x5 nRanks 04")
+    assert verdict(seen(text)).verdict == "xGMI"
+    other = "RCCL version : 2.28.3-gfx1151-rccl:a188cf2\n"
+    assert seen(other).nccl_version == ("2.28.3-gfx1151-rccl",)
+
+
+def test_words_of_nccl_2_3() -> None:
+    found = seen(
+        "h1:10:10 [0] NCCL INFO NET/IB: [0] mlx5_1:1/IB\n"
+        "h1:10:10 [0] NCCL INFO NET/IB: [1] mlx5_3:1/RoCE\n"
+        "h1:10:10 [0] NCCL INFO Using internal Network IB\n"
+        "h1:10:10 [0] NCCL INFO comm 0x7f5e rank 6 nranks 8\n"
+    )
+    assert found.using_network == {"IB": 1}
+    assert [(one.name, one.link_layer) for one in found.adapters] == [
+        ("mlx5_1:1", "IB"), ("mlx5_3:1", "RoCE"),
+    ]  # fmt: skip
+
+
+def test_network_with_a_version_in_its_name() -> None:
+    found = seen(
+        "h1:10:11 [0] NCCL INFO NET/Plugin: Loaded net plugin NCCL RDMA Plugin v10 (v10)\n"
+        "h1:10:11 [0] NCCL INFO Using network NCCL RDMA Plugin v10\n"
+        + channel("[send] via NET/NCCL RDMA Plugin v10/0/GDRDMA")
+    )
+    assert found.plugins == ("NCCL RDMA Plugin v10",)
+    assert found.using_network == {"NCCL RDMA Plugin v10": 1}
+    assert verdict(found).verdict == "IB+GDR"
+
+
+def test_speed_of_adapters() -> None:
+    line = (
+        "h1:10:10 [0] NCCL INFO NET/IB{} [{}] mlx5_{}:uverbs{}:1/IB provider=Mlx5 speed={} "
+        "context=0x5 pciPath=/sys/devices ar=1\n"
+    )
+    found = seen(
+        line.format(":", 0, 0, 0, 400000)
+        + line.format(" :", 1, 1, 1, 200000)
+        + "h2:10:10 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB ib0:1<0>\n"
+        + line.format(":", 1, 1, 1, 100000).replace("h1", "h2")
+    )
+    assert [(one.name, one.gbps) for one in found.adapters] == [
+        ("mlx5_0:1", (400.0,)), ("mlx5_1:1", (100.0, 200.0)),
+    ]  # fmt: skip
+
+
+def test_plugin_that_gives_up_gpudirect() -> None:
+    text = (
+        "h1:10:11 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 1 nics)\n"
+        "h1:10:11 [0] NCCL INFO NET/OFI Need to force simple protocol: GDR not supported\n"
+    ) + channel("[send] via NET/Libfabric/0", head="Channel 00/0 : 0[0] -> 1[0]")
+    (finding,) = verdict(seen(text)).findings
+    assert finding.id == "nccl_no_gpudirect"
+    assert "log:2" in finding.evidence
+    assert finding.advice.startswith("the plug-in says that GPUDirect is not there")

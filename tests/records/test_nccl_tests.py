@@ -165,6 +165,20 @@ def test_processes_that_did_not_meet_are_apart() -> None:
     assert worlds(alone + FOOT + second) == [(1.0, ""), (1.0, "")]
 
 
+def test_table_that_lost_its_hashes() -> None:
+    lost = (
+        b"   Rank  0 Pid   7001 on  node01 device  0 [0x1b] GPU model\n"
+        b"   Rank  1 Pid   7002 on  node01 device  1 [0x3d] GPU model\n"
+        + HEAD.replace(b"#  ", b"   ")
+        + ROW
+        + b" Out of bounds values : 0 OK\n Avg bus bandwidth    : 12.5\n"
+    )
+    found = {(hit.metric, hit.variant): hit.value for _, hit, _ in parse(lost)}
+    assert found["world_size", ""] == 2.0
+    assert found["wrong_values", ""] == 0.0
+    assert found["busbw", "average"] == 12.5
+
+
 def test_tables_of_labelled_processes_do_not_mix() -> None:
     both = b"".join(
         b"%d: %s" % (rank, line)

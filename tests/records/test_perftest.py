@@ -52,6 +52,26 @@ def test_service_level_and_ports_have_columns_of_their_own() -> None:
     ]
 
 
+def test_both_directions_together_are_a_variant() -> None:
+    head = " #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]"
+    row = " 65536      5000           40.00              40.00                0.1"
+    both = "                    RDMA_Write Bidirectional BW Test"
+    one = "                    RDMA_Write BW Test"
+    assert [(variant, value) for _, _, variant, value, _ in found(both, head, row)] == [
+        ("bidirectional_peak", 5.0),
+        ("bidirectional", 5.0),
+    ]
+    again = found(both, head, row, one, head, row)
+    assert [variant for _, _, variant, _, _ in again[2:]] == ["peak", ""]
+
+
+def test_latency_by_duration() -> None:
+    assert found(
+        " #bytes        #iterations       t_avg[usec]    tps average",
+        " 2             1250000           1.60           312500.00",
+    ) == [(2, "latency", "", 1.6, "per_rank")]
+
+
 def test_latencies() -> None:
     assert found(
         " #bytes #iterations    t_min[usec]    t_max[usec]  t_typical[usec]    t_avg[usec]"

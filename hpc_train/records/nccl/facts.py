@@ -80,7 +80,15 @@ def _ordered(counts: Counter[str], *, collnet: bool) -> dict[str, int]:
 
 def _nvlink(tally: Tally) -> bool:
     known = "nvlink" in tally.facts or bool(tally.counts["nvls trees"])
-    return known or bool(tally.channels["P2P/MNNVL"])
+    return known or _by_size(tally) or bool(tally.channels["P2P/MNNVL"])
+
+
+def _by_size(tally: Tally) -> bool:
+    """Return whether a size of chunks tells of NVLink, and nobody asked for that size."""
+    asked = {"env NCCL_P2P_NVL_CHUNKSIZE", "env NCCL_P2P_PCI_CHUNKSIZE"}
+    if tally.largest.get("nodes") != 1:
+        asked.add("env NCCL_P2P_NET_CHUNKSIZE")
+    return "nvlink by size" in tally.facts and asked.isdisjoint(tally.facts)
 
 
 def _adapters(tally: Tally) -> tuple[Adapter, ...]:
@@ -96,7 +104,13 @@ def _adapter(text: str, tally: Tally) -> Adapter:
         sharp=bool(sharp),
         gdr_enabled=tally.facts.get("gdr enabled", Counter[str]())[device],
         gdr_disabled=tally.facts.get("gdr disabled", Counter[str]())[device],
+        gbps=_speeds(tally, name),
     )
+
+
+def _speeds(tally: Tally, adapter: str) -> tuple[float, ...]:
+    stated = (text.rpartition(" ") for text in tally.facts.get("speed", ()))
+    return tuple(sorted({int(speed) / 1000 for name, _, speed in stated if name == adapter}))
 
 
 def _environment(tally: Tally) -> dict[str, str]:

@@ -8,8 +8,17 @@ from typing import NamedTuple
 
 from hpc_train.records.nccl.tally import Seat, Tally
 
-# Counts a match in a tally, and yields the kinds of fact that it stated.
-Count = Callable[[Tally, re.Match[str], str], Iterator[str]]
+
+class Said(NamedTuple):
+    """A match, the host that said so, and how many lines did."""
+
+    match: re.Match[str]
+    host: str
+    lines: int
+
+
+# Counts in a tally what was said, and yields the kinds of fact that it stated.
+Count = Callable[[Tally, Said], Iterator[str]]
 
 
 class Message(NamedTuple):
@@ -21,51 +30,63 @@ class Message(NamedTuple):
 
 
 def _as(kind: str) -> Count:
-    def count(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-        tally.note(kind, match[1].strip())
+    def count(tally: Tally, said: Said) -> Iterator[str]:
+        tally.note(kind, said.match[1].strip(), said.lines)
         yield kind
 
     return count
 
 
-def _seat(tally: Tally, match: re.Match[str], host: str) -> Iterator[str]:
-    tally.raise_to("ranks", int(match["ranks"]))
-    tally.seat(Seat(int(match["ranks"]), int(match["rank"]), host, match["bus"] or ""))
+def _seat(tally: Tally, said: Said) -> Iterator[str]:
+    ranks, bus = int(said.match["ranks"]), said.match["bus"] or ""
+    tally.raise_to("ranks", ranks)
+    tally.seat(Seat(ranks, int(said.match["rank"]), said.host, bus), said.lines)
     yield "ranks"
 
 
-def _nodes(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    tally.raise_to("ranks", int(match["ranks"]))
-    tally.raise_to("nodes", int(match["nodes"]))
+def _nodes(tally: Tally, said: Said) -> Iterator[str]:
+    tally.raise_to("ranks", int(said.match["ranks"]))
+    tally.raise_to("nodes", int(said.match["nodes"]))
     yield "nodes"
 
 
-def _seconds(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    tally.raise_to("init_s", float(match["total"]))
+def _seconds(tally: Tally, said: Said) -> Iterator[str]:
+    tally.raise_to("init_s", float(said.match["total"]))
     yield "init_s"
 
 
-def _adapters(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    for name, layer, sharp in _ADAPTER.findall(match["list"].partition("OOB ")[0]):
-        tally.note("adapter", f"{name}/{'RoCE' if layer == 'ROCE' else layer}{sharp}")
+def _adapters(tally: Tally, said: Said) -> Iterator[str]:
+    for name, layer, sharp in _ADAPTER.findall(said.match["list"].partition("OOB ")[0]):
+        tally.note("adapter", f"{name}/{'RoCE' if layer == 'ROCE' else layer}{sharp}", said.lines)
         yield "adapter"
 
 
-def _interfaces(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    for name in _INTERFACE.findall(match["list"]):
-        tally.note("interface", name)
+def _link(tally: Tally, said: Said) -> Iterator[str]:
+    name = f"{said.match['name']}:{said.match['port']}"
+    if said.match["speed"]:
+        tally.note("speed", f"{name} {int(said.match['speed'])}", said.lines)
+        yield "speed"
+    else:
+        tally.note("adapter", f"{name}/{said.match['layer']}", said.lines)
+        yield "adapter"
+
+
+def _interfaces(tally: Tally, said: Said) -> Iterator[str]:
+    for name in _INTERFACE.findall(said.match["list"]):
+        tally.note("interface", name, said.lines)
         yield "interface"
 
 
-def _direct(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
-    kind = f"gdr {match['state'].lower()}"
-    tally.note(kind, match["device"])
+def _direct(tally: Tally, said: Said) -> Iterator[str]:
+    kind = f"gdr {said.match['state'].lower()}"
+    tally.note(kind, said.match["device"], said.lines)
     yield kind
 
 
-def _environment(tally: Tally, match: re.Match[str], _host: str) -> Iterator[str]:
+def _environment(tally: Tally, said: Said) -> Iterator[str]:
     # A number ends in a full stop, a text does not.
-    tally.note(f"env {match['name']}", _NUMBER.sub(r"\1", match["value"].strip()))
+    value = _NUMBER.sub(r"\1", said.match["value"].strip())
+    tally.note(f"env {said.match['name']}", value, said.lines)
     yield "env"
 
 
@@ -74,15 +95,15 @@ _ADAPTER = re.compile(r"([\w.-]{1,64}:\d{1,4})/(IB|RoCE|ROCE|iWARP)(/SHARP)?")
 _INTERFACE = re.compile(r"([\w.-]{1,32}):[^\s<]{2,64}<\d{1,5}>")
 _RANK = r"rank (?P<rank>\d{1,7}) n[rR]anks (?P<ranks>\d{1,7}) "
 _BUS = r"cudaDev -?\d+(?: nvmlDev -?\d+)?(?: busId (?P<bus>[0-9a-fA-F:.]{1,16}))?"
-_NAME = r"([A-Za-z][\w.-]{0,31}(?: [A-Z][\w.-]{0,31}){0,4})"
-_VERSION = r"(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?:\+(?:cuda|hip)\d{1,3}\.\d{1,3}|-[\w.]{1,40})?)"
+_NAME = r"([A-Za-z][\w.-]{0,31}(?: (?:[A-Z]|v\d)[\w.-]{0,31}){0,4})"
+_VERSION = r"(\d{1,3}\.\d{1,3}(?:\.\d{1,3})?(?:\+(?:cuda|hip)\d{1,3}\.\d{1,3}|-[\w.-]{1,40})?)"
 _DEVICE = r"for HCA \d{1,4} ?:? '?(?P<device>[\w.-]{1,64})"
 _ABSENT = r"(No plugin found|Could not find|Plugin load .{1,200}? returned|Using internal net)"
 
 _FACTS: tuple[tuple[str, str, str], ...] = (
     ("version", "CCL version", rf"CCL version(?: : | ){_VERSION}"),
     ("rccl", "RCCL version", r"(R)CCL version"),
-    ("network", "Using network ", rf"Using network {_NAME}\s*$"),
+    ("network", "Using ", rf"Using (?:network|internal Network) {_NAME}\s*$"),
     ("plugin", "Loaded net plugin", rf"Loaded net plugin {_NAME}(?: \(v?\d+\))?\s*$"),
     ("plugin", "P2P plugin", rf"P2P plugin (?:v\d+ )?{_NAME}\s*$"),
     ("plugin", "NET plugin", rf"Initialized NET plugin (?!Socket\b|IB\b){_NAME}\s*$"),
@@ -93,14 +114,23 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
     ("nvls", "NVLS multicast", r"NVLS multicast support is (not available|unavailable|available)"),
     ("gdr far", "GPU Direct RDMA", r"GPU Direct RDMA Disabled for GPU .{1,80}distance (\d+) >"),
     # The size where the GPUs of the only node all reach one another by NVLink.
-    ("nvlink", "P2P Chunksize", r"P2P Chunksize set to (524288)\b"),
+    ("nvlink by size", "P2P Chunksize", r"P2P Chunksize set to (524288)\b"),
     ("nvlink", "NVL[", r"\+ (NVL)\[\d"),
+    ("nvlink", "XGMI[", r"\+ (XGMI)\[\d"),
+    ("gdr refused", "NET/OFI", r"NET/OFI .{0,80}\b(GDR not supported|disabling GDR)"),
 )
 _OTHERS: tuple[tuple[Count, str, str], ...] = (
     (_seat, "Init COMPLETE", _RANK + _BUS),
     (_nodes, "nNodes", _RANK + r"nNodes (?P<nodes>\d{1,7})"),
     (_seconds, "Init timings", r"nranks \d{1,7} total (?P<total>\d{1,9}\.\d{1,9})"),
     (_adapters, ": Using ", r"NET/(?!Socket|OFI)[\w .-]{1,24}?: Using (?P<list>.{1,8000})"),
+    (
+        _link,
+        "NET/IB",
+        # In 2.3 this is the list; from 2.23 on it precedes the list, with a speed [Mbit/s].
+        r"NET/IB ?: \[\d{1,4}\] (?P<name>[\w.-]{1,64})(?::uverbs\d{1,4})?:(?P<port>\d{1,4})"
+        r"/(?P<layer>IB|RoCE)\b(?: provider=\w{1,32} speed=(?P<speed>\d{1,9})\b)?",
+    ),
     (_interfaces, ": Using ", r"(?:NET/Socket|Bootstrap) ?: Using (?P<list>.{1,2000})"),
     (
         _direct,
@@ -129,6 +159,11 @@ LITERALS = (
     b"NCCL version ",
     b"RCCL version",
     b"Using network ",
+    b"Using internal Network ",
+    b"NET/IB: [",
+    b"NET/IB : [",
+    b"GDR not supported",
+    b"disabling GDR",
     b" nNodes ",
     b"Init timings",
     b": Using ",
@@ -145,4 +180,5 @@ LITERALS = (
     b"NVLS multicast support",
     b"P2P Chunksize set",
     b" + NVL[",
+    b" + XGMI[",
 )

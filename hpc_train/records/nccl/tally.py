@@ -54,16 +54,16 @@ class Tally:
         else:
             self.elsewhere[ends.kind] += channels
 
-    def seat(self, seat: Seat) -> None:
+    def seat(self, seat: Seat, lines: int) -> None:
         """Count a rank that is ready."""
         if len(self.seats) < _MOST or seat in self.seats:
-            self.seats[seat] += 1
+            self.seats[seat] += lines
 
-    def note(self, kind: str, value: str) -> None:
+    def note(self, kind: str, value: str, lines: int) -> None:
         """Count a fact."""
         values = self.facts.setdefault(kind, Counter())
         if len(values) < _MOST or value in values:
-            values[value] += 1
+            values[value] += lines
 
     def raise_to(self, kind: str, value: float) -> None:
         """Keep the largest number of its kind."""

@@ -8,8 +8,9 @@ import msgspec
 
 from hpc_train.model.network import Fabric, Network
 from hpc_train.model.transport import Transport, TransportFinding
+from hpc_train.records.nccl.adapters import link_layers, link_speeds
 from hpc_train.records.nccl.inside import p2p_disabled
-from hpc_train.records.nccl.words import GDR, SOCKET, network_names, word_of
+from hpc_train.records.nccl.words import GDR, SOCKET, fabric_of, network_names, word_of
 
 _SLOW: tuple[Fabric | None, ...] = (None, "ethernet")
 # Whose plug-in NCCL needs, so that it does not fall back to sockets.
@@ -83,10 +84,10 @@ def _no_gdr(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
     yield TransportFinding(
         id="nccl_no_gpudirect",
         severity="warning",
-        message=f"{kinds[0].partition('/')[2]} without GPUDirect RDMA: all {channels} channels "
-        "between nodes go through the host's memory",
+        message=f"{fabric_of(kinds[0].partition('/')[2], facts)} without GPUDirect RDMA: all "
+        f"{channels} channels between nodes go through the host's memory",
         advice=_gdr_advice(facts),
-        evidence=_places(facts, kinds[0], "gdr disabled", "gdr far"),
+        evidence=_places(facts, kinds[0], "gdr refused", "gdr disabled", "gdr far"),
     )
 
 
@@ -113,6 +114,11 @@ def _gdr_advice(facts: Transport) -> str:
     level = facts.environment.get("NCCL_NET_GDR_LEVEL")
     if level in ("0", "LOC"):
         return f"NCCL_NET_GDR_LEVEL={level} turns it off; PHB or PXB allow it"
+    if "gdr refused" in facts.first:
+        return (
+            "the plug-in says that GPUDirect is not there: this kind of node lacks it, or "
+            "libfabric was built without it (`fi_info -c FI_HMEM`)"
+        )
     if "gdr far" in facts.first:
         return (
             "GPU and adapter are farther apart than NCCL allows: give each rank the GPU beside its "
@@ -138,20 +144,6 @@ def _mixed_networks(facts: Transport, _promised: Network) -> Iterator[TransportF
         evidence=tuple(
             place for kind in facts.between_nodes if (place := facts.first.get(kind)) is not None
         )[:4],
-    )
-
-
-def _link_layers(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    layers = {adapter.link_layer for adapter in facts.adapters}
-    if len(layers) < 2 or facts.nodes == 1:
-        return
-    listed = ", ".join(f"{a.name}/{a.link_layer}" for a in facts.adapters[:12])
-    yield TransportFinding(
-        id="nccl_mixed_link_layers",
-        severity="warning",
-        message=f"NCCL takes adapters of different link layers together: {listed}",
-        advice="name those of the fast network in NCCL_IB_HCA (network.hcas of the profile)",
-        evidence=_places(facts, "adapter"),
     )
 
 
@@ -204,6 +196,6 @@ def _places(facts: Transport, *kinds: str) -> tuple[str, ...]:
 
 
 _RULES: tuple[Rule, ...] = (
-    _sockets, _plugin, _provider, _no_gdr, _some_gdr, _mixed_networks, _unexpected, _link_layers,
-    p2p_disabled,
+    _sockets, _plugin, _provider, _no_gdr, _some_gdr, _mixed_networks, _unexpected, link_layers,
+    link_speeds, p2p_disabled,
 )  # fmt: skip

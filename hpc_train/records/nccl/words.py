@@ -51,14 +51,15 @@ def _network_word(kind: str, facts: Transport) -> str:
         return "sockets"
     if kind.startswith("P2P/"):
         return "NVLink"
-    name = _fabric(kind.removesuffix(GDR).removeprefix("NET/"), facts)
+    name = fabric_of(kind.removesuffix(GDR).removeprefix("NET/"), facts)
     if not facts.between_nodes:
         return name
     return f"{name}+GDR" if kind.endswith(GDR) else f"{name}, no GDR"
 
 
-def _fabric(name: str, facts: Transport) -> str:
-    if name == "IB" or name.startswith("IBext"):
+def fabric_of(name: str, facts: Transport) -> str:
+    """Return what people call a network of NCCL: `RoCE` for `IB` over Ethernet, `EFA`."""
+    if name == "IB" or name.startswith(("IBext", "NCCL RDMA")):
         return "RoCE" if {a.link_layer for a in facts.adapters} == {"RoCE"} else "IB"
     if name.endswith("Libfabric") or name.startswith("OFI"):
         provider = facts.provider.partition(";")[0].partition("-")[0]

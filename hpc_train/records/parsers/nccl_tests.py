@@ -28,11 +28,12 @@ from hpc_train.records.parsers.nccl_row import Layout, are_values, layout, start
 from hpc_train.records.parsers.number import NUMBER, number
 
 _DEVICE = re.compile(
-    r"#\s{0,8}Rank\s{1,8}(?P<rank>\d{1,7})\s{1,8}(?:Group\s{1,8}(?P<group>\d{1,7})\s{1,8})?"
+    # Who pasted the table somewhere may have lost the `#`.
+    r"(?:#|^)\s{0,8}Rank\s{1,8}(?P<rank>\d{1,7})\s{1,8}(?:Group\s{1,8}(?P<group>\d{1,7})\s{1,8})?"
     r"(?:Pid\s{1,12}(?P<pid>\d{1,10})\s{1,8}on\s{1,70}(?P<host>\S{1,256})|uses)\s{1,8}device\b"
 )
 _FOOT = re.compile(
-    r"#\s{0,8}(?:(?P<wrong>Out of bounds values)|Avg bus bandwidth)"
+    r"(?:#|^)\s{0,8}(?:(?P<wrong>Out of bounds values)|Avg bus bandwidth)"
     rf"\s{{0,20}}:\s{{0,20}}(?P<value>{NUMBER})(?=\s|$)"
 )
 _ROW = re.compile(r"(?:^|(?<=\s))\d{1,15}\s{1,40}\d{1,15}\s{1,40}[a-z][a-z0-9_]{2,15}\s")
@@ -48,8 +49,7 @@ class NcclTests:
     title = "nccl-tests and rccl-tests"
     literals = (
         b"algbw",
-        b"#  Rank ",
-        b"#   Rank ",
+        b"  Rank ",
         b"Out of bounds values",
         b"Avg bus bandwidth",
     )

@@ -3,6 +3,7 @@
 | column | metric | unit | scope |
 |---|---|---|---|
 | `BW average[..]` | algbw | GB/s = 1e9 B/s | per rank |
+| the same in both directions at once (`-b`) | algbw, variant `bidirectional` | GB/s | per rank |
 | `BW peak[..]` | algbw, variant `peak`; 0.00 of a run by duration is left out | GB/s | per rank |
 | `t_avg[usec]` | latency | us | per rank |
 | `t_min[usec]`, `99% percentile[usec]` and so on | latency, variant `min`, `p99` | us | per rank |
@@ -24,7 +25,8 @@ from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import number
 
 _HEAD = re.compile(r"#bytes\s{1,20}#")
-_COLUMN = re.compile(r"#\w{1,12}|(?:[\w.%]{1,12} )?[\w.%]{1,12}\[[^][\s]{1,12}\]")
+_TITLE = re.compile(r"[A-Z]\w{1,15} (?P<both>Bidirectional )?BW Test\b")
+_COLUMN = re.compile(r"#\w{1,12}|tps average|(?:[\w.%]{1,12} )?[\w.%]{1,12}\[[^][\s]{1,12}\]")
 _GBS = {"Gb/sec": 1e9 / 8 / 1e9, "MB/sec": 2**20 / 1e9, "MiB/sec": 2**20 / 1e9}
 _LATENCIES = {
     "t_avg": "",
@@ -43,7 +45,7 @@ class Perftest:
     """Parser of one table after the other."""
 
     title = "perftest (ib_write_bw, ib_read_lat and the like)"
-    literals = (b"#bytes ",)
+    literals = (b"#bytes ", b" BW Test")
     sample = """\
  #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgRate[Mpps]
  65536      5000             196.10             195.90               0.373650
@@ -55,6 +57,7 @@ class Perftest:
     def __init__(self) -> None:
         self._attention = Attention()
         self._columns: tuple[tuple[str, str, float] | None, ...] = ()
+        self._both = ""
 
     @property
     def wants_next(self) -> bool:
@@ -66,7 +69,9 @@ class Perftest:
         text = line.text
         head = _HEAD.search(text)
         words = text.split()
-        if head:
+        if title := _TITLE.search(text):
+            self._both = "bidirectional" if title["both"] else ""
+        elif head:
             self._columns = tuple(map(_column, _COLUMN.findall(text, head.start())))
             self._attention.begin()
         elif not self.wants_next or not words or not _SIZE.fullmatch(words[0]):
@@ -83,9 +88,9 @@ class Perftest:
             value = number(word) if column else None
             if column and value is not None and (value or column[1] != "peak"):
                 metric, variant, scale = column
-                yield Hit(
-                    metric, value * scale, "per_rank", message_size=int(words[0]), variant=variant
-                )
+                size = int(words[0])
+                variant = "_".join(part for part in (self._both, variant) if part)
+                yield Hit(metric, value * scale, "per_rank", message_size=size, variant=variant)
 
 
 def _column(name: str) -> tuple[str, str, float] | None:

@@ -101,6 +101,21 @@ NCCL_NOTES = (
         " environment",
     ),
     Signature(
+        id="nccl_tests_ranks_apart",
+        group="nccl",
+        severity="warning",
+        literals=(b"algbw", b"  Rank "),
+        pattern=re.compile(r"(?:size|bytes)\s{1,30}(?:count|N)\s{1,30}type\s"),
+        title="Every process of nccl-tests ran a test of its own: nothing between them is measured",
+        cause="nccl-tests was built without MPI, or its processes were started without it: each one"
+        " lists itself as rank 0. Its busbw is 0.00 and its algbw absurd.",
+        advice="Build it with `make MPI=1` and start it with `srun --mpi=pmix` or mpirun.",
+        example="#  Rank  0 Group  0 Pid   7001 on  n1 device  0 [0000:1b:00] GPU\n"
+        "#  Rank  0 Group  0 Pid   7002 on  n1 device  1 [0000:3d:00] GPU\n"
+        "#  size    count    type   redop    root     time   algbw   busbw #wrong",
+        sources=("https://github.com/NVIDIA/nccl-tests",),
+    ),
+    Signature(
         id="nccl_warning",
         group="nccl",
         severity="warning",

@@ -1,0 +1,55 @@
+"""Records of perftest, and the speed of the links -> a warning where a link carries too little."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.record import Record
+from hpc_train.model.run import Run
+from hpc_train.model.transport import Transport
+from hpc_train.plans.resolve import partition_named
+from hpc_train.sites.load import load_site
+from hpc_train.tables.bandwidth import headline, share_of_link
+
+# Of its rate, a sound link carries at least so much in messages that are long enough.
+_SOUND, _LONG = 0.85, 1 << 16
+Rate = Callable[[str], float | None]
+
+
+def link_rate(run: Run | None, used: Transport | None) -> float | None:
+    """Return the speed of an adapter [Gbit/s]: by the site's profile, else as NCCL states it."""
+    stated = [speed for adapter in (used.adapters if used else ()) for speed in adapter.gbps]
+    return (_promised(run) if run else None) or max(stated, default=None)
+
+
+def link_warnings(records: Iterable[Record], rate: Rate) -> tuple[str, ...]:
+    """Return a warning for each run whose links are slower than they ought to be."""
+    runs: dict[str, list[Record]] = defaultdict(list)
+    for record in records:
+        if record.parser == "perftest" and (record.message_size or 0) >= _LONG:
+            runs[record.run].append(record)
+    return tuple(text for run, found in runs.items() for text in _slow(run, found, rate))
+
+
+def _slow(run: str, records: list[Record], rate: Rate) -> Iterable[str]:
+    best, link = headline(records), rate(run)
+    share = share_of_link(best.value, link) if best and link else 1.0
+    if best and share < _SOUND:
+        yield (
+            f"{run}: perftest moves {best.value * 8:.3g} Gbit/s, {share:.0%} of the link's "
+            f"{link:g}; a sound link gives {_SOUND:.0%}: look at its speed (`ibstat`), the PCIe "
+            "width and speed of the adapter (`lspci -vv`), the MTU and the NUMA node"
+        )
+
+
+def _promised(run: Run) -> float | None:
+    if run.manifest is None:
+        return None
+    try:
+        site = load_site(run.manifest.plan.site)
+    except HpcTrainError:
+        return None
+    found = partition_named(run.manifest.spec.partition, site)
+    return found[1].nic_gbps if found else None

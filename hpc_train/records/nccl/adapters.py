@@ -1,0 +1,52 @@
+"""Facts -> whether the adapters that NCCL takes together are alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.model.network import Network
+from hpc_train.model.transport import Adapter, Transport, TransportFinding
+
+_SHOWN = 12
+
+
+def link_layers(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find InfiniBand beside Ethernet."""
+    layers = {adapter.link_layer for adapter in facts.adapters}
+    if len(layers) < 2 or facts.nodes == 1:
+        return
+    listed = ", ".join(f"{a.name}/{a.link_layer}" for a in facts.adapters[:_SHOWN])
+    yield TransportFinding(
+        id="nccl_mixed_link_layers",
+        severity="warning",
+        message=f"NCCL takes adapters of different link layers together: {listed}",
+        advice="name those of the fast network in NCCL_IB_HCA (network.hcas of the profile)",
+        evidence=_places(facts, "adapter"),
+    )
+
+
+def link_speeds(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
+    """Find links of one layer that run slower than others: all wait for the slowest."""
+    if facts.nodes == 1:
+        return
+    for layer in sorted({adapter.link_layer for adapter in facts.adapters}):
+        alike = [one for one in facts.adapters if one.link_layer == layer and one.gbps]
+        if len({speed for one in alike for speed in one.gbps}) < 2:
+            continue
+        listed = ", ".join(map(_at, alike[:_SHOWN]))
+        yield TransportFinding(
+            id="nccl_mixed_link_speeds",
+            severity="warning",
+            message=f"adapters of one kind run at different speeds [Gbit/s]: {listed}",
+            advice="a link that came up slow shows in `ibstat`, `ethtool` and at its cable; slow "
+            "adapters that belong to another network do not belong in NCCL_IB_HCA",
+            evidence=_places(facts, "speed", "adapter"),
+        )
+
+
+def _at(adapter: Adapter) -> str:
+    return f"{adapter.name} {'/'.join(f'{speed:g}' for speed in adapter.gbps)}"
+
+
+def _places(facts: Transport, *kinds: str) -> tuple[str, ...]:
+    return tuple(facts.first[kind] for kind in kinds if kind in facts.first)
