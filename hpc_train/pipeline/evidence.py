@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import StoreError
+from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
@@ -19,6 +19,7 @@ from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclared
 from hpc_train.pipeline.foreign import foreign_runs
+from hpc_train.pipeline.mlperf_scores import mlperf_notes
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.sources import tell_apart
@@ -57,8 +58,10 @@ def evidence(words: Sequence[str], search: Search, census: Census | None = None)
     Raises:
         UnknownNameError: a word names neither a run nor a file, or there is no such format.
         StoreError: study.json is damaged, or several studies are mixed.
-        LogParseError: a log cannot be read.
+        LogParseError: a log cannot be read, or none is named.
     """
+    if not words:
+        raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
     logs, homes = tell_apart(words, search.root)
     look = wanted(search.form, search.prefix, search.patterns)
     seen = Census() if census is None else census
@@ -103,6 +106,8 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     ]
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = undeclared("logs", tuple(expected), Warmup(steps=1))
+    scores = tuple(mlperf_notes(log.path for log in logs))
+    study = msgspec.structs.replace(study, notes=(*study.notes, *scores))
     used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
     return _evidence(study, records, used)
 

@@ -20,7 +20,7 @@ MAIN = {
     "nanogpt": ("step_time", "per_rank"),
 }
 # Their logs do not say on how many GPUs they ran: their names do, and what is known of a machine.
-NO_WORLD_SIZE = frozenset({"hf_trainer", "tf_timehistory", "torchvision_ref"})
+NO_WORLD_SIZE = frozenset({"tf_timehistory", "torchvision_ref"})
 NO_WORLD_SIZE_FILES = frozenset({"megatron/rtx4090_n1.log"})
 
 
