@@ -78,7 +78,8 @@ class Stated:
         chosen = (frame["metric"] == metric) & (frame["variant"] == variant)
         for name, value in wanted.items():
             chosen &= frame[name] == value
-        return frame[chosen]
+        found: pd.DataFrame = frame[chosen]
+        return found
 
     def values(self, metric: str, variant: str = "", **wanted: object) -> list[float]:
         """Return the values of a metric, in the order of the log."""
