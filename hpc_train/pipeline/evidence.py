@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 from pathlib import Path
 
@@ -29,6 +29,9 @@ from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.reading import Wanted
 from hpc_train.runs.store import read_study
+
+# What benchmarks of networks measure, which train nothing.
+_OF_NETWORK = frozenset({"algbw", "busbw", "latency", "wrong_values", "world_size"})
 
 
 class Evidence(Value, frozen=True, kw_only=True):
@@ -92,7 +95,7 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
     records = tuple(records_of(logs, look, census))
-    found = {record.run for record in records}
+    found = _metrics(records)
     expected = [
         ExpectedRun(
             run_id=run,
@@ -100,7 +103,7 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
             repetition=number,
             topology=None,
             state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
-            problem="" if run in found else "no line that any parser knows; see docs/logs.md",
+            problem=_problem(found.get(run, frozenset())),
         )
         for number, run in enumerate(runs, start=1)
     ]
@@ -110,6 +113,23 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     study = msgspec.structs.replace(study, notes=(*study.notes, *scores))
     used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
     return _evidence(study, records, used)
+
+
+def _metrics(records: Sequence[Record]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for record in records:
+        found.setdefault(record.run, set()).add(record.metric)
+    return found
+
+
+def _problem(metrics: Set[str]) -> str:
+    """Say why a log is no row of a speedup table, where what it holds tells."""
+    if not metrics:
+        return "no line that any parser knows; see docs/logs.md"
+    if metrics <= _OF_NETWORK:
+        named = ", ".join(sorted(metrics - {"world_size"}))
+        return f"a benchmark ({named}), not a training; hpctrain collect prints its values"
+    return ""
 
 
 def _evidence(
