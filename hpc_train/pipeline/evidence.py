@@ -20,6 +20,7 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclared
 from hpc_train.pipeline.foreign import foreign_runs
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
+from hpc_train.pipeline.models import model_notes
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.sources import tell_apart
@@ -109,8 +110,8 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     ]
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = undeclared("logs", tuple(expected), Warmup(steps=1))
-    scores = tuple(mlperf_notes(log.path for log in logs))
-    study = msgspec.structs.replace(study, notes=(*study.notes, *scores))
+    notes = (*model_notes(records), *mlperf_notes(log.path for log in logs))
+    study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
     used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
     return _evidence(study, records, used)
 

@@ -42,3 +42,22 @@ def test_a_log_without_a_throughput_has_a_result_of_its_own(tmp_path: Path) -> N
 def test_no_word_is_no_evidence(tmp_path: Path) -> None:
     with pytest.raises(LogParseError, match="no log is named"):
         evidence([], Search(root=tmp_path))
+
+
+def model(parameters: int, parts: int) -> str:
+    """Return what Megatron prints of a model in so many parts, and of a step."""
+    named = "".join(
+        f" > number of parameters on (tensor, pipeline) model parallel rank (0, {part}): "
+        f"{parameters // parts}\n"
+        for part in range(parts)
+    )
+    return named * 2 + STEPS
+
+
+@pytest.mark.parametrize(("other", "differ"), [(4_100_000_000, False), (8_000_000_000, True)])
+def test_models_of_different_sizes_are_named(tmp_path: Path, other: int, differ: bool) -> None:
+    for name, text in (("a", model(4_000_000_000, 2)), ("b", model(other, 4)), ("c", STEPS)):
+        (tmp_path / f"{name}.log").write_text(text)
+    notes = evidence([str(tmp_path)], Search(root=tmp_path / "none")).study.notes
+    said = "the models differ: 4 billion parameters in a.log, 8 in b.log"
+    assert any(said in note for note in notes) == differ
