@@ -1,4 +1,4 @@
-"""Megatron's ` > number of parameters on (tensor, pipeline) model parallel rank (0, 1): 1132938240`.
+"""Megatron's ` > number of parameters on (tensor, pipeline) model parallel rank (0, 1): 5120`.
 
 One line for each part of the model, from rank 0 of the data-parallel group: `parameters` of that
 part, with the variant `tensor 0, pipeline 1`. Lines run into one another, as all ranks print.
