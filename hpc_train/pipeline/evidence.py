@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import StoreError
+from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
@@ -20,6 +20,8 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclared
 from hpc_train.pipeline.foreign import foreign_runs
 from hpc_train.pipeline.links import link_rate, link_warnings
+from hpc_train.pipeline.mlperf_scores import mlperf_notes
+from hpc_train.pipeline.models import model_notes
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.ranks_apart import apart_warnings
 from hpc_train.pipeline.run_records import run_records
@@ -30,6 +32,9 @@ from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.reading import Wanted
 from hpc_train.runs.store import read_study
+
+# What benchmarks of networks measure, which train nothing.
+_OF_NETWORK = frozenset({"algbw", "busbw", "latency", "wrong_values", "world_size"})
 
 
 class Evidence(Value, frozen=True, kw_only=True):
@@ -59,8 +64,10 @@ def evidence(words: Sequence[str], search: Search, census: Census | None = None)
     Raises:
         UnknownNameError: a word names neither a run nor a file, or there is no such format.
         StoreError: study.json is damaged, or several studies are mixed.
-        LogParseError: a log cannot be read.
+        LogParseError: a log cannot be read, or none is named.
     """
+    if not words:
+        raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
     logs, homes = tell_apart(words, search.root)
     look = wanted(search.form, search.prefix, search.patterns)
     seen = Census() if census is None else census
@@ -93,7 +100,7 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
     records = tuple(records_of(logs, look, census))
-    found = {record.run for record in records}
+    found = _metrics(records)
     expected = [
         ExpectedRun(
             run_id=run,
@@ -101,15 +108,34 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
             repetition=number,
             topology=None,
             state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
-            problem="" if run in found else "no line that any parser knows; see docs/logs.md",
+            problem=_problem(found.get(run, frozenset())),
         )
         for number, run in enumerate(runs, start=1)
     ]
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = undeclared("logs", tuple(expected), Warmup(steps=1))
+    notes = (*model_notes(records), *mlperf_notes(log.path for log in logs))
+    study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
     used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
     slow = link_warnings(records, lambda name: link_rate(None, used[name]))
     return _evidence(study, records, used, slow)
+
+
+def _metrics(records: Sequence[Record]) -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for record in records:
+        found.setdefault(record.run, set()).add(record.metric)
+    return found
+
+
+def _problem(metrics: Set[str]) -> str:
+    """Say why a log is no row of a speedup table, where what it holds tells."""
+    if not metrics:
+        return "no line that any parser knows; see docs/logs.md"
+    if metrics <= _OF_NETWORK:
+        named = ", ".join(sorted(metrics - {"world_size"}))
+        return f"a benchmark ({named}), not a training; hpctrain collect prints its values"
+    return ""
 
 
 def _evidence(

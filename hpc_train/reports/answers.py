@@ -32,7 +32,7 @@ def answers(points: Sequence[Row]) -> Iterator[str]:
             yield _comparison(known, points, str(series))
         elif not any(row["n_ok"] for row in own):
             yield f"No run{under(series)} has a result."
-        elif own[0]["note"]:
+        elif own[0]["note"] and not one_size(points):
             reason = str(own[0]["note"]).removeprefix("no speedup: ")
             yield f"No speedup{under(series)}: {reason}."
         elif not one_size(points):
@@ -45,8 +45,7 @@ def baselines(points: Sequence[Row]) -> Iterator[str]:
     """Give each series' baseline in absolute numbers: what its speedups are ratios to."""
     one = one_size(points)
     for row in points:
-        if row["is_baseline"]:
-            number = speed(row)
+        if (row["is_baseline"] or one) and (number := speed(row)):
             what = "Result" if one else "Baseline"
             yield f"{what}{under(row['series'])}: {size(row, points)}, {number} (n={row['n_ok']})."
 

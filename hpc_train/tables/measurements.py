@@ -18,7 +18,7 @@ SCOPES: dict[str, frozenset[str]] = {
     "time_to_train": frozenset({"per_rank", "global"}),
     "first_step_time": frozenset({"per_rank", "global"}),
     "loss": frozenset({"per_rank", "global"}),
-    "accuracy": frozenset({"global"}),
+    "accuracy": frozenset({"per_rank", "global"}),
     "global_batch_size": frozenset({"global"}),
     "world_size": frozenset({"global"}),
 }

@@ -15,6 +15,7 @@ from hpc_train.model.submission import JobState
 from hpc_train.tables.measurements import measurements, usable
 from hpc_train.tables.problems import without_result
 from hpc_train.tables.scalars import (
+    accuracy,
     contradictions,
     epoch_time_s,
     final,
@@ -91,7 +92,7 @@ def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[st
     tokens = reported_rate(table, "tokens_per_second", warmup, size["ranks"])
     row: dict[str, Any] = {
         "run_id": run.run_id,
-        "series": series_label(run.axes),
+        "series": _series(run, size["ranks"], len(study.runs)),
         **{f"axis.{axis_name(key)}": value for key, value in run.axes.items()},
         "repetition": run.repetition,
         **size,
@@ -104,7 +105,7 @@ def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[st
         "epoch_time_s": epoch_time_s(table),
         "time_to_train_s": slowest(table, "time_to_train"),
         "first_step_time_s": slowest(table, "first_step_time"),
-        "accuracy": final(table, "accuracy"),
+        "accuracy": accuracy(table),
         "loss": final(table, "loss"),
         "whole_seconds": whole_seconds(table),
         "transport": run.transport,
@@ -112,6 +113,15 @@ def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[st
     row["state"], row["problem"] = _verdict(run, table, row, without_result(table, steps, study))
     row["flags"] = (*_flags(table, steps, size["ranks"]), *_left_out(every[~known]))
     return row
+
+
+def _series(run: ExpectedRun, ranks: int | None, runs: int) -> str:
+    """Return the name of a run's series.
+
+    Of logs that do not say how many ranks there were, nothing says that they are of one size.
+    """
+    alone = run.topology is None and not run.axes and ranks is None and runs > 1
+    return run.run_id if alone else series_label(run.axes)
 
 
 def _size(run: ExpectedRun, table: pd.DataFrame) -> dict[str, int | None]:

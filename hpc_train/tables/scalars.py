@@ -19,13 +19,26 @@ def final(table: pd.DataFrame, metric: str) -> float | None:
 
 
 def named_ranks(table: pd.DataFrame) -> int | None:
-    """Return the number of ranks as far as the lines name them; None where they name none."""
+    """Return the number of ranks as far as the lines name them; None where they name none.
+
+    That rank 0 alone speaks for the whole job does not say that it is the only one.
+    """
     highest = table["rank"].max()
-    if pd.notna(highest):
+    speakers = table["scope"][table["rank"].notna()]
+    if pd.notna(highest) and (highest > 0 or (speakers != "global").any()):
         return int(highest) + 1
     epochs = table[table["metric"] == "epoch_time"]
     alone = len(epochs) and epochs["parser"].isin(sorted(ALONE_PARSERS)).all()
     return 1 if alone else None
+
+
+def accuracy(table: pd.DataFrame) -> float | None:
+    """Return the last accuracy of the job; where each rank has its own, the mean of their last."""
+    rows = _rows(table, "accuracy")
+    whole = rows[rows["scope"] == "global"]
+    if len(whole) or rows.empty:
+        return final(table[table["scope"] == "global"], "accuracy")
+    return float(rows.groupby("who")["value"].last().mean())
 
 
 def contradictions(table: pd.DataFrame, metric: str) -> tuple[float, ...]:

@@ -255,3 +255,17 @@ def test_unreadable_is_no_hit() -> None:
 )
 def test_clock(text: str, value: float | None) -> None:
     assert seconds(text) == pytest.approx(value)
+
+
+@pytest.mark.parametrize(
+    ("each", "of_all", "accumulated", "gpus"),
+    [(4, 320, 5, [16.0]), (4, 64, 1, [16.0]), (8, 8, 1, [1.0]), (3, 64, 1, []), (0, 64, 1, [])],
+)
+def test_gpus_share_the_batch(each: int, of_all: int, accumulated: int, gpus: list[float]) -> None:
+    text = (
+        "***** Running training *****\n"
+        f"  Instantaneous batch size per device = {each}\n"
+        f"  Total train batch size (w. parallel, distributed & accumulation) = {of_all}\n"
+        f"  Gradient Accumulation steps = {accumulated}\n"
+    )
+    assert values(text.encode(), "world_size", "hf_trainer") == gpus

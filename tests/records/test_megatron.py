@@ -317,3 +317,13 @@ def test_text_about_the_lines_is_none() -> None:
     text = b"log_string += ' elapsed time per iteration (ms): {:.1f} |'.format(seconds)"
     assert not parse(text, census=census)
     assert not census.damaged["log"]
+
+
+def test_parameters_of_each_part_of_the_model() -> None:
+    one = " > number of parameters on (tensor, pipeline) model parallel rank (0, 1): 1000"
+    two = " > number of parameters on (tensor, pipeline) model parallel rank (3, 0): 2000"
+    hits = [hit for _, hit, _ in parse(f"{one}{two}\n{one}x\n{one[:-9]}\n".encode(), "megatron")]
+    assert [(hit.value, hit.variant, hit.scope) for hit in hits] == [
+        (1000, "tensor 0, pipeline 1", "per_rank"),
+        (2000, "tensor 3, pipeline 0", "per_rank"),
+    ]

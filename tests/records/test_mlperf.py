@@ -167,3 +167,39 @@ def test_the_first_end_counts(tmp_path: Path) -> None:
     ends = (line("run_stop", metadata=f'{{"status": "{word}"}}') for word in ("success", "aborted"))
     log.write_bytes(line("run_start") + b"".join(ends))
     assert mlperf_run(log).status == "success"
+
+
+@pytest.mark.parametrize(
+    ("platform", "gpus"),
+    [
+        ("8xNVIDIA DGX H100", [64.0]),
+        ("2xXE8545x4A100-SXM-40GB", [8.0]),
+        ("1xR750xax4A100-PCIE-80GB", [4.0]),
+        # Older DGX machines had 8 or 16, and other names say nothing.
+        ("4xDGX-2H", []),
+        ("1xAS-A126GS-TNBR", []),
+        ("2xSUBMISSION_PLATFORM_PLACEHOLDER", []),
+    ],
+)
+def test_gpus_of_a_platform_that_names_them(platform: str, gpus: list[float]) -> None:
+    named = line("submission_platform", f'"{platform}"')
+    assert values(named * 2, "world_size", "mlperf")[:1] == gpus
+
+
+@pytest.mark.parametrize(
+    "counts", ['"2","accelerators_per_node":"8"', '2,"accelerators_per_node":8']
+)
+def test_gpus_of_a_system_that_is_described(counts: str) -> None:
+    described = f':::SYSJSON {{"submitter":"ours","number_of_nodes":{counts}}} \n'.encode()
+    assert values(described, "world_size", "mlperf") == [16]
+
+
+def test_gpus_of_a_system_without_numbers_are_not_known() -> None:
+    empty = b':::SYSJSON {"number_of_nodes":"","accelerators_per_node":"N/A"}\n'
+    assert values(empty + b":::SYSJSON {cut\n", "world_size", "mlperf") == []
+
+
+def test_ranks_that_a_run_uses_are_more_than_the_name_of_its_machine() -> None:
+    used, named = line("number_of_ranks", "4"), line("submission_platform", '"1xDGX A100"')
+    assert values(used + named, "world_size", "mlperf") == [4]
+    assert values(named + used, "world_size", "mlperf")[-1] == 4

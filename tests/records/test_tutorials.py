@@ -56,7 +56,7 @@ from tests.records.parsing import Brief, brief, parse
             "Test set: Average loss: 0.1, Accuracy: 98.50%",
             [("accuracy", 0.985, "global", None, None)],
         ),
-        ("  Validation loss: 2.9 acc: 0.125", [("accuracy", 0.125, "global", None, None)]),
+        ("  Validation loss: 2.9 acc: 0.125", [("accuracy", 0.125, "per_rank", None, None)]),
         ("CUDA event elapsed time: 40.5sec", [("time_to_train", 40.5, "global", None, None)]),
         (
             "[GPU3] Epoch 7 | Batchsize: 32 | Steps: 8",

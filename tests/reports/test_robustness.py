@@ -109,7 +109,8 @@ def test_all_foreign_logs_of_unknown_size() -> None:
     runs = [foreign("a.log"), foreign("b.log")]
     report = rendered(study(runs), [*rate("a.log", 1), *rate("b.log", 3)])
     assert "number of ranks is not known" in report.summary[0]
-    assert report.tables[0].records[0]["n_ok"] == 2
+    # Nothing says that they are of one size.
+    assert [row["n_ok"] for row in report.tables[0].records] == [1, 1]
 
 
 def test_a_run_that_nobody_measured_leaves_only_absent_cells() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas as pd
 import pytest
 
 from hpc_train.model.record import Record
@@ -88,3 +89,31 @@ def test_variants_of_a_metric_stay_out() -> None:
     records = stepwise("step_time", [2.0, 2.0])
     records += stepwise("step_time", [9.0, 9.0, 9.0], variant="validation")
     assert row(records)["step_time_s"] == 2.0
+
+
+def test_rank_0_that_speaks_for_all_is_not_the_only_rank() -> None:
+    assert row([record("a", "samples_per_second", 90, rank=0)])["ranks"] is pd.NA
+    assert row([record("a", "samples_per_second", 90, rank=7)])["ranks"] == 8
+    assert row([record("a", "samples_per_second", 90, rank=0, scope="per_rank")])["ranks"] == 1
+
+
+def test_accuracy_of_each_rank_is_their_mean() -> None:
+    own = [
+        record("a", "accuracy", value, rank=rank, step=step, scope="per_rank")
+        for step, values in enumerate([(0.1, 0.1), (0.5, 0.7)], start=1)
+        for rank, value in enumerate(values)
+    ]
+    assert row(own)["accuracy"] == pytest.approx(0.6)
+    assert "varies" not in str(row(own)["flags"])
+    assert row([*own, record("a", "accuracy", 0.8)])["accuracy"] == 0.8
+
+
+def test_logs_that_do_not_say_their_size_are_no_repetitions_of_one_another() -> None:
+    logs = [foreign("a", 1), foreign("b", 2), foreign("c", 3)]
+    records = [record(name, "samples_per_second", 90) for name in "abc"]
+    sized = [record("b", "world_size", 4), record("c", "world_size", 4)]
+    one_of_two = study(logs)
+    points = speedup_frame(run_frame(one_of_two, [*records, *sized]), one_of_two)
+    assert sorted(points["n_ok"]) == [1, 2]
+    unknown = speedup_frame(run_frame(one_of_two, records), one_of_two)
+    assert unknown["n_ok"].tolist() == [1, 1, 1]

@@ -121,7 +121,7 @@ def test_the_same_step_from_two_log_files_counts_once() -> None:
     assert frame.at[0, "samples_per_second"] == 8.0
 
 
-@pytest.mark.parametrize(("metric", "scope"), [("accuracy", "per_rank"), ("world_size", "per_gpu")])
+@pytest.mark.parametrize(("metric", "scope"), [("accuracy", "per_gpu"), ("world_size", "per_gpu")])
 def test_a_wrong_scope_is_refused_with_its_place(metric: str, scope: str) -> None:
     wrong = record("a", metric, 1, scope=scope, line=7)
     with pytest.raises(ReportError, match=rf"job\.out:7: {metric} has scope {scope}"):

@@ -2,7 +2,8 @@
 
 A dictionary for each log and one at the end (see `hf_log`), a bar that counts optimiser steps, a
 banner, a table of metrics. Times are seconds and everything but memory is global: ranks and nodes
-that print the same are counted once. The bar shows a running mean of the last steps.
+that print the same are counted once. The bar shows a running mean of the last steps. The number
+of GPUs is the batch of all over that of one.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ _TABLE = re.compile(
 )
 _BANNER = re.compile(
     r"(?:^|>> |- )  ?(Num examples|Total train batch size[^=]{0,80}|Total optimization steps"
-    r"|Number of trainable parameters|Instantaneous batch size per device) = (" + NUMBER + ")$"
+    r"|Number of trainable parameters|Instantaneous batch size per device"
+    r"|Gradient Accumulation steps) = (" + NUMBER + ")$"
 )
 _BANNER_METRICS: dict[str, tuple[str, Scope]] = {
     "Num examples": ("examples", "global"),
@@ -36,6 +38,7 @@ _BANNER_METRICS: dict[str, tuple[str, Scope]] = {
     "Number of trainable parameters": ("parameters", "global"),
     "Instantaneous batch size per device": ("batch_size", "per_rank"),
 }
+_ACCUMULATED = "Gradient Accumulation steps"
 # tqdm draws at most ten times a second: of faster steps the bar does not know the last one.
 _SLOW_S = 0.2
 # What is faster is a download's bar, which counts bytes.
@@ -57,6 +60,7 @@ class HfTrainer:
         b"***** Running ",
         b"Num examples = ",
         b"Total train batch size",
+        b"Gradient Accumulation steps = ",
         b"Total optimization steps",
         b"Number of trainable parameters",
         b"Instantaneous batch size per device",
@@ -70,6 +74,7 @@ class HfTrainer:
         "  Num examples = 2,048\n"
         "  Instantaneous batch size per device = 8\n"
         "  Total train batch size (w. parallel, distributed & accumulation) = 64\n"
+        "  Gradient Accumulation steps = 1\n"
         "  Total optimization steps = 32\n"
         "  Number of trainable parameters = 124,439,808\n"
         " 31%|###       | 10/32 [00:12<00:26,  1.20s/it]\n"
@@ -81,6 +86,7 @@ class HfTrainer:
         "examples": "global",
         "batch_size": "per_rank",
         "global_batch_size": "global",
+        "world_size": "global",
         "steps": "global",
         "parameters": "global",
         "step_time": "global",
@@ -100,6 +106,7 @@ class HfTrainer:
         self._step: int | None = None
         self._logged = 0
         self._is_training = True
+        self._batch: dict[str, float] = {}
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what a line states: a bar, a dictionary, both, or a row of a table."""
@@ -176,7 +183,19 @@ class HfTrainer:
         value = number(banner[2]) if banner and self._is_training else None
         if banner is None or value is None:
             return
-        metric, scope = _BANNER_METRICS[banner[1].partition(" (")[0]]
+        name = banner[1].partition(" (")[0]
+        if name == _ACCUMULATED:
+            yield from self._world_size(value)
+            return
+        metric, scope = _BANNER_METRICS[name]
+        self._batch[metric] = value
         if metric == "steps":
             self._total, self._is_sure = int(value), True
         yield Hit(metric, value, scope, once="banner")
+
+    def _world_size(self, accumulated: float) -> Iterator[Hit]:
+        """Yield the number of GPUs that the batch of all is shared by."""
+        each = self._batch.get("batch_size", 0) * accumulated
+        of_all = self._batch.get("global_batch_size", 0)
+        if each >= 1 and of_all >= each and of_all % each == 0:
+            yield Hit("world_size", of_all // each, "global", once="banner")

@@ -27,6 +27,7 @@ from hpc_train.records.parsers.fields import fields
 from hpc_train.records.parsers.intervals import Intervals
 from hpc_train.records.parsers.megatron_fields import FIELDS, MOST, reading
 from hpc_train.records.parsers.megatron_memory import memory
+from hpc_train.records.parsers.megatron_model import MODEL, model
 from hpc_train.records.parsers.megatron_setup import SETUP, setup
 from hpc_train.records.parsers.number import NUMBER, number
 from hpc_train.records.parsers.phases import Table, phases
@@ -63,6 +64,7 @@ class Megatron:
         b"s GPU utilization: ",
         b"time (ms) |",
         b"time across ranks (ms):",
+        *MODEL,
         *SETUP,
     )
     sample = (
@@ -153,6 +155,7 @@ class Megatron:
         self._table.start(text)
         yield from phases(text, self._step)
         yield from memory(text)
+        yield from model(text)
         for name, value in setup(text):
             if name == "log_interval":
                 self._every = value

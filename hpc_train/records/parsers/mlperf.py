@@ -4,7 +4,8 @@ All values are of the whole job. `time_to_train` [s] lies between run_start and 
 that did not fail. `tracked_stats` state a rate [1/s] and the time of a step [s]; the rates of GPT-3
 are tokens. `eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. What
 several ranks print counts once. The events `throughput` and `imgs_sec` are left out: some
-submitters mean one GPU by them, others all.
+submitters mean one GPU by them, others all. `world_size` is the number of GPUs: `number_of_ranks`
+or, without it, that of the machine (`:::SYSJSON`, or a submission_platform that names it).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.json_value import finite, whole
 from hpc_train.records.parsers.mlperf_event import Event, events_of
+from hpc_train.records.parsers.mlperf_system import gpus_of_platform, gpus_of_system
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
 _WORDS = frozenset({"submission_benchmark", "submission_platform", "submission_org"})
@@ -33,7 +35,7 @@ class Mlperf:
     """Parser of MLPerf logs; `words` and `status` keep what is no number."""
 
     title = "MLPerf training (`:::MLLOG`)"
-    literals = (b":::ML",)
+    literals = (b":::ML", b":::SYSJSON")
     sample = "\n".join(
         f':::MLLOG {{"namespace": "", "time_ms": {ms}, "event_type": "{kind}", {rest}}}'
         for ms, kind, rest in (
@@ -73,6 +75,8 @@ class Mlperf:
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what the events of a line state."""
+        if gpus := gpus_of_system(line.text):
+            yield from self._machine(gpus)
         for event in events_of(line.text):
             if isinstance(event, Unreadable):
                 yield event
@@ -85,6 +89,8 @@ class Mlperf:
         key, value = event.key, finite(event.value)
         if key in _WORDS and isinstance(event.value, str):
             self.words.setdefault(key, event.value)
+            if key == "submission_platform":
+                yield from self._machine(gpus_of_platform(event.value))
         elif key == "run_start" and self.started_ms is None:
             self.started_ms = event.time_ms
         elif key == "run_stop":
@@ -100,6 +106,12 @@ class Mlperf:
             yield Hit("loss", value, "global", self._step(event), once=_place(event))
         elif key == "tracked_stats" and isinstance(event.value, dict) and self._speaks(rank):
             yield from self._tracked(event.value, event)
+
+    def _machine(self, gpus: int | None) -> Iterator[Hit]:
+        """Yield the GPUs of the machine, unless the run itself has said how many it uses."""
+        if gpus and not self._job.keys() & {"machine", "number_of_ranks"}:
+            self._job["machine"] = gpus
+            yield Hit("world_size", gpus, "global", once="machine")
 
     def _stop(self, event: Event) -> Iterator[Hit]:
         if self.status or self.started_ms is None:

@@ -7,7 +7,8 @@
 | `Train samples 64 time 2.5s rate 25.6 samples/s` | samples, seconds an epoch, rate: of one rank |
 | `Train Epoch: 1 [640/60000 (1%)]<tab>Loss: 0.12` | loss of one rank |
 | `Train Epoch: 1 <tab>Loss: 0.12` (FSDP) | loss over all ranks |
-| `Test set: .. Accuracy: 97/100 (97%)`, `Validation loss: 1.2 acc: 0.5` | accuracy |
+| `Test set: .. Accuracy: 97/100 (97%)` | accuracy |
+| `Validation loss: 1.2 acc: 0.5` | accuracy of the model of one rank |
 | `CUDA event elapsed time: 40.5sec` | seconds of the training |
 | `[GPU0] Epoch 0 \\| Batchsize: 32 \\| Steps: 8` | batch size and steps of one rank |
 | `[GPU0] Epoch 1 \\| Iter 100 \\| Train Loss 2.1` | loss of one rank |
@@ -103,7 +104,7 @@ _SHAPES = (
     ),
     _Shape(
         re.compile(rf"Validation loss: {_N} acc: (?P<accuracy>{_N})"),
-        {"accuracy": _Fact("accuracy", "global", "epoch")},
+        {"accuracy": _Fact("accuracy", "per_rank", "epoch")},
     ),
     _Shape(
         re.compile(rf"CUDA event elapsed time: (?P<time>{_N}) ?sec"),

@@ -1,0 +1,92 @@
+"""One log -> all that the product states of it, by the ways that users have."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import hpc_train
+from hpc_train.errors import LogParseError
+from hpc_train.model.diagnosis import Finding
+from hpc_train.model.transport import Transport
+from hpc_train.pipeline.diagnose import Diagnosed, diagnose
+from hpc_train.pipeline.evidence import Search, evidence
+from hpc_train.records.mlperf import MlperfRun, mlperf_run
+from hpc_train.tables.frame import records_frame
+from hpc_train.tables.runs import run_frame
+
+NOWHERE = Path("/nowhere")
+
+
+class Stated:
+    """What is known of one log; each part is worked out when it is asked for."""
+
+    def __init__(self, path: Path, form: str) -> None:
+        self.path = path
+        self.form = form
+
+    @functools.cached_property
+    def records(self) -> pd.DataFrame:
+        """Return its records; none where no line of it is a measurement."""
+        try:
+            return hpc_train.collect(self.path)
+        except LogParseError as error:
+            assert "no line of a known format" in str(error)
+            return records_frame([])
+
+    @functools.cached_property
+    def diagnosed(self) -> Diagnosed:
+        """Return what `hpctrain diagnose` says."""
+        return diagnose([str(self.path)], NOWHERE)[0]
+
+    @functools.cached_property
+    def mlperf(self) -> MlperfRun:
+        """Return what an MLPerf run says of itself in words."""
+        return mlperf_run(self.path)
+
+    @functools.cached_property
+    def row(self) -> dict[str, Any]:
+        """Return the log's row in the table of runs, of which `hpctrain report` is made."""
+        found = evidence([str(self.path)], Search(root=NOWHERE))
+        table = run_frame(found.study, found.records)
+        return {str(name): cell for name, cell in table.iloc[0].items()}
+
+    @property
+    def transport(self) -> Transport:
+        """Return what NCCL used."""
+        assert self.diagnosed.transport is not None
+        return self.diagnosed.transport
+
+    @property
+    def root(self) -> Finding:
+        """Return the root cause."""
+        root = self.diagnosed.diagnosis.root
+        assert root is not None
+        return root
+
+    @property
+    def root_texts(self) -> str:
+        """Return the lines that are the evidence of the root cause."""
+        return "\n".join(evidence.text for evidence in self.root.evidence)
+
+    def rows(self, metric: str, variant: str = "", **wanted: object) -> pd.DataFrame:
+        """Return the records of a metric, in the order of the log."""
+        frame = self.records
+        chosen = (frame["metric"] == metric) & (frame["variant"] == variant)
+        for name, value in wanted.items():
+            chosen &= frame[name] == value
+        found: pd.DataFrame = frame[chosen]
+        return found
+
+    def values(self, metric: str, variant: str = "", **wanted: object) -> list[float]:
+        """Return the values of a metric, in the order of the log."""
+        return [float(value) for value in self.rows(metric, variant, **wanted)["value"]]
+
+
+@functools.cache
+def stated(path: Path, form: str) -> Stated:
+    """Return what is known of one log."""
+    return Stated(path, form)
