@@ -77,7 +77,7 @@ def test_literals_are_rare_and_on_one_line(signature: Signature) -> None:
 
 
 def test_titles_name_what_patterns_find() -> None:
-    composed = {"rank", "of_rank", "node", "file", "line"}
+    composed = {"rank", "of_rank", "node", "file", "line", "these_tasks"}
     for signature in SIGNATURES:
         named = set(re.findall(r"\{(\w+)\}", signature.title + signature.cause + signature.advice))
         assert named <= composed | set(signature.pattern.groupindex), signature.id
