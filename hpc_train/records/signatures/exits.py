@@ -33,7 +33,7 @@ _ABORTED = Ended(
 )
 _BUS = Ended(
     how="used memory that was not there (SIGBUS)",
-    cause="/dev/shm is full, or a file that is mapped into memory was cut.",
+    cause="The node's /dev/shm is full, or a file that is mapped into memory was cut.",
     advice="A larger /dev/shm (--shm-size, --ipc=host), fewer workers of the DataLoader.",
 )
 _ILLEGAL = Ended(

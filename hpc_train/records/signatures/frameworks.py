@@ -1,4 +1,4 @@
-"""Signatures of what holds the ranks together beside torchrun: DeepSpeed, Lightning, Ray, others."""
+"""Signatures of what holds the ranks together beside torchrun: DeepSpeed, Ray and others."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ FRAMEWORKS = (
         group="torchrun",
         severity="fatal",
         role="consequence",
-        literals=(b"exits with return code = ", b"] died with <Signals."),
+        literals=(b"exits with return code = ", b" died with <Signals."),
         pattern=re.compile(
             r"\] exits with return code = (?P<exitcode>-?\d{1,4})"
             r"|CalledProcessError: Command '\[.{0,2000}died with <Signals\.\w{3,10}: "

@@ -18,7 +18,7 @@ GPU_LIBRARIES = (
         title="cuBLAS{of_rank} could not start (CUBLAS_STATUS_{status})",
         cause="Mostly the GPU has no memory left for its workspace; else an index out of range in"
         " an earlier kernel.",
-        advice="Smaller batch; look at `nvidia-smi`; CUDA_LAUNCH_BLOCKING=1 shows an earlier error.",
+        advice="Smaller batch; see `nvidia-smi`; CUDA_LAUNCH_BLOCKING=1 shows an earlier fault.",
         example="RuntimeError: CUDA error: CUBLAS_STATUS_NOT_INITIALIZED when calling"
         " `cublasCreate(handle)`",
         sources=("https://docs.nvidia.com/cuda/cublas/",),

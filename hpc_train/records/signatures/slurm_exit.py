@@ -60,7 +60,7 @@ SLURM_EXIT = (
             r"|Caught signal 7 \(Bus error|Signal: Bus error \(7\)|^Bus error(?: \(core dumped\))?$"
         ),
         title="A process used memory that was not there (bus error, 135)",
-        cause="/dev/shm is full, or a file that is mapped into memory was cut or cannot be read.",
+        cause="The node's /dev/shm is full, or a file that is mapped into memory was cut.",
         advice="A larger /dev/shm (--shm-size, --ipc=host), fewer workers of the DataLoader; check"
         " the files of the data set and the quota.",
         example="srun: error: n1: task 2: Bus error (core dumped)",

@@ -23,7 +23,7 @@ SLURM_START = (
         pattern=re.compile(
             r"(?:Task launch for (?:StepId=)?\S{1,40} failed on node (?P<node>[^\s:]{1,80})"
             r"|Application launch failed|error: task \d{1,7} launch failed): "
-            r"(?P<reason>[^\n]{1,160})|timeout waiting for task launch, started (?P<started>\d{1,7})"
+            r"(?P<reason>[^\n]{1,160})|timeout waiting for task launch, started \d{1,7} of"
         ),
         title="Slurm could not start the tasks",
         cause="The node is ill, a prolog or plug-in (container) failed there, the working folder"
@@ -39,7 +39,8 @@ SLURM_START = (
         severity="fatal",
         literals=(b": unrecognized option '",),
         pattern=re.compile(
-            r"(?P<program>sbatch|srun|salloc): (?:error: )?unrecognized option '(?P<option>[^'\s]{1,200})'"
+            r"(?P<program>sbatch|srun|salloc): (?:error: )?"
+            r"unrecognized option '(?P<option>[^'\s]{1,200})'"
         ),
         title="{program} does not know the option {option}",
         cause="A slip, another version of Slurm, or a plug-in that is not there: --container-* are"

@@ -84,8 +84,8 @@ TRAINING = (
         ),
         title="A part of the program wants to be compiled, and a tool for it is missing",
         cause="Triton, DeepSpeed and extensions of PyTorch build kernels when they are first used.",
-        advice="Load gcc and cuda modules in the job (CC, CUDA_HOME), install ninja; or build ahead,"
-        " on a login node or in the image.",
+        advice="Load gcc and cuda modules in the job (CC, CUDA_HOME), install ninja; or build"
+        " ahead, on a login node or in the image.",
         example="RuntimeError: Ninja is required to load C++ extensions (pip install ninja to get"
         " it)",
     ),

@@ -130,3 +130,12 @@ def test_many_copies_are_one_finding(tmp_path: Path) -> None:
 def test_same_logs_same_diagnosis(tmp_path: Path) -> None:
     texts = trace("ValueError: x", "[rank1]: ") + box(1), EXIT_1 + LIMIT
     assert judged(tmp_path, *texts) == judged(tmp_path, *texts)
+
+
+def test_the_exception_of_a_worker_goes_before_that_of_its_parent(tmp_path: Path) -> None:
+    loader = "KeyError: Caught KeyError in DataLoader worker process 3."
+    text = trace(loader) + "Original " + trace("KeyError: 'img'")
+    assert root(judged(tmp_path, text)).title == "KeyError: 'img'"
+    spawn = "torch.multiprocessing.spawn.ProcessRaisedException: "
+    text = trace(spawn) + "-- Process 1 terminated with the following error:\n"
+    assert root(judged(tmp_path, text + trace("KeyError: 'lr'"))).title == "KeyError: 'lr'"
