@@ -110,15 +110,25 @@ def rung(seen: Seen) -> int:
         return ENDED
     if signature.id in _ECHOES or signature.id in _KILLS or _crashed(seen):
         return ECHO
-    if signature.id.startswith(_ENDS) and seen.fatal:
+    if tells_end(seen) and seen.fatal:
         return EXIT
     if signature.role == "consequence":
         return CONSEQUENCE
     return ECHO if signature.id in _GENERAL and _is_echo(seen.sighting) else CAUSE
 
 
+def tells_end(seen: Seen) -> bool:
+    """Whether it only says how a process ended."""
+    return seen.signature.id.startswith(_ENDS)
+
+
+def exit_code_of(seen: Seen) -> str:
+    """Return the exit code that a launcher states; empty where it is about something else."""
+    return dict(seen.sighting.groups).get("exitcode", "")
+
+
 def _crashed(seen: Seen) -> bool:
-    return seen.fatal and is_crash(dict(seen.sighting.groups).get("exitcode", ""))
+    return seen.fatal and is_crash(exit_code_of(seen))
 
 
 def _is_echo(sighting: Sighting) -> bool:

@@ -72,9 +72,15 @@ _ENDED: Mapping[str, Ended] = {
 _OWN = (_ILLEGAL, _BUS, _KILLED, _CRASHED)
 
 
-def ended(exit_code: str) -> Ended | None:
-    """Return what an exit code means; None for those that programs choose themselves."""
-    return _ENDED.get(exit_code)
+def ended(exit_code: str) -> Ended:
+    """Return what an exit code means."""
+    other = Ended(
+        how=f"ended with exit code {exit_code}",
+        cause="The program chose this code itself (`sys.exit`), or a script around it did.",
+        advice=f"Look for {exit_code} in the program and its scripts, and at the end of the log of"
+        " this rank.",
+    )
+    return _ENDED.get(exit_code, other)
 
 
 def is_crash(exit_code: str) -> bool:

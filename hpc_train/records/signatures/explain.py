@@ -75,7 +75,8 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
     groups["these_tasks"] = f"Task{'' if tasks.isdecimal() else 's'} {tasks}"
 
     def fill(text: str) -> str:
-        return _NAME.sub(lambda name: groups.get(name[1], _UNKNOWN).rstrip(), text)
+        filled = _NAME.sub(lambda name: groups.get(name[1], _UNKNOWN).rstrip(), text)
+        return filled.replace("  ", " ")
 
     return Explanation(
         title=fill(told.title).rstrip(" :"), cause=fill(told.cause), advice=fill(told.advice)
@@ -85,7 +86,8 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
 def _how_it_ended(process: str, groups: Mapping[str, str]) -> Explanation | None:
     """Return what the code says with which a launcher saw a process end."""
     by_signal = groups.get("killed") or groups.get("number")
-    end = ended(f"-{by_signal}" if by_signal else groups.get("exitcode", ""))
-    if end is None:
+    code = f"-{by_signal}" if by_signal else groups.get("exitcode")
+    if not code:
         return None
+    end = ended(code)
     return Explanation(title=f"{process} {end.how}", cause=end.cause, advice=end.advice)

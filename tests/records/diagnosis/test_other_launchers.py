@@ -27,7 +27,7 @@ PYXIS = "slurmstepd: error: pyxis: {text}\n"
         (-7, "used memory that was not there"),
         (-6, "aborted itself (SIGABRT)"),
         (2, "exit code 2"),
-        (97, "ended with an error"),
+        (97, "ended with exit code 97"),
     ],
 )
 def test_an_exit_code_is_told_in_words(tmp_path: Path, code: int, says: str) -> None:
