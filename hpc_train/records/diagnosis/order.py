@@ -42,6 +42,7 @@ _ENDS = (
     "mpi_abort",
     "mpi_rank_",
     "mpi_peer_lost",
+    "mpich_error",
     "nccl_communicator_aborted",
     "nccl_error",
     "nccl_watchdog_aborts",
@@ -74,6 +75,8 @@ _ECHO_WORDS = (
     "communicator was aborted",
     "in DataLoader worker process",
 )
+# Where a process notices that the other end of a pipe is gone.
+_ECHO_FILE = "multiprocessing/connection.py"
 
 CAUSE, ECHO, EXIT, ENDED, CONSEQUENCE = range(5)
 
@@ -132,6 +135,8 @@ def _crashed(seen: Seen) -> bool:
 
 
 def _is_echo(sighting: Sighting) -> bool:
+    if dict(sighting.groups).get("file", "").endswith(_ECHO_FILE):
+        return True
     return any(word in sighting.text for word in (*_ECHO_TYPES, *_ECHO_WORDS))
 
 

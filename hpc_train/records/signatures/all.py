@@ -11,6 +11,7 @@ from hpc_train.records.signatures.frameworks import FRAMEWORKS
 from hpc_train.records.signatures.gpu_hardware import GPU_HARDWARE
 from hpc_train.records.signatures.gpu_libraries import GPU_LIBRARIES
 from hpc_train.records.signatures.mpi import MPI
+from hpc_train.records.signatures.mpich import MPICH
 from hpc_train.records.signatures.nccl import NCCL
 from hpc_train.records.signatures.nccl_network import NCCL_NETWORK
 from hpc_train.records.signatures.nccl_notes import NCCL_NOTES
@@ -36,6 +37,7 @@ SIGNATURES: tuple[Signature, ...] = (
     *SLURM_EXIT,
     *FRAMEWORKS,
     *MPI,
+    *MPICH,
     *NCCL_NETWORK,
     *NCCL,
     *NCCL_NOTES,

@@ -28,6 +28,24 @@ FRAMEWORKS = (
         sources=("https://www.deepspeed.ai/getting-started/",),
     ),
     Signature(
+        id="ssh_unreachable",
+        group="torchrun",
+        severity="fatal",
+        literals=(b"was not reachable via ssh", b"ssh: connect to host ", b"'ssh -o Password"),
+        pattern=re.compile(
+            r"host (?P<host>\S{1,80}) was not reachable via ssh|ssh: connect to host"
+            r" (?P<other>\S{1,80}) port \d{1,5}: |Command 'ssh -o PasswordAuthentication=no"
+            r" (?P<node>\S{1,80}) hostname' returned"
+        ),
+        title="The launcher could not log in to a node by ssh",
+        cause="DeepSpeed and mpirun start other nodes by ssh: without a key, with another port, or"
+        " where the site forbids it, they cannot.",
+        advice="Let Slurm start the ranks (`srun`, or --launcher=torchrun); else test `ssh NODE"
+        " hostname` without a password, from node to node.",
+        example="ssh: connect to host n2 port 22: Connection refused",
+        sources=("https://www.deepspeed.ai/getting-started/#resource-configuration-multi-node",),
+    ),
+    Signature(
         id="lightning_process_failed",
         group="torchrun",
         severity="fatal",

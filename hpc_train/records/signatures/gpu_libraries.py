@@ -59,6 +59,33 @@ GPU_LIBRARIES = (
         example="Failed to initialize NVML: Unknown Error",
     ),
     Signature(
+        id="miopen_failed",
+        group="cuda",
+        severity="fatal",
+        literals=(b"RuntimeError: miopenStatus",),
+        pattern=re.compile(r"RuntimeError: miopenStatus(?P<status>\w{1,40})"),
+        title="MIOpen{of_rank} failed (miopenStatus{status})",
+        cause="Mostly its database of kernels, in the home folder, was locked or could not be read"
+        " by many ranks at once.",
+        advice="MIOPEN_USER_DB_PATH and MIOPEN_CUSTOM_CACHE_DIR on a local disk, one for each rank"
+        " (`/tmp/$USER-miopen-$SLURM_LOCALID`).",
+        example="RuntimeError: miopenStatusInternalError",
+        sources=("https://rocm.docs.amd.com/projects/MIOpen/en/latest/conceptual/cache.html",),
+    ),
+    Signature(
+        id="miopen_database",
+        group="cuda",
+        severity="warning",
+        literals=(b"accessing SQLite database", b"open memvfs: "),
+        pattern=re.compile(r"sqlite_db\.cpp:\d{1,6}: (?P<text>[^\n]{1,160})"),
+        title="MIOpen cannot use its database of kernels: {text}",
+        cause="It lies in the home folder, where locks of many ranks do not work.",
+        advice="MIOPEN_USER_DB_PATH and MIOPEN_CUSTOM_CACHE_DIR on a local disk, one per rank.",
+        example="MIOpen(HIP): Warning [Find] /src/sqlite_db.cpp:212: Internal error while accessing"
+        " SQLite database: disk I/O error",
+        sources=("https://rocm.docs.amd.com/projects/MIOpen/en/latest/conceptual/cache.html",),
+    ),
+    Signature(
         id="hsa_error",
         group="cuda",
         severity="fatal",

@@ -84,6 +84,13 @@ def test_horovod_is_shut_down_by_another_rank(tmp_path: Path) -> None:
         ),
         ("ray.exceptions.RayActorError: The actor died unexpectedly", "worker of Ray", None),
         ("/job:jax_worker/task:3 has been set to ERROR in coordination service: X", "JAX", 3),
+        (
+            "0: MPICH ERROR [Rank 4] [job id 7.0] [Fri Jan 31 12:00:00 2025] [nid16] - Abort(4): x",
+            "MPI of rank 0 ended the program: Abort(4)",
+            0,
+        ),
+        ("(GTL DEBUG: 2) cuIpcOpenMemHandle: invalid argument", "MPI of rank 2 could not use", 2),
+        ("ssh: connect to host n2 port 22: Connection refused", "by ssh", None),
         ("0: MPID_Init(611).......:  PMI2 init failed: 1", "MPI could not start", 0),
     ],
 )
@@ -162,3 +169,27 @@ def test_a_module_that_is_missing_is_a_hint_not_the_root(tmp_path: Path) -> None
     found = judged(tmp_path, lmod + trace(GPU_OOM))
     assert root(found).id == "cuda_oom"
     assert roles(found)["environment_module"] == "other"
+
+
+def test_the_check_that_failed_in_a_kernel_is_the_evidence(tmp_path: Path) -> None:
+    check = (
+        "../aten/src/ATen/native/cuda/Indexing.cu:1290: indexSelectLargeIndex: block: [10,0,0], "
+        "thread: [3,0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    )
+    asserted = trace("RuntimeError: CUDA error: device-side assert triggered")
+    found = root(judged(tmp_path, check * 3 + asserted))
+    assert (found.id, found.evidence[0].line) == ("cuda_device_assert", 1)
+    assert "srcSelectDimSize" in found.evidence[0].text
+
+
+def test_a_broken_pipe_of_a_worker_is_an_echo(tmp_path: Path) -> None:
+    pipe = trace("EOFError").replace("/work/model.py", "/lib/multiprocessing/connection.py")
+    assert root(judged(tmp_path, pipe + trace("KeyError: 'x'"))).title == "KeyError: 'x'"
+
+
+def test_the_database_of_miopen_is_why_it_failed(tmp_path: Path) -> None:
+    warning = "MIOpen(HIP): Warning [A] /s/sqlite_db.cpp:212: Internal error while accessing SQLite"
+    text = warning + " database: disk I/O error\n"
+    assert judged(tmp_path, text).outcome == "unknown"
+    found = judged(tmp_path, text + trace("RuntimeError: miopenStatusInternalError"))
+    assert (root(found).id, roles(found)["miopen_database"]) == ("miopen_failed", "other")
