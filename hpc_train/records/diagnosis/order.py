@@ -17,6 +17,7 @@ _ECHOES = frozenset(
         "c10d_connect_timeout",
         "c10d_heartbeat",
         "c10d_monitored_barrier",
+        "cpp_exception",
         "dataloader_worker_killed",
         "horovod_shut_down",
         "jax_connect_timeout",

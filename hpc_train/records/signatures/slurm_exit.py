@@ -71,10 +71,11 @@ SLURM_EXIT = (
         group="slurm",
         severity="fatal",
         role="consequence",
-        literals=(*_ENDED, b"Aborted  ", b": Aborted"),
+        literals=(*_ENDED, b"Aborted  ", b": Aborted", b"Aborted (core"),
         pattern=re.compile(
             rf"{_TASK}(?:Exited with exit code 134\b|Aborted)"
             r"|line \d{1,6}: +\d{1,9} Aborted  |Fatal Python error: Aborted"
+            r"|^Aborted \(core dumped\)$"
         ),
         title="A process ended itself (SIGABRT, 134)",
         cause="The watchdog of NCCL, a failed check in C++, or MPI_Abort; after the end of the"

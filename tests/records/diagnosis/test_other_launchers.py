@@ -91,6 +91,9 @@ def test_horovod_is_shut_down_by_another_rank(tmp_path: Path) -> None:
         ),
         ("(GTL DEBUG: 2) cuIpcOpenMemHandle: invalid argument", "MPI of rank 2 could not use", 2),
         ("ssh: connect to host n2 port 22: Connection refused", "by ssh", None),
+        ("  what():  boost: No such file", "A library ended the process: boost: No such", None),
+        ("Loss is nan, stopping training", "no number any more", None),
+        ("Error: Missing option '--lr'.", "arguments: Missing option '--lr'", None),
         ("0: MPID_Init(611).......:  PMI2 init failed: 1", "MPI could not start", 0),
     ],
 )
@@ -193,3 +196,11 @@ def test_the_database_of_miopen_is_why_it_failed(tmp_path: Path) -> None:
     assert judged(tmp_path, text).outcome == "unknown"
     found = judged(tmp_path, text + trace("RuntimeError: miopenStatusInternalError"))
     assert (root(found).id, roles(found)["miopen_database"]) == ("miopen_failed", "other")
+
+
+def test_an_exception_of_a_library_at_the_very_end_does_no_harm(tmp_path: Path) -> None:
+    done = "[after training is done] datetime: 2025-01-31 12:00:00\n"
+    last = "terminate called after throwing an instance of 'c10::Error'\n  what():  no driver\n"
+    assert judged(tmp_path, done + last + "Aborted (core dumped)\n").outcome == "success"
+    found = judged(tmp_path, last + "Aborted (core dumped)\n")
+    assert (root(found).id, roles(found)["exit_aborted"]) == ("cpp_exception", "consequence")
