@@ -56,7 +56,8 @@ def _where(root: Finding, culprit: Culprit | None) -> str:
     rank = first.rank if first else None
     host = first.node if first else None
     if culprit is not None and rank in (None, culprit.rank):
-        rank, host = culprit.rank, host or culprit.host
+        # torchrun may call a host that it is alone on `localhost`.
+        rank, host = culprit.rank, culprit.host or host
     parts += [f"rank {rank}"] if rank is not None else []
     parts += [f"host {host}"] if host else []
     parts += [f"raised at {first.raised_at}"] if first and first.raised_at else []

@@ -93,6 +93,9 @@ def problem_of(run: Run) -> str:
         return run.problem
     if root is None or root.id == "unknown_failure":
         return run.problem
+    # What only the scheduler says is what is recorded already; such evidence has no line.
+    if run.problem and root.evidence and not root.evidence[0].line:
+        return run.problem
     return f"{run.problem}; {root.title}" if run.problem else root.title
 
 

@@ -27,6 +27,7 @@ _FIELD = re.compile(
 _RANK = re.compile(r"^(\d{1,7}) \(local_rank: (\d{1,5})\)")
 _EXIT = re.compile(r"^(-?\d{1,6}) \(pid: (\d{1,10})\)(?: +\((SIG\w{2,10})\))?")
 _SIGNAL = re.compile(r"^Signal \d{1,3} \((SIG\w{2,10})\)")
+_NOTHING = "To enable traceback"
 _MOST = 4096
 # Before torch 1.10 the fields of an entry are ordinary words: only a head tells what they are.
 _LINES = 24
@@ -92,6 +93,7 @@ def _entry(fields: dict[str, str], line: int, *, first: bool) -> Entry | None:
     if rank is None or code is None:
         return None
     said = fields.get("traceback") or fields.get("msg", "")
+    told = "" if said.startswith(_NOTHING) else f"; {said}"
     signal = _SIGNAL.match(said)
     groups = {
         "rank": rank[1],
@@ -106,7 +108,7 @@ def _entry(fields: dict[str, str], line: int, *, first: bool) -> Entry | None:
     where = f" on {host}" if host else ""
     return Entry(
         line=line,
-        text=f"rank {rank[1]}{where}: exitcode {fields['exitcode']}; {said}",
+        text=f"rank {rank[1]}{where}: exitcode {fields['exitcode']}{told}",
         rank=int(rank[1]),
         node=host,
         time=fields.get("time", "").replace("_", "T") or None,

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 # A time counts as a prefix only in front of another one: alone, it belongs to the line.
 _TIME = (
-    r"(?:\[?(?:\d{4}-?\d\d-?\d\d[ T]?|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,]\d{1,9})?"
+    r"(?:\[?(?:\d{4}-?\d\d-?\d\d[ T]?|[A-Z][a-z]{2} [ \d]\d )?\d\d:\d\d:\d\d(?:[.,]\d{1,9}(?!\d))?"
     r"(?:Z|[+-]\d\d:?\d\d)?\]?:?\s{0,4}"
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})"
 )

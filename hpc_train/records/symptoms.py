@@ -125,7 +125,11 @@ class SymptomReader:
         sighting = known or self._forced(EXCEPTION, line)
         if sighting is None:
             return None
-        frame = (("file", raised.file), ("line", raised.line)) if raised.file else ()
+        frame: tuple[tuple[str, str], ...] = (
+            (("file", raised.file), ("line", raised.line)) if raised.file else ()
+        )
+        # An assertion without a text is told by its code.
+        frame += (("code", raised.code),) if raised.code.startswith("assert ") else ()
         rank = raised.rank if sighting.rank is None or raised.rank is not None else sighting.rank
         return replace(sighting, groups=(*sighting.groups, *frame), rank=rank)
 

@@ -11,6 +11,9 @@ HEADER = "Traceback (most recent call last)"
 _FRAME = re.compile(
     r'^\s*File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,8})(?:, in (.{1,80}))?'
 )
+# What the library rich draws around a traceback, and how it writes a frame.
+_DRAWN = ("│", "╭", "╰", "╮", "╯")
+_DRAWN_FRAME = re.compile(r"^│ (?P<file>\S{1,400}\.py):(?P<line>\d{1,8}) in ")
 _SURE = re.compile(
     r"^(?:[A-Za-z_]\w*\.){0,10}(?:\w*(?:Error|Exception|Interrupt|Exit|Timeout|Warning|Failure)"
     r"|StopIteration|StopAsyncIteration|timeout|gaierror|herror)(?::(?: |$)|$)"
@@ -19,6 +22,7 @@ _LIKELY = re.compile(r"^(?:(?:[A-Za-z_]\w*\.){1,10}[A-Z]\w*|[A-Z][a-z0-9]{1,40}[
 # What was caught, and printed by the interpreter in passing.
 _IGNORED = ("Exception ignored in", "--- Logging error ---")
 _LONGEST = 2000
+_CODE = 160
 _STRANGERS = 60
 _MOST_OPEN = 4096
 _FAR = 3
@@ -27,16 +31,17 @@ Speaker = tuple[int | None, int | None, int | None]
 
 
 class Raised(NamedTuple):
-    """The end of a traceback: the exception's line, and the last frame before it."""
+    """The end of a traceback: the exception's line, and the last frame with its code before it."""
 
     text: str
     file: str
     line: str
+    code: str
     rank: int | None
     ignored: bool
 
 
-INSIDE = Raised("", "", "", None, ignored=True)
+INSIDE = Raised("", "", "", "", None, ignored=True)
 """A line within a traceback."""
 
 
@@ -46,6 +51,7 @@ class _Open:
         self.rank = rank
         self.ignored = ignored
         self.frame = ("", "")
+        self.code = ""
         self.lines = 0
         self.strangers = 0
         self.inside = False
@@ -81,15 +87,17 @@ class Tracebacks:
 
     def _follow(self, speaker: Speaker, opened: _Open, text: str) -> Raised | None:
         opened.lines += 1
-        if not text or _depth(text) > opened.depth:
-            frame = _FRAME.match(text)
+        if not text or _depth(text) > opened.depth or text.startswith(_DRAWN):
+            frame = _FRAME.match(text) or _DRAWN_FRAME.match(text)
             if frame:
-                opened.frame = frame["file"], frame["line"]
+                opened.frame, opened.code = (frame["file"], frame["line"]), ""
+            elif not opened.code and not text.startswith(_DRAWN):
+                opened.code = text.strip()[:_CODE]
             opened.inside = opened.inside or bool(text)
             part: Raised | None = INSIDE
         elif _is_exception(text.strip(), opened):
             del self._open[speaker]
-            return Raised(text.strip(), *opened.frame, opened.rank, opened.ignored)
+            return Raised(text.strip(), *opened.frame, opened.code, opened.rank, opened.ignored)
         else:
             opened.inside = False
             opened.strangers += 1

@@ -14,6 +14,7 @@ import pytest
 from hpc_train.errors import HpcTrainError, StoreError
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
+from hpc_train.pipeline.diagnose import problem_of
 from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.submit import Wish, submit
@@ -105,6 +106,7 @@ def test_a_time_limit_ends_a_run(desk: Path, job: Prepare) -> None:
     (run,) = finished(home).values()
     assert run.state is JobState.TIMEOUT
     assert run.problem == "the time limit of 1 s was reached"
+    assert problem_of(run) == run.problem, "the log has nothing to add"
     wait_for(lambda: processes_of(run.folder) == ())
 
 

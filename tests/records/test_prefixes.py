@@ -52,6 +52,7 @@ def test_a_prefix_names_who_wrote(
         "[titan] step: 1",
         "[INFO] 3: text",
         "2025-01-02 03:04:05,678 INFO step 3",
+        "2025-01-02 03:04:05.525932: W tensorflow/core/op_kernel.cc:1] text",
         "[2025-01-02 03:04:05,678] [INFO] text",
         "[train.py:12]: text",
         "[E1015 10:11:12.3 ProcessGroupNCCL.cpp:616] text",

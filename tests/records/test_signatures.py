@@ -48,6 +48,13 @@ UserWarning: TorchScript will treat type annotations of Tensor as normal
 slurmstepd: info: Setting TMPDIR
 the job was killed before; retries 3, errors 0
 # Out of bounds values : 0 OK
+Early stopping: loss is 0.3, stopping training at epoch 4
+srun: Job 71 step creation temporarily disabled, retrying (Requested nodes are busy)
+INFO:    Setting --writable-tmpfs (required by nvidia-container-cli)
+pyxis: importing docker image: a/b
+[3]<stdout>: jobs Killed: 0, Aborted: 0, Bus error: 0
+exits with return code = unknown; what(): nothing
+2025-01-31 12:00:00.123456: I tensorflow/core/platform/cpu_feature_guard.cc:142] oneDNN is on
 """
 
 
@@ -77,7 +84,7 @@ def test_literals_are_rare_and_on_one_line(signature: Signature) -> None:
 
 
 def test_titles_name_what_patterns_find() -> None:
-    composed = {"rank", "of_rank", "node", "file", "line"}
+    composed = {"rank", "of_rank", "node", "file", "line", "these_tasks"}
     for signature in SIGNATURES:
         named = set(re.findall(r"\{(\w+)\}", signature.title + signature.cause + signature.advice))
         assert named <= composed | set(signature.pattern.groupindex), signature.id

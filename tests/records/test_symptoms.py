@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from hpc_train.records.line import Line
+from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures.explain import explain
 from hpc_train.records.symptoms import SymptomReader
 from tests.records.sighted import ids, sighted
 
+BY_ID = {signature.id: signature for signature in SIGNATURES}
 TRACEBACK = """\
 Traceback (most recent call last):
   File "/job/train.py", line 9, in <module>
@@ -231,3 +234,35 @@ def test_the_root_of_a_box_is_kept_however_many_failed() -> None:
     entries = [one for one in seen if one.signature == "torchrun_child_failed_rank"]
     assert len(entries) == 201
     assert (entries[-1].rank, "root" in _groups(entries[-1])) == (11, True)
+
+
+def test_a_traceback_that_rich_has_drawn() -> None:
+    frames = "".join(
+        f"│ /job/model.py:{number} in forward      │\n│ ❱ {number} │ x = f(x)    │\n"
+        for number in range(50)
+    )
+    text = f"╭── Traceback (most recent call last) ──╮\n{frames}╰───────╯\nValueError: not even\n"
+    (sighting,) = sighted(text)
+    assert sighting.text == "ValueError: not even"
+    assert (_groups(sighting)["file"], _groups(sighting)["line"]) == ("/job/model.py", "49")
+
+
+def test_an_assertion_without_a_text_is_told_by_its_code() -> None:
+    code = '  File "/job/train.py", line 3, in main\n    assert x.size == y.size\n      ^^^^\n'
+    text = "Traceback (most recent call last):\n" + code + "AssertionError\n"
+    (sighting,) = sighted(text)
+    assert explain(BY_ID["python_exception"], sighting).title == (
+        "AssertionError: assert x.size == y.size"
+    )
+
+
+def test_the_traceback_of_a_worker_comes_after_that_of_its_loader() -> None:
+    text = (
+        TRACEBACK.format(error="KeyError: Caught KeyError in DataLoader worker process 3.")
+        + "Original "
+        + TRACEBACK.format(error="KeyError: 'img'")
+    )
+    assert [one.text for one in sighted(text)] == [
+        "KeyError: Caught KeyError in DataLoader worker process 3.",
+        "KeyError: 'img'",
+    ]

@@ -13,6 +13,15 @@ from hpc_train.records.diagnosis.observe import last_words, observe
 from hpc_train.records.log_names import rank_of
 
 UNKNOWN = "unknown_failure"
+# Roots that say how it ended and not what was done: the end of the log of a rank does.
+_WORDLESS = frozenset(
+    {
+        "exit_killed",
+        "slurm_time_limit",
+        "torchrun_child_failed_rank",
+        "torchrun_process_failed",
+    }
+)
 
 
 def diagnose_logs(
@@ -31,7 +40,17 @@ def diagnose_logs(
         words = _last_words(files, names, found.first_failure)
         unknown = _unknown(end, words)
         found = replace(found, findings=(unknown, *found.findings), last_words=words)
+    elif found.root is not None and found.root.id in _WORDLESS:
+        own = [pair for pair in zip(files, names, strict=True) if _is_of(pair[0], found)]
+        words = _last_words([path for path, _ in own], [name for _, name in own], None)
+        found = replace(found, last_words=words)
     return found, observed.failed
+
+
+def _is_of(path: Path, found: Diagnosis) -> bool:
+    """Whether a log is that of the one rank that failed first; of rank 0 where all were stopped."""
+    rank = rank_of(path)
+    return rank is not None and rank == (found.first_failure.rank if found.first_failure else 0)
 
 
 def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> Finding:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.collectives import Progress, Wait
@@ -117,8 +117,8 @@ def _apart(chief: Wait, first: Mapping[int, Wait], progress: Sequence[Progress])
         return None
     next_one = min(wait.number or 0 for wait in ahead)
     return Hang(
-        title=f"{listed(late)} stood in {_name(chief)}, {listed(others).lower()} were at {next_one}"
-        " or later",
+        title=f"{listed(late)} stood in {_name(chief)}, {listed(others).lower()} "
+        f"{'was' if len(others) == 1 else 'were'} at {next_one} or later",
         cause="the ranks did not call the same number of collectives: one took fewer batches, left "
         "a loop early or skipped a step",
         advice=f"look at what {listed(late).lower()} did last; give all ranks the same number of "
@@ -179,7 +179,7 @@ def _everyone(
     most = max((one.completed for one in group), default=None)
     started = chief.number is not None and chief.number > _FIRST
     if ranks is not None and len(heard) < ranks:
-        where = f"only {len(heard)} of {ranks} ranks are in these logs, "
+        where = f"only {len(heard)} of {ranks} ranks {_are(heard)} in these logs, "
         where += "so who did not come is not known; "
     else:
         where = "all ranks wait in the same collective; "
@@ -200,6 +200,10 @@ def _everyone(
         "TORCH_NCCL_DUMP_ON_TIMEOUT=1), for dead nodes (sacct, dmesg) and link errors; raise the "
         "timeout of init_process_group only for work that is known to be long",
     )
+
+
+def _are(ranks: Collection[int]) -> str:
+    return "is" if len(ranks) == 1 else "are"
 
 
 def listed(ranks: Sequence[int]) -> str:

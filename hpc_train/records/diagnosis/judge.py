@@ -19,9 +19,17 @@ from hpc_train.model.diagnosis import (
 from hpc_train.records.diagnosis.hang import explain_hang
 from hpc_train.records.diagnosis.missed import missed
 from hpc_train.records.diagnosis.observe import Observed
-from hpc_train.records.diagnosis.order import Seen, choose_root, rung, specific, with_times
+from hpc_train.records.diagnosis.order import (
+    Seen,
+    choose_root,
+    exit_code_of,
+    rung,
+    specific,
+    tells_end,
+    with_times,
+)
 from hpc_train.records.diagnosis.outcome import decide
-from hpc_train.records.diagnosis.torchrun import first_of
+from hpc_train.records.diagnosis.torchrun import first_of, is_first
 from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.signatures.explain import explain
@@ -66,7 +74,8 @@ def _by_state(observed: Observed, end: JobEnd) -> Iterator[Seen]:
         return
     (signature,) = (one for one in SIGNATURES if one.id == name)
     text = end.problem or f"the state of the run is {end.state}"
-    told = Sighting(signature=name, source="the scheduler", line=0, text=text)
+    groups = (("what", "The run"), ("job", ""))
+    told = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)
     yield Seen(sighting=told, signature=signature, file=len(observed.sources))
 
 
@@ -83,11 +92,13 @@ def _finding(
     several: list[Seen], root: Seen | None, outcome: Outcome, counts: Mapping[str, int]
 ) -> Finding:
     role = _role(several[0], root, outcome)
-    # The line of the root is what its title is made of.
-    chief = root if role == "root" and root is not None else several[0]
+    # The line of the root is what its title is made of, else that of who failed first.
+    first = next((one for one in several if is_first(one)), several[0])
+    chief = root if role == "root" and root is not None else first
     signature = chief.signature
     told = explain(signature, chief.sighting)
-    shown = _one_of_each_rank([chief, *several])[:_SHOWN]
+    alike = [one for one in several if exit_code_of(one) == exit_code_of(chief)]
+    shown = _one_of_each_rank([chief, *alike])[:_SHOWN]
     return Finding(
         id=signature.id,
         group=signature.group,
@@ -127,7 +138,7 @@ def _role(first: Seen, root: Seen | None, outcome: Outcome) -> Role:
         return "consequence"
     if root is None or not first.fatal:
         return "other"
-    follows = rung(first) > rung(root) or _after(first, root)
+    follows = rung(first) > rung(root) or tells_end(first) or _after(first, root)
     return "consequence" if follows else "other"
 
 

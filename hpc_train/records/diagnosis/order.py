@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from hpc_train.model.diagnosis import Culprit
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Sighting, Signature
+from hpc_train.records.signatures.exits import is_crash
 
 # What one rank says when another has failed, and what ends a job that stands still.
 _ECHOES = frozenset(
@@ -16,13 +17,19 @@ _ECHOES = frozenset(
         "c10d_connect_timeout",
         "c10d_heartbeat",
         "c10d_monitored_barrier",
+        "cpp_exception",
         "dataloader_worker_killed",
+        "horovod_shut_down",
+        "jax_connect_timeout",
+        "jax_peer_died",
         "mpi_lost_daemon",
         "nccl_cannot_connect",
         "nccl_last_error",
+        "nccl_ofi_error",
         "nccl_retry_exceeded",
         "nccl_watchdog_exception",
         "nccl_watchdog_timeout",
+        "ray_worker_died",
         "slurm_time_limit",
         "torchrun_rendezvous_timeout",
         "ucx_transport_retry",
@@ -30,18 +37,23 @@ _ECHOES = frozenset(
 )
 # How a process ended: a cause only where none is told.
 _ENDS = (
+    "deepspeed_process_failed",
     "exit_",
+    "lightning_process_failed",
     "mpi_abort",
     "mpi_rank_",
+    "mpi_peer_lost",
+    "mpich_error",
     "nccl_communicator_aborted",
     "nccl_error",
     "nccl_watchdog_aborts",
+    "pyxis_container_start",
     "slurm_task_failure",
     "torchrun_child_failed",
     "torchrun_process_failed",
 )
 # Killed or crashed without a word: it may be what the others wait for.
-_KILLS = frozenset({"exit_killed", "exit_segmentation_fault", "exit_signal"})
+_KILLS = frozenset({"exit_bus_error", "exit_killed", "exit_segmentation_fault", "exit_signal"})
 # Whoever ends a job does so after its failure, too.
 _ENDED = frozenset({"slurm_cancelled", "slurm_signalled", "slurm_requeued"})
 _GENERAL = frozenset({"python_exception"})
@@ -53,10 +65,19 @@ _ECHO_TYPES = (
     "SignalException",
     "BrokenPipeError",
     "ConnectionResetError",
+    "CalledProcessError",
     "ProcessExitedException",
+    "ProcessRaisedException",
     "KeyboardInterrupt",
 )
-_ECHO_WORDS = ("Connection closed by", "Connection reset by peer", "communicator was aborted")
+_ECHO_WORDS = (
+    "Connection closed by",
+    "Connection reset by peer",
+    "communicator was aborted",
+    "in DataLoader worker process",
+)
+# Where a process notices that the other end of a pipe is gone.
+_ECHO_FILE = "multiprocessing/connection.py"
 
 CAUSE, ECHO, EXIT, ENDED, CONSEQUENCE = range(5)
 
@@ -91,16 +112,32 @@ def rung(seen: Seen) -> int:
     signature = seen.signature
     if signature.id in _ENDED:
         return ENDED
-    if signature.id in _ECHOES or signature.id in _KILLS:
+    if signature.id in _ECHOES or signature.id in _KILLS or _crashed(seen):
         return ECHO
-    if signature.id.startswith(_ENDS) and seen.fatal:
+    if tells_end(seen) and seen.fatal:
         return EXIT
     if signature.role == "consequence":
         return CONSEQUENCE
     return ECHO if signature.id in _GENERAL and _is_echo(seen.sighting) else CAUSE
 
 
+def tells_end(seen: Seen) -> bool:
+    """Whether it only says how a process ended."""
+    return seen.signature.id.startswith(_ENDS)
+
+
+def exit_code_of(seen: Seen) -> str:
+    """Return the exit code that a launcher states; empty where it is about something else."""
+    return dict(seen.sighting.groups).get("exitcode", "")
+
+
+def _crashed(seen: Seen) -> bool:
+    return seen.fatal and is_crash(exit_code_of(seen))
+
+
 def _is_echo(sighting: Sighting) -> bool:
+    if dict(sighting.groups).get("file", "").endswith(_ECHO_FILE):
+        return True
     return any(word in sighting.text for word in (*_ECHO_TYPES, *_ECHO_WORDS))
 
 

@@ -46,13 +46,38 @@ CONTAINER = (
         sources=_PYXIS,
     ),
     Signature(
+        id="enroot_error",
+        group="container",
+        severity="fatal",
+        literals=(b"pyxis:    ",),
+        pattern=re.compile(
+            r"pyxis: {3,8}(?P<text>(?:enroot-\w{1,20}|nvidia-container-cli|mksquashfs|\[ERROR\])"
+            r"[^\n]{1,200})"
+        ),
+        title="enroot could not start the container: {text}",
+        cause="A hook of the site, a folder or a program that the image does not have, or no room"
+        " for it.",
+        advice="Try it with `srun -N1 -n1 --container-image=…` on that node; without a shell in"
+        " the image: --no-container-entrypoint.",
+        example="slurmstepd: error: pyxis:     enroot-switchroot: failed to execute: /bin/sh: No"
+        " such file or directory",
+        sources=_PYXIS,
+    ),
+    Signature(
         id="pyxis_container_start",
         group="container",
         severity="fatal",
-        literals=(b"pyxis: couldn't start container", b"pyxis: container start failed"),
-        pattern=re.compile(r"pyxis: (?:couldn't start container|container start failed)"),
+        role="consequence",
+        literals=(
+            b"pyxis: couldn't start container",
+            b"pyxis: container start failed",
+            b"pyxis: child ",
+        ),
+        pattern=re.compile(
+            r"pyxis: (?:couldn't start container|container start failed|child \d{1,9} failed with)"
+        ),
         title="pyxis could not start the container",
-        cause="The lines after it are enroot's: a hook, a mount or no room for the image.",
+        cause="enroot says why in the lines beside it: a hook, a mount or no room for the image.",
         advice="Read the lines of enroot; ENROOT_DATA_PATH and ENROOT_RUNTIME_PATH need room.",
         example="slurmstepd: error: pyxis: couldn't start container",
         sources=_PYXIS,
@@ -62,7 +87,7 @@ CONTAINER = (
         group="container",
         severity="fatal",
         literals=(b"error: pyxis: ",),
-        pattern=re.compile(r"error: pyxis: (?P<text>[^\n]{1,200})"),
+        pattern=re.compile(r"error: pyxis: (?!printing |if the image| )(?P<text>[^\n]{1,200})"),
         title="pyxis says: {text}",
         cause="An option of the container, or enroot on the node.",
         advice="Read the lines around it; try the container with `srun -N1 -n1"
@@ -76,10 +101,10 @@ CONTAINER = (
         severity="fatal",
         literals=(b"FATAL:   container creation failed", b"while mounting"),
         pattern=re.compile(
-            r"FATAL: {1,4}container creation failed: (?P<reason>[^\n]{1,200})"
-            r"|FATAL: {1,4}while [^\n]{0,80}mount"
+            r"FATAL: {1,4}(?:container creation failed: |(?=while [^\n]{0,80}mount))"
+            r"(?P<reason>[^\n]{1,200})"
         ),
-        title="Apptainer could not put the container together",
+        title="Apptainer could not put the container together: {reason}",
         cause="A folder of `--bind` does not exist on the node, or the file system forbids it.",
         advice="`ls` the folder in the job, on every node; leave out what is not there.",
         example="FATAL:   container creation failed: mount hook function failure: mount /scratch->"
@@ -101,11 +126,23 @@ CONTAINER = (
         sources=_APPTAINER,
     ),
     Signature(
+        id="apptainer_stopped",
+        group="container",
+        severity="fatal",
+        literals=(b"FATAL:   ",),
+        pattern=re.compile(r"^FATAL: {3}(?P<reason>[^\n]{1,200})"),
+        title="Apptainer stopped: {reason}",
+        cause="An option, the image or the node does not fit.",
+        advice="Run the same command by hand on a node of the job, with `apptainer -d`.",
+        example="FATAL:   exec /.singularity.d/actions/run failed: no such file or directory",
+        sources=_APPTAINER,
+    ),
+    Signature(
         id="apptainer_no_gpu",
         group="container",
         severity="warning",
-        literals=(b"Could not find any nv files", b"Could not find any rocm files"),
-        pattern=re.compile(r"Could not find any (?P<kind>nv|rocm) files"),
+        literals=(b"Could not find any nv files", b"Could not find any rocm files", b"any NVIDIA "),
+        pattern=re.compile(r"Could not find any (?:nv files|rocm files|NVIDIA (?:bin|lib)\w{1,8})"),
         title="Apptainer found no driver for the GPU on the host",
         cause="The node has no GPU, or its driver is not where Apptainer looks (ldconfig).",
         advice="Run on a GPU node; `--nvccli`, or ask the site.",

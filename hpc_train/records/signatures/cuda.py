@@ -100,8 +100,10 @@ CUDA = (
         id="cuda_device_assert",
         group="cuda",
         severity="fatal",
-        literals=(b"device-side assert triggered",),
-        pattern=re.compile(r"device-side assert triggered"),
+        literals=(b"device-side assert triggered", b"], thread: ["),
+        pattern=re.compile(
+            r"device-side assert triggered|block: \[[\d,]{1,30}\], thread: \[[\d,]{1,30}\] Assert"
+        ),
         title="A check inside a kernel{of_rank} failed",
         cause="Mostly a label or a token id that is larger than the table that it indexes.",
         advice=f"Check labels and vocabulary; {_BLOCKING}.",

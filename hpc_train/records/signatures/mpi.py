@@ -113,6 +113,34 @@ MPI = (
         sources=_OMPI,
     ),
     Signature(
+        id="mpi_peer_lost",
+        group="mpi",
+        severity="fatal",
+        role="consequence",
+        literals=(b"peer process has unexpectedly disconnected",),
+        pattern=re.compile(r"MPI communication peer process has unexpectedly disconnected"),
+        title="MPI lost the connection to another rank",
+        cause="The other process crashed or ended without MPI_Finalize.",
+        advice="Look for the first error on the host after `Peer host:`.",
+        example="An MPI communication peer process has unexpectedly disconnected.  This",
+        sources=_OMPI,
+    ),
+    Signature(
+        id="mpi_init_failed",
+        group="mpi",
+        severity="fatal",
+        literals=(b"Fatal error in MPI_Init", b"Fatal error in PMPI_Init", b"init failed: "),
+        pattern=re.compile(
+            r"Fatal error in P?MPI_Init(?:_thread)?\b[^\n]{0,80}|PMI2? init failed: \d{1,4}"
+        ),
+        title="MPI could not start",
+        cause="srun and the library of MPI speak different dialects of PMI, or the network of MPI"
+        " is not there (in a container: its libraries).",
+        advice="`srun --mpi=list`, then --mpi=pmix, pmi2 or cray_shasta; load the MPI that the"
+        " program was built with.",
+        example="Fatal error in MPI_Init: Other MPI error, error stack:",
+    ),
+    Signature(
         id="mpi_rank_signalled",
         group="mpi",
         severity="fatal",
@@ -120,9 +148,9 @@ MPI = (
         literals=(b"noticed that process rank",),
         pattern=re.compile(
             r"noticed that process rank (?P<rank>\d{1,7}) with PID (?P<pid>\d{1,9}) on node "
-            r"(?P<node>\S{1,80}) exited on signal (?P<signal>\d{1,3})(?: \((?P<name>[^)]{1,40})\))?"
+            r"(?P<node>\S{1,80}) exited on signal (?P<number>\d{1,3})(?: \((?P<name>[^)]{1,40})\))?"
         ),
-        title="Rank {rank} on {node} was ended by signal {signal}",
+        title="Rank {rank} on {node} was ended by signal {number}",
         cause="9: out of memory of the host, or killed; 11: a crash in native code; 6: it aborted.",
         advice="Look for the first error of this rank.",
         example="mpirun noticed that process rank 3 with PID 811 on node n2 exited on signal 9"
@@ -134,13 +162,19 @@ MPI = (
         group="mpi",
         severity="fatal",
         role="consequence",
-        literals=(b"returned a non-zero exit code", b"exited with non-zero status"),
+        literals=(
+            b"returned a non-zero exit code",
+            b"exited with non-zero status",
+            b"Process name: [[",
+        ),
         pattern=re.compile(
-            r"(?:processe?s? (?:has )?returned a non-zero exit code|exited with non-zero status)"
+            r"processe?s? (?:has )?returned a non-zero exit code|exited with non-zero status"
+            r"|Process name: \[\[\d{1,9},\d{1,9}\],(?P<rank>\d{1,7})\]"
         ),
         title="A rank ended with an error, and mpirun ended the others",
         cause="The program failed in one rank.",
-        advice="Look for the first error of that rank.",
+        advice="Look for the first error of that rank, which mpirun calls `Process name:"
+        " [[JOB,1],RANK]`; --tag-output tells the lines of the ranks apart.",
         example="Primary job  terminated normally, but 1 process returned a non-zero exit code",
         sources=_OMPI,
     ),

@@ -77,6 +77,43 @@ NCCL_NETWORK = (
         sources=_NCCL,
     ),
     Signature(
+        id="nccl_ib_unreachable",
+        group="nccl",
+        severity="fatal",
+        literals=(b"Call to ibv_modify_qp",),
+        pattern=re.compile(
+            r"Call to ibv_modify_qp failed with (?:error )?(?:\d{1,4} )?"
+            r"(?P<why>Connection timed out|Network is unreachable|No route to host)"
+            r"(?:,? (?:errno \d{1,4}|on dev (?P<device>[\w:]{1,30})))?"
+        ),
+        title="Two network cards could not reach one another over RDMA: {why}",
+        cause="Cards of different rails or subnets were paired, or the addresses of RoCE (GID) are"
+        " wrong.",
+        advice="NCCL_CROSS_NIC=0; NCCL_IB_GID_INDEX; NCCL_IB_HCA with the cards that are cabled;"
+        " test the pair with ib_write_bw.",
+        example="n1:811:902 [0] ibvwrap.c:262 NCCL WARN Call to ibv_modify_qp failed with 110"
+        " Connection timed out, on dev mlx5_1:1, curr state INIT, next state RTR",
+        sources=_ENV,
+    ),
+    Signature(
+        id="nccl_ofi_error",
+        group="nccl",
+        severity="fatal",
+        literals=(b"NCCL WARN NET/OFI ",),
+        pattern=re.compile(
+            r"NCCL WARN NET/OFI (?P<text>Request \S{1,40} completed with error[^\n{]{0,120}"
+            r"|Couldn't open [^\n]{1,120}|Creating new [^\n]{1,80} failed[^\n]{0,80})"
+        ),
+        title="A transfer over libfabric (EFA, Slingshot) failed: {text}",
+        cause="At the start: the plug-in and libfabric do not fit the card, or the security group"
+        " closes the way. Later: the other node or the link died.",
+        advice="Look for the first error of the other ranks; `fi_info -p efa` or `-p cxi` on each"
+        " node; FI_LOG_LEVEL=warn; the versions of plug-in, libfabric and NCCL together.",
+        example="n1:811:902 [0] ofi_process_cq:1033 NCCL WARN NET/OFI Request 0x7f9 completed with"
+        " error. RC: 21. Error: unknown error.",
+        sources=_NCCL,
+    ),
+    Signature(
         id="nccl_ib_memory",
         group="nccl",
         severity="fatal",
@@ -116,6 +153,7 @@ NCCL_NETWORK = (
             b"socketPollConnect: ",
             b"socketPollConnect ",
             b"Call to connect failed",
+            b"Net : Connect to ",
             b"Call to connect ",
             b"exceeded error retry count",
         ),

@@ -26,6 +26,25 @@ PYTHON = (
         example="train.py: error: unrecognized arguments: --local-rank=3",
     ),
     Signature(
+        id="python_usage_click",
+        group="python",
+        severity="fatal",
+        literals=(
+            b"Error: No such option",
+            b"Error: Missing ",
+            b"Error: Invalid value for ",
+            b"Error: Got unexpected extra ",
+        ),
+        pattern=re.compile(
+            r"^Error: (?P<text>(?:No such option|Missing (?:option|argument)|Invalid value for"
+            r"|Got unexpected extra)[^\n]{1,200})"
+        ),
+        title="The program does not understand its arguments: {text}",
+        cause="An option that this version does not know, or a missing one.",
+        advice="Compare with `--help`; quotes and empty variables in the job script.",
+        example="Error: No such option: --local-rank",
+    ),
+    Signature(
         id="python_syntax",
         group="python",
         severity="fatal",

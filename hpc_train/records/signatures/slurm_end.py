@@ -25,7 +25,7 @@ SLURM_END = (
         severity="fatal",
         literals=_STOPPED,
         pattern=_due("TIME LIMIT"),
-        title="Slurm stopped {what} {job}: its time was over",
+        title="{what} {job} was stopped: its time was over",
         cause="The work takes longer than `--time`, or a rank hung until then.",
         advice="Look at the time of the last training step: old means a hang. Else a longer"
         " `--time`, or checkpoints and a requeue (`--signal`, `--requeue`).",
@@ -39,7 +39,7 @@ SLURM_END = (
         severity="fatal",
         literals=_STOPPED,
         pattern=_due("PREEMPTION"),
-        title="Slurm stopped {what} {job} for a job of higher priority",
+        title="{what} {job} was stopped for a job of higher priority",
         cause="The partition or the qos may be preempted.",
         advice="`--requeue` with checkpoints, or a qos that is not preempted.",
         example="slurmstepd: error: *** STEP 71.0 ON n1 CANCELLED AT 2025-01-31T12:00:00 DUE TO"

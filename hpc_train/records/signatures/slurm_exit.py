@@ -21,9 +21,10 @@ SLURM_EXIT = (
         id="exit_killed",
         group="slurm",
         severity="fatal",
-        literals=(*_ENDED, b": Killed", b" Killed  "),
+        literals=(*_ENDED, b": Killed", b" Killed  ", b"Killed"),
         pattern=re.compile(
             rf"{_TASK}(?:Exited with exit code 137\b|Killed)|line \d{{1,6}}: +\d{{1,9}} Killed  "
+            r"|^Killed$"
         ),
         title="A process was killed (SIGKILL, 137)",
         cause="Often the host's memory ran out; else Slurm or a person ended the job.",
@@ -36,10 +37,12 @@ SLURM_EXIT = (
         id="exit_segmentation_fault",
         group="slurm",
         severity="fatal",
-        literals=(*_ENDED, b"Segmentation fault"),
+        literals=(*_ENDED, b"Segmentation fault", b"*** SIGSEGV (@"),
         pattern=re.compile(
             rf"{_TASK}(?:Exited with exit code 139\b|Segmentation fault)"
             r"|line \d{1,6}: +\d{1,9} Segmentation fault|Fatal Python error: Segmentation fault"
+            r"|Caught signal 11 \(Segmentation fault|Signal: Segmentation fault \(11\)"
+            r"|^Segmentation fault(?: \(core dumped\))?$|\*\*\* SIGSEGV \(@"
         ),
         title="A process crashed in native code (segmentation fault, 139)",
         cause="A library or extension that does not fit the others, or a full stack.",
@@ -48,14 +51,31 @@ SLURM_EXIT = (
         sources=_CODES,
     ),
     Signature(
+        id="exit_bus_error",
+        group="slurm",
+        severity="fatal",
+        literals=(b"Bus error",),
+        pattern=re.compile(
+            rf"{_TASK}Bus error|line \d{{1,6}}: +\d{{1,9}} Bus error|Fatal Python error: Bus error"
+            r"|Caught signal 7 \(Bus error|Signal: Bus error \(7\)|^Bus error(?: \(core dumped\))?$"
+        ),
+        title="A process used memory that was not there (bus error, 135)",
+        cause="The node's /dev/shm is full, or a file that is mapped into memory was cut.",
+        advice="A larger /dev/shm (--shm-size, --ipc=host), fewer workers of the DataLoader; check"
+        " the files of the data set and the quota.",
+        example="srun: error: n1: task 2: Bus error (core dumped)",
+        sources=_CODES,
+    ),
+    Signature(
         id="exit_aborted",
         group="slurm",
         severity="fatal",
         role="consequence",
-        literals=(*_ENDED, b"Aborted  ", b": Aborted"),
+        literals=(*_ENDED, b"Aborted  ", b": Aborted", b"Aborted (core"),
         pattern=re.compile(
             rf"{_TASK}(?:Exited with exit code 134\b|Aborted)"
             r"|line \d{1,6}: +\d{1,9} Aborted  |Fatal Python error: Aborted"
+            r"|^Aborted \(core dumped\)$"
         ),
         title="A process ended itself (SIGABRT, 134)",
         cause="The watchdog of NCCL, a failed check in C++, or MPI_Abort; after the end of the"
@@ -71,7 +91,7 @@ SLURM_EXIT = (
         role="consequence",
         literals=(*_ENDED, b": Terminated"),
         pattern=re.compile(rf"{_TASK}(?:Exited with exit code 143\b|Terminated)"),
-        title="Tasks {tasks} on {node} were told to end (SIGTERM, 143)",
+        title="{these_tasks} on {node} were told to end (SIGTERM, 143)",
         cause="Another task failed before, or the job was stopped.",
         advice="Look for the task that ended in another way, and for TIME LIMIT or CANCELLED.",
         example="srun: error: n2: tasks 8-15: Terminated",
@@ -114,7 +134,7 @@ SLURM_EXIT = (
         role="consequence",
         literals=_ENDED,
         pattern=_code("2"),
-        title="Tasks {tasks} on {node} ended with 2: mostly wrong arguments",
+        title="{these_tasks} on {node} ended with 2: mostly wrong arguments",
         cause="The program does not know an option, or a file that it needs is missing.",
         advice="Look for `usage:` and `error:` in the output of the tasks.",
         example="srun: error: n1: tasks 0-7: Exited with exit code 2",
@@ -127,7 +147,7 @@ SLURM_EXIT = (
         role="consequence",
         literals=_ENDED,
         pattern=_code(r"\d{1,3}"),
-        title="Tasks {tasks} on {node} ended with exit code {code}",
+        title="{these_tasks} on {node} ended with exit code {code}",
         cause="The program failed: 1 is an exception in Python, 128 + N a signal.",
         advice=_FIRST,
         example="srun: error: n1: task 0: Exited with exit code 1",
@@ -140,14 +160,13 @@ SLURM_EXIT = (
         role="consequence",
         literals=(b"srun: error: ",),
         pattern=re.compile(
-            _TASK + r"(?P<signal>Bus error|Floating point exception|Illegal instruction|Hangup"
+            _TASK + r"(?P<signal>Floating point exception|Illegal instruction|Hangup"
             r"|Interrupt|User defined signal [12]|Broken pipe|Unknown signal[ \d]{0,6})"
         ),
-        title="Tasks {tasks} on {node} ended by a signal: {signal}",
-        cause="`Bus error` is a full /dev/shm or a truncated file, `Illegal instruction` a"
-        " build for another processor.",
+        title="{these_tasks} on {node} ended by a signal: {signal}",
+        cause="`Illegal instruction` is a build for another processor.",
         advice=_FIRST,
-        example="srun: error: n1: task 2: Bus error (core dumped)",
+        example="srun: error: n1: task 2: Illegal instruction (core dumped)",
         sources=_CODES,
     ),
 )

@@ -138,7 +138,7 @@ SLURM_SUBMIT = (
             r"Socket timed out on send/recv operation|Unable to contact slurm controller"
             r"|Zero Bytes were transmitted or received"
         ),
-        title="The controller of Slurm did not answer",
+        title="A daemon of Slurm did not answer",
         cause="It is busy or restarting, or the authentication (munge) failed.",
         advice="See with `squeue --me` whether the job is there before you submit it again.",
         example="sbatch: error: Batch job submission failed: Socket timed out on send/recv"
@@ -168,21 +168,6 @@ SLURM_SUBMIT = (
         advice="Say --nodes, --ntasks and --ntasks-per-node to srun, so that they agree.",
         example="srun: warning: can't honor --ntasks-per-node set to 8 which doesn't match the"
         " requested tasks 4 with the number of requested nodes 2. Ignoring --ntasks-per-node.",
-        sources=_SRUN,
-    ),
-    Signature(
-        id="slurm_task_launch_failed",
-        group="slurm",
-        severity="fatal",
-        literals=(b"Task launch for ", b"Application launch failed"),
-        pattern=re.compile(
-            r"Task launch for (?:StepId=)?\S{1,40} failed on node (?P<node>[^\s:]{1,80}): "
-            r"(?P<reason>[^\n]{1,160})|Application launch failed"
-        ),
-        title="Slurm could not start the tasks on a node",
-        cause="The node is ill, the working folder is missing there, or the binding does not fit.",
-        advice="Look at the reason; `--exclude` the node if it is only one.",
-        example="srun: error: Task launch for StepId=71.0 failed on node n3: Unspecified error",
         sources=_SRUN,
     ),
     Signature(

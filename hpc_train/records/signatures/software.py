@@ -150,6 +150,31 @@ SOFTWARE = (
         " by [Errno 101] Network is unreachable",
     ),
     Signature(
+        id="cpp_exception",
+        group="software",
+        severity="fatal",
+        literals=(b"  what():  ",),
+        pattern=re.compile(r"^ {1,4}what\(\): {1,4}(?P<text>[^\n]{1,300})"),
+        title="A library{of_rank} ended the process: {text}",
+        cause="An exception in C++ that nobody caught.",
+        advice="Read the text; TORCH_SHOW_CPP_STACKTRACES=1 or the core file shows where.",
+        example="  what():  permissions: No such file or directory",
+    ),
+    Signature(
+        id="training_diverged",
+        group="software",
+        severity="fatal",
+        literals=(b", stopping training", b"Stopping training, loss"),
+        pattern=re.compile(
+            r"\b[Ll]oss is (?P<value>NaN|nan|-?inf), stopping training|Stopping training, loss"
+        ),
+        title="The program stopped because its loss was no number any more",
+        cause="A learning rate that is too high, half precision without scaling, or broken data.",
+        advice="Lower learning rate, gradient clipping, bf16; go back to a checkpoint before it."
+        " If it is always one node, suspect its GPU.",
+        example="Loss is nan, stopping training",
+    ),
+    Signature(
         id="loss_is_nan",
         group="software",
         severity="warning",
@@ -159,6 +184,6 @@ SOFTWARE = (
         cause="A learning rate that is too high, half precision without scaling, or broken data.",
         advice="Lower learning rate, gradient clipping, bf16; go back to a checkpoint before it."
         " If it is always one node, suspect its GPU.",
-        example="Loss is nan, stopping training",
+        example="rank 3: found NaN in local grad norm in backward pass",
     ),
 )

@@ -148,7 +148,7 @@ def test_nobody_is_accused_when_most_logs_are_missing() -> None:
     hang = explain(wait(0, 3, "_ALLGATHER_BASE"), status(0, 3, 2, 3), ranks=8)
     assert hang.late == ()
     assert "one of the first of the job" in hang.title
-    assert "only 1 of 8 ranks are in these logs" in hang.cause
+    assert "only 1 of 8 ranks is in these logs" in hang.cause
 
 
 def test_other_collectives_at_the_same_place() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from hpc_train.model.diagnosis import Culprit, JobEnd
 from tests.records.diagnosis.logs import (
     EXIT_1,
@@ -130,3 +132,55 @@ def test_many_copies_are_one_finding(tmp_path: Path) -> None:
 def test_same_logs_same_diagnosis(tmp_path: Path) -> None:
     texts = trace("ValueError: x", "[rank1]: ") + box(1), EXIT_1 + LIMIT
     assert judged(tmp_path, *texts) == judged(tmp_path, *texts)
+
+
+def test_the_exception_of_a_worker_goes_before_that_of_its_parent(tmp_path: Path) -> None:
+    loader = "KeyError: Caught KeyError in DataLoader worker process 3."
+    text = trace(loader) + "Original " + trace("KeyError: 'img'")
+    assert root(judged(tmp_path, text)).title == "KeyError: 'img'"
+    spawn = "torch.multiprocessing.spawn.ProcessRaisedException: "
+    text = trace(spawn) + "-- Process 1 terminated with the following error:\n"
+    assert root(judged(tmp_path, text + trace("KeyError: 'lr'"))).title == "KeyError: 'lr'"
+
+
+@pytest.mark.parametrize("code", [-15, 143])
+def test_who_was_told_to_stop_is_a_victim_of_another_node(tmp_path: Path, code: int) -> None:
+    text = box(1, code=code, host="n1", time="2025-04-24_10:00:01") + box(5, code=3, host="n2")
+    found = judged(tmp_path, text)
+    assert found.first_failure is not None
+    assert (found.first_failure.rank, found.first_failure.host) == (5, "n2")
+
+
+def test_an_exit_code_of_the_program_itself(tmp_path: Path) -> None:
+    found = root(judged(tmp_path, "hello\n" + box(3, code=3)))
+    assert found.title == "Rank 3 ended with exit code 3"
+    assert "3 in the program" in found.advice
+    assert [one.rank for one in found.evidence] == [3]
+    assert found.evidence[0].text == "rank 3 on n1: exitcode 3 (pid: 103)"
+
+
+def test_the_shells_word_of_a_killed_rank_is_no_second_failure(tmp_path: Path) -> None:
+    shell = 'rank: line 6:   575 Killed                  "$@"\n'
+    found = judged(tmp_path, shell + box(1, code=137))
+    assert root(found).title == "Rank 1 was killed (SIGKILL)"
+    assert roles(found)["exit_killed"] == "consequence"
+
+
+def test_of_the_report_the_first_failure_is_named(tmp_path: Path) -> None:
+    found = judged(tmp_path, trace("KeyError: 'x'", "[rank3]: ") + box(3, code=1))
+    (report,) = (one for one in found.findings if one.id == "torchrun_child_failed_rank")
+    assert report.title.startswith("Rank 3 ")
+
+
+def test_a_rank_that_ended_without_a_word_is_heard_once_more(tmp_path: Path) -> None:
+    found = judged(tmp_path, box(1, code=3), rank_0="I wait\n", rank_1="step 4\nbye\n")
+    assert [one.text for one in found.last_words] == ["step 4", "bye"]
+    silent = judged(tmp_path, box(1, code=3), rank_0="I wait\n", rank_1="")
+    assert silent.last_words == ()
+
+
+def test_where_only_the_scheduler_tells_of_the_time(tmp_path: Path) -> None:
+    end = JobEnd(state="TIMEOUT", problem="the time limit of 60 s was reached")
+    found = judged(tmp_path, rank_0="step 1\n", end=end)
+    assert root(found).title == "The run was stopped: its time was over"
+    assert [one.text for one in found.last_words] == ["step 1"]
