@@ -12,6 +12,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
+from hpc_train.pipeline.foreign import refuse_empty
 from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import run_transport
@@ -129,6 +130,7 @@ def _foreign(logs: Sequence[Path]) -> Diagnosed:
             f"{logs[0]}: no log files in this folder (.out, .log, .err, .txt)",
             "name the files themselves, whatever they are called",
         )
+    refuse_empty(files)
     names = [path.as_posix() for path in files]
     diagnosis, unreadable = diagnose_logs(files, names, JobEnd())
     name = logs[0].name if len(logs) == 1 else f"{len(files)} logs"

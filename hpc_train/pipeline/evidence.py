@@ -18,7 +18,7 @@ from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclared
-from hpc_train.pipeline.foreign import foreign_runs
+from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.sources import tell_apart
@@ -57,7 +57,7 @@ def evidence(words: Sequence[str], search: Search, census: Census | None = None)
     Raises:
         UnknownNameError: a word names neither a run nor a file, or there is no such format.
         StoreError: study.json is damaged, or several studies are mixed.
-        LogParseError: a log cannot be read.
+        LogParseError: logs cannot be read, or hold nothing that is known.
     """
     logs, homes = tell_apart(words, search.root)
     look = wanted(search.form, search.prefix, search.patterns)
@@ -89,6 +89,9 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
     records = tuple(records_of(logs, look, census))
+    used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
+    if not records and not any(used.values()):
+        raise nothing(logs, census)
     found = {record.run for record in records}
     expected = [
         ExpectedRun(
@@ -97,13 +100,12 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
             repetition=number,
             topology=None,
             state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
-            problem="" if run in found else "no line that any parser knows; see docs/logs.md",
+            problem="" if run in found else "no line of a known format; see hpctrain collect",
         )
         for number, run in enumerate(runs, start=1)
     ]
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = undeclared("logs", tuple(expected), Warmup(steps=1))
-    used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
     return _evidence(study, records, used)
 
 
