@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 
 # A number that ends its line may have been cut; only the last fields have nothing behind them.
 _LAST = rf"({NUMBER})"
@@ -63,4 +63,4 @@ class Detectron:
             found = pattern.search(text)
             value = number(found[found.lastindex or 1]) if found else None
             if value is not None:
-                yield Hit(metric, value * scale, scope, step)
+                yield Hit(metric, scaled(value, scale), scope, step)

@@ -21,7 +21,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import number, scaled
 
 _HEAD = re.compile(r"#bytes\s{1,20}#")
 _COLUMN = re.compile(r"#\w{1,12}|(?:[\w.%]{1,12} )?[\w.%]{1,12}\[[^][\s]{1,12}\]")
@@ -84,7 +84,11 @@ class Perftest:
             if column and value is not None and (value or column[1] != "peak"):
                 metric, variant, scale = column
                 yield Hit(
-                    metric, value * scale, "per_rank", message_size=int(words[0]), variant=variant
+                    metric,
+                    scaled(value, scale),
+                    "per_rank",
+                    message_size=int(words[0]),
+                    variant=variant,
                 )
 
 
