@@ -25,8 +25,9 @@ from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
+from hpc_train.records.log_names import rank_of
 from hpc_train.records.nccl.read import transport_of
-from hpc_train.records.reading import Wanted
+from hpc_train.records.reading import Log, Wanted
 from hpc_train.runs.store import read_study
 
 
@@ -101,12 +102,18 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
             topology=None,
             state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
             problem="" if run in found else "no line of a known format; see hpctrain collect",
+            ranks=1 + max([census.ranks.get(run, -1), *(_rank(log) for log in files)]),
         )
-        for number, run in enumerate(runs, start=1)
+        for number, (run, files) in enumerate(runs.items(), start=1)
     ]
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = undeclared("logs", tuple(expected), Warmup(steps=1))
     return _evidence(study, records, used)
+
+
+def _rank(log: Log) -> int:
+    rank = rank_of(log.path)
+    return -1 if rank is None else rank
 
 
 def _evidence(

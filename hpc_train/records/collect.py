@@ -97,6 +97,8 @@ def records_of(
         if key:
             full = (record.run, record.parser, record.metric, key)
             if full in once:
+                rank = -1 if record.rank is None else record.rank
+                census.ranks[record.run] = max(rank, census.ranks.get(record.run, -1))
                 continue
             once.add(full)
         empty = False
