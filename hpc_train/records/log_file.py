@@ -18,6 +18,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.records.blocks import Stream
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
+BINARY = "is no text, but a binary file"
 _START = 4096
 # None of those that terminals know: backspace to carriage return, escape.
 _CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])
@@ -76,19 +77,14 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
         raise LogParseError(f"{path}: cannot be read: {reason}") from error
 
 
-def refuse_binary(path: Path) -> None:
-    """Refuse a file that starts like no text: every twentieth byte, or more, is a control.
-
-    Raises:
-        LogParseError: it does.
-    """
+def is_binary(path: Path) -> bool:
+    """Whether a file starts like no text: more than every twentieth byte is a control."""
     if not path.is_file():
-        return
+        return False
     buffer = bytearray(_START)
     with open_log(path) as stream:
         start = buffer[: stream.readinto(memoryview(buffer)) or 0]
-    if 20 * (len(start) - len(start.translate(None, _CONTROLS))) > len(start):
-        raise LogParseError(f"{path}: is no text, but a binary file")
+    return 20 * (len(start) - len(start.translate(None, _CONTROLS))) > len(start)
 
 
 def is_plain(path: Path) -> bool:

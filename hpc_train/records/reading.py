@@ -16,7 +16,7 @@ from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Asked, Mark, dispatch
 from hpc_train.records.hits import hits_in, maker
 from hpc_train.records.line import Line
-from hpc_train.records.log_file import is_plain, open_log, refuse_binary
+from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
 from hpc_train.records.log_names import rank_of
 from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
 from hpc_train.records.parsers.own_pattern import OwnPattern
@@ -90,8 +90,8 @@ def read(
                 lines = _without_prefix(lines, re.compile(prefix))
             for name, line, hit in hits_in(lines, parsers, log.source, census):
                 yield _record(log, name, line, hit), hit.once
-        if census.lines == before:
-            refuse_binary(log.path)
+        if census.lines == before and is_binary(log.path):
+            census.failed[log.source] = f"{log.path}: {BINARY}"
     except LogParseError as error:
         census.failed[log.source] = error.message
 

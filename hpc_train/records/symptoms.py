@@ -112,7 +112,8 @@ class SymptomReader:
         sighting = known or self._forced(EXCEPTION, line)
         if sighting is None:
             return None
-        frame = (("file", raised.file), ("line", raised.line)) if raised.file else ()
+        places = {"file": raised.file, "line": raised.line, "caller": raised.caller}
+        frame = tuple((name, place) for name, place in places.items() if place)
         rank = raised.rank if sighting.rank is None or raised.rank is not None else sighting.rank
         return replace(sighting, groups=(*sighting.groups, *frame), rank=rank)
 

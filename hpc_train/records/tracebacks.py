@@ -18,6 +18,11 @@ _SURE = re.compile(
 _LIKELY = re.compile(r"^(?:(?:[A-Za-z_]\w*\.){1,10}[A-Z]\w*|[A-Z][a-z0-9]{1,40}[A-Z]\w*)(?:: |:?$)")
 # What was caught, and printed by the interpreter in passing.
 _IGNORED = ("Exception ignored in", "--- Logging error ---")
+# Python's own modules, installed packages, PyTorch in any place.
+_LIBRARY = re.compile(
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<"
+    r"|/torch/(?:_|autograd/|cuda/|distributed/|nn/|optim/|utils/)"
+)
 _LONGEST = 2000
 _STRANGERS = 60
 _MOST_OPEN = 4096
@@ -27,13 +32,17 @@ Speaker = tuple[int | None, int | None, int | None]
 
 
 class Raised(NamedTuple):
-    """The end of a traceback: the exception's line, and the last frame before it."""
+    """The end of a traceback: the exception's line, and the last frame before it.
+
+    `caller` is the last frame (`file:line`) of the program, where the exception is from a library.
+    """
 
     text: str
     file: str
     line: str
     rank: int | None
     ignored: bool
+    caller: str = ""
 
 
 INSIDE = Raised("", "", "", None, ignored=True)
@@ -46,6 +55,7 @@ class _Open:
         self.rank = rank
         self.ignored = ignored
         self.frame = ("", "")
+        self.caller = ""
         self.lines = 0
         self.strangers = 0
         self.inside = False
@@ -85,11 +95,15 @@ class Tracebacks:
             frame = _FRAME.match(text)
             if frame:
                 opened.frame = frame["file"], frame["line"]
+                if not _LIBRARY.search(frame["file"]):
+                    opened.caller = f"{frame['file']}:{frame['line']}"
             opened.inside = opened.inside or bool(text)
             part: Raised | None = INSIDE
         elif _is_exception(text.strip(), opened):
             del self._open[speaker]
-            return Raised(text.strip(), *opened.frame, opened.rank, opened.ignored)
+            place = ":".join(opened.frame)
+            caller = opened.caller if opened.caller != place else ""
+            return Raised(text.strip(), *opened.frame, opened.rank, opened.ignored, caller)
         else:
             opened.inside = False
             opened.strangers += 1

@@ -18,7 +18,7 @@ from hpc_train.records.diagnosis.endings import Ending, EndingReader
 from hpc_train.records.diagnosis.order import Seen
 from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
-from hpc_train.records.log_file import open_log, refuse_binary
+from hpc_train.records.log_file import open_log
 from hpc_train.records.log_names import rank_of
 from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Sighting
@@ -90,7 +90,6 @@ class _Gathered:
     def read(self, path: Path, name: str, number: int) -> None:
         symptoms, endings = SymptomReader(name), EndingReader()
         collectives = CollectiveReader(name)
-        before = self._size()
         with open_log(path) as stream:
             for line, asked in dispatch(stream, (symptoms, endings, collectives), rank_of(path)):
                 if 0 in asked:
@@ -100,11 +99,6 @@ class _Gathered:
                 if 2 in asked and len(self.said) < _MOST:
                     self.said += collectives.read(line)
         self.counts += symptoms.counts
-        if self._size() == before:
-            refuse_binary(path)
-
-    def _size(self) -> int:
-        return len(self.seen) + len(self.endings) + len(self.said)
 
     def see(self, sightings: Iterable[Sighting], number: int) -> None:
         for sighting in sightings:
