@@ -65,7 +65,6 @@ def collect(
 
     Exit code 3 when some of the files cannot be read.
     """
-    from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.collection import collection, formats_text
     from hpc_train.pipeline.evidence import Search
     from hpc_train.pipeline.export import check_ending
@@ -79,7 +78,6 @@ def collect(
         raise click.UsageError("name a log, a folder of logs, a run or a study")
     if output is not None:
         check_ending(output)
-    show_warnings()
     search = Search(
         root=results_root(results),
         form=former or form,
@@ -91,8 +89,10 @@ def collect(
 
 
 def _print(found: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
+    from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.export import records_text, write_records
 
+    show_warnings()
     if output is not None:
         write_records(found, output)
     else:

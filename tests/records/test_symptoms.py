@@ -231,21 +231,3 @@ def test_the_root_of_a_box_is_kept_however_many_failed() -> None:
     entries = [one for one in seen if one.signature == "torchrun_child_failed_rank"]
     assert len(entries) == 201
     assert (entries[-1].rank, "root" in _groups(entries[-1])) == (11, True)
-
-
-def test_the_program_that_called_a_library() -> None:
-    frames = (
-        '  File "/job/train.py", line 9, in main\n    fit()\n'
-        '  File "/env/lib/python3.11/site-packages/trainer/loop.py", line 70, in fit\n    go()\n'
-        '  File "/src/pytorch/torch/autograd/graph.py", line 913, in _run\n    run()\n'
-    )
-    text = f"Traceback (most recent call last):\n{frames}ValueError: no\n"
-    (sighting,) = sighted(text)
-    assert _groups(sighting)["file"] == "/src/pytorch/torch/autograd/graph.py"
-    assert _groups(sighting)["caller"] == "/job/train.py:9"
-
-
-def test_a_program_is_not_called_from_itself() -> None:
-    text = 'Traceback (most recent call last):\n  File "/job/train.py", line 9, in main\n'
-    (sighting,) = sighted(f"{text}ValueError: no\n")
-    assert "caller" not in _groups(sighting)
