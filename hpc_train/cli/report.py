@@ -35,7 +35,7 @@ def report(
 ) -> None:
     """Print the speedup table of a study, of a job's runs, or of logs.
 
-    Exit code 3 when some of the runs that were asked for have no result.
+    Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
     """
     from hpc_train.cli.output import say
     from hpc_train.pipeline.evidence import Search, evidence
@@ -63,5 +63,5 @@ def report(
         for line in built.checks:
             click.echo(plain(f"check: {line}"), err=True)
         sys.exit(1)
-    if any(row["state"] != "COMPLETED" for row in built.run_rows):
+    if found.unreadable or any(row["state"] != "COMPLETED" for row in built.run_rows):
         sys.exit(3)

@@ -32,11 +32,12 @@ from hpc_train.runs.store import read_study
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """What was asked for, and what was measured."""
+    """What was asked for, and what was measured; `unreadable` says which logs are, and why."""
 
     study: ExpectedStudy
     records: tuple[Record, ...]
     warnings: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
 
 class Search(Value, frozen=True, kw_only=True):
@@ -108,7 +109,8 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     ]
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = undeclared("logs", tuple(expected), Warmup(steps=1))
-    return _evidence(study, records, used)
+    gathered = _evidence(study, records, used)
+    return msgspec.structs.replace(gathered, unreadable=tuple(census.failed.values()))
 
 
 def _rank(log: Log) -> int:

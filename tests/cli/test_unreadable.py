@@ -77,3 +77,16 @@ def test_a_pipe_may_be_packed(pack: Callable[[bytes], bytes]) -> None:
     done = subprocess.run(command, input=pack(STEP * 3), capture_output=True, check=False)
     assert done.returncode == 0, done.stderr
     assert b"9 records of 1 run\n" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["collect", "report"])
+def test_one_of_several_logs_is_a_partial_result(hpctrain: Hpctrain, command: str) -> None:
+    Path("job").mkdir()
+    for rank in range(3):
+        Path(f"job/rank-{rank}.out").write_bytes(b"\x01\x02" * 4000)
+    for rank in (1, 2):
+        events = (f'@hpct {{"step": {n}, "step_time": 1, "samples": 8}}\n' for n in range(30))
+        Path(f"job/rank-{rank}.out").write_text("".join(events))
+    done = hpctrain(command, "job")
+    assert (done.returncode, bool(done.stdout)) == (3, True)
+    assert "job/rank-0.out: is no text, but a binary file" in done.stderr
