@@ -25,13 +25,14 @@ def collect(
     GiB, GB/s (10^9), fractions for accuracy and MFU. `form` names one parser instead of all.
 
     Raises:
-        HpcTrainError: no such file or parser, or none of the files can be read.
+        HpcTrainError: no such file or parser, none of the files can be read, or no line of them.
     """
     # Pandas takes half a second, and most users of the package never call this.
-    from hpc_train.pipeline.evidence import Search, evidence
+    from hpc_train.pipeline.collection import collection
+    from hpc_train.pipeline.evidence import Search
     from hpc_train.runs.store import results_root
     from hpc_train.tables.frame import records_frame
 
     words = [paths] if isinstance(paths, str | PathLike) else paths
-    found = evidence([str(word) for word in words], Search(root=results_root(None), form=form))
-    return records_frame(found.records)
+    search = Search(root=results_root(None), form=form)
+    return records_frame(tuple(collection([str(word) for word in words], search)))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Literal
 import click
 
 from hpc_train.cli.options import results_option
+from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.model.record import Scope
@@ -88,13 +89,16 @@ def collect(
 
 
 def _print(found: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
+    from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.export import records_text, write_records
 
+    show_warnings()
     if output is not None:
         write_records(found, output)
     else:
+        safe = plain_json if form == "jsonl" else plain
         for text in records_text(found, form):
-            click.echo(text, nl=False)
+            click.echo(safe(text), nl=False)
     for line in found.seen():
         click.echo(line, err=True)
     if found.census.failed:

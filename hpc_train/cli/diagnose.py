@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hpc_train.cli.options import results_option
+from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.pipeline.diagnose import Diagnosed
@@ -58,7 +59,7 @@ def _print_text(found: Sequence[Diagnosed], *, benign: bool) -> None:
 
     for number, one in enumerate(found):
         if len(found) > 1:
-            click.echo(f"{chr(10) * (number > 0)}== {one.name}")
+            click.echo(plain(f"{chr(10) * (number > 0)}== {one.name}"))
         for line in (
             *diagnosis_lines(one.diagnosis, benign=benign),
             *transport_lines(one.transport),
@@ -78,7 +79,7 @@ def _print_json(found: Sequence[Diagnosed]) -> None:
         worst = next(word for word in ("failed", "unknown", "success") if word in outcomes)
         findings = [{"run": row["run"], **one} for row in rows for one in row["findings"]]
         answer = {"outcome": worst, "findings": findings, "transport": None, "runs": rows}
-    click.echo(msgspec.json.encode({"schema": 1, **answer}))
+    click.echo(plain_json(msgspec.json.encode({"schema": 1, **answer})))
 
 
 def _row(one: Diagnosed) -> dict[str, Any]:

@@ -9,6 +9,10 @@ from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, Finding
 from hpc_train.model.transport import Transport
 
 WIDTH = 100
+_LOOK = (
+    "ask `squeue` or `sacct` how the job stands; name its other logs, too: those of all ranks and "
+    "that of the job script, where Slurm and the launcher write"
+)
 _WORDS = {"failed": "FAILED", "success": "SUCCESS", "unknown": "UNKNOWN"}
 
 
@@ -46,8 +50,7 @@ def transport_lines(transport: Transport | None) -> Iterator[str]:
 def _without_root(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _wrapped(f"{_WORDS[diagnosis.outcome]}  ", diagnosis.why)
     yield "where   --"
-    done = diagnosis.outcome == "success"
-    yield f"do      {'nothing' if done else 'see how it stands; look at the logs of all ranks'}"
+    yield from _wrapped("do      ", "nothing" if diagnosis.outcome == "success" else _LOOK)
 
 
 def _where(root: Finding, culprit: Culprit | None) -> str:
@@ -61,6 +64,7 @@ def _where(root: Finding, culprit: Culprit | None) -> str:
     parts += [f"rank {rank}"] if rank is not None else []
     parts += [f"host {host}"] if host else []
     parts += [f"raised at {first.raised_at}"] if first and first.raised_at else []
+    parts += [f"called from {first.called_from}"] if first and first.called_from else []
     if culprit is not None and culprit.rank not in (None, rank):
         on = f" on {culprit.host}" if culprit.host else ""
         parts.append(f"the first to end was rank {culprit.rank}{on} ({culprit.said_by})")

@@ -9,6 +9,7 @@ import sys
 
 import click
 
+from hpc_train.cli.terminal import plain
 from hpc_train.errors import HpcTrainError
 from hpc_train.version import VERSION
 
@@ -121,6 +122,6 @@ def _shortened(word: re.Match[str]) -> str:
 
 
 def _complain(failure: HpcTrainError) -> None:
-    click.echo(f"hpctrain: {_LONG.sub(_shortened, failure.message)}", err=True)
+    click.echo(plain(f"hpctrain: {_LONG.sub(_shortened, failure.message)}"), err=True)
     if failure.hint:
-        click.echo(f"  {failure.hint}", err=True)
+        click.echo(plain(f"  {failure.hint}"), err=True)

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hpc_train.cli.terminal import plain
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -65,11 +67,17 @@ def tail(path: Path, lines: int) -> list[str]:
 
 def say(text: str) -> None:
     """Print a remark on stderr."""
-    click.echo(f"hpctrain: {text}", err=True)
+    click.echo(plain(f"hpctrain: {text}"), err=True)
 
 
 def show_warnings() -> None:
     """Print what the stages log, such as a scheduler that does not answer."""
     import logging
 
-    logging.basicConfig(format="hpctrain: %(message)s", level=logging.WARNING)
+    class Plain(logging.Formatter):
+        def format(self, record: logging.LogRecord) -> str:
+            return plain(super().format(record))
+
+    said = logging.StreamHandler()
+    said.setFormatter(Plain("hpctrain: %(message)s"))
+    logging.basicConfig(handlers=[said], level=logging.WARNING)

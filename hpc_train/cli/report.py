@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from hpc_train.cli.options import results_option
+from hpc_train.cli.terminal import plain, plain_json
 
 
 @click.command()
@@ -34,7 +35,7 @@ def report(
 ) -> None:
     """Print the speedup table of a study, of a job's runs, or of logs.
 
-    Exit code 3 when some of the runs that were asked for have no result.
+    Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
     """
     from hpc_train.cli.output import say
     from hpc_train.pipeline.evidence import Search, evidence
@@ -51,7 +52,8 @@ def report(
     found = evidence(words, Search(root=results_root(results), form=parser))
     built = build_report(found, draw=needs_figure(output))
     if output is None:
-        click.echo(render_report(built, form or "text"), nl=False)
+        safe = plain_json if form == "json" else plain
+        click.echo(safe(render_report(built, form or "text")), nl=False)
     else:
         for path in write_report(built, output, form):
             click.echo(path)
@@ -59,7 +61,7 @@ def report(
             say(text)
     if check and built.checks:
         for line in built.checks:
-            click.echo(f"check: {line}", err=True)
+            click.echo(plain(f"check: {line}"), err=True)
         sys.exit(1)
-    if any(row["state"] != "COMPLETED" for row in built.run_rows):
+    if found.unreadable or any(row["state"] != "COMPLETED" for row in built.run_rows):
         sys.exit(3)

@@ -15,7 +15,8 @@ class Evidence(Value, frozen=True, kw_only=True):
     """A line of a log, or what the lines of a box or traceback come down to.
 
     `line` counts from 1; 0 where it is no file that says it. `time` is ISO 8601 without a zone.
-    `raised_at` is the place in the program, `file:line`, that the last frame of a traceback names.
+    `raised_at` is the place in the program, `file:line`, that the last frame of a traceback names;
+    `called_from` the last one of the user's program, where that is a library's.
     """
 
     source: str
@@ -25,6 +26,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     node: str | None = None
     time: str | None = None
     raised_at: str | None = None
+    called_from: str | None = None
 
 
 class Finding(Value, frozen=True, kw_only=True):

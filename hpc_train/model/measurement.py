@@ -18,6 +18,7 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     separate series. `topology` is None where nobody recorded it (a foreign log). `problem` says
     in one line why a run has no result (`rank 1 on host a: exit code 3`). `transport` is the short
     word for what NCCL used (`IB+GDR`, `sockets`), empty where no log says it.
+    `ranks`: so many are named, at least, by logs of which nobody recorded a topology.
     """
 
     run_id: str
@@ -27,6 +28,7 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     state: str
     problem: str = ""
     transport: str = ""
+    ranks: int = 0
 
 
 class ExpectedStudy(Value, frozen=True, kw_only=True):

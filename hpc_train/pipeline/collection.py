@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from hpc_train.errors import LogParseError
+from hpc_train.errors import StoreError
 from hpc_train.model.record import Record
 from hpc_train.pipeline.evidence import Search, evidence
-from hpc_train.pipeline.foreign import foreign_runs
+from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.ranks_apart import apart_warnings, is_apart
 from hpc_train.pipeline.run_records import indexed
 from hpc_train.pipeline.sources import tell_apart
@@ -20,8 +20,6 @@ from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.line import printable
 from hpc_train.records.page import supported_markdown
 from hpc_train.records.reading import Log, Wanted, parsers_of
-
-_NEAREST = 3
 
 
 class Collection:
@@ -49,9 +47,9 @@ class Collection:
         """Yield lines for people: which formats were found where, and what was not."""
         for name, kind in self.census.known.items():
             first = f"{kind.source}:{kind.line}: {kind.text}"
-            yield printable(f"{name}: {kind.lines} lines, the first {first}")
+            yield printable(f"{name}: {_counted(kind.lines, 'line')}, the first {first}")
         runs = sum(count > 0 for count in self.counts.values())
-        yield f"{self.counts.total()} records of {runs} runs"
+        yield f"{_counted(self.counts.total(), 'record')} of {_counted(runs, 'run')}"
         for run, problem in self.problems.items():
             if not self.counts[run]:
                 yield printable(f"no record: {run}  {problem}")
@@ -66,6 +64,8 @@ def collection(words: Sequence[str], search: Search) -> Collection:
         HpcTrainError: as `evidence`; for foreign logs, those of reading come while it goes on.
     """
     census, look = Census(), wanted(search.form, search.prefix, search.patterns)
+    if not words:
+        raise StoreError("no log is named", "name a log, a folder of logs, a run or a study")
     paths, homes = tell_apart(words, search.root)
     if homes:
         found = evidence(words, search, census)
@@ -76,7 +76,7 @@ def collection(words: Sequence[str], search: Search) -> Collection:
         records = records_of(logs, look, census)
     else:
         records = _remembered(logs, look, census, search.cache)
-    return Collection(_some(records, logs, census), census, {})
+    return Collection(_some(records, logs, census, search.form), census, {})
 
 
 def _remembered(logs: Sequence[Log], look: Wanted, census: Census, cache: Path) -> Iterator[Record]:
@@ -85,27 +85,15 @@ def _remembered(logs: Sequence[Log], look: Wanted, census: Census, cache: Path) 
     return indexed(logs, look, census, path)
 
 
-def _some(records: Iterator[Record], logs: Sequence[Log], census: Census) -> Iterator[Record]:
+def _some(
+    records: Iterator[Record], logs: Sequence[Log], census: Census, form: str
+) -> Iterator[Record]:
     """Yield the records; logs without any are an error that says what came near."""
     first = next(records, None)
     if first is None:
-        raise _nothing(logs, census)
+        raise nothing(logs, census, form)
     yield first
     yield from records
-
-
-def _nothing(logs: Sequence[Log], census: Census) -> LogParseError:
-    what = str(logs[0].path) + (f" and {len(logs) - 1} more" if len(logs) > 1 else "")
-    if all(log.path.is_file() and log.path.stat().st_size == 0 for log in logs):
-        return LogParseError(f"{what}: empty", "nothing was written yet, or to another file")
-    near = sorted(census.nearly.items(), key=lambda item: -item[1].lines)[:_NEAREST]
-    places = "; ".join(f"{name} ({s.source}:{s.line}: {s.text!r})" for name, s in near)
-    return LogParseError(
-        printable(
-            f"{what}: no line of a known format" + (f"; nearest: {places}" if places else "")
-        ),
-        "hpctrain collect --list shows the formats; a script can print events: docs/events.md",
-    )
 
 
 def formats_text(*, markdown: bool) -> str:
@@ -115,3 +103,7 @@ def formats_text(*, markdown: bool) -> str:
         return supported_markdown(parsers)
     width = max(map(len, parsers))
     return "".join(f"{name:{width}}  {parser.title}\n" for name, parser in parsers.items())
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"

@@ -12,10 +12,12 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
+from hpc_train.pipeline.foreign import refuse_empty
 from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import run_transport
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
+from hpc_train.records.log_file import BINARY, is_binary
 from hpc_train.records.log_names import log_files
 from hpc_train.records.nccl.read import transport_of
 
@@ -132,8 +134,11 @@ def _foreign(logs: Sequence[Path]) -> Diagnosed:
             f"{logs[0]}: no log files in this folder (.out, .log, .err, .txt)",
             "name the files themselves, whatever they are called",
         )
+    refuse_empty(files)
     names = [path.as_posix() for path in files]
     diagnosis, unreadable = diagnose_logs(files, names, JobEnd())
+    if not diagnosis.findings and diagnosis.outcome == "unknown" and all(map(is_binary, files)):
+        raise LogParseError(f"{names[0]}: {BINARY}")
     name = logs[0].name if len(logs) == 1 else f"{len(files)} logs"
     return Diagnosed(
         name=name, diagnosis=diagnosis, transport=transport_of(files), unreadable=unreadable

@@ -18,7 +18,7 @@ from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclared
-from hpc_train.pipeline.foreign import foreign_runs
+from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.links import link_rate, link_warnings
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
 from hpc_train.pipeline.models import model_notes
@@ -29,8 +29,9 @@ from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
+from hpc_train.records.log_names import rank_of
 from hpc_train.records.nccl.read import transport_of
-from hpc_train.records.reading import Wanted
+from hpc_train.records.reading import Log, Wanted
 from hpc_train.runs.store import read_study
 
 # What benchmarks of networks measure, which train nothing.
@@ -38,11 +39,12 @@ _OF_NETWORK = frozenset({"algbw", "busbw", "latency", "wrong_values", "world_siz
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """What was asked for, and what was measured."""
+    """What was asked for, and what was measured; `unreadable` says which logs are, and why."""
 
     study: ExpectedStudy
     records: tuple[Record, ...]
     warnings: tuple[str, ...] = ()
+    unreadable: tuple[str, ...] = ()
 
 
 class Search(Value, frozen=True, kw_only=True):
@@ -64,7 +66,7 @@ def evidence(words: Sequence[str], search: Search, census: Census | None = None)
     Raises:
         UnknownNameError: a word names neither a run nor a file, or there is no such format.
         StoreError: study.json is damaged, or several studies are mixed.
-        LogParseError: a log cannot be read, or none is named.
+        LogParseError: no log is named, logs cannot be read, or hold nothing that is known.
     """
     if not words:
         raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
@@ -100,6 +102,9 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
     records = tuple(records_of(logs, look, census))
+    used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
+    if not records and not any(used.values()):
+        raise nothing(logs, census)
     found = _metrics(records)
     expected = [
         ExpectedRun(
@@ -109,16 +114,22 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
             topology=None,
             state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
             problem=_problem(found.get(run, frozenset())),
+            ranks=1 + max([census.ranks.get(run, -1), *(_rank(log) for log in files)]),
         )
-        for number, run in enumerate(runs, start=1)
+        for number, (run, files) in enumerate(runs.items(), start=1)
     ]
     # The first interval that a framework reports holds compilation and the set-up of NCCL.
     study = undeclared("logs", tuple(expected), Warmup(steps=1))
     notes = (*model_notes(records), *mlperf_notes(log.path for log in logs))
     study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
-    used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
     slow = link_warnings(records, lambda name: link_rate(None, used[name]))
-    return _evidence(study, records, used, slow)
+    gathered = _evidence(study, records, used, slow)
+    return msgspec.structs.replace(gathered, unreadable=tuple(census.failed.values()))
+
+
+def _rank(log: Log) -> int:
+    rank = rank_of(log.path)
+    return -1 if rank is None else rank
 
 
 def _metrics(records: Sequence[Record]) -> dict[str, set[str]]:
@@ -131,7 +142,7 @@ def _metrics(records: Sequence[Record]) -> dict[str, set[str]]:
 def _problem(metrics: Set[str]) -> str:
     """Say why a log is no row of a speedup table, where what it holds tells."""
     if not metrics:
-        return "no line that any parser knows; see docs/logs.md"
+        return "no line of a known format; see hpctrain collect"
     if metrics <= _OF_NETWORK:
         named = ", ".join(sorted(metrics - {"world_size"}))
         return f"a benchmark ({named}), not a training; hpctrain collect prints its values"

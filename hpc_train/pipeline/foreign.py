@@ -6,16 +6,21 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpc_train.errors import LogParseError
+from hpc_train.errors import LogParseError, nearest
+from hpc_train.records.census import Census
 from hpc_train.records.collect import logs_of
+from hpc_train.records.line import printable
 from hpc_train.records.log_names import NAMES, log_files, rank_of
 from hpc_train.records.reading import Log
 
 _SHOWN = 8
+_NEAREST = 3
 
 
 def expanded(word: str) -> list[Path]:
-    """Return the path that a word names, or those that a pattern in quotes matches."""
+    """Return the path that a word names (`-`: stdin), or those that a pattern matches."""
+    if word == "-":
+        return [Path("/dev/stdin")]
     if Path(word).exists():
         return [Path(word)]
     pattern = Path(word)
@@ -23,6 +28,53 @@ def expanded(word: str) -> list[Path]:
         return sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
     except ValueError:
         return []
+
+
+def no_such_file(word: str) -> LogParseError | None:
+    """Return the complaint about a word that can only mean a file, and means none."""
+    path = Path(word)
+    if any(letter in word for letter in "*?["):
+        return LogParseError(f"{word}: no file matches this pattern")
+    if not path.suffix and len(path.parts) == 1:
+        return None
+    if not path.parent.is_dir():
+        return LogParseError(f"{word}: no such file; there is no folder {path.parent}")
+    there = sorted(entry.name for entry in path.parent.iterdir())
+    return LogParseError(
+        f"{word}: no such file{nearest(path.name, there)}",
+        "hpctrain status lists runs and studies, which have names without a path",
+    )
+
+
+def refuse_empty(paths: Sequence[Path]) -> None:
+    """Refuse logs that are all empty files.
+
+    Raises:
+        LogParseError: they are.
+    """
+    if paths and all(path.is_file() and path.stat().st_size == 0 for path in paths):
+        raise LogParseError(f"{_all(paths)}: empty", "nothing was written yet, or to another file")
+
+
+def nothing(logs: Sequence[Log], census: Census, form: str = "auto") -> LogParseError:
+    """Return the complaint about logs without a measurement: which format came near, and where."""
+    paths = [log.path for log in logs]
+    try:
+        refuse_empty(paths)
+    except LogParseError as empty:
+        return empty
+    near = sorted(census.nearly.items(), key=lambda item: -item[1].lines)[:_NEAREST]
+    places = "; ".join(f"{name} ({s.source}:{s.line}: {s.text!r})" for name, s in near)
+    what = "a known format" if form == "auto" else f"the format {form}"
+    hint = "hpctrain collect --list shows the formats; a script can print events: docs/events.md"
+    return LogParseError(
+        printable(f"{_all(paths)}: no line of {what}" + (f"; nearest: {places}" if places else "")),
+        hint if form == "auto" else "without --format, every format is tried",
+    )
+
+
+def _all(paths: Sequence[Path]) -> str:
+    return str(paths[0]) + (f" and {len(paths) - 1} more" if len(paths) > 1 else "")
 
 
 def foreign_runs(paths: Sequence[Path]) -> dict[str, list[Log]]:

@@ -26,12 +26,14 @@ class Census(msgspec.Struct):
 
     `known`: lines that each parser took; `nearly`: lines that hold a parser's literal, but that
     nobody could read. `damaged`: cut lines of each source. `failed`: why a source was not read.
+    `ranks`: of each run, the highest rank of those that only repeated what another one had said.
     """
 
     known: dict[str, Seen] = msgspec.field(default_factory=dict)
     nearly: dict[str, Seen] = msgspec.field(default_factory=dict)
     damaged: dict[str, int] = msgspec.field(default_factory=Counter)
     failed: dict[str, str] = msgspec.field(default_factory=dict)
+    ranks: dict[str, int] = msgspec.field(default_factory=dict)
 
     @property
     def lines(self) -> int:

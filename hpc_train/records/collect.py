@@ -97,14 +97,17 @@ def records_of(
         if key:
             full = (record.run, record.parser, record.metric, key)
             if full in once:
+                rank = -1 if record.rank is None else record.rank
+                census.ranks[record.run] = max(rank, census.ranks.get(record.run, -1))
                 continue
             once.add(full)
         empty = False
         yield record
+    if empty and logs and len(census.failed) >= len(logs):
+        more = f"; {len(logs) - 1} more cannot be read either" if len(logs) > 1 else ""
+        raise LogParseError(next(iter(census.failed.values())) + more)
     for log in logs:
         _warn(log, census)
-    if empty and logs and len(census.failed) >= len(logs):
-        raise LogParseError(next(iter(census.failed.values())))
 
 
 def _all(
@@ -132,11 +135,11 @@ def _told(reading: Reading, census: Census) -> Iterator[tuple[Record, str]]:
 
 def _warn(log: Log, census: Census) -> None:
     if log.source in census.failed:
-        _log.warning("%s: %s", log.run, printable(census.failed[log.source]))
+        _log.warning("%s", printable(census.failed[log.source]))
     if number := census.damaged.get(log.source):
-        _log.warning(
-            "%s: %s: %d lines are cut, written over or hold no number", log.run, log.source, number
-        )
+        are = "line is" if number == 1 else "lines are"
+        where = log.source if log.source.endswith(log.run) else f"{log.run}: {log.source}"
+        _log.warning("%s: %d %s cut, written over or without a number", where, number, are)
 
 
 def _source(path: Path, root: Path | None) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import bz2
 import gzip
+import io
 import lzma
 import zlib
 from collections.abc import Callable, Iterator
@@ -17,7 +18,10 @@ from hpc_train.errors import LogParseError
 from hpc_train.records.blocks import Stream
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
+BINARY = "is no text, but a binary file"
 _START = 4096
+# None of those that terminals know: backspace to carriage return, escape.
+_CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])
 _DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
 
@@ -61,6 +65,9 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
     """
     try:
         with path.open("rb", buffering=0) as file:
+            if not file.seekable():
+                yield _pipe(io.BufferedReader(file))
+                return
             unpack = _UNPACK.get(_kind(path, file))
             if offset:
                 file.seek(offset)
@@ -71,13 +78,13 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
 
 
 def is_binary(path: Path) -> bool:
-    """Whether a file starts like no text: every tenth byte, or more, is NUL."""
+    """Whether a file starts like no text: more than every twentieth byte is a control."""
     if not path.is_file():
         return False
-    start = bytearray(_START)
+    buffer = bytearray(_START)
     with open_log(path) as stream:
-        count = stream.readinto(memoryview(start)) or 0
-    return start.count(0, 0, count) * 10 > count
+        start = buffer[: stream.readinto(memoryview(buffer)) or 0]
+    return 20 * (len(start) - len(start.translate(None, _CONTROLS))) > len(start)
 
 
 def is_plain(path: Path) -> bool:
@@ -89,11 +96,29 @@ def is_plain(path: Path) -> bool:
 
 
 def _kind(path: Path, file: IO[bytes]) -> str:
-    if not file.seekable():
-        return path.suffix
     start = file.read(6)
     file.seek(0)
-    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), path.suffix)
+    return _packed(start) or path.suffix
+
+
+def _packed(start: bytes) -> str:
+    return next((kind for magic, kind in _MAGIC.items() if start.startswith(magic)), "")
+
+
+class _Plain:
+    """Gives what has come through a pipe so far, instead of waiting for a full buffer."""
+
+    def __init__(self, file: io.BufferedReader) -> None:
+        self._file = file
+
+    def readinto(self, buffer: memoryview, /) -> int:
+        """Fill a part of the buffer."""
+        return self._file.readinto1(buffer)
+
+
+def _pipe(file: io.BufferedReader) -> Stream:
+    unpack = _UNPACK.get(_packed(file.peek(6)))
+    return _Unpacked(unpack(file)) if unpack else _Plain(file)
 
 
 def _zstd(file: IO[bytes]) -> _Packed:

@@ -29,8 +29,8 @@ $ hpctrain collect nccl.log --format nccl_tests -o bandwidth.csv
   stacked, and name the rank and the host; else the file's name names the rank (`rank-3.out`).
   `--prefix '<gpu(?P<local>\\d+)@(?P<host>\\w+)> '` takes off what only your site prints; groups:
   `rank`, `local`, `host`.
-- **Which files.** A file that you name is read whatever its name, a pipe too; of a folder, the logs
-  up to five levels below it: `*.out`, `*.log`, `*.err`, `*.txt`, `*.o123`,
+- **Which files.** A file that you name is read whatever its name, a pipe (`-`) too; of a folder,
+  the logs up to five levels below it: `*.out`, `*.log`, `*.err`, `*.txt`, `*.o123`,
   `stdout`, `stderr`, `metrics.csv`. Rank files of one folder are one run. gzip, xz, zstd and
   bzip2 are known by their first bytes. Binary files are refused.
 - **Again.** Of runs, what a log held is kept in `logs.index`: the next time only what was appended

@@ -125,11 +125,10 @@ class SymptomReader:
         sighting = known or self._forced(EXCEPTION, line)
         if sighting is None:
             return None
-        frame: tuple[tuple[str, str], ...] = (
-            (("file", raised.file), ("line", raised.line)) if raised.file else ()
-        )
         # An assertion without a text is told by its code.
-        frame += (("code", raised.code),) if raised.code.startswith("assert ") else ()
+        code = raised.code if raised.code.startswith("assert ") else ""
+        told = {"file": raised.file, "line": raised.line, "caller": raised.caller, "code": code}
+        frame = tuple((name, value) for name, value in told.items() if value)
         rank = raised.rank if sighting.rank is None or raised.rank is not None else sighting.rank
         return replace(sighting, groups=(*sighting.groups, *frame), rank=rank)
 

@@ -21,6 +21,11 @@ _SURE = re.compile(
 _LIKELY = re.compile(r"^(?:(?:[A-Za-z_]\w*\.){1,10}[A-Z]\w*|[A-Z][a-z0-9]{1,40}[A-Z]\w*)(?:: |:?$)")
 # What was caught, and printed by the interpreter in passing.
 _IGNORED = ("Exception ignored in", "--- Logging error ---")
+# Python's own modules, installed packages, PyTorch in any place.
+_LIBRARY = re.compile(
+    r"/(?:site|dist)-packages/|/lib(?:64)?/python\d|^<"
+    r"|/torch/(?:_|autograd/|cuda/|distributed/|nn/|optim/|utils/)"
+)
 _LONGEST = 2000
 _CODE = 160
 _STRANGERS = 60
@@ -31,7 +36,10 @@ Speaker = tuple[int | None, int | None, int | None]
 
 
 class Raised(NamedTuple):
-    """The end of a traceback: the exception's line, and the last frame with its code before it."""
+    """The end of a traceback: the exception's line, and the last frame with its code before it.
+
+    `caller` is the last frame (`file:line`) of the program, where the exception is from a library.
+    """
 
     text: str
     file: str
@@ -39,6 +47,7 @@ class Raised(NamedTuple):
     code: str
     rank: int | None
     ignored: bool
+    caller: str = ""
 
 
 INSIDE = Raised("", "", "", "", None, ignored=True)
@@ -52,6 +61,7 @@ class _Open:
         self.ignored = ignored
         self.frame = ("", "")
         self.code = ""
+        self.caller = ""
         self.lines = 0
         self.strangers = 0
         self.inside = False
@@ -91,13 +101,19 @@ class Tracebacks:
             frame = _FRAME.match(text) or _DRAWN_FRAME.match(text)
             if frame:
                 opened.frame, opened.code = (frame["file"], frame["line"]), ""
+                if not _LIBRARY.search(frame["file"]):
+                    opened.caller = f"{frame['file']}:{frame['line']}"
             elif not opened.code and not text.startswith(_DRAWN):
                 opened.code = text.strip()[:_CODE]
             opened.inside = opened.inside or bool(text)
             part: Raised | None = INSIDE
         elif _is_exception(text.strip(), opened):
             del self._open[speaker]
-            return Raised(text.strip(), *opened.frame, opened.code, opened.rank, opened.ignored)
+            place = ":".join(opened.frame)
+            caller = opened.caller if opened.caller != place else ""
+            return Raised(
+                text.strip(), *opened.frame, opened.code, opened.rank, opened.ignored, caller
+            )
         else:
             opened.inside = False
             opened.strangers += 1

@@ -131,7 +131,9 @@ def _size(run: ExpectedRun, table: pd.DataFrame) -> dict[str, int | None]:
     axes = {name: size_of(run.axes, name) for name in ("nodes", "gpus_per_node", "tasks_per_node")}
     world = final(table, "world_size")
     stated = int(world) if world and 1 <= world <= MOST_RANKS else None
-    return {**axes, "cpus_per_task": None, "ranks": stated or named_ranks(table)}
+    # Ranks that only repeated a summary have no row in the table.
+    named = max(run.ranks, named_ranks(table) or 0)
+    return {**axes, "cpus_per_task": None, "ranks": stated or named or None}
 
 
 def _verdict(

@@ -27,7 +27,7 @@ def test_pattern_in_quotes_and_what_was_found(hpctrain: Hpctrain) -> None:
     records = [json.loads(line) for line in done.stdout.splitlines()]
     assert {(record["run"], record["rank"]) for record in records} == {("ranks", 0), ("ranks", 1)}
     assert f"nanogpt: 2 lines, the first ranks/rank-0.out:1: {STEP}" in done.stderr
-    assert "6 records of 1 runs" in done.stderr
+    assert "6 records of 1 run\n" in done.stderr
 
 
 def test_no_known_format_names_what_came_near(hpctrain: Hpctrain) -> None:

@@ -55,6 +55,44 @@ def test_the_packages_are_those_that_make_test_installs() -> None:
     assert missing == []
 
 
+def shown(program: str) -> list[tuple[str, list[str]]]:
+    """Return the command lines of a program below which output is shown, and that output."""
+    found: list[tuple[str, list[str]]] = []
+    for block in BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8")):
+        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
+            line, *output = part.splitlines()
+            if output and line.startswith(program):
+                found.append((line, output))
+    return found
+
+
+@pytest.mark.parametrize(("line", "output"), shown("hpctrain "), ids=lambda part: str(part)[:30])
+def test_output_is_what_is_printed(
+    line: str, output: list[str], tmp_path: Path, environment: dict[str, str]
+) -> None:
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    both = subprocess.run(
+        ["bash", "-c", f"{line} 2>&1"],
+        cwd=tmp_path,
+        env=environment,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    )
+    printed = both.stdout.splitlines()
+    # Each `…` leaves out lines, or the rest of one; all else stands there, in this order.
+    for expected in (one for one in output if one != "…"):
+        beginning = expected.removesuffix("…")
+        at = [number for number, one in enumerate(printed) if one.startswith(beginning)]
+        assert at, expected
+        assert printed[at[0]] == expected or beginning != expected
+        printed = printed[at[0] + 1 :]
+
+
+def test_output_of_three_questions_is_shown() -> None:
+    assert {line.split()[1] for line, _ in shown("hpctrain ")} >= {"collect", "report", "diagnose"}
+
+
 @pytest.mark.slow
 def test_commands_run_in_order(tmp_path: Path, environment: dict[str, str]) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")

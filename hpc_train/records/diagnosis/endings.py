@@ -53,6 +53,7 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ("work", b"All done!", re.compile(r"\bAll done!$")),
     ("work", b"*** Best metric: ", re.compile(r"\*\*\* Best metric: ")),
 )
+_STATUS = re.compile(r'"(?:status|success)": ?(?:"\w{1,40}"|true|false)')
 # `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`: the last step of all. In bytes,
 # because every step of a long training is such a line.
 _STEP = re.compile(rb"(?:\biteration:? {1,12}|\[step=)(\d{1,12}) ?/ {0,12}(\d{1,12})\b")
@@ -90,5 +91,12 @@ class EndingReader:
 def _said(line: Line) -> Iterator[Ending]:
     for kind, literal, pattern in _PATTERNS:
         if literal in line.raw and pattern.search(line.text):
-            yield Ending(kind=kind, line=line.number, text=line.text[:_LONGEST])
+            text = _stop(line.text) if literal == b"run_stop" else line.text
+            yield Ending(kind=kind, line=line.number, text=text[:_LONGEST])
             return
+
+
+def _stop(text: str) -> str:
+    """Return what MLPerf says of the end, without the rest of its line."""
+    found = _STATUS.search(text)
+    return f"run_stop, {found[0]}" if found else text

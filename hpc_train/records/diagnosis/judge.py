@@ -160,6 +160,7 @@ def _evidence(seen: Seen) -> Evidence:
         node=sighting.node,
         time=sighting.time,
         raised_at=f"{groups['file']}:{groups['line']}" if frame else None,
+        called_from=groups.get("caller"),
     )
 
 

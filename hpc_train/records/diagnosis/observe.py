@@ -63,9 +63,10 @@ def observe(files: Sequence[Path], names: Sequence[str]) -> Observed:
             gathered.read(path, name, number)
         except LogParseError as error:
             problems.append(error.message)
-            _log.warning("%s", error.message)
     if problems and len(problems) == len(files):
         raise LogParseError(problems[0])
+    for problem in problems:
+        _log.warning("%s", problem)
     return Observed(
         sources=tuple(names),
         seen=tuple(gathered.seen),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 from hpc_train.model.diagnosis import JobEnd, Outcome
@@ -81,7 +82,8 @@ def _before(seen: Seen, proof: tuple[int, Ending]) -> bool:
 
 def _says(item: tuple[int, Ending], sources: Sequence[str]) -> str:
     file, ending = item
-    return f"{sources[file]}:{ending.line} says: {ending.text[:120]}"
+    said = textwrap.shorten(ending.text, 120, placeholder=" …")
+    return f"{sources[file]}:{ending.line} says: {said}"
 
 
 def _without_ending(seen: Sequence[Seen], end: JobEnd) -> Verdict:

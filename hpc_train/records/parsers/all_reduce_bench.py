@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import number, scaled
 
 _NUMBER = r"(\d{1,15}(?:\.\d{1,10})?)"
 _SIZE = re.compile(rf"data size: {_NUMBER} GB$")
@@ -78,4 +78,4 @@ class AllReduceBench:
     ) -> Iterator[Hit]:
         value = number(text)
         if value is not None:
-            yield Hit(metric, value * scale, scope, message_size=self._size, variant=variant)
+            yield Hit(metric, scaled(value, scale), scope, message_size=self._size, variant=variant)

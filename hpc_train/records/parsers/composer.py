@@ -21,7 +21,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import number, scaled
 
 _HEAD = re.compile(
     r"\[(?:epoch=(?P<epoch>\d{1,9})\]\[)?batch=(?P<batch>\d{1,15})(?:/(?P<of>\d{1,15}))?\]:?"
@@ -93,7 +93,7 @@ class Composer:
         field = _field(row["key"]) if row else None
         value = number(row["value"]) if row else None
         if field is not None and value is not None:
-            yield Hit(field.metric, value * field.scale, field.scope, self._step)
+            yield Hit(field.metric, scaled(value, field.scale), field.scope, self._step)
 
 
 def _field(key: str) -> Field | None:

@@ -20,7 +20,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 
 _HEAD = re.compile(r"\bProfile Summary at step (\d{1,15}):?")
 _ROW = re.compile(
@@ -90,5 +90,5 @@ class DeepSpeedFlops:
         value = number(match["value"])
         # Where the profiler's timers did not run, it prints negative values.
         if field and unit and value is not None and 0 < value < _MOST:
-            value *= unit * field.scale
+            value = scaled(value, unit * field.scale)
             yield Hit(field.metric, value, field.scope, self._step, variant=field.variant)

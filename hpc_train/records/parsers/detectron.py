@@ -17,7 +17,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.clock import CLOCK, seconds
 from hpc_train.records.parsers.json_value import finite, scan_object, whole
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 
 # A number that ends its line may have been cut; only the last fields have nothing behind them.
 _LAST = rf"({NUMBER})"
@@ -80,7 +80,7 @@ class Detectron:
             found = pattern.search(text)
             value = number(found[found.lastindex or 1]) if found else None
             if value is not None:
-                yield Hit(metric, value * scale, scope, step)
+                yield Hit(metric, scaled(value, scale), scope, step)
 
 
 def _of_file(text: str) -> Iterator[Hit | Unreadable]:

@@ -15,7 +15,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.json_value import finite, scan_object, whole
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 from hpc_train.records.parsers.running_step import RunningStep
 
 # `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is what AWS's examples for Neuron made of it.
@@ -153,7 +153,7 @@ class DlLogger:
             return
         metric = _NAMES.get(short)
         if metric is not None:
-            yield Hit(metric, value * (_FACTORS.get(unit, 1.0)), "global", step)
+            yield Hit(metric, scaled(value, _FACTORS.get(unit, 1.0)), "global", step)
 
 
 def _place(text: str) -> tuple[list[object], str]:

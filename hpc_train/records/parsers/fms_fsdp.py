@@ -21,7 +21,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.fields import Field
 from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 
 _ROW = re.compile(rf"(?P<key>[a-z][a-zA-Z ()]{{3,40}}): (?P<value>{NUMBER})")
 _FIELDS = {
@@ -78,7 +78,7 @@ class FmsFsdp:
         field = _FIELDS.get(row["key"])
         if field is not None and self._step is not None:
             steps = self._steps if field.mean else 1
-            value *= field.scale
+            value = scaled(value, field.scale)
             yield Hit(
                 field.metric, value, field.scope, self._step, steps=steps, variant=field.variant
             )

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 
 _LINE = re.compile(
     r"\biter {1,8}(?P<iteration>\d{1,15})(?:/\d{1,15})?"
@@ -59,7 +59,7 @@ class LitGpt:
         if time is not None:
             # The oldest scripts count iterations from 0, steps from 1.
             alone = step in (iteration, iteration + 1) and match["speed"] != "-"
-            seconds = time * 1e-3 if match["unit"] == "ms" else time
+            seconds = scaled(time, 1e-3) if match["unit"] == "ms" else time
             yield Hit(
                 "step_time", seconds, "per_rank", step, variant="" if alone else "micro_batch"
             )

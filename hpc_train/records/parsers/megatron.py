@@ -29,7 +29,7 @@ from hpc_train.records.parsers.megatron_fields import FIELDS, MOST, reading
 from hpc_train.records.parsers.megatron_memory import memory
 from hpc_train.records.parsers.megatron_model import MODEL, model
 from hpc_train.records.parsers.megatron_setup import SETUP, setup
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 from hpc_train.records.parsers.phases import Table, phases
 
 _HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
@@ -135,7 +135,7 @@ class Megatron:
             elif value.number is not None:
                 yield Hit(
                     field.metric,
-                    value.number * field.scale,
+                    scaled(value.number, field.scale),
                     field.scope,
                     step,
                     rank,

@@ -14,7 +14,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.fields import Field, fields
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import number, scaled
 
 _HEAD = re.compile(r"\biteration: (?P<step>\d{1,15}) ?/ ?\d{1,15} \|")
 _TIME = Field("step_time", "global", 1e-3)
@@ -74,7 +74,7 @@ class Nanotron:
             field = _FIELDS.get(key)
             value = number(text) if field else None
             if field and value is not None:
-                yield Hit(field.metric, value * field.scale, field.scope, int(head["step"]))
+                yield Hit(field.metric, scaled(value, field.scale), field.scope, int(head["step"]))
 
 
 PARSER = Nanotron()

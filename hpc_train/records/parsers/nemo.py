@@ -14,7 +14,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.bars import bar_of
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import number, scaled
 
 _LINE = re.compile(
     r"Training epoch (?P<epoch>\d{1,9}), iteration (?P<done>\d{1,12})/(?P<total>\d{1,12}) \| "
@@ -100,4 +100,4 @@ def _hits(fields: Fields, step: int) -> Iterator[Hit]:
     for name, (metric, scope, scale) in _METRICS.items():
         value = number(fields[name]) if name in fields else None
         if value is not None:
-            yield Hit(metric, value * scale, scope, step)
+            yield Hit(metric, scaled(value, scale), scope, step)

@@ -18,6 +18,14 @@ def number(text: str) -> float | None:
     return value if math.isfinite(value) else None
 
 
+def scaled(value: float, factor: float) -> float:
+    """Return a printed number in another unit, without what binary fractions add: 51 ms, 0.051 s.
+
+    Printed numbers have fewer digits than are kept.
+    """
+    return value if factor == 1.0 else float(f"{value * factor:.15g}")
+
+
 def _decorated(text: str) -> float:
     scale = _SUFFIXES.get(text[-1:], 1.0)
     try:

@@ -23,7 +23,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 
 _HEAD = re.compile(r"\[step=(\d{1,15})/(?:\d{1,15}|\?\?\?)[],]")
 _ROW = re.compile(rf"\s{{1,12}}(?P<key>[a-zA-Z][^=]{{3,80}})=(?P<value>{NUMBER}[TP]?)")
@@ -84,5 +84,5 @@ class Olmo:
         field = _FIELDS.get(row["key"]) if row else None
         value = number(row["value"]) if row else None
         if field is not None and value is not None:
-            value *= field.scale
+            value = scaled(value, field.scale)
             yield Hit(field.metric, value, field.scope, self._step, variant=field.variant)

@@ -21,7 +21,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import number, scaled
 
 _TITLE = re.compile(r"(?:^|# ?)OSU [A-Z][^\n]{0,60}\b(?:Test|Benchmark)\b")
 _COLUMN = re.compile(
@@ -109,8 +109,9 @@ class Osu:
         for column, word in zip(self._columns, words, strict=True):
             value = number(word) if column else None
             if column and value is not None:
-                metric, variant, divisor = column
-                yield Hit(metric, value / divisor, "global", message_size=size, variant=variant)
+                metric, variant, factor = column
+                value = scaled(value, factor)
+                yield Hit(metric, value, "global", message_size=size, variant=variant)
 
 
 def _directions(title: str) -> str:
@@ -125,7 +126,7 @@ def _column(name: str, both: str) -> tuple[str, str, float] | None:
         return None
     kind = (named["tail"] or named["kind"] or "").lower()
     if "MB/s" in name:
-        return "algbw", "_".join(part for part in (both, kind) if part), 1e3
+        return "algbw", "_".join(part for part in (both, kind) if part), 1e-3
     if named["plain"] in ("Comm", "(us)") and not kind:
         return None
     return "latency", kind, 1.0

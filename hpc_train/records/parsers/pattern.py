@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import number, scaled
 
 # Beyond this a step or rank is no number of anything, and tables hold 64 bits.
 _MOST = 10**15
@@ -50,7 +50,7 @@ class PatternParser:
             text = found.get(metric)
             value = None if text is None else number(text)
             if value is not None:
-                value *= self.scale.get(metric, 1.0)
+                value = scaled(value, self.scale.get(metric, 1.0))
             if value is not None and math.isfinite(value):
                 hits.append(Hit(metric, value, scope, step, rank, self.units.get(metric, "")))
         return hits

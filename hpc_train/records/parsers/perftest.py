@@ -22,7 +22,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import number, scaled
 
 _HEAD = re.compile(r"#bytes\s{1,20}#")
 _TITLE = re.compile(r"[A-Z]\w{1,15} (?P<both>Bidirectional )?BW Test\b")
@@ -89,8 +89,9 @@ class Perftest:
             if column and value is not None and (value or column[1] != "peak"):
                 metric, variant, scale = column
                 size = int(words[0])
+                value = scaled(value, scale)
                 variant = "_".join(part for part in (self._both, variant) if part)
-                yield Hit(metric, value * scale, "per_rank", message_size=size, variant=variant)
+                yield Hit(metric, value, "per_rank", message_size=size, variant=variant)
 
 
 def _column(name: str) -> tuple[str, str, float] | None:

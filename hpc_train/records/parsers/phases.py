@@ -14,7 +14,7 @@ from collections.abc import Iterator
 
 from hpc_train.model.record import Scope
 from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import number, scaled
 
 _HEAD = re.compile(r"(?:^|\s)time \(ms\) \|")
 # Timers have two decimals: with fewer, the line was cut.
@@ -59,4 +59,4 @@ def _hit(text: str | None, name: str, step: int | None, suffix: str) -> Iterator
     value = None if text is None else number(text)
     if value is not None:
         scope: Scope = "global" if suffix else "per_rank"
-        yield Hit("phase_time", value * 1e-3, scope, step, variant=name + suffix)
+        yield Hit("phase_time", scaled(value, 1e-3), scope, step, variant=name + suffix)

@@ -23,7 +23,7 @@ from hpc_train.records.line import Line, clean
 from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
 from hpc_train.records.parsers.fields import Field
 from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 from hpc_train.records.prefixes import peel
 
 _STEP = re.compile(r"(?P<validate>validate )?\bstep: {1,12}(?P<step>\d{1,15})  (?=[a-z_]{1,40}: )")
@@ -106,7 +106,7 @@ class Torchtitan:
                 continue
             yield Hit(
                 field.metric,
-                value * field.scale,
+                scaled(value, field.scale),
                 field.scope,
                 step,
                 rank,

@@ -26,7 +26,7 @@ from typing import Literal, NamedTuple
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 from hpc_train.records.parsers.running_step import Place, RunningStep
 
 _EPOCH = r"(?P<epoch>\d{1,9})"
@@ -197,7 +197,9 @@ class Tutorials:
                 # A rate belongs to its one step; a loss may be the mean of many.
                 steps = at.since if fact.metric == "loss" else 1
                 place = places[fact.of]
-                yield Hit(fact.metric, value * fact.scale, fact.scope, place, rank, steps=steps)
+                yield Hit(
+                    fact.metric, scaled(value, fact.scale), fact.scope, place, rank, steps=steps
+                )
 
 
 def _accuracy(found: Mapping[str, str | None], epoch: int | None) -> Iterator[Hit]:

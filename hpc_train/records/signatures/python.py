@@ -80,8 +80,8 @@ PYTHON = (
         ),
         title="{type}{of_rank}: {message}",
         cause="The program met an error that it does not handle.",
-        advice="Read the last frame of the traceback ({file}:{line}); the message says what is"
-        " wrong.",
+        advice="Read the traceback at the place above, from its last frame up; the message says"
+        " what is wrong.",
         example="Traceback (most recent call last):\n"
         '  File "train.py", line 3, in main\n    build()\n'
         "ValueError: heads must divide the width",

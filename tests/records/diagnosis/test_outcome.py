@@ -31,7 +31,7 @@ def test_training_that_just_stops_is_unknown_and_free_of_findings(tmp_path: Path
 def test_errors_after_success_are_harmless(tmp_path: Path) -> None:
     diagnosis = judged(tmp_path, STOP + ABORTS + LIMIT)
     assert diagnosis.outcome == "success"
-    assert diagnosis.why.startswith("0.out:1 says: :::MLLOG")
+    assert diagnosis.why.startswith('0.out:1 says: run_stop, "status": "success"')
     assert diagnosis.findings
     assert {finding.severity for finding in diagnosis.findings} == {"benign"}
     assert diagnosis.root is None

@@ -1,0 +1,22 @@
+"""Text that may quote logs and file names -> text that does nothing to a terminal but print."""
+
+from __future__ import annotations
+
+import re
+
+# Controls but for tab and line feed, marks that turn or hide text, other ends of a line.
+_ACTIVE = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
+    "|\r(?!\n)"
+)
+
+
+def plain(text: str) -> str:
+    """Return lines of text with a blank for whatever would move the cursor or turn the text."""
+    return _ACTIVE.sub(" ", text)
+
+
+def plain_json(text: str | bytes) -> str:
+    """Return the same JSON with such characters written as `\\u009b`."""
+    decoded = text.decode() if isinstance(text, bytes) else text
+    return _ACTIVE.sub(lambda match: f"\\u{ord(match[0]):04x}", decoded)

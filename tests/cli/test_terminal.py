@@ -1,0 +1,75 @@
+"""What logs and file names hold never reaches a terminal as more than text."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ACTIVE = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u200b-\u200f\u2028-\u202e\u2066-\u2069]")
+NAME = "n\x1b[31m\x9b2J\u202eame.log"
+HOST = "ho\x07\x9b31m\u202est"
+STEP = f"[job@1,3][{HOST}:12]<stdout>: iter 3: loss 2.2, time 52.1ms, mfu 30%\n"
+FAILURE = (
+    'Traceback (most recent call last):\n  File "a\u202e.py", line 3, in f\n'
+    "ValueError: \x1b]0;title\x07\u202e\u2066 bad \x85\x9b31m\n"
+)
+
+
+def on_terminal(*words: str) -> str:
+    """Return what a terminal would be sent."""
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "hpc_train", *words]
+    with subprocess.Popen(command, stdout=theirs, stderr=theirs, stdin=subprocess.DEVNULL):
+        os.close(theirs)
+        sent = b""
+        # Linux says EIO when the last writer has gone.
+        try:
+            while part := os.read(ours, 65536):
+                sent += part
+        except OSError:
+            pass
+    os.close(ours)
+    return sent.decode()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["collect"],
+        ["collect", "--json"],
+        ["collect", "--format", "osu"],
+        ["diagnose"],
+        ["diagnose", "--json"],
+        ["report"],
+        ["report", "-f", "json"],
+        ["report", "-f", "csv"],
+    ],
+    ids=" ".join,
+)
+def test_no_character_that_acts(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(NAME).write_text(STEP + FAILURE)
+    sent = on_terminal(*words, NAME)
+    assert "ame.log" in sent or "ValueError" in sent
+    assert not ACTIVE.findall(sent.replace("\r\n", "\n"))
+
+
+def test_no_such_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert not ACTIVE.findall(on_terminal("collect", NAME))
+
+
+def test_json_still_says_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path(NAME).write_text(STEP)
+    first = on_terminal("collect", "--json", NAME).splitlines()[0]
+    assert (json.loads(first)["run"], json.loads(first)["node"]) == (NAME, HOST)

@@ -1,0 +1,92 @@
+"""Words that name no log, and logs that hold nothing: the same answer from every command."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+
+import hpc_train
+from hpc_train.errors import HpcTrainError
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+STEP = b"iter 1: loss 2.0, time 100.0ms, mfu 30%\n"
+COMMANDS = ("collect", "diagnose", "report")
+
+
+@pytest.fixture(autouse=True)
+def logs(tmp_path: Path, hpctrain: Hpctrain) -> None:
+    Path("train.log").write_bytes(STEP)
+    Path("empty.log").touch()
+    Path("weights.pt").write_bytes(hashlib.shake_128(b"weights").digest(50_000))
+    Path("cut.log.gz").write_bytes(gzip.compress(STEP)[:30])
+    Path("other.log").write_text("iter 10 loss 2.3\n")
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("trian.log", "trian.log: no such file; did you mean 'train.log'?"),
+        ("no/train.log", "no/train.log: no such file; there is no folder no"),
+        ("rank-*.log", "rank-*.log: no file matches this pattern"),
+        ("nothing", "unknown run or study 'nothing'"),
+        ("empty.log", "empty.log: empty"),
+        ("weights.pt", "weights.pt: is no text, but a binary file"),
+        ("cut.log.gz", "cut.log.gz: cannot be read: Compressed file ended"),
+    ],
+)
+def test_refused_with_one_reason(hpctrain: Hpctrain, command: str, word: str, said: str) -> None:
+    done = hpctrain(command, word)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("hpctrain: ") and said in done.stderr
+    assert done.stderr.count(said) == 1
+
+
+def test_nothing_known_is_refused_by_the_report_as_well(hpctrain: Hpctrain) -> None:
+    done = hpctrain("report", "other.log")
+    assert done.returncode == 2
+    assert "nearest: nanogpt (other.log:1: 'iter 10 loss 2.3')" in done.stderr
+
+
+def test_the_format_that_was_asked_for_is_named(hpctrain: Hpctrain) -> None:
+    done = hpctrain("collect", "train.log", "--format", "osu")
+    assert done.returncode == 2
+    assert "train.log: no line of the format osu" in done.stderr
+
+
+@pytest.mark.parametrize("paths", [[], ["weights.pt"], ["other.log"], ["trian.log"]])
+def test_python_refuses_what_the_command_refuses(paths: list[str]) -> None:
+    with pytest.raises(HpcTrainError):
+        hpc_train.collect(paths)
+
+
+@pytest.mark.parametrize(
+    "pack", [bytes, gzip.compress, lzma.compress, bz2.compress, zstandard.compress]
+)
+def test_a_pipe_may_be_packed(pack: Callable[[bytes], bytes]) -> None:
+    command = [sys.executable, "-m", "hpc_train", "collect", "-"]
+    done = subprocess.run(command, input=pack(STEP * 3), capture_output=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert b"9 records of 1 run\n" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["collect", "report"])
+def test_one_of_several_logs_is_a_partial_result(hpctrain: Hpctrain, command: str) -> None:
+    Path("job").mkdir()
+    for rank in range(3):
+        Path(f"job/rank-{rank}.out").write_bytes(b"\x01\x02" * 4000)
+    for rank in (1, 2):
+        events = (f'@hpct {{"step": {n}, "step_time": 1, "samples": 8}}\n' for n in range(30))
+        Path(f"job/rank-{rank}.out").write_text("".join(events))
+    done = hpctrain(command, "job")
+    assert (done.returncode, bool(done.stdout)) == (3, True)
+    assert "job/rank-0.out: is no text, but a binary file" in done.stderr
