@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.transport import Transport
+from hpc_train.records.blocks import Block
 from hpc_train.records.dispatch import dispatch
-from hpc_train.records.line import Line
 from hpc_train.records.nccl.facts import facts
 from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.nccl.reader import TransportReader
@@ -20,8 +20,7 @@ LOGS = Path(__file__).parents[1] / "logs" / "nccl"
 
 def tally(text: str, source: str = "log") -> Tally:
     reader = TransportReader(source)
-    for line, _ in dispatch(io.BytesIO(text.encode()), [reader]):
-        reader.read(line)
+    assert not list(dispatch(io.BytesIO(text.encode()), (), whole=[reader]))
     return reader.tally
 
 
@@ -190,8 +189,8 @@ def test_cut_lines_never_raise(cut: int) -> None:
     for name in ("old_2.4.log", "rccl_mixed.log", "efa_2.27.log"):
         for number, line in enumerate((LOGS / name).read_bytes().splitlines()):
             reader = TransportReader("log")
-            reader.read(Line(line[:cut], number))
-            reader.read(Line(line[cut:] + line[:cut] + b"\xff\x00" * 3 + line, number))
+            for text in (line[:cut], line[cut:] + line[:cut] + b"\xff\x00" * 3 + line):
+                reader.read_block(Block(bytearray(text), len(text)), number)
             facts(reader.tally)
 
 

@@ -43,6 +43,6 @@ def transport_of(
 def _tally(path: Path, source: str) -> Tally:
     reader = TransportReader(source)
     with open_log(path) as stream:
-        for line, _ in dispatch(stream, [reader]):
-            reader.read(line)
+        for _ in dispatch(stream, (), whole=(reader,)):
+            pass
     return reader.tally

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
+from hpc_train.records.blocks import Block
 from hpc_train.records.line import Line
+from hpc_train.records.literals import finder
 from hpc_train.records.nccl.channels import Channel, channels_in
 from hpc_train.records.nccl.messages import EVENTS, LITERALS, MESSAGES
 from hpc_train.records.nccl.tally import Ends, Tally
@@ -19,21 +24,26 @@ _CHANNELS = (
 )
 _INFO = b" NCCL INFO "
 _VIA = b" via "
+_OURS = b"CCL"
 # Anonymised names may stand in angle brackets; some logs have no number of the thread.
 _WHO = re.compile(rb"([\w.-]{1,64})>?(?::\d{1,9}){1,2} \[-?\d{1,4}\] ")
 _WHO_TEXT = re.compile(_WHO.pattern.decode())
 _MOST = 50_000
+_LONG = 1024
+# Of a longer line only the parts that hold something are read.
+_PART = 1 << 16
+
+_Said = tuple[bytes, int, int]
 
 
 class TransportReader:
-    """Reads one log; a reader for `records.dispatch`. `source` names the log in evidence.
+    """Reads one log, block by block, for `records.dispatch`; `source` names the log in evidence.
 
-    A rank prints a line for each of its channels that differs in the channel's number alone: such
-    lines are counted as they come, and parsed once.
+    What every rank prints alike is counted as it comes, and parsed once; so is what differs in the
+    number of the channel alone.
     """
 
     literals = (*_CHANNELS, *LITERALS)
-    wants_next = False
 
     def __init__(self, source: str) -> None:
         self._tally = Tally()
@@ -48,29 +58,46 @@ class TransportReader:
         self._alike.clear()
         return self._tally
 
-    def read(self, line: Line) -> None:
-        """Count what a line says; lines that ran into one another count as several."""
-        raw = line.raw
-        via = raw.find(_VIA)
-        if via < 0:
-            self._statements(line)
-            return
-        info = raw.find(_INFO, 0, via)
-        if info > 0 and raw.find(b"NCCL ", info + 6) < 0 and raw.find(_VIA, via + 5) < 0:
-            self._count(raw, info, via, line.number)
-            return
-        self._channels(raw, line.number, 1)
-        self._statements(line)
+    def read_block(self, block: Block, number: int) -> None:
+        """Count what the lines of a block say; those that ran into one another count as several."""
+        lines = bytes(memoryview(block.data)[: block.end]).split(b"\n")
+        at, rest = 0, []
+        # In the order in which they are first seen.
+        for raw, times in Counter(lines).items():
+            via = _VIA in raw
+            if not (via or _OURS in raw):
+                continue
+            at = lines.index(raw, at)
+            if not (via and self._count(raw, number + at, times)):
+                rest.append((raw, number + at, times))
+        for raw, first, times in _with_literal(rest):
+            self._tally.times = times
+            for part in raw.split(b"\r"):
+                self._read(part, first)
+        self._tally.times = 1
 
-    def _count(self, raw: bytes, info: int, via: int, number: int) -> None:
+    def _count(self, raw: bytes, number: int, times: int) -> bool:
+        """Count the line of a channel, if it is whole and alone."""
+        via = raw.find(_VIA)
+        info = raw.find(_INFO, 0, via)
+        if info <= 0 or raw.find(b"NCCL ", info + 6) >= 0 or raw.find(_VIA, via + 5) >= 0:
+            return False
+        if len(raw) > _LONG or b"\r" in raw:
+            return False
         key = raw[:info], raw[raw.rfind(b" : ", info, via) :]
         alike = self._alike.get(key)
         if alike is not None:
-            alike[1] += 1
-            return
+            alike[1] += times
+            return True
         if len(self._alike) >= _MOST:
             _ = self.tally
-        self._alike[key] = [number, 1]
+        self._alike[key] = [number, times]
+        return True
+
+    def _read(self, raw: bytes, number: int) -> None:
+        if _VIA in raw:
+            self._channels(raw, number, self._tally.times)
+        self._statements(Line(raw, number))
 
     def _channels(self, raw: bytes, number: int, lines: int) -> None:
         who = _WHO.search(raw)
@@ -101,11 +128,11 @@ class TransportReader:
     def _statements(self, line: Line) -> None:
         for event, name in EVENTS.items():
             if event in line.raw:
-                self._tally.counts[name] += line.raw.count(event)
+                self._tally.counts[name] += line.raw.count(event) * self._tally.times
                 self._first(name, line.number)
         for host, text in _pieces(line.text):
             if host:
-                self._tally.hosts[host] += 1
+                self._tally.hosts[host] += self._tally.times
             for message in MESSAGES:
                 match = message.pattern.search(text) if message.words in text else None
                 if match is not None:
@@ -115,6 +142,20 @@ class TransportReader:
     def _first(self, kind: str, number: int) -> None:
         if kind not in self._tally.first:
             self._tally.first[kind] = f"{self._source}:{number}"
+
+
+def _with_literal(said: Sequence[_Said]) -> Iterator[_Said]:
+    """Leave out the lines that hold none of the literals."""
+    parts = [
+        (raw[start : start + _PART], number, times)
+        for raw, number, times in said
+        for start in range(0, len(raw), _PART)
+    ]
+    ends = list(accumulate(len(raw) + 1 for raw, _, _ in parts))
+    text = b"\n".join(raw for raw, _, _ in parts)
+    found = finder(TransportReader.literals)(memoryview(text))
+    for number in dict.fromkeys(bisect_right(ends, end) for end, _ in found):
+        yield parts[number]
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

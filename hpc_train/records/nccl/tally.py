@@ -32,7 +32,7 @@ class Tally:
     """Counts of facts; `facts` is keyed by kind (`network`, `plugin`, `env NCCL_ALGO`) and value.
 
     `counts` are events (`rings`, `warnings`), `largest` the largest number of a kind. `first` is
-    the place of each kind's first line.
+    the place of each kind's first line. `times` is how often the line at hand was printed.
     """
 
     def __init__(self) -> None:
@@ -46,6 +46,7 @@ class Tally:
         self.facts: dict[str, Counter[str]] = {}
         self.largest: dict[str, float] = {}
         self.first: dict[str, str] = {}
+        self.times = 1
 
     def connect(self, ends: Ends, channels: int) -> None:
         """Count network channels whose ends are known."""
@@ -57,13 +58,13 @@ class Tally:
     def seat(self, seat: Seat) -> None:
         """Count a rank that is ready."""
         if len(self.seats) < _MOST or seat in self.seats:
-            self.seats[seat] += 1
+            self.seats[seat] += self.times
 
     def note(self, kind: str, value: str) -> None:
         """Count a fact."""
         values = self.facts.setdefault(kind, Counter())
         if len(values) < _MOST or value in values:
-            values[value] += 1
+            values[value] += self.times
 
     def raise_to(self, kind: str, value: float) -> None:
         """Keep the largest number of its kind."""
