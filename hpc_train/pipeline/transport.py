@@ -26,8 +26,12 @@ def run_transport(run: Run, promise: Promise = promised) -> Transport | None:
     """Return what a run's logs say; None where they are gone, or hold no line of NCCL."""
     if not run.folder.logs.is_dir():
         return None
-    network = promise(run.manifest.plan.site) if run.manifest else None
-    return transport_of([run.folder.logs], network, root=run.folder.path)
+    return transport_of([run.folder.logs], promised_to(run, promise), root=run.folder.path)
+
+
+def promised_to(run: Run, promise: Promise = promised) -> Network | None:
+    """Return the network of the site that a run is of."""
+    return promise(run.manifest.plan.site) if run.manifest else None
 
 
 def transport_warnings(found: Transport | None) -> Iterator[str]:

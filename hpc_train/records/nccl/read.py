@@ -36,7 +36,12 @@ def transport_of(
             together.add(_tally(path, source))
         except LogParseError as error:
             _log.warning("%s", error.message)
-    seen = facts(together)
+    return transport_in(together, promised)
+
+
+def transport_in(tally: Tally, promised: Network | None = None) -> Transport | None:
+    """Return what a tally adds up to; None where no line was NCCL's."""
+    seen = facts(tally)
     return verdict(seen, promised) if seen else None
 
 

@@ -28,8 +28,10 @@ _OURS = b"CCL"
 # Anonymised names may stand in angle brackets; some logs have no number of the thread.
 _WHO = re.compile(rb"([\w.-]{1,64})>?(?::\d{1,9}){1,2} \[-?\d{1,4}\] ")
 _WHO_TEXT = re.compile(_WHO.pattern.decode())
-_MOST = 50_000
-_LONG = 1024
+_CHANNEL = re.compile(rb" Channel \d{1,5}(?:/\d{1,5})? : ")
+_MOST = 30_000
+# Bytes.
+_HELD = 1 << 24
 # Of a longer line only the parts that hold something are read.
 _PART = 1 << 16
 
@@ -48,55 +50,44 @@ class TransportReader:
     def __init__(self, source: str) -> None:
         self._tally = Tally()
         self._source = source
-        self._alike: dict[tuple[bytes, bytes], list[int]] = {}
+        self._alike: dict[bytes, list[int]] = {}
+        self._held = 0
 
     @property
     def tally(self) -> Tally:
         """What the lines so far add up to."""
-        for (who, what), (number, lines) in self._alike.items():
-            self._channels(who + _INFO + what, number, lines)
+        for raw, number, times in _with_literal([(raw, *n) for raw, n in self._alike.items()]):
+            self._tally.times = times
+            for part in raw.split(b"\r"):
+                self._read(part, number)
+        self._tally.times = 1
         self._alike.clear()
+        self._held = 0
         return self._tally
 
     def read_block(self, block: Block, number: int) -> None:
         """Count what the lines of a block say; those that ran into one another count as several."""
-        lines = bytes(memoryview(block.data)[: block.end]).split(b"\n")
-        at, rest = 0, []
+        lines = _CHANNEL.sub(b" Channel : ", memoryview(block.data)[: block.end]).split(b"\n")
+        alike, at = self._alike, 0
         # In the order in which they are first seen.
         for raw, times in Counter(lines).items():
-            via = _VIA in raw
-            if not (via or _OURS in raw):
+            if not (_OURS in raw or _VIA in raw):
+                continue
+            known = alike.get(raw)
+            if known is not None:
+                known[1] += times
                 continue
             at = lines.index(raw, at)
-            if not (via and self._count(raw, number + at, times)):
-                rest.append((raw, number + at, times))
-        for raw, first, times in _with_literal(rest):
-            self._tally.times = times
-            for part in raw.split(b"\r"):
-                self._read(part, first)
-        self._tally.times = 1
-
-    def _count(self, raw: bytes, number: int, times: int) -> bool:
-        """Count the line of a channel, if it is whole and alone."""
-        via = raw.find(_VIA)
-        info = raw.find(_INFO, 0, via)
-        if info <= 0 or raw.find(b"NCCL ", info + 6) >= 0 or raw.find(_VIA, via + 5) >= 0:
-            return False
-        if len(raw) > _LONG or b"\r" in raw:
-            return False
-        key = raw[:info], raw[raw.rfind(b" : ", info, via) :]
-        alike = self._alike.get(key)
-        if alike is not None:
-            alike[1] += times
-            return True
-        if len(self._alike) >= _MOST:
-            _ = self.tally
-        self._alike[key] = [number, times]
-        return True
+            alike[raw] = [number + at, times]
+            self._held += len(raw)
+            if len(alike) >= _MOST or self._held >= _HELD:
+                _ = self.tally
 
     def _read(self, raw: bytes, number: int) -> None:
         if _VIA in raw:
             self._channels(raw, number, self._tally.times)
+            if raw.count(b"NCCL ") == raw.count(_VIA) == 1:
+                return
         self._statements(Line(raw, number))
 
     def _channels(self, raw: bytes, number: int, lines: int) -> None:
