@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from functools import lru_cache
+from typing import NamedTuple, Protocol
 
 from hpc_train.records.blocks import Block, Stream, blocks
 from hpc_train.records.line import Line
@@ -11,6 +12,7 @@ from hpc_train.records.lines import lines_of
 from hpc_train.records.literals import Occurrence, finder
 
 _LINE_FEED = 10
+_FEW = 8
 
 Asked = tuple[Line, Sequence[int]]
 
@@ -55,30 +57,43 @@ class Mark:
         self.line = line
 
 
+class _Roll(NamedTuple):
+    """All literals, who looks for each, and who wants a line with several of them."""
+
+    literals: tuple[bytes, ...]
+    owners: tuple[tuple[int, ...], ...]
+    known: dict[tuple[int, ...], tuple[int, ...]]
+
+
+# Once for all files of a folder.
+@lru_cache(maxsize=8)
+def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _Roll:
+    owners: dict[bytes, list[int]] = {}
+    for number, literals in enumerate(wanted):
+        for literal in dict.fromkeys(literals):
+            owners.setdefault(literal, []).append(number)
+    ordered = tuple(sorted(owners))
+    return _Roll(ordered, tuple(tuple(owners[literal]) for literal in ordered), {})
+
+
 class Audience:
     """Who reads which line: for its literals, and because of the line before."""
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
-        self.literals = tuple(sorted({one for reader in readers for one in reader.literals}))
-        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._roll = _roll(tuple([reader.literals for reader in readers]))
+        self.literals, self.alone = self._roll.literals, self._roll.owners
         self.eager: list[int] = []
-        self.alone = [self.of((number,)) for number in range(len(self.literals))]
         self.heard(range(len(readers)))
 
     def of(self, held: tuple[int, ...]) -> Sequence[int]:
         """Return who wants a line with the literals of these numbers, the eager ones first."""
-        asked = self._known.get(held)
+        asked = self._roll.known.get(held)
         if asked is None:
-            literals = {self.literals[number] for number in held}
-            asked = tuple(
-                number
-                for number, reader in enumerate(self._readers)
-                if not literals.isdisjoint(reader.literals)
-            )
+            asked = tuple(sorted({owner for one in held for owner in self.alone[one]}))
             # A line can hold a literal a thousand times; that need not be remembered.
-            if len(held) < 8:
-                self._known[held] = asked
+            if len(held) < _FEW:
+                self._roll.known[held] = asked
         if not self.eager:
             return asked
         return [*self.eager, *(number for number in asked if number not in self.eager)]

@@ -50,9 +50,7 @@ class Observed(Value, frozen=True, kw_only=True):
     failed: tuple[str, ...] = ()
 
 
-def observe(
-    files: Sequence[Path], names: Sequence[str], tally: Tally | None = None
-) -> Observed:
+def observe(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None) -> Observed:
     """Read log files; `names` are how they are called in evidence.
 
     A file that cannot be read is skipped with a warning. What NCCL says is added to `tally`.

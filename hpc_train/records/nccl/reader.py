@@ -67,7 +67,10 @@ class TransportReader:
 
     def read_block(self, block: Block, number: int) -> None:
         """Count what the lines of a block say; those that ran into one another count as several."""
-        lines = _CHANNEL.sub(b" Channel : ", memoryview(block.data)[: block.end]).split(b"\n")
+        text = bytes(memoryview(block.data)[: block.end])
+        if _VIA in text:
+            text = _CHANNEL.sub(b" Channel : ", text)
+        lines = text.split(b"\n")
         alike, at = self._alike, 0
         # In the order in which they are first seen.
         for raw, times in Counter(lines).items():
