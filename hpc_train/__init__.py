@@ -28,7 +28,8 @@ def collect(
         HpcTrainError: no such file or parser, or none of the files can be read.
     """
     # Pandas takes half a second, and most users of the package never call this.
-    from hpc_train.pipeline.evidence import Search, evidence
+    from hpc_train.pipeline.evidence import evidence
+    from hpc_train.pipeline.search import Search
     from hpc_train.runs.store import results_root
     from hpc_train.tables.frame import records_frame
 

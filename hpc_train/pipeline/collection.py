@@ -10,14 +10,13 @@ from pathlib import Path
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
-from hpc_train.pipeline.evidence import Search, evidence
 from hpc_train.pipeline.foreign import foreign_runs
 from hpc_train.pipeline.run_records import indexed
+from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.line import printable
-from hpc_train.records.page import supported_markdown
 from hpc_train.records.reading import Log, Wanted, parsers_of
 
 _NEAREST = 3
@@ -62,6 +61,9 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     census, look = Census(), wanted(search.form, search.prefix, search.patterns)
     paths, homes = tell_apart(words, search.root)
     if homes:
+        # The catalogue of failures, which logs of anybody need not pay.
+        from hpc_train.pipeline.evidence import evidence
+
         found = evidence(words, search, census)
         runs = {run.run_id: f"{run.state}  {run.problem}" for run in found.study.runs}
         return Collection(iter(found.records), census, runs)
@@ -106,6 +108,8 @@ def formats_text(*, markdown: bool) -> str:
     """Return the formats that can be read: a line each, or the page about them."""
     parsers = parsers_of(wanted("auto"))
     if markdown:
+        from hpc_train.records.page import supported_markdown
+
         return supported_markdown(parsers)
     width = max(map(len, parsers))
     return "".join(f"{name:{width}}  {parser.title}\n" for name, parser in parsers.items())

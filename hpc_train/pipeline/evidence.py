@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import StoreError
-from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
@@ -21,6 +20,7 @@ from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclar
 from hpc_train.pipeline.foreign import foreign_runs
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.run_records import run_records
+from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.census import Census
@@ -36,19 +36,6 @@ class Evidence(Value, frozen=True, kw_only=True):
     study: ExpectedStudy
     records: tuple[Record, ...]
     warnings: tuple[str, ...] = ()
-
-
-class Search(Value, frozen=True, kw_only=True):
-    """Where runs are, and what to look for in logs: a format, patterns and a prefix of one's own.
-
-    `cache` is a folder in which to remember what foreign logs held.
-    """
-
-    root: Path
-    form: str = "auto"
-    patterns: tuple[LogPattern, ...] = ()
-    prefix: str = ""
-    cache: Path | None = None
 
 
 def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:

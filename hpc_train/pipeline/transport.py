@@ -9,13 +9,15 @@ from hpc_train.model.network import Network
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.records.nccl.read import transport_of
-from hpc_train.sites.load import load_site
 
 Promise = Callable[[str], Network | None]
 
 
 def promised(site: str) -> Network | None:
     """Return a site's network; None where its profile is not there any more, or says nothing."""
+    # Logs of anybody need no profiles.
+    from hpc_train.sites.load import load_site
+
     try:
         return load_site(site).value.network
     except HpcTrainError:

@@ -56,7 +56,9 @@ class TransportReader:
     @property
     def tally(self) -> Tally:
         """What the lines so far add up to."""
-        for raw, number, times in _with_literal([(raw, *n) for raw, n in self._alike.items()]):
+        for raw, number, times in _with_literal(
+            [(raw, first, times) for raw, (first, times) in self._alike.items()]
+        ):
             self._tally.times = times
             for part in raw.split(b"\r"):
                 self._read(part, number)
