@@ -28,7 +28,7 @@ except LogParseError:
 status = Path("/proc/self/status").read_text()
 print(json.dumps([records, time.process_time() - started, int(status.split("VmHWM:")[1].split()[0])]))
 """
-SIZE = 48_000_000
+SIZE = 4_000_000
 CHANNEL = b"n1:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA"
 LINES = {
     "nothing": b"x",
@@ -58,9 +58,8 @@ def test_one_line_is_the_log(kind: str, tmp_path: Path) -> None:
         for _ in range(SIZE // 1_000_000):
             file.write((LINES[kind] * (1_000_000 // len(LINES[kind]) + 1))[:1_000_000])
     _, seconds, kib = measured(log)
-    print(kind, seconds, kib)
     assert kib < 200_000
-    assert seconds < 60
+    assert seconds < 30
 
 
 def test_a_million_brackets_in_an_event(tmp_path: Path) -> None:
@@ -75,13 +74,12 @@ def test_a_million_brackets_in_an_event(tmp_path: Path) -> None:
 def test_lines_of_nccl_that_are_all_different(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     with log.open("wb") as file:
-        for number in range(200_000):
+        for number in range(60_000):
             file.write(b"n%d:%d:9 [0] NCCL INFO NCCL_X set to %d\n" % ((number,) * 3))
             file.write(b"n%d:%d:9" % (number, number) + CHANNEL[6:] + b"\n")
     _, seconds, kib = measured(log)
-    print(seconds, kib)
     assert kib < 200_000
-    assert seconds < 60
+    assert seconds < 30
 
 
 def test_packed_log_of_a_thousand_times_its_size(tmp_path: Path) -> None:
@@ -91,4 +89,4 @@ def test_packed_log_of_a_thousand_times_its_size(tmp_path: Path) -> None:
             file.write(b"NCCL INFO " * 100_000)
     _, seconds, kib = measured(log)
     assert kib < 200_000
-    assert seconds < 60
+    assert seconds < 30

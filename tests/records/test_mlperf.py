@@ -157,3 +157,9 @@ def test_the_first_end_counts(tmp_path: Path) -> None:
     ends = (line("run_stop", metadata=f'{{"status": "{word}"}}') for word in ("success", "aborted"))
     log.write_bytes(line("run_start") + b"".join(ends))
     assert mlperf_run(log).status == "success"
+
+
+def test_broken_events_without_end_are_given_up() -> None:
+    found = list(islice(events_of(":::MLLOG {" * 8000), 200))
+    assert len(found) < 100
+    assert all(isinstance(event, Unreadable) for event in found)
