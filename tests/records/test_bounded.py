@@ -26,7 +26,8 @@ try:
 except LogParseError:
     records = -1
 status = Path("/proc/self/status").read_text()
-print(json.dumps([records, time.process_time() - started, int(status.split("VmHWM:")[1].split()[0])]))
+used = time.process_time() - started
+print(json.dumps([records, used, int(status.split("VmHWM:")[1].split()[0])]))
 """
 SIZE = 4_000_000
 CHANNEL = b"n1:7:9 [0] NCCL INFO Channel 00/0 : 0[0] -> 1[1] [send] via NET/IB/0/GDRDMA"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hpc_train.errors import LogParseError
 from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
 from hpc_train.records.mlperf import mlperf_run, scaling_factor
+from hpc_train.records.parsers.base import Unreadable
+from hpc_train.records.parsers.mlperf_event import events_of
 from tests.records.parsing import parse, values
 
 LOGS = Path(__file__).parents[1] / "logs" / "mlperf"
