@@ -29,7 +29,7 @@ def collect(
     """
     # Pandas takes half a second, and most users of the package never call this.
     from hpc_train.pipeline.collection import collection
-    from hpc_train.pipeline.evidence import Search
+    from hpc_train.pipeline.search import Search
     from hpc_train.runs.store import results_root
     from hpc_train.tables.frame import records_frame
 

@@ -66,9 +66,9 @@ def collect(
     Exit code 3 when some of the files cannot be read.
     """
     from hpc_train.pipeline.collection import collection, formats_text
-    from hpc_train.pipeline.evidence import Search
     from hpc_train.pipeline.export import check_ending
     from hpc_train.pipeline.patterns import own_patterns
+    from hpc_train.pipeline.search import Search
     from hpc_train.runs.store import results_root
 
     if listing:

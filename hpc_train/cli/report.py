@@ -38,7 +38,7 @@ def report(
     Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
     """
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.evidence import Search, evidence
+    from hpc_train.pipeline.evidence import evidence
     from hpc_train.pipeline.report import (
         build_report,
         check_format,
@@ -46,6 +46,7 @@ def report(
         render_report,
         write_report,
     )
+    from hpc_train.pipeline.search import Search
     from hpc_train.runs.store import results_root
 
     check_format(form, output)

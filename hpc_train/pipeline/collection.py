@@ -10,15 +10,14 @@ from pathlib import Path
 
 from hpc_train.errors import StoreError
 from hpc_train.model.record import Record
-from hpc_train.pipeline.evidence import Search, evidence
 from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.ranks_apart import apart_warnings, is_apart
 from hpc_train.pipeline.run_records import indexed
+from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.line import printable
-from hpc_train.records.page import supported_markdown
 from hpc_train.records.reading import Log, Wanted, parsers_of
 
 
@@ -68,6 +67,9 @@ def collection(words: Sequence[str], search: Search) -> Collection:
         raise StoreError("no log is named", "name a log, a folder of logs, a run or a study")
     paths, homes = tell_apart(words, search.root)
     if homes:
+        # The catalogue of failures, which logs of anybody need not pay.
+        from hpc_train.pipeline.evidence import evidence
+
         found = evidence(words, search, census)
         runs = {run.run_id: f"{run.state}  {run.problem}" for run in found.study.runs}
         return Collection(iter(found.records), census, runs)
@@ -100,6 +102,8 @@ def formats_text(*, markdown: bool) -> str:
     """Return the formats that can be read: a line each, or the page about them."""
     parsers = parsers_of(wanted("auto"))
     if markdown:
+        from hpc_train.records.page import supported_markdown
+
         return supported_markdown(parsers)
     width = max(map(len, parsers))
     return "".join(f"{name:{width}}  {parser.title}\n" for name, parser in parsers.items())

@@ -15,11 +15,12 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.foreign import refuse_empty
 from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.pipeline.sources import tell_apart
-from hpc_train.pipeline.transport import run_transport
+from hpc_train.pipeline.transport import promised_to
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.log_file import BINARY, is_binary
 from hpc_train.records.log_names import log_files
-from hpc_train.records.nccl.read import transport_of
+from hpc_train.records.nccl.read import transport_in
+from hpc_train.records.nccl.tally import Tally
 
 # Endings of a run that are nobody's wish.
 _FAILED = (
@@ -68,21 +69,22 @@ def _last_attempts(home: Path) -> Iterator[Run]:
 
 
 def _own(run: Run) -> Diagnosed:
-    diagnosis, unreadable = _of_run(run)
+    tally = Tally()
+    diagnosis, unreadable = _of_run(run, tally)
     return Diagnosed(
         name=run.folder.run_id,
         diagnosis=diagnosis,
-        transport=run_transport(run),
+        transport=transport_in(tally, promised_to(run)),
         unreadable=unreadable,
     )
 
 
-def _of_run(run: Run) -> tuple[Diagnosis, tuple[str, ...]]:
+def _of_run(run: Run, tally: Tally | None = None) -> tuple[Diagnosis, tuple[str, ...]]:
     """Diagnose one run by its logs and by what its files and the scheduler say."""
     folder = run.folder
     files = log_files([folder.logs]) if folder.logs.is_dir() else []
     names = [path.relative_to(folder.path).as_posix() for path in files]
-    return diagnose_logs(files, names, _end_of(run))
+    return diagnose_logs(files, names, _end_of(run), tally)
 
 
 def problem_of(run: Run) -> str:
@@ -136,10 +138,11 @@ def _foreign(logs: Sequence[Path]) -> Diagnosed:
         )
     refuse_empty(files)
     names = [path.as_posix() for path in files]
-    diagnosis, unreadable = diagnose_logs(files, names, JobEnd())
+    tally = Tally()
+    diagnosis, unreadable = diagnose_logs(files, names, JobEnd(), tally)
     if not diagnosis.findings and diagnosis.outcome == "unknown" and all(map(is_binary, files)):
         raise LogParseError(f"{names[0]}: {BINARY}")
     name = logs[0].name if len(logs) == 1 else f"{len(files)} logs"
     return Diagnosed(
-        name=name, diagnosis=diagnosis, transport=transport_of(files), unreadable=unreadable
+        name=name, diagnosis=diagnosis, transport=transport_in(tally), unreadable=unreadable
     )

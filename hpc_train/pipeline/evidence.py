@@ -10,7 +10,6 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import LogParseError, StoreError
-from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
@@ -25,6 +24,7 @@ from hpc_train.pipeline.models import model_notes
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.ranks_apart import apart_warnings
 from hpc_train.pipeline.run_records import run_records
+from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.census import Census
@@ -45,19 +45,6 @@ class Evidence(Value, frozen=True, kw_only=True):
     records: tuple[Record, ...]
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-
-
-class Search(Value, frozen=True, kw_only=True):
-    """Where runs are, and what to look for in logs: a format, patterns and a prefix of one's own.
-
-    `cache` is a folder in which to remember what foreign logs held.
-    """
-
-    root: Path
-    form: str = "auto"
-    patterns: tuple[LogPattern, ...] = ()
-    prefix: str = ""
-    cache: Path | None = None
 
 
 def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:

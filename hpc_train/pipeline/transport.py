@@ -14,13 +14,15 @@ from hpc_train.pipeline.keeping import keep, read_kept
 from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.nccl.verdict import verdict
 from hpc_train.runs.files import to_json
-from hpc_train.sites.load import load_site
 
 Promise = Callable[[str], Network | None]
 
 
 def promised(site: str) -> Network | None:
     """Return a site's network; None where its profile is not there any more, or says nothing."""
+    # Logs of anybody need no profiles.
+    from hpc_train.sites.load import load_site
+
     try:
         return load_site(site).value.network
     except HpcTrainError:
@@ -36,7 +38,7 @@ def run_transport(run: Run, promise: Promise = promised) -> Transport | None:
         LogParseError: transport.json is needed and damaged.
     """
     folder = run.folder
-    network = promise(run.manifest.plan.site) if run.manifest else None
+    network = promised_to(run, promise)
     if not folder.logs.is_dir():
         kept = read_kept(folder.transport, msgspec.json.Decoder(Transport).decode)
         return verdict(kept, network) if kept else None
@@ -44,6 +46,11 @@ def run_transport(run: Run, promise: Promise = promised) -> Transport | None:
     if found and run.state.finished:
         keep(folder.transport, to_json(found))
     return found
+
+
+def promised_to(run: Run, promise: Promise = promised) -> Network | None:
+    """Return the network of the site that a run is of."""
+    return promise(run.manifest.plan.site) if run.manifest else None
 
 
 def transport_warnings(found: Transport | None) -> Iterator[str]:

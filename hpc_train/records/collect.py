@@ -113,17 +113,18 @@ def records_of(
 def _all(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
 ) -> Iterator[tuple[Record, str]]:
-    if index is not None:
-        for log in logs:
-            yield from _told(index.reading(log), census)
-        return
-    sizes = [log.path.stat().st_size if log.path.is_file() else 0 for log in logs]
-    if worth_it(sizes):
-        for reading in spread(logs, sizes, wanted):
-            yield from _told(reading, census)
-        return
+    new = {log for log in logs if index is None or not index.knows(log)}
+    unread = [log for log in logs if log in new]
+    sizes = [log.path.stat().st_size if log.path.is_file() else 0 for log in unread]
+    together = spread(unread, sizes, wanted) if worth_it(sizes) else None
     for log in logs:
-        yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
+        reading = next(together) if together is not None and log in new else None
+        if index is not None:
+            reading = index.reading(log, reading)
+        if reading is None:
+            yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
+        else:
+            yield from _told(reading, census)
 
 
 def _told(reading: Reading, census: Census) -> Iterator[tuple[Record, str]]:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
+from functools import lru_cache
+from typing import NamedTuple, Protocol
 
-from hpc_train.records.blocks import Stream, blocks
+from hpc_train.records.blocks import Block, Stream, blocks
 from hpc_train.records.line import Line
 from hpc_train.records.lines import lines_of
-from hpc_train.records.literals import finder
+from hpc_train.records.literals import Occurrence, finder
 
 _LINE_FEED = 10
+_FEW = 8
 
 Asked = tuple[Line, Sequence[int]]
 
@@ -29,6 +31,19 @@ class Reader(Protocol):
         ...
 
 
+class BlockReader(Protocol):
+    """Whoever finds so much in a log that line by line would be slow, and reads it in blocks."""
+
+    @property
+    def literals(self) -> tuple[bytes, ...]:
+        """Every block of interest holds at least one of them."""
+        ...
+
+    def read_block(self, block: Block, number: int, /) -> None:
+        """Read whole lines; `number` is that of the first."""
+        ...
+
+
 class Mark:
     """How far a log was read: the offset [B] behind its last whole line, the next line's number.
 
@@ -42,30 +57,43 @@ class Mark:
         self.line = line
 
 
+class _Roll(NamedTuple):
+    """All literals, who looks for each, and who wants a line with several of them."""
+
+    literals: tuple[bytes, ...]
+    owners: tuple[tuple[int, ...], ...]
+    known: dict[tuple[int, ...], tuple[int, ...]]
+
+
+# Once for all files of a folder.
+@lru_cache(maxsize=8)
+def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _Roll:
+    owners: dict[bytes, list[int]] = {}
+    for number, literals in enumerate(wanted):
+        for literal in dict.fromkeys(literals):
+            owners.setdefault(literal, []).append(number)
+    ordered = tuple(sorted(owners))
+    return _Roll(ordered, tuple(tuple(owners[literal]) for literal in ordered), {})
+
+
 class Audience:
     """Who reads which line: for its literals, and because of the line before."""
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
-        self.literals = tuple(sorted({one for reader in readers for one in reader.literals}))
-        self._known: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._roll = _roll(tuple([reader.literals for reader in readers]))
+        self.literals, self.alone = self._roll.literals, self._roll.owners
         self.eager: list[int] = []
-        self.alone = [self.of((number,)) for number in range(len(self.literals))]
         self.heard(range(len(readers)))
 
     def of(self, held: tuple[int, ...]) -> Sequence[int]:
         """Return who wants a line with the literals of these numbers, the eager ones first."""
-        asked = self._known.get(held)
+        asked = self._roll.known.get(held)
         if asked is None:
-            literals = {self.literals[number] for number in held}
-            asked = tuple(
-                number
-                for number, reader in enumerate(self._readers)
-                if not literals.isdisjoint(reader.literals)
-            )
+            asked = tuple(sorted({owner for one in held for owner in self.alone[one]}))
             # A line can hold a literal a thousand times; that need not be remembered.
-            if len(held) < 8:
-                self._known[held] = asked
+            if len(held) < _FEW:
+                self._roll.known[held] = asked
         if not self.eager:
             return asked
         return [*self.eager, *(number for number in asked if number not in self.eager)]
@@ -81,23 +109,53 @@ class Audience:
                 self.eager.remove(number)
 
 
+class _Blocked:
+    """Who reads which block; `literals` are those of the lines, then the `own` ones."""
+
+    def __init__(self, readers: Sequence[BlockReader], lines: tuple[bytes, ...]) -> None:
+        wanted = {literal for reader in readers for literal in reader.literals}
+        self.own = frozenset(wanted.difference(lines))
+        self.literals = (*lines, *sorted(self.own))
+        self._lines = len(lines)
+        numbers = {literal: number for number, literal in enumerate(self.literals)}
+        self._readers = [
+            (reader, {numbers[literal] for literal in reader.literals}) for reader in readers
+        ]
+
+    def handed(self, block: Block, number: int, found: list[Occurrence]) -> list[Occurrence]:
+        """Hand a block to who wants it; return what is found for readers of lines."""
+        held = {literal for _, literal in found}
+        for reader, literals in self._readers:
+            if not held.isdisjoint(literals):
+                reader.read_block(block, number)
+        lines = self._lines
+        if not any(literal >= lines for literal in held):
+            return found
+        return [one for one in found if one[1] < lines]
+
+
 def dispatch(
     stream: Stream,
     readers: Sequence[Reader],
     file_rank: int | None = None,
     mark: Mark | None = None,
+    whole: Sequence[BlockReader] = (),
 ) -> Iterator[Asked]:
     """Yield each line of interest with the numbers of the readers that it is for.
 
     Readers that want it because of the line before come first; apart from that they come in their
-    order. `mark` says where the stream stands, and at the end how far it was read.
+    order. `mark` says where the stream stands, and at the end how far it was read. The readers in
+    `whole` are handed the blocks that hold something for them.
     """
     audience = Audience(readers)
-    find = finder(audience.literals)
+    blocked = _Blocked(whole, audience.literals)
+    find = finder(blocked.literals, blocked.own)
     mark = Mark() if mark is None else mark
     number = mark.line
     for block in blocks(stream):
         found = find(memoryview(block.data)[: block.end])
+        if whole:
+            found = blocked.handed(block, number, found)
         number = yield from lines_of(block, found, audience, number, file_rank)
         mark.end += block.end
         if block.data[block.end - 1] == _LINE_FEED:

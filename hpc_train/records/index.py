@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -45,33 +46,42 @@ class Index:
         self._old = _entries(kept, self._made_by)
         self._new: dict[str, _Entry] = {}
         self._changed = False
+        self._states: dict[str, os.stat_result] = {}
 
-    def reading(self, log: Log) -> Reading:
-        """Return what a file holds; of one that has only grown, the new part is read."""
-        try:
-            now = log.path.stat()
-        except OSError:
-            return whole(log, self._wanted)
-        old = self._old.get(log.source)
-        if old is not None and (old.run, old.path) == (log.run, str(log.path)):
-            if (old.inode, old.size, old.changed) == (now.st_ino, now.st_size, now.st_mtime_ns):
-                self._new[log.source] = old
-                return old.reading
-        else:
-            old = None
-        reading = self._grown(log, old, now) or whole(log, self._wanted)
+    def knows(self, log: Log) -> bool:
+        """Whether there is something that need not be read again; how the file stands is noted."""
+        with suppress(OSError):
+            self._states[log.source] = log.path.stat()
+        return self._known(log) is not None
+
+    def reading(self, log: Log, read: Reading | None = None) -> Reading:
+        """Return what a file holds; of one that has only grown, the new part is read.
+
+        `read` is what was read of it since `knows`, as it knew nothing.
+        """
+        if log.source not in self._states:
+            self.knows(log)
+        now, old = self._states.pop(log.source, None), self._known(log)
+        if now is None:
+            return read or whole(log, self._wanted)
+        if old is not None and _state(now) == (old.inode, old.size, old.changed):
+            self._new[log.source] = old
+            return old.reading
+        reading = read or self._grown(log, old, now) or whole(log, self._wanted)
         self._changed = True
         if log.path.is_file() and not reading.census.failed:
             self._new[log.source] = _Entry(
                 log.run,
                 str(log.path),
-                now.st_ino,
-                now.st_size,
-                now.st_mtime_ns,
+                *_state(now),
                 _tail(log.path, reading.offset),
                 reading,
             )
         return reading
+
+    def _known(self, log: Log) -> _Entry | None:
+        old = self._old.get(log.source)
+        return old if old is not None and (old.run, old.path) == (log.run, str(log.path)) else None
 
     def _grown(self, log: Log, old: _Entry | None, now: os.stat_result) -> Reading | None:
         if old is None or not old.reading.resumable:
@@ -88,6 +98,10 @@ class Index:
             return None
         kept = msgspec.msgpack.encode(_Kept(self._made_by, self._new))
         return zstandard.compress(kept, level=1)
+
+
+def _state(now: os.stat_result) -> tuple[int, int, int]:
+    return now.st_ino, now.st_size, now.st_mtime_ns
 
 
 def _entries(kept: bytes, made_by: bytes) -> dict[str, _Entry]:

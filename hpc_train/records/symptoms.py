@@ -35,6 +35,8 @@ _BY_ID = {signature.id: signature for signature in SIGNATURES}
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
 _KEPT = 200
 _TEXT = 500
+# To compile the literals takes as long as to look for them one by one in a thousand such lines.
+_LONG = 4096
 # A shell that traces its commands (`set -x`) shows what it runs, not what happened.
 _TRACED = b"+"
 
@@ -106,8 +108,7 @@ class SymptomReader:
         return any(isinstance(hit, Hit) and hit.variant == "apart" for hit in hits)
 
     def _match(self, line: Line) -> Sighting | None:
-        held = {number for _, number in finder(_LITERALS)(memoryview(line.raw))}
-        for one in sorted({owner for number in held for owner in _OWNERS[number]}):
+        for one in sorted({owner for number in _held(line.raw) for owner in _OWNERS[number]}):
             match = _SINGLE[one].pattern.search(line.text)
             if match:
                 return self._sighting(_SINGLE[one], line, match.groupdict())
@@ -164,3 +165,10 @@ class SymptomReader:
             time=self._clock.time(text),
             groups=tuple(groups.items()),
         )
+
+
+def _held(raw: bytes) -> set[int]:
+    """Return the numbers of the literals in a line; of most logs none is long."""
+    if len(raw) > _LONG:
+        return {number for _, number in finder(_LITERALS)(memoryview(raw))}
+    return {number for number, literal in enumerate(_LITERALS) if literal in raw}

@@ -1,4 +1,4 @@
-"""Log reading: `collect` beside grep, ripgrep and a loop over lines; read again; memory; ranks.
+"""Log reading: `collect`, `diagnose`, grep, ripgrep and a loop; read again; memory; ranks.
 
 The log has four kinds of line: NCCL INFO, steps, epochs, errors. Goals: 1 GB in 3 s on one core,
 the second time in a tenth, 2,000 rank files of 500 KB in 3 s, less than 200 MB of memory.
@@ -39,7 +39,7 @@ from pathlib import Path
 from hpc_train.records.census import Census
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.index import Index
-kept, look = Path(sys.argv[2]), wanted("auto")
+kept, look = Path(sys.argv[2]), wanted(sys.argv[4])
 wall, cpu = time.perf_counter(), time.process_time()
 index = None
 if sys.argv[3] == "index":
@@ -51,6 +51,21 @@ if index is not None and (content := index.content()):
 used = resource.getrusage(resource.RUSAGE_SELF)
 print(json.dumps({"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu,
     "records": count, "mib": used.ru_maxrss / 1024}))
+"""
+# Symptoms, endings, collectives and what NCCL says, in one pass.
+DIAGNOSE = """
+import json, resource, sys, time
+from pathlib import Path
+from hpc_train.model.diagnosis import JobEnd
+from hpc_train.records.diagnosis.diagnose import diagnose_logs
+from hpc_train.records.nccl.read import transport_in
+from hpc_train.records.nccl.tally import Tally
+tally, wall, cpu = Tally(), time.perf_counter(), time.process_time()
+found, _ = diagnose_logs([Path(sys.argv[1])], ["log"], JobEnd(), tally)
+transport_in(tally)
+used = resource.getrusage(resource.RUSAGE_SELF)
+print(json.dumps({"wall": time.perf_counter() - wall, "cpu": time.process_time() - cpu,
+    "records": len(found.findings), "mib": used.ru_maxrss / 1024}))
 """
 LOOP = """
 import re, sys
@@ -106,9 +121,14 @@ def generate(size: int, ranks: int) -> tuple[Path, Path]:
     return log, folder
 
 
-def ours(path: Path, kept: Path, *, index: bool = False) -> dict[str, float]:
+def ours(path: Path, kept: Path, *, index: bool = False, form: str = "auto") -> dict[str, float]:
     """Collect in a fresh process; return what it says of itself."""
-    command = [sys.executable, "-c", COLLECT, str(path), str(kept), "index" if index else "-"]
+    return measured([COLLECT, str(path), str(kept), "index" if index else "-", form])
+
+
+def measured(script: list[str]) -> dict[str, float]:
+    """Run a script with its arguments in a fresh process; return what it says of itself."""
+    command = [sys.executable, "-c", *script]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
     found: dict[str, float] = json.loads(done.stdout)
@@ -140,8 +160,12 @@ def rows(log: Path, folder: Path, rounds: int) -> list[tuple[str, str, str, str]
     size, kept = log.stat().st_size / 1e6, FOLDER / "kept.index"
     times: dict[str, list[float]] = {}
     mine: list[dict[str, float]] = []
+    single: list[dict[str, float]] = []
+    diagnoses: list[dict[str, float]] = []
     again: list[float] = []
     for _ in range(rounds):
+        single.append(ours(log, kept, form="events"))
+        diagnoses.append(measured([DIAGNOSE, str(log)]))
         mine.append(ours(log, kept))
         for name, measure in others(log).items():
             times.setdefault(name, []).append(measure())
@@ -150,27 +174,37 @@ def rows(log: Path, folder: Path, rounds: int) -> list[tuple[str, str, str, str]
         again.append(ours(log, kept, index=True)["wall"])
     best = min(found["wall"] for found in mine)
     cpu = min(found["cpu"] for found in mine)
+    peak = max(one["mib"] for one in (*mine, *single, *diagnoses))
     found = [
         ("collect", f"{best:.2f} s", f"{size / best:.0f} MB/s", f"CPU {cpu:.2f} s"),
         ("records", f"{mine[0]['records']:.0f}", "", ""),
-        ("peak memory", f"{max(one['mib'] for one in mine):.0f} MiB", "", "at most 200 MB"),
+        of_ours("collect, one format", single, size),
+        of_ours("diagnose, with NCCL", diagnoses, size),
+        ("peak memory", f"{peak:.0f} MiB", "", "at most 200 MB"),
     ]
+    if "rg -c" not in times:
+        found.append(("rg -c", "not installed", "", ""))
     for name, all_of in times.items():
         rate = f"{size / min(all_of):.0f} MB/s"
         found.append((name, f"{min(all_of):.2f} s", rate, f"collect / it {best / min(all_of):.2f}"))
     found.append(
-        (
-            "collect again, with index",
-            f"{min(again):.2f} s",
-            "",
-            f"{min(again) / best:.3f} of first",
-        )
+        ("collect again", f"{min(again):.2f} s", "index", f"{min(again) / best:.3f} of it")
     )
-    spread = [ours(folder, kept)["wall"] for _ in range(rounds)]
-    total = sum(path.stat().st_size for path in folder.iterdir()) / 1e6
-    rate = f"{total / min(spread):.0f} MB/s"
-    found.append(("2,000 rank files, 500 KB each", f"{min(spread):.2f} s", rate, "two processes"))
-    return found
+    return [*found, of_ranks(folder, kept, rounds)]
+
+
+def of_ranks(folder: Path, kept: Path, rounds: int) -> tuple[str, str, str, str]:
+    """Return the row of many small files."""
+    best = min(ours(folder, kept)["wall"] for _ in range(rounds))
+    files = list(folder.iterdir())
+    rate = f"{sum(path.stat().st_size for path in files) / 1e6 / best:.0f} MB/s"
+    return f"{len(files)} rank files, 500 KB each", f"{best:.2f} s", rate, "two processes"
+
+
+def of_ours(name: str, rounds: list[dict[str, float]], size: float) -> tuple[str, str, str, str]:
+    """Return the row of the best round."""
+    best, cpu = (min(one[clock] for one in rounds) for clock in ("wall", "cpu"))
+    return name, f"{best:.2f} s", f"{size / best:.0f} MB/s", f"CPU {cpu:.2f} s"
 
 
 def machine() -> str:

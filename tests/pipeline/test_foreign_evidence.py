@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.pipeline.evidence import Search, evidence
+from hpc_train.pipeline.evidence import evidence
 from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.search import Search
 
 BUS = """\
 # nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1

@@ -6,18 +6,21 @@ import io
 import subprocess
 import sys
 import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
+from hpc_train.records import collect as collecting
 from hpc_train.records import dispatch as dispatching
 from hpc_train.records import spread as spreading
 from hpc_train.records.blocks import Block, Stream, blocks
 from hpc_train.records.census import Census
 from hpc_train.records.collect import collect, logs_of, records_of, wanted
 from hpc_train.records.dispatch import Mark, dispatch
-from hpc_train.records.literals import finder, turns
-from hpc_train.records.reading import whole
+from hpc_train.records.index import Index
+from hpc_train.records.literals import Find, finder, turns
+from hpc_train.records.reading import Log, Reading, Wanted, whole
 
 TEXT = (
     b"head one\r\n\none two\rtwo bar\r\rtwo\n\x00\xff one\n" + b"x" * 300 + b"one\nrow\n\nlast two"
@@ -108,6 +111,35 @@ def test_hyperscan_finds_what_re_finds(text: bytes) -> None:
     assert sorted(finder(literals)(view)) == sorted(turns(literals)(view))
 
 
+@pytest.mark.parametrize("find", [finder, turns])
+def test_of_some_literals_only_the_first_occurrence_is_listed(find: Callable[..., Find]) -> None:
+    pytest.importorskip("hyperscan")
+    found = find((b"one", b"two"), frozenset({b"two"}))(memoryview(b"two one two one"))
+    assert found == [(2, 1), (6, 0), (14, 0)]
+
+
+class Whole:
+    literals = (b"bar", b"two")
+
+    def __init__(self) -> None:
+        self.seen: list[tuple[int, bytes]] = []
+
+    def read_block(self, block: Block, number: int) -> None:
+        self.seen.append((number, bytes(block.data[: block.end])))
+
+
+def test_blocks_and_lines_are_read_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dispatching, "blocks", lambda stream: blocks(stream, 16))
+    text = b"none\nof these\none two\nbar\nrow\n" + b"." * 12 + b"\nrow bar\n"
+    bars, rows = Whole(), Two()
+    found = [
+        (line.number, line.raw) for line, _ in dispatch(io.BytesIO(text), (rows,), whole=[bars])
+    ]
+    assert found == [(3, b"one two"), (5, b"row"), (7, b"row bar")]
+    assert [number for number, _ in bars.seen] == [3, 7]
+    assert [b"bar" in block or b"two" in block for _, block in bars.seen] == [True, True]
+
+
 def test_many_literals_on_one_long_line_take_little_time() -> None:
     started = time.process_time()
     found = list(dispatch(io.BytesIO(b"one two " * 500_000), (Two(), Table())))
@@ -149,6 +181,30 @@ def test_two_processes_read_what_one_reads(
         two.add(reading.census)
     assert two == one
     assert (len(two.failed), len(two.damaged)) == (1, 6)
+
+
+def test_files_that_the_index_does_not_know_are_read_by_two_processes(
+    rank_files: list[Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    look, logs = wanted("auto"), logs_of("r", rank_files)
+    alone = list(records_of(logs, look, Census()))
+    first = Index(look)
+    list(records_of(logs[2:4], look, Census(), first))
+    spreads: list[list[Log]] = []
+
+    def spread(unread: list[Log], sizes: list[int], look: Wanted) -> Iterator[Reading]:
+        spreads.append(unread)
+        return spreading.spread(unread, sizes, look)
+
+    monkeypatch.setattr(collecting, "worth_it", lambda sizes: len(sizes) > 1)
+    monkeypatch.setattr(collecting, "spread", spread)
+    index, census = Index(look, first.content() or b""), Census()
+    assert list(records_of(logs, look, census, index)) == alone
+    assert spreads == [[*logs[:2], *logs[4:]]]
+    assert list(census.failed) == [logs[4].source]
+    again = Index(look, index.content() or b"")
+    assert list(records_of(logs, look, Census(), again)) == alone
+    assert len(spreads) == 1
 
 
 def test_two_processes_only_for_much() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,8 @@ from hpc_train.errors import LogParseError
 from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
 from hpc_train.records.mlperf import mlperf_run, scaling_factor
+from hpc_train.records.parsers.base import Unreadable
+from hpc_train.records.parsers.mlperf_event import events_of
 from tests.records.parsing import parse, values
 
 LOGS = Path(__file__).parents[1] / "logs" / "mlperf"
@@ -203,3 +206,9 @@ def test_ranks_that_a_run_uses_are_more_than_the_name_of_its_machine() -> None:
     used, named = line("number_of_ranks", "4"), line("submission_platform", '"1xDGX A100"')
     assert values(used + named, "world_size", "mlperf") == [4]
     assert values(named + used, "world_size", "mlperf")[-1] == 4
+
+
+def test_broken_events_without_end_are_given_up() -> None:
+    found = list(islice(events_of(":::MLLOG {" * 8000), 200))
+    assert len(found) < 100
+    assert all(isinstance(event, Unreadable) for event in found)

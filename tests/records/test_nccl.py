@@ -2,40 +2,15 @@
 
 from __future__ import annotations
 
-import io
-import time
 from pathlib import Path
 
 import pytest
 
-from hpc_train.model.transport import Transport
+from hpc_train.records.blocks import Block
 from hpc_train.records.nccl.facts import facts
 from hpc_train.records.nccl.read import transport_of
-from hpc_train.records.nccl.reader import tally_of
-from hpc_train.records.nccl.tally import Tally
-from hpc_train.records.nccl.verdict import verdict
-
-LOGS = Path(__file__).parents[1] / "logs" / "nccl"
-
-
-def tally(text: str, source: str = "log") -> Tally:
-    return tally_of(io.BytesIO(text.encode()), source)
-
-
-def seen(text: str) -> Transport:
-    found = facts(tally(text))
-    assert found is not None
-    return found
-
-
-def of_file(name: str) -> Transport:
-    found = transport_of([LOGS / name], root=LOGS)
-    assert found is not None
-    return found
-
-
-def channel(tail: str, host: str = "h1", head: str = "Channel 00/0 : 0[1b000] -> 1[1d000]") -> str:
-    return f"{host}:10:11 [0] NCCL INFO {head} {tail}\n"
+from hpc_train.records.nccl.reader import TransportReader
+from tests.records.nccl_lines import LOGS, channel, of_file, seen, tally
 
 
 @pytest.mark.parametrize(
@@ -185,9 +160,11 @@ def test_log_without_nccl(tmp_path: Path) -> None:
 @pytest.mark.parametrize("cut", range(0, 120, 3))
 def test_cut_lines_never_raise(cut: int) -> None:
     for name in ("old_2.4.log", "rccl_mixed.log", "efa_2.27.log"):
-        for line in (LOGS / name).read_bytes().splitlines():
-            text = line[:cut] + b"\n" + line[cut:] + line[:cut] + b"\xff\x00" * 3 + line
-            facts(tally_of(io.BytesIO(text), "log"))
+        for number, line in enumerate((LOGS / name).read_bytes().splitlines()):
+            reader = TransportReader("log")
+            for text in (line[:cut], line[cut:] + line[:cut] + b"\xff\x00" * 3 + line):
+                reader.read_block(Block(bytearray(text), len(text)), number)
+            facts(reader.tally)
 
 
 def test_hostile_numbers() -> None:
@@ -226,87 +203,3 @@ def test_more_different_lines_than_are_remembered() -> None:
     found = seen("".join((*lines, *lines[:20])))
     assert found.channels == {"NET/IB": 50_030}
     assert found.first["NET/IB"] == "log:1"
-
-
-def test_very_long_line_takes_no_time() -> None:
-    text = channel("via P2P/CUMEM").strip() * 60_000
-    started = time.process_time()
-    assert seen(text).channels["P2P/CUMEM"] > 50_000
-    assert time.process_time() - started < 8
-
-
-def test_what_is_said_again_and_again_takes_no_time() -> None:
-    line = "h1:10:11 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB ; OOB ib0:10.0.0.1<0>\n"
-    started = time.process_time()
-    assert [one.name for one in seen(line * 100_000).adapters] == ["mlx5_0:1"]
-    assert time.process_time() - started < 1.5
-
-
-def test_chunk_size_that_somebody_set_says_nothing_of_nvlink() -> None:
-    size = "h1:10:11 [0] NCCL INFO P2P Chunksize set to 524288\n"
-    assert seen(size).nvlink
-    asked = "h1:10:11 [0] NCCL INFO NCCL_P2P_NET_CHUNKSIZE set by environment to 524288.\n"
-    assert not seen(asked + size).nvlink
-    one = "h1:10:11 [0] NCCL INFO comm 0x6 rank 0 nRanks 2 nNodes 1 localRanks 2 localRank 0\n"
-    assert seen(asked + one + size).nvlink
-
-
-def test_links_of_amd_gpus() -> None:
-    text = (
-        "h1:10:11 [0] NCCL INFO RCCL version : 2.30.4-HEAD:0123456\n"
-        "h1:10:11 [0] NCCL INFO         + XGMI[24.0] - DEV/0-b000\n"
-    ) + channel("via P2P/direct pointer comm 0x5 nRanks 04")
-    assert verdict(seen(text)).verdict == "xGMI"
-    other = "RCCL version : 2.28.3-gfx1151-rccl:a188cf2\n"
-    assert seen(other).nccl_version == ("2.28.3-gfx1151-rccl",)
-
-
-def test_words_of_nccl_2_3() -> None:
-    found = seen(
-        "h1:10:10 [0] NCCL INFO NET/IB: [0] mlx5_1:1/IB\n"
-        "h1:10:10 [0] NCCL INFO NET/IB: [1] mlx5_3:1/RoCE\n"
-        "h1:10:10 [0] NCCL INFO Using internal Network IB\n"
-        "h1:10:10 [0] NCCL INFO comm 0x7f5e rank 6 nranks 8\n"
-    )
-    assert found.using_network == {"IB": 1}
-    assert [(one.name, one.link_layer) for one in found.adapters] == [
-        ("mlx5_1:1", "IB"), ("mlx5_3:1", "RoCE"),
-    ]  # fmt: skip
-
-
-def test_network_with_a_version_in_its_name() -> None:
-    found = seen(
-        "h1:10:11 [0] NCCL INFO NET/Plugin: Loaded net plugin NCCL RDMA Plugin v10 (v10)\n"
-        "h1:10:11 [0] NCCL INFO Using network NCCL RDMA Plugin v10\n"
-        + channel("[send] via NET/NCCL RDMA Plugin v10/0/GDRDMA")
-    )
-    assert found.plugins == ("NCCL RDMA Plugin v10",)
-    assert found.using_network == {"NCCL RDMA Plugin v10": 1}
-    assert verdict(found).verdict == "IB+GDR"
-
-
-def test_speed_of_adapters() -> None:
-    line = (
-        "h1:10:10 [0] NCCL INFO NET/IB{} [{}] mlx5_{}:uverbs{}:1/IB provider=Mlx5 speed={} "
-        "context=0x5 pciPath=/sys/devices ar=1\n"
-    )
-    found = seen(
-        line.format(":", 0, 0, 0, 400000)
-        + line.format(" :", 1, 1, 1, 200000)
-        + "h2:10:10 [0] NCCL INFO NET/IB : Using [0]mlx5_0:1/IB [1]mlx5_1:1/IB [RO]; OOB ib0:1<0>\n"
-        + line.format(":", 1, 1, 1, 100000).replace("h1", "h2")
-    )
-    assert [(one.name, one.gbps) for one in found.adapters] == [
-        ("mlx5_0:1", (400.0,)), ("mlx5_1:1", (100.0, 200.0)),
-    ]  # fmt: skip
-
-
-def test_plugin_that_gives_up_gpudirect() -> None:
-    text = (
-        "h1:10:11 [0] NCCL INFO NET/OFI Selected provider is efa, fabric is efa (found 1 nics)\n"
-        "h1:10:11 [0] NCCL INFO NET/OFI Need to force simple protocol: GDR not supported\n"
-    ) + channel("[send] via NET/Libfabric/0", head="Channel 00/0 : 0[0] -> 1[0]")
-    (finding,) = verdict(seen(text)).findings
-    assert finding.id == "nccl_no_gpudirect"
-    assert "log:2" in finding.evidence
-    assert finding.advice.startswith("the plug-in says that GPUDirect is not there")

@@ -11,6 +11,7 @@ from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, Finding, Job
 from hpc_train.records.diagnosis.judge import judge
 from hpc_train.records.diagnosis.observe import last_words, observe
 from hpc_train.records.log_names import rank_of
+from hpc_train.records.nccl.tally import Tally
 
 UNKNOWN = "unknown_failure"
 # Roots that say how it ended and not what was done: the end of the log of a rank does.
@@ -25,16 +26,17 @@ _WORDLESS = frozenset(
 
 
 def diagnose_logs(
-    files: Sequence[Path], names: Sequence[str], end: JobEnd
+    files: Sequence[Path], names: Sequence[str], end: JobEnd, tally: Tally | None = None
 ) -> tuple[Diagnosis, tuple[str, ...]]:
     """Return the diagnosis, and a sentence for each file that could not be read.
 
-    `names` are how the files are called in evidence.
+    `names` are how the files are called in evidence. What NCCL says is added to `tally`, on the
+    way.
 
     Raises:
         LogParseError: none of the files can be read.
     """
-    observed = observe(files, names)
+    observed = observe(files, names, tally)
     found = judge(observed, end)
     if found.outcome == "failed" and found.root is None:
         words = _last_words(files, names, found.first_failure)

@@ -32,7 +32,10 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ("success", b"Training completed", re.compile(r"(?:^|- |\] )Training completed\b")),
     ("success", b"[after training is done]", re.compile(r"\[after training is done\]")),
     ("success", b"done training in", re.compile(r"\bdone training in \d")),
-    ("success", b"@hpct {", re.compile(r'@hpct \{[^{}]{0,400}"event": ?"end"')),
+    *(
+        ("success", literal, re.compile(r'@hpct \{[^{}]{0,400}"event": ?"end"'))
+        for literal in (b'"event":"end"', b'"event": "end"')
+    ),
     ("success", b"exits successfully", re.compile(r"\bProcess \d+ exits successfully")),
     ("work", b"'train_runtime':", re.compile(r"^\{.{0,400}'train_runtime':")),
     (

@@ -20,6 +20,8 @@ from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
 from hpc_train.records.log_file import open_log
 from hpc_train.records.log_names import rank_of
+from hpc_train.records.nccl.reader import TransportReader
+from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.symptoms import SymptomReader
@@ -48,15 +50,15 @@ class Observed(Value, frozen=True, kw_only=True):
     failed: tuple[str, ...] = ()
 
 
-def observe(files: Sequence[Path], names: Sequence[str]) -> Observed:
+def observe(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None) -> Observed:
     """Read log files; `names` are how they are called in evidence.
 
-    A file that cannot be read is skipped with a warning.
+    A file that cannot be read is skipped with a warning. What NCCL says is added to `tally`.
 
     Raises:
         LogParseError: none of the files can be read.
     """
-    gathered = _Gathered()
+    gathered = _Gathered(tally)
     problems: list[str] = []
     for number, (path, name) in enumerate(zip(files, names, strict=True)):
         try:
@@ -81,7 +83,8 @@ def observe(files: Sequence[Path], names: Sequence[str]) -> Observed:
 class _Gathered:
     """The lists that grow while the files are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, tally: Tally | None) -> None:
+        self.tally = tally
         self.seen: list[Seen] = []
         self.endings: list[tuple[int, Ending]] = []
         self.said: list[Wait | Progress] = []
@@ -90,8 +93,11 @@ class _Gathered:
     def read(self, path: Path, name: str, number: int) -> None:
         symptoms, endings = SymptomReader(name), EndingReader()
         collectives = CollectiveReader(name)
+        nccl = TransportReader(name)
+        whole = () if self.tally is None else (nccl,)
+        readers = (symptoms, endings, collectives)
         with open_log(path) as stream:
-            for line, asked in dispatch(stream, (symptoms, endings, collectives), rank_of(path)):
+            for line, asked in dispatch(stream, readers, rank_of(path), whole=whole):
                 if 0 in asked:
                     self.see(symptoms.read(line), number)
                 if 1 in asked:
@@ -99,6 +105,8 @@ class _Gathered:
                 if 2 in asked and len(self.said) < _MOST:
                     self.said += collectives.read(line)
         self.counts += symptoms.counts
+        if self.tally is not None:
+            self.tally.add(nccl.tally)
 
     def see(self, sightings: Iterable[Sighting], number: int) -> None:
         for sighting in sightings:

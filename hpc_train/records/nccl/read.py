@@ -9,10 +9,11 @@ from pathlib import Path
 from hpc_train.errors import LogParseError
 from hpc_train.model.network import Network
 from hpc_train.model.transport import Transport
+from hpc_train.records.dispatch import dispatch
 from hpc_train.records.log_file import open_log
 from hpc_train.records.log_names import log_files
 from hpc_train.records.nccl.facts import facts
-from hpc_train.records.nccl.reader import tally_of
+from hpc_train.records.nccl.reader import TransportReader
 from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.nccl.verdict import verdict
 
@@ -32,9 +33,21 @@ def transport_of(
         inside = root is not None and path.is_relative_to(root)
         source = path.relative_to(root).as_posix() if root and inside else path.as_posix()
         try:
-            with open_log(path) as stream:
-                together.add(tally_of(stream, source))
+            together.add(_tally(path, source))
         except LogParseError as error:
             _log.warning("%s", error.message)
-    seen = facts(together)
+    return transport_in(together, promised)
+
+
+def transport_in(tally: Tally, promised: Network | None = None) -> Transport | None:
+    """Return what a tally adds up to; None where no line was NCCL's."""
+    seen = facts(tally)
     return verdict(seen, promised) if seen else None
+
+
+def _tally(path: Path, source: str) -> Tally:
+    reader = TransportReader(source)
+    with open_log(path) as stream:
+        for _ in dispatch(stream, (), whole=(reader,)):
+            pass
+    return reader.tally

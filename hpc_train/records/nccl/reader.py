@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
-from hpc_train.records.blocks import Block, Stream, blocks
+from hpc_train.records.blocks import Block
 from hpc_train.records.line import Line
-from hpc_train.records.literals import Occurrence, finder
+from hpc_train.records.literals import finder
 from hpc_train.records.nccl.channels import Channel, channels_in
 from hpc_train.records.nccl.messages import EVENTS, LITERALS, MESSAGES, Said
 from hpc_train.records.nccl.tally import Ends, Tally
@@ -19,117 +22,92 @@ _CHANNELS = (
     b" via direct shared memory",
     b" via COLLNET/",
 )
-_LITERALS = (*_CHANNELS, *LITERALS)
 _INFO = b" NCCL INFO "
 _VIA = b" via "
+_OURS = b"CCL"
 # Anonymised names may stand in angle brackets; some logs have no number of the thread.
 _WHO = re.compile(rb"([\w.-]{1,64})>?(?::\d{1,9}){1,2} \[-?\d{1,4}\] ")
 _WHO_TEXT = re.compile(_WHO.pattern.decode())
-_MOST = 50_000
-# Of a longer line, so much behind what was found is seen at once.
-_AFTER = 1 << 16
+_CHANNEL = re.compile(rb" Channel \d{1,5}(?:/\d{1,5})? : ")
+_MOST = 30_000
+# Bytes.
+_HELD = 1 << 24
+# Of a longer line only the parts that hold something are read.
+_PART = 1 << 16
+
+_Printed = tuple[bytes, int, int]
 
 
-def tally_of(stream: Stream, source: str) -> Tally:
-    """Count what one log says; `source` names it in evidence.
+class TransportReader:
+    """Reads one log, block by block, for `records.dispatch`; `source` names the log in evidence.
 
-    Of the lines of a rank many are alike: they are told apart by their bytes, and read once.
+    What every rank prints alike is counted as it comes, and parsed once; so is what differs in the
+    number of the channel alone.
     """
-    find = finder(_LITERALS)
-    alike = _Alike(source)
-    number = 1
-    for block in blocks(stream):
-        number = alike.see(block, find(memoryview(block.data)[: block.end]), number)
-    return alike.tally
 
-
-class _Alike:
-    """Lines that differ in nothing but the number of a channel: the first one, and how many."""
+    literals = (*_CHANNELS, *LITERALS)
 
     def __init__(self, source: str) -> None:
-        self._reader = _Reader(source)
-        self._first: list[Line] = []
-        self._counts: dict[bytes | tuple[bytes, bytes], list[int]] = {}
+        self._tally = Tally()
+        self._source = source
+        self._alike: dict[bytes, list[int]] = {}
+        self._held = 0
 
     @property
     def tally(self) -> Tally:
-        """What all lines so far add up to."""
-        for line, (lines,) in zip(self._first, self._counts.values(), strict=True):
-            self._reader.read(line, lines)
-        self._first.clear()
-        self._counts.clear()
-        return self._reader.tally
+        """What the lines so far add up to."""
+        for raw, number, times in _with_literal(
+            [(raw, first, times) for raw, (first, times) in self._alike.items()]
+        ):
+            for part in raw.split(b"\r"):
+                self._read(part, number, times)
+        self._alike.clear()
+        self._held = 0
+        return self._tally
 
-    def see(self, block: Block, found: Sequence[Occurrence], number: int) -> int:
-        """Take the lines in which something was found; return the number of the next block."""
-        data, size = block
-        view, returns = memoryview(data), data.find(b"\r", 0, size) >= 0
-        counted = stop = 0
-        for at, _ in found:
-            if at < stop:
+    def read_block(self, block: Block, number: int) -> None:
+        """Count what the lines of a block say; those that ran into one another count as several."""
+        text = bytes(memoryview(block.data)[: block.end])
+        if _VIA in text:
+            text = _CHANNEL.sub(b" Channel : ", text)
+        lines = text.split(b"\n")
+        alike, at = self._alike, 0
+        # In the order in which they are first seen.
+        for raw, times in Counter(lines).items():
+            if not (_OURS in raw or _VIA in raw):
                 continue
-            start = data.rfind(b"\n", stop, at) + 1 or stop
-            limit = at + _AFTER if at + _AFTER < size else size
-            stop = (data.find(b"\n", at, limit) + 1 or limit + 1) - 1
-            if returns:
-                start = data.rfind(b"\r", start, at) + 1 or start
-                stop = (data.find(b"\r", at, stop) + 1 or stop + 1) - 1
-            raw = bytes(view[start:stop])
-            key = _key(raw)
-            count = self._counts.get(key)
-            if count is not None:
-                count[0] += 1
+            known = alike.get(raw)
+            if known is not None:
+                known[1] += times
                 continue
-            number += data.count(b"\n", counted, start)
-            counted = start
-            if len(self._first) >= _MOST:
+            at = lines.index(raw, at)
+            alike[raw] = [number + at, times]
+            self._held += len(raw)
+            if len(alike) >= _MOST or self._held >= _HELD:
                 _ = self.tally
-            self._first.append(Line(raw, number))
-            self._counts[key] = [1]
-        return number + data.count(b"\n", counted, size)
 
-
-def _key(raw: bytes) -> bytes | tuple[bytes, bytes]:
-    """Return what lines that are alike have in common: of a channel, all but its number."""
-    if _VIA not in raw:
-        return raw
-    head, _, what = raw.partition(b" : ")
-    return head[: head.rfind(b" ")], what
-
-
-class _Reader:
-    """Reads lines of one log; a line stands for several that are alike."""
-
-    def __init__(self, source: str) -> None:
-        self.tally = Tally()
-        self._source = source
-        self._numbers: dict[str, int] = {}
-
-    def read(self, line: Line, lines: int) -> None:
-        """Count what a line says; lines that ran into one another count as several."""
-        raw, via = line.raw, line.raw.find(_VIA)
-        if via >= 0:
-            self._channels(raw, line.number, lines)
-        info = raw.find(_INFO)
-        again = raw.find(b"NCCL ", info + 6) >= 0 or raw.find(_VIA, via + 5) >= 0
-        # Where no other rank wrote into it, a channel's line says nothing else.
-        if again or not 0 < info < via:
-            self._statements(line, lines)
+    def _read(self, raw: bytes, number: int, lines: int) -> None:
+        if _VIA in raw:
+            self._channels(raw, number, lines)
+            # Where no other rank wrote into it, a channel's line says nothing else.
+            if raw.count(b"NCCL ") == raw.count(_VIA) == 1:
+                return
+        self._statements(Line(raw, number), lines)
 
     def _channels(self, raw: bytes, number: int, lines: int) -> None:
         who = _WHO.search(raw)
         if who is None and b"NCCL INFO" not in raw and b" -> " not in raw:
             return
         host = who[1].decode("ascii", "replace") if who else ""
-        self.tally.hosts[host] += lines
+        self._tally.hosts[host] += lines
         for channel in channels_in(raw):
-            self.tally.channels[channel.kind] += lines
+            self._tally.channels[channel.kind] += lines
             self._first(channel.kind, number)
             if channel.network:
                 self._network(channel, host, lines)
 
     def _network(self, channel: Channel, host: str, lines: int) -> None:
-        tally = self.tally
+        tally = self._tally
         tally.counts["pxn"] += lines * channel.proxied
         if not channel.gdr:
             tally.without_gdr[f"{host or '?'}:NET/{channel.network}/{channel.nic}"] += lines
@@ -145,21 +123,34 @@ class _Reader:
     def _statements(self, line: Line, lines: int) -> None:
         for event, name in EVENTS.items():
             if event in line.raw:
-                self.tally.counts[name] += line.raw.count(event) * lines
+                self._tally.counts[name] += line.raw.count(event) * lines
                 self._first(name, line.number)
         for host, text in _pieces(line.text):
             if host:
-                self.tally.hosts[host] += lines
+                self._tally.hosts[host] += lines
             for message in MESSAGES:
                 match = message.pattern.search(text) if message.words in text else None
                 if match is not None:
-                    for kind in message.take(self.tally, Said(match, host, lines)):
+                    for kind in message.take(self._tally, Said(match, host, lines)):
                         self._first(kind, line.number)
 
     def _first(self, kind: str, number: int) -> None:
-        if number < self._numbers.get(kind, number + 1):
-            self._numbers[kind] = number
-            self.tally.first[kind] = f"{self._source}:{number}"
+        if kind not in self._tally.first:
+            self._tally.first[kind] = f"{self._source}:{number}"
+
+
+def _with_literal(said: Sequence[_Printed]) -> Iterator[_Printed]:
+    """Leave out the lines that hold none of the literals."""
+    parts = [
+        (raw[start : start + _PART], number, times)
+        for raw, number, times in said
+        for start in range(0, len(raw), _PART)
+    ]
+    ends = list(accumulate(len(raw) + 1 for raw, _, _ in parts))
+    text = b"\n".join(raw for raw, _, _ in parts)
+    found = finder(TransportReader.literals)(memoryview(text))
+    for number in dict.fromkeys(bisect_right(ends, end) for end, _ in found):
+        yield parts[number]
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:

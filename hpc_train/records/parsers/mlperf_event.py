@@ -17,6 +17,8 @@ _START = re.compile(
     r" +\([^()]{1,512}\) +(?P<old_key>\w{1,64})(?P<old_value>: *)?"
     r")"
 )
+# To tell where JSON is wrong takes as long as all that stands before it.
+_BROKEN = 64
 
 
 class Event(NamedTuple):
@@ -31,12 +33,15 @@ class Event(NamedTuple):
 
 def events_of(text: str) -> Iterator[Event | Unreadable]:
     """Yield every event on a line, whatever stands before, between and after them."""
-    done = 0
+    done = broken = 0
     for match in _START.finditer(text):
         if match.start() < done:
             continue
         event, done = _event(match, text)
         yield event or Unreadable()
+        broken += event is None
+        if broken > _BROKEN:
+            return
 
 
 def _event(match: re.Match[str], text: str) -> tuple[Event | None, int]:

@@ -1,0 +1,21 @@
+"""What is looked for, and where."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.value import Value
+
+
+class Search(Value, frozen=True, kw_only=True):
+    """Where runs are, and what to look for in logs: a format, patterns and a prefix of one's own.
+
+    `cache` is a folder in which to remember what foreign logs held.
+    """
+
+    root: Path
+    form: str = "auto"
+    patterns: tuple[LogPattern, ...] = ()
+    prefix: str = ""
+    cache: Path | None = None
