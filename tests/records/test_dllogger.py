@@ -108,6 +108,10 @@ def test_steps_count_on_over_epochs() -> None:
     assert [step for _, _, step in facts("".join(lines))] == [1, 2, 3, 3]
 
 
+def test_place_that_has_lost_its_comma_is_not_known() -> None:
+    assert facts(HEAD + "(0 10) train.loss : 6.91 None") == [("loss", 6.91, None)]
+
+
 def test_a_percentage_above_100_is_none() -> None:
     assert facts(HEAD + "(0,) val.top1 : 171.5 %") == []
     assert facts(HEAD + "(0,) accuracy : 71.5 None") == []

@@ -23,7 +23,7 @@ _TEXT = re.compile(
     r"(?:DLL \d{4}-\d\d-\d\d [\d:.]{5,20}|LOG \w{3} \w{3} +\d{1,2} [\d:]{8} \d{4})"
     r" - (?P<rest>.*)"
 )
-_TUPLE = re.compile(r"\((?P<parts>[\d, ]{0,40})\)")
+_TUPLE = re.compile(r"\((?P<parts>(?:\d{1,12}, ?){0,4}(?:\d{1,12})?)\)")
 _WORDS = re.compile(
     r"(?:(?:Training )?Epoch: ?(?P<epoch>\d{1,9}))?"
     r"(?:\s*(?:Training )?(?:Iteration|Step): ?(?P<step>\d{1,12}))?"
