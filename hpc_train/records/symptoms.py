@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from hpc_train.records.failure_box import LITERALS as BOX
 from hpc_train.records.failure_box import Entry, FailureBox
 from hpc_train.records.line import Line
-from hpc_train.records.literals import finder
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.nccl_tests import NcclTests
 from hpc_train.records.signatures.all import SIGNATURES
@@ -26,17 +25,14 @@ APART = "nccl_tests_ranks_apart"
 # Those that one line alone does not make.
 _COMPOSED = frozenset({EXCEPTION, RANK_FAILED, LAST_ERROR, APART})
 _SINGLE = tuple(signature for signature in SIGNATURES if signature.id not in _COMPOSED)
-_LITERALS = tuple(sorted({literal for one in _SINGLE for literal in one.literals}))
-_OWNERS = [
-    [number for number, one in enumerate(_SINGLE) if literal in one.literals]
-    for literal in _LITERALS
-]
+_OWNERS = {
+    literal: [number for number, one in enumerate(_SINGLE) if literal in one.literals]
+    for literal in {literal for one in _SINGLE for literal in one.literals}
+}
 _BY_ID = {signature.id: signature for signature in SIGNATURES}
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
 _KEPT = 200
 _TEXT = 500
-# To compile the literals takes as long as to look for them one by one in a thousand such lines.
-_LONG = 4096
 # A shell that traces its commands (`set -x`) shows what it runs, not what happened.
 _TRACED = b"+"
 
@@ -108,7 +104,7 @@ class SymptomReader:
         return any(isinstance(hit, Hit) and hit.variant == "apart" for hit in hits)
 
     def _match(self, line: Line) -> Sighting | None:
-        for one in sorted({owner for number in _held(line.raw) for owner in _OWNERS[number]}):
+        for one in sorted({owner for literal in line.held for owner in _OWNERS.get(literal, ())}):
             match = _SINGLE[one].pattern.search(line.text)
             if match:
                 return self._sighting(_SINGLE[one], line, match.groupdict())
@@ -165,10 +161,3 @@ class SymptomReader:
             time=self._clock.time(text),
             groups=tuple(groups.items()),
         )
-
-
-def _held(raw: bytes) -> set[int]:
-    """Return the numbers of the literals in a line; of most logs none is long."""
-    if len(raw) > _LONG:
-        return {number for _, number in finder(_LITERALS)(memoryview(raw))}
-    return {number for number, literal in enumerate(_LITERALS) if literal in raw}

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 import time
 from pathlib import Path
 
 import pytest
 
-from hpc_train.records.line import Line
+from hpc_train.records.dispatch import dispatch
 from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.explain import explain
@@ -109,17 +110,16 @@ def test_hostile_lines_take_no_time(signature: Signature) -> None:
 
 
 def test_what_is_no_text_is_no_trouble() -> None:
-    reader = SymptomReader("log")
     for signature in SIGNATURES:
         raw = signature.example.encode()
         for cut in range(0, len(raw), 7):
-            reader.read(Line(raw[:cut] + b"\xff\x00\x1b[31m" + raw[cut:]))
+            sighted(raw[:cut] + b"\xff\x00\x1b[31m" + raw[cut:])
 
 
 def test_of_very_many_only_some_are_kept() -> None:
     reader = SymptomReader("log")
-    line = b"srun: error: n1: task 0: Exited with exit code 1"
-    kept = sum(len(reader.read(Line(line, number))) for number in range(1000))
+    log = io.BytesIO(b"srun: error: n1: task 0: Exited with exit code 1\n" * 1000)
+    kept = sum(len(reader.read(line)) for line, _ in dispatch(log, [reader]))
     assert kept == 200
     assert reader.counts["exit_error"] == 1000
 
