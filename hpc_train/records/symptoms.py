@@ -31,6 +31,8 @@ _OWNERS = {
 }
 _BY_ID = {signature.id: signature for signature in SIGNATURES}
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
+# Such a line says something of those that follow.
+_BEGINS = frozenset({*BOX, *_IGNORED, b"Traceback (most recent call last)", b"algbw", b"  Rank "})
 _KEPT = 200
 _TEXT = 500
 # A shell that traces its commands (`set -x`) shows what it runs, not what happened.
@@ -55,6 +57,8 @@ class SymptomReader:
         self._box = FailureBox()
         self._last_error: set[Speaker] = set()
         self._tests = NcclTests()
+        # Lines that are only counted when they come again.
+        self._again: dict[bytes, str] = {}
 
     @property
     def wants_next(self) -> bool:
@@ -64,13 +68,21 @@ class SymptomReader:
 
     def read(self, line: Line) -> list[Sighting]:
         """Return what the line, with those before it, shows."""
+        calm = not self.wants_next
+        if calm and line.raw in self._again:
+            self.counts[self._again[line.raw]] += 1
+            return []
         sighting = self._look(line)
         if sighting is None:
             return []
         self.counts[sighting.signature] += 1
         # torchrun names the first failure last.
         first = ("root", "yes") in sighting.groups
-        return [sighting] if first or self.counts[sighting.signature] <= _KEPT else []
+        if first or self.counts[sighting.signature] <= _KEPT:
+            return [sighting]
+        if calm and len(self._again) < _KEPT and line.held.isdisjoint(_BEGINS):
+            self._again[line.raw] = sighting.signature
+        return []
 
     def _look(self, line: Line) -> Sighting | None:
         self._clock.look(line.text)
@@ -146,6 +158,9 @@ class SymptomReader:
     def _sighting(
         self, signature: Signature, line: Line, stated: Mapping[str, str | None]
     ) -> Sighting:
+        if self.counts[signature.id] >= _KEPT:
+            # It is only counted.
+            return Sighting(signature=signature.id, source=self.source, line=line.number, text="")
         groups = {name: value for name, value in stated.items() if value is not None}
         rank = line.rank
         if rank is None and groups.get("rank", "").isdecimal():
