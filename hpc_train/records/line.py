@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import msgspec
 
+from hpc_train.records.literals import Occurrence
 from hpc_train.records.prefixes import Prefix, peel
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
@@ -26,6 +28,13 @@ class Line(msgspec.Struct, gc=False):
     number: int = 1
     file_rank: int | None = None
     _prefix: Prefix | None = None
+    _found: Sequence[Occurrence] = ()
+    _literals: Sequence[bytes] = ()
+
+    @property
+    def held(self) -> set[bytes]:
+        """The literals on it, of those that somebody looks for."""
+        return {self._literals[number] for _, number in self._found}
 
     @property
     def text(self) -> str:

@@ -22,6 +22,11 @@ class Audience(Protocol):
     eager: list[int]
 
     @property
+    def literals(self) -> Sequence[bytes]:
+        """What is looked for, by number."""
+        ...
+
+    @property
     def alone(self) -> Sequence[Sequence[int]]:
         """Who reads a line that holds one literal, by the number of the literal."""
         ...
@@ -48,6 +53,7 @@ def lines_of(
     `number` is that of the block's first line; that of the next block's is returned.
     """
     data, size = block
+    literals = audience.literals
     view, returns = memoryview(data), data.find(b"\r", 0, size) >= 0
     counted, position, index, last = 0, 0, 0, len(found)
     while True:
@@ -70,7 +76,8 @@ def lines_of(
             asked = audience.alone[found[first][1]]
         else:
             asked = audience.of(tuple([literal for _, literal in found[first:index]]))
-        yield Line(bytes(view[start:end]), number, file_rank), asked
+        held = found[first:index]
+        yield Line(bytes(view[start:end]), number, file_rank, None, held, literals), asked
         audience.heard(asked)
         position = end + _length_of_end(data, end, size)
 

@@ -80,5 +80,8 @@ def _prefix(rest: str, found: dict[str, str]) -> Prefix:
 
 def _first(found: dict[str, str], *kinds: str) -> int | None:
     """Return the number of the first of these kinds; the groups of a site may hold no number."""
-    numbers = (found[kind] for kind in kinds if kind in found)
-    return next((int(text) for text in numbers if text.isdecimal() and len(text) < 8), None)
+    for kind in kinds:
+        text = found.get(kind, "")
+        if text.isdecimal() and len(text) < 8:
+            return int(text)
+    return None

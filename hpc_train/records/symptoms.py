@@ -10,7 +10,6 @@ from msgspec.structs import replace
 from hpc_train.records.failure_box import LITERALS as BOX
 from hpc_train.records.failure_box import Entry, FailureBox
 from hpc_train.records.line import Line
-from hpc_train.records.literals import finder
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.nccl_tests import NcclTests
 from hpc_train.records.signatures.all import SIGNATURES
@@ -26,17 +25,16 @@ APART = "nccl_tests_ranks_apart"
 # Those that one line alone does not make.
 _COMPOSED = frozenset({EXCEPTION, RANK_FAILED, LAST_ERROR, APART})
 _SINGLE = tuple(signature for signature in SIGNATURES if signature.id not in _COMPOSED)
-_LITERALS = tuple(sorted({literal for one in _SINGLE for literal in one.literals}))
-_OWNERS = [
-    [number for number, one in enumerate(_SINGLE) if literal in one.literals]
-    for literal in _LITERALS
-]
+_OWNERS = {
+    literal: [number for number, one in enumerate(_SINGLE) if literal in one.literals]
+    for literal in {literal for one in _SINGLE for literal in one.literals}
+}
 _BY_ID = {signature.id: signature for signature in SIGNATURES}
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
+# Such a line says something of those that follow.
+_BEGINS = frozenset({*BOX, *_IGNORED, b"Traceback (most recent call last)", b"algbw", b"  Rank "})
 _KEPT = 200
 _TEXT = 500
-# To compile the literals takes as long as to look for them one by one in a thousand such lines.
-_LONG = 4096
 # A shell that traces its commands (`set -x`) shows what it runs, not what happened.
 _TRACED = b"+"
 
@@ -59,6 +57,8 @@ class SymptomReader:
         self._box = FailureBox()
         self._last_error: set[Speaker] = set()
         self._tests = NcclTests()
+        # Lines that are only counted when they come again.
+        self._again: dict[bytes, str] = {}
 
     @property
     def wants_next(self) -> bool:
@@ -68,13 +68,21 @@ class SymptomReader:
 
     def read(self, line: Line) -> list[Sighting]:
         """Return what the line, with those before it, shows."""
+        calm = not self.wants_next
+        if calm and line.raw in self._again:
+            self.counts[self._again[line.raw]] += 1
+            return []
         sighting = self._look(line)
         if sighting is None:
             return []
         self.counts[sighting.signature] += 1
         # torchrun names the first failure last.
         first = ("root", "yes") in sighting.groups
-        return [sighting] if first or self.counts[sighting.signature] <= _KEPT else []
+        if first or self.counts[sighting.signature] <= _KEPT:
+            return [sighting]
+        if calm and len(self._again) < _KEPT and line.held.isdisjoint(_BEGINS):
+            self._again[line.raw] = sighting.signature
+        return []
 
     def _look(self, line: Line) -> Sighting | None:
         self._clock.look(line.text)
@@ -108,7 +116,7 @@ class SymptomReader:
         return any(isinstance(hit, Hit) and hit.variant == "apart" for hit in hits)
 
     def _match(self, line: Line) -> Sighting | None:
-        for one in sorted({owner for number in _held(line.raw) for owner in _OWNERS[number]}):
+        for one in sorted({owner for literal in line.held for owner in _OWNERS.get(literal, ())}):
             match = _SINGLE[one].pattern.search(line.text)
             if match:
                 return self._sighting(_SINGLE[one], line, match.groupdict())
@@ -150,6 +158,9 @@ class SymptomReader:
     def _sighting(
         self, signature: Signature, line: Line, stated: Mapping[str, str | None]
     ) -> Sighting:
+        if self.counts[signature.id] >= _KEPT:
+            # It is only counted.
+            return Sighting(signature=signature.id, source=self.source, line=line.number, text="")
         groups = {name: value for name, value in stated.items() if value is not None}
         rank = line.rank
         if rank is None and groups.get("rank", "").isdecimal():
@@ -165,10 +176,3 @@ class SymptomReader:
             time=self._clock.time(text),
             groups=tuple(groups.items()),
         )
-
-
-def _held(raw: bytes) -> set[int]:
-    """Return the numbers of the literals in a line; of most logs none is long."""
-    if len(raw) > _LONG:
-        return {number for _, number in finder(_LITERALS)(memoryview(raw))}
-    return {number for number, literal in enumerate(_LITERALS) if literal in raw}

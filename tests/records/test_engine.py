@@ -76,6 +76,13 @@ def by_hand(text: bytes) -> Found:
     return found
 
 
+def test_a_line_knows_what_was_found_on_it() -> None:
+    table = Table()
+    for line, _ in dispatch(io.BytesIO(TEXT), (Two(), table)):
+        table.left = 1
+        assert line.held == {one for one in (*Two.literals, *Table.literals) if one in line.raw}
+
+
 @pytest.mark.parametrize("size", [700, 512, 400, 1 << 20])
 def test_lines_do_not_depend_on_the_blocks(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     assert read(TEXT * 3, size, monkeypatch) == by_hand(TEXT * 3)

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records.blocks import Block
+from hpc_train.records.literals import finder
 from hpc_train.records.nccl.facts import facts
 from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.nccl.reader import TransportReader
+from hpc_train.records.nccl.thin import lines_with
 from tests.records.nccl_lines import LOGS, channel, of_file, seen, tally
 
 
@@ -191,6 +193,24 @@ def test_lines_that_are_alike_count_each() -> None:
     assert found.channels == {"NET/IB/GDRDMA": 3}
     assert found.first["network"] == "log:300002"
     assert found.first["NET/IB/GDRDMA"] == "log:300005"
+
+
+def test_few_lines_among_many_that_differ() -> None:
+    """Of the blocks after the first one, only the lines that hold a literal are taken."""
+    noise = "".join(f"step {number} of many\n" for number in range(100_000))
+    said = "h1:10:11 [0] NCCL INFO Using network IB\n"
+    sent = channel("[send] via NET/IB/0/GDRDMA")
+    version = "NCCL version 2.21.5+cuda12.4\n"
+    found = seen(version + noise + said + "step\n" + sent + said + noise + sent[:-1])
+    assert found.using_network == {"IB": 2}
+    assert found.channels == {"NET/IB/GDRDMA": 2}
+    assert found.first["network"] == "log:100002"
+    assert found.first["NET/IB/GDRDMA"] == "log:100004"
+
+
+def test_lines_that_hold_something_and_where_they_begin() -> None:
+    block = Block(bytearray(b"no\none and one\n\nno\none" + b" left over"), 22)
+    assert lines_with(finder((b"one", b"two")), block) == (b"one and one\none", [3, 19])
 
 
 def test_carriage_return_ends_what_stands_before() -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import re
 import time
 from pathlib import Path
 
 import pytest
 
-from hpc_train.records.line import Line
+from hpc_train.records.dispatch import dispatch
 from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.explain import explain
@@ -109,19 +110,49 @@ def test_hostile_lines_take_no_time(signature: Signature) -> None:
 
 
 def test_what_is_no_text_is_no_trouble() -> None:
-    reader = SymptomReader("log")
     for signature in SIGNATURES:
         raw = signature.example.encode()
         for cut in range(0, len(raw), 7):
-            reader.read(Line(raw[:cut] + b"\xff\x00\x1b[31m" + raw[cut:]))
+            sighted(raw[:cut] + b"\xff\x00\x1b[31m" + raw[cut:])
 
 
 def test_of_very_many_only_some_are_kept() -> None:
     reader = SymptomReader("log")
-    line = b"srun: error: n1: task 0: Exited with exit code 1"
-    kept = sum(len(reader.read(Line(line, number))) for number in range(1000))
+    log = io.BytesIO(b"srun: error: n1: task 0: Exited with exit code 1\n" * 1000)
+    kept = sum(len(reader.read(line)) for line, _ in dispatch(log, [reader]))
     assert kept == 200
     assert reader.counts["exit_error"] == 1000
+
+
+def test_what_is_only_counted_still_ends_a_traceback() -> None:
+    error = "RuntimeError: NCCL error in: Work.cpp:5, system error\n"
+    frame = 'Traceback (most recent call last):\n  File "/a.py", line 3, in f\n    f()\n'
+    reader = SymptomReader("log")
+    log = io.BytesIO((error * 300 + (frame + error) * 2 + error + "KeyError: 3\n").encode())
+    for line, _ in dispatch(log, [reader]):
+        reader.read(line)
+    assert reader.counts == {"nccl_error": 303}
+    assert not reader.wants_next
+
+
+def test_what_follows_a_last_error_is_another_matter_alone() -> None:
+    both = "torch.distributed.DistBackendError: NCCL error in: Work.cpp:5\nLast error:\nKilled: x\n"
+    reader = SymptomReader("log")
+    for line, _ in dispatch(io.BytesIO((both * 300 + "Killed: x\n" * 9).encode()), [reader]):
+        reader.read(line)
+    assert reader.counts["nccl_last_error"] == 300
+
+
+def test_a_part_of_a_box_is_not_the_box() -> None:
+    entry = (
+        "  time      : 2026-01-05_10:11:12\n  rank      : 3 (local_rank: 3)\n"
+        "  exitcode  : 1 (pid: 99)\n  traceback : To enable traceback see: x\n"
+    )
+    reader = SymptomReader("log")
+    log = entry * 250 + entry.splitlines(keepends=True)[-1] * 5
+    for line, _ in dispatch(io.BytesIO(log.encode()), [reader]):
+        reader.read(line)
+    assert reader.counts == {"torchrun_child_failed_rank": 250}
 
 
 def test_the_page_is_what_the_catalogue_says() -> None:

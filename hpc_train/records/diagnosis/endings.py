@@ -22,7 +22,7 @@ class Ending(Value, frozen=True, kw_only=True):
     text: str
 
 
-_LONGEST = 500
+LONGEST = 500
 _Pattern = tuple[Kind, bytes, re.Pattern[str]]
 
 _PATTERNS: tuple[_Pattern, ...] = (
@@ -57,45 +57,26 @@ _PATTERNS: tuple[_Pattern, ...] = (
     ("work", b"*** Best metric: ", re.compile(r"\*\*\* Best metric: ")),
 )
 _STATUS = re.compile(r'"(?:status|success)": ?(?:"\w{1,40}"|true|false)')
-# `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`: the last step of all. In bytes,
-# because every step of a long training is such a line.
-_STEP = re.compile(rb"(?:\biteration:? {1,12}|\[step=)(\d{1,12}) ?/ {0,12}(\d{1,12})\b")
-_STEP_LITERALS = (b"iteration ", b"iteration: ", b"[step=")
 
 
 class EndingReader:
     """Finds the endings in one log."""
 
-    literals = tuple(dict.fromkeys([*(literal for _, literal, _ in _PATTERNS), *_STEP_LITERALS]))
+    literals = tuple(dict.fromkeys(literal for _, literal, _ in _PATTERNS))
     wants_next = False
-
-    def __init__(self) -> None:
-        self._done = False
 
     def read(self, line: Line) -> Iterator[Ending]:
         """Yield what the line says of the end."""
-        raw = line.raw
-        step = _STEP.search(raw)
-        if step:
-            yield from self._count(line, last=step[1] == step[2])
         # A script that is traced only quotes it.
-        elif not raw.lstrip().startswith(b"+"):
+        if not line.raw.lstrip().startswith(b"+"):
             yield from _said(line)
-
-    def _count(self, line: Line, *, last: bool) -> Iterator[Ending]:
-        if last:
-            yield Ending(kind="work", line=line.number, text=line.text[:_LONGEST])
-        elif self._done:
-            # The count is one of an epoch.
-            yield Ending(kind="restart", line=line.number, text=line.text[:_LONGEST])
-        self._done = last
 
 
 def _said(line: Line) -> Iterator[Ending]:
     for kind, literal, pattern in _PATTERNS:
         if literal in line.raw and pattern.search(line.text):
             text = _stop(line.text) if literal == b"run_stop" else line.text
-            yield Ending(kind=kind, line=line.number, text=text[:_LONGEST])
+            yield Ending(kind=kind, line=line.number, text=text[:LONGEST])
             return
 
 

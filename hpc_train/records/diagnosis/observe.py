@@ -15,6 +15,7 @@ from hpc_train.model.value import Value
 from hpc_train.records.blocks import blocks
 from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.endings import Ending, EndingReader
+from hpc_train.records.diagnosis.last_step import StepReader
 from hpc_train.records.diagnosis.order import Seen
 from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
@@ -94,16 +95,22 @@ class _Gathered:
         symptoms, endings = SymptomReader(name), EndingReader()
         collectives = CollectiveReader(name)
         nccl = TransportReader(name)
-        whole = () if self.tally is None else (nccl,)
+        steps, ended = StepReader(), list[Ending]()
+        whole = (steps,) if self.tally is None else (steps, nccl)
         readers = (symptoms, endings, collectives)
-        with open_log(path) as stream:
-            for line, asked in dispatch(stream, readers, rank_of(path), whole=whole):
-                if 0 in asked:
-                    self.see(symptoms.read(line), number)
-                if 1 in asked:
-                    self.endings += [(number, ending) for ending in endings.read(line)]
-                if 2 in asked and len(self.said) < _MOST:
-                    self.said += collectives.read(line)
+        try:
+            with open_log(path) as stream:
+                for line, asked in dispatch(stream, readers, rank_of(path), whole=whole):
+                    if 0 in asked:
+                        self.see(symptoms.read(line), number)
+                    if 1 in asked:
+                        ended += endings.read(line)
+                    if 2 in asked and len(self.said) < _MOST:
+                        self.said += collectives.read(line)
+        finally:
+            # What stands before the damage counts.
+            ended = sorted([*steps.endings, *ended], key=lambda ending: ending.line)
+            self.endings += [(number, ending) for ending in ended]
         self.counts += symptoms.counts
         if self.tally is not None:
             self.tally.add(nccl.tally)

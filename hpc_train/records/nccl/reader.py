@@ -14,6 +14,7 @@ from hpc_train.records.literals import finder
 from hpc_train.records.nccl.channels import Channel, channels_in
 from hpc_train.records.nccl.messages import EVENTS, LITERALS, MESSAGES, Said
 from hpc_train.records.nccl.tally import Ends, Tally
+from hpc_train.records.nccl.thin import Numbers, all_lines, lines_with
 
 _CHANNELS = (
     b" via NET/",
@@ -52,6 +53,7 @@ class TransportReader:
         self._source = source
         self._alike: dict[bytes, list[int]] = {}
         self._held = 0
+        self._thin = False
 
     @property
     def tally(self) -> Tally:
@@ -67,24 +69,33 @@ class TransportReader:
 
     def read_block(self, block: Block, number: int) -> None:
         """Count what the lines of a block say; those that ran into one another count as several."""
-        text = bytes(memoryview(block.data)[: block.end])
+        thin = self._thin
+        said = lines_with(finder(self.literals), block) if thin else all_lines(block)
+        text = said.joined
         if _VIA in text:
             text = _CHANNEL.sub(b" Channel : ", text)
-        lines = text.split(b"\n")
-        alike, at = self._alike, 0
+        strangers = self._count(text.split(b"\n"), Numbers(block, number, said.starts))
+        self._thin = said.worth_it(block) if thin else strangers
+
+    def _count(self, lines: Sequence[bytes], numbers: Numbers) -> bool:
+        """Count lines; return whether most are of others, and not alike."""
+        alike, at, ours, others = self._alike, 0, 0, 0
         # In the order in which they are first seen.
         for raw, times in Counter(lines).items():
-            if not (_OURS in raw or _VIA in raw):
-                continue
             known = alike.get(raw)
             if known is not None:
                 known[1] += times
+            elif _OURS in raw or _VIA in raw:
+                at = lines.index(raw, at)
+                alike[raw] = [numbers.of(at), times]
+                self._held += len(raw)
+                if len(alike) >= _MOST or self._held >= _HELD:
+                    _ = self.tally
+            else:
+                others += 1
                 continue
-            at = lines.index(raw, at)
-            alike[raw] = [number + at, times]
-            self._held += len(raw)
-            if len(alike) >= _MOST or self._held >= _HELD:
-                _ = self.tally
+            ours += times
+        return others > ours
 
     def _read(self, raw: bytes, number: int, lines: int) -> None:
         if _VIA in raw:

@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
+from hpc_train.records.blocks import Block, blocks
 from hpc_train.records.diagnosis.endings import EndingReader
-from hpc_train.records.line import Line
+from hpc_train.records.diagnosis.last_step import StepReader
+from hpc_train.records.dispatch import dispatch
 
 MLLOG = '0: :::MLLOG {"time_ms": 5, "key": "%s", "value": null, "metadata": {"status": "%s"}}'
 
 
-def kinds(text: str) -> list[str]:
-    reader = EndingReader()
-    line = Line(text.encode(), 7)
-    assert not text or any(literal in line.raw for literal in reader.literals)
-    return [ending.kind for ending in reader.read(line)]
+def kinds(text: str, size: int = 1 << 20) -> list[str]:
+    """Return how a log ends, read as by `observe`, in blocks of whole lines."""
+    endings, steps, log = EndingReader(), StepReader(), text.encode()
+    said = [
+        (line.number, ending.kind)
+        for line, _ in dispatch(io.BytesIO(log), [endings])
+        for ending in endings.read(line)
+    ]
+    number = 1
+    for data, end in blocks(io.BytesIO(log), size):
+        steps.read_block(Block(data, end), number)
+        number += data.count(b"\n", 0, end)
+    return [kind for _, kind in sorted([*said, *((one.line, one.kind) for one in steps.endings)])]
 
 
 @pytest.mark.parametrize(
@@ -66,10 +78,26 @@ def test_line_says_how_it_ended(kind: str, text: str) -> None:
     ],
 )
 def test_line_that_says_nothing_of_the_end(text: str) -> None:
-    assert not list(EndingReader().read(Line(text.encode())))
+    assert kinds(text) == []
 
 
 def test_count_of_an_epoch_is_taken_back() -> None:
-    reader = EndingReader()
-    lines = (b"iteration: 10 / 10", b"iteration: 1 / 10", b"iteration: 2 / 10")
-    assert [e.kind for raw in lines for e in reader.read(Line(raw))] == ["work", "restart"]
+    lines = "iteration: 10 / 10\niteration: 1 / 10\niteration: 2 / 10\nreiteration: 4 / 4"
+    for size in (20, 1 << 20):
+        assert kinds(lines, size) == ["work", "restart"]
+
+
+def test_the_first_step_of_a_line_counts() -> None:
+    assert kinds("[step=1/9] iteration: 9 / 9\n") == []
+    assert kinds("[step=1/9]\riteration: 9 / 9\n") == ["work"]
+
+
+def test_the_line_of_a_last_step_is_told() -> None:
+    steps = StepReader()
+    text = b"iteration 1/ 2\n\n0: iteration 2/ 2 | a\r iteration 1/ 2\n[step=2/2] [step=2/2]"
+    steps.read_block(Block(bytearray(text), len(text)), 7)
+    assert [(one.kind, one.line, one.text) for one in steps.endings] == [
+        ("work", 9, "iteration 2/ 2 | a"),
+        ("restart", 9, " iteration 1/ 2"),
+        ("work", 10, "[step=2/2] [step=2/2]"),
+    ]

@@ -1,0 +1,52 @@
+"""The last step of all, among the many steps that a training counts: it says that work is done."""
+
+from __future__ import annotations
+
+import re
+from heapq import merge
+
+from hpc_train.records.blocks import Block
+from hpc_train.records.diagnosis.endings import LONGEST, Ending, Kind
+from hpc_train.records.line import Line
+
+# `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`. Every step of a long training is
+# such a line, so they are looked for in bytes, where a pattern that begins with a word is fast.
+_STEPS = (
+    re.compile(rb"iteration:? {1,12}(\d{1,12}) ?/ {0,12}(\d{1,12})\b"),
+    re.compile(rb"\[step=(\d{1,12}) ?/ {0,12}(\d{1,12})\b"),
+)
+_LAST = tuple(re.compile(step.pattern.replace(rb"(\d{1,12})\b", rb"\1\b")) for step in _STEPS)
+_WORD = re.compile(rb"\w")
+
+
+class StepReader:
+    """Finds, block by block, the last step in one log, and the steps that take it back."""
+
+    literals = (b"iteration ", b"iteration: ", b"[step=")
+
+    def __init__(self) -> None:
+        self.endings: list[Ending] = []
+        self._done = False
+
+    def read_block(self, block: Block, number: int) -> None:
+        """Note the last steps; after one, an earlier step says that it was one of an epoch."""
+        text = bytes(memoryview(block.data)[: block.end])
+        if not self._done and not any(last.search(text) for last in _LAST):
+            return
+        stop = counted = 0
+        for step in merge(*(one.finditer(text) for one in _STEPS), key=re.Match.start):
+            at = step.start()
+            # Of a line, the first one counts.
+            if at < stop or (text[at] != ord("[") and _WORD.match(text[at - 1 : at])):
+                continue
+            stop = len(text) if (end := text.find(b"\n", at)) < 0 else end
+            stop = end if (end := text.find(b"\r", at, stop)) >= 0 else stop
+            last = step[1] == step[2]
+            if last or self._done:
+                start = 1 + max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at))
+                number += text.count(b"\n", counted, start)
+                counted = start
+                said = Line(text[start:stop]).text[:LONGEST]
+                kind: Kind = "work" if last else "restart"
+                self.endings.append(Ending(kind=kind, line=number, text=said))
+            self._done = last
