@@ -13,7 +13,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.literals import finder
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.nccl_tests import NcclTests
-from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.all import BY_ID, SIGNATURES
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.stamps import Clock, node_of
 from hpc_train.records.tracebacks import INSIDE, Raised, Speaker, Tracebacks, speaker_of
@@ -31,7 +31,6 @@ _OWNERS = [
     [number for number, one in enumerate(_SINGLE) if literal in one.literals]
     for literal in _LITERALS
 ]
-_BY_ID = {signature.id: signature for signature in SIGNATURES}
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
 _KEPT = 200
 _TEXT = 500
@@ -115,7 +114,7 @@ class SymptomReader:
         return None
 
     def _forced(self, name: str, line: Line) -> Sighting | None:
-        signature = _BY_ID[name]
+        signature = BY_ID[name]
         match = signature.pattern.search(line.text.strip())
         return self._sighting(signature, line, match.groupdict()) if match else None
 
