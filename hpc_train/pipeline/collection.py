@@ -17,7 +17,6 @@ from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
-from hpc_train.records.line import printable
 from hpc_train.records.reading import Log, Wanted, parsers_of
 
 
@@ -46,14 +45,14 @@ class Collection:
         """Yield lines for people: which formats were found where, and what was not."""
         for name, kind in self.census.known.items():
             first = f"{kind.source}:{kind.line}: {kind.text}"
-            yield printable(f"{name}: {_counted(kind.lines, 'line')}, the first {first}")
+            yield f"{name}: {_counted(kind.lines, 'line')}, the first {first}"
         runs = sum(count > 0 for count in self.counts.values())
         yield f"{_counted(self.counts.total(), 'record')} of {_counted(runs, 'run')}"
         for run, problem in self.problems.items():
             if not self.counts[run]:
-                yield printable(f"no record: {run}  {problem}")
+                yield f"no record: {run}  {problem}"
         for warning in apart_warnings(self._apart):
-            yield printable(f"warning: {warning}")
+            yield f"warning: {warning}"
 
 
 def collection(words: Sequence[str], search: Search) -> Collection:

@@ -9,7 +9,6 @@ from pathlib import Path
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.records.census import Census
 from hpc_train.records.collect import logs_of
-from hpc_train.records.line import printable
 from hpc_train.records.log_names import NAMES, log_files, rank_of
 from hpc_train.records.reading import Log
 
@@ -68,7 +67,7 @@ def nothing(logs: Sequence[Log], census: Census, form: str = "auto") -> LogParse
     what = "a known format" if form == "auto" else f"the format {form}"
     hint = "hpctrain collect --list shows the formats; a script can print events: docs/events.md"
     return LogParseError(
-        printable(f"{_all(paths)}: no line of {what}" + (f"; nearest: {places}" if places else "")),
+        f"{_all(paths)}: no line of {what}" + (f"; nearest: {places}" if places else ""),
         hint if form == "auto" else "without --format, every format is tried",
     )
 

@@ -100,12 +100,13 @@ def test_hostile_lines_take_no_time(signature: Signature) -> None:
     literals = [literal.decode() for literal in signature.literals]
     for token in {*example.split(), *literals, "1", "(", " "}:
         for text in (
-            f"{token} " * (4000 // len(token)),
-            example[: len(example) // 2] + token * 200,
+            f"{token} " * (64_000 // len(token)),
+            example[: len(example) // 2] + token * 3200,
         ):
             started = time.process_time()
             signature.pattern.search(text)
-            assert time.process_time() - started < 0.3
+            # Where time grows with the square of the length, it is minutes.
+            assert time.process_time() - started < 10
 
 
 def test_what_is_no_text_is_no_trouble() -> None:
