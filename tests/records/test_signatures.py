@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records.line import Line
-from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.all import BY_ID, SIGNATURES
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.explain import explain
 from hpc_train.records.signatures.page import failures_page
@@ -190,3 +190,15 @@ def test_the_page_is_what_the_catalogue_says() -> None:
 )
 def test_what_logs_of_other_versions_say(line: str, name: str) -> None:
     assert ids(line) == [name]
+
+
+@pytest.mark.parametrize(
+    ("said", "title"),
+    [
+        ("task 0", "Task 0 on n1 ended with exit code 1"),
+        ("tasks 0-3,7", "Tasks 0-3,7 on n1 ended with exit code 1"),
+    ],
+)
+def test_one_task_is_no_plural(said: str, title: str) -> None:
+    (seen,) = sighted(f"srun: error: n1: {said}: Exited with exit code 1")
+    assert explain(BY_ID[seen.signature], seen).title == title
