@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from hpc_train.errors import StoreError
+from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
 from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.ranks_apart import apart_warnings, is_apart
@@ -63,7 +63,7 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     """
     census, look = Census(), wanted(search.form, search.prefix, search.patterns)
     if not words:
-        raise StoreError("no log is named", "name a log, a folder of logs, a run or a study")
+        raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
     paths, homes = tell_apart(words, search.root)
     if homes:
         # The catalogue of failures, which logs of anybody need not pay.
