@@ -100,6 +100,6 @@ def _print(found: Collection, output: Path | None, form: Literal["csv", "jsonl"]
         for text in records_text(found, form):
             click.echo(safe(text), nl=False)
     for line in found.seen():
-        click.echo(line, err=True)
+        click.echo(plain(line), err=True)
     if found.census.failed:
         sys.exit(3)

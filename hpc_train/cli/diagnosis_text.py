@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Iterator
 
+from hpc_train.cli.terminal import plain
 from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, Finding
 from hpc_train.model.transport import Transport
 
@@ -85,7 +86,7 @@ def _evidence_lines(finding: Finding) -> Iterator[str]:
         said += [f"rank {one.rank}"] if one.rank is not None else []
         said += [one.node] if one.node else []
         said += [one.time.replace("T", " ")] if one.time else []
-        yield "  " + printable("  ".join(said))
+        yield "  " + plain("  ".join(said))
         yield from _excerpt(one.text, 1 if number else 3)
     more = finding.count - len(finding.evidence)
     if more > 0:
@@ -94,14 +95,14 @@ def _evidence_lines(finding: Finding) -> Iterator[str]:
 
 def _excerpt(text: str, most: int) -> Iterator[str]:
     """Yield the beginning of a line of a log, in at most so many lines."""
-    lines = textwrap.wrap(printable(text), WIDTH - 8)
+    lines = textwrap.wrap(plain(text), WIDTH - 8)
     for number, line in enumerate(lines[:most], 1):
         yield f"      {line}{' …' * (number == most < len(lines))}"
 
 
 def _quoted(evidence: Evidence) -> str:
     number = f"{evidence.line:>6}  "
-    return textwrap.shorten(number + printable(evidence.text), WIDTH, placeholder=" …")
+    return textwrap.shorten(number + plain(evidence.text), WIDTH, placeholder=" …")
 
 
 def _others(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
@@ -138,17 +139,12 @@ def _section(title: str, lines: Iterable[str]) -> Iterator[str]:
     found = list(lines)
     if found:
         yield ""
-        yield printable(title)
+        yield plain(title)
         yield from found
 
 
 def _wrapped(head: str, text: str) -> Iterator[str]:
     """Yield a text after its head, its lines below one another."""
-    lines = textwrap.wrap(printable(text), WIDTH - len(head), break_on_hyphens=False) or [""]
+    lines = textwrap.wrap(plain(text), WIDTH - len(head), break_on_hyphens=False) or [""]
     for number, line in enumerate(lines):
         yield (head if number == 0 else " " * len(head)) + line
-
-
-def printable(text: str) -> str:
-    """Return text in which nothing can move a terminal's cursor or turn its direction."""
-    return "".join(letter if letter.isprintable() else " " for letter in text)

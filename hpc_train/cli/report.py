@@ -37,7 +37,7 @@ def report(
 
     Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
     """
-    from hpc_train.cli.output import say
+    from hpc_train.cli.output import say, show_warnings
     from hpc_train.pipeline.evidence import evidence
     from hpc_train.pipeline.report import (
         build_report,
@@ -50,6 +50,7 @@ def report(
     from hpc_train.runs.store import results_root
 
     check_format(form, output)
+    show_warnings()
     found = evidence(words, Search(root=results_root(results), form=parser))
     built = build_report(found, draw=needs_figure(output))
     if output is None:

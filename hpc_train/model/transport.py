@@ -73,3 +73,7 @@ class Transport(Value, frozen=True, kw_only=True):
     gdr_only_received: bool = False
     environment: dict[str, str] = {}
     first: dict[str, str] = {}
+
+    def places(self, *kinds: str) -> tuple[str, ...]:
+        """Return the first line of each of these kinds of fact, where there is one."""
+        return tuple(self.first[kind] for kind in kinds if kind in self.first)

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from hpc_train.errors import StoreError
+from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
 from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.ranks_apart import apart_warnings, is_apart
@@ -17,7 +17,6 @@ from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
-from hpc_train.records.line import printable
 from hpc_train.records.reading import Log, Wanted, parsers_of
 
 
@@ -46,14 +45,14 @@ class Collection:
         """Yield lines for people: which formats were found where, and what was not."""
         for name, kind in self.census.known.items():
             first = f"{kind.source}:{kind.line}: {kind.text}"
-            yield printable(f"{name}: {_counted(kind.lines, 'line')}, the first {first}")
+            yield f"{name}: {_counted(kind.lines, 'line')}, the first {first}"
         runs = sum(count > 0 for count in self.counts.values())
         yield f"{_counted(self.counts.total(), 'record')} of {_counted(runs, 'run')}"
         for run, problem in self.problems.items():
             if not self.counts[run]:
-                yield printable(f"no record: {run}  {problem}")
+                yield f"no record: {run}  {problem}"
         for warning in apart_warnings(self._apart):
-            yield printable(f"warning: {warning}")
+            yield f"warning: {warning}"
 
 
 def collection(words: Sequence[str], search: Search) -> Collection:
@@ -64,7 +63,7 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     """
     census, look = Census(), wanted(search.form, search.prefix, search.patterns)
     if not words:
-        raise StoreError("no log is named", "name a log, a folder of logs, a run or a study")
+        raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
     paths, homes = tell_apart(words, search.root)
     if homes:
         # The catalogue of failures, which logs of anybody need not pay.

@@ -12,7 +12,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.foreign import refuse_empty
+from hpc_train.pipeline.foreign import files_of, refuse_empty
 from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import promised_to
@@ -130,12 +130,7 @@ def _iso(seconds: float | None) -> str | None:
 
 
 def _foreign(logs: Sequence[Path]) -> Diagnosed:
-    files = log_files(list(dict.fromkeys(logs)))
-    if not files:
-        raise LogParseError(
-            f"{logs[0]}: no log files in this folder (.out, .log, .err, .txt)",
-            "name the files themselves, whatever they are called",
-        )
+    files = sorted(files_of(logs))
     refuse_empty(files)
     names = [path.as_posix() for path in files]
     tally = Tally()

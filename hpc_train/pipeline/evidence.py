@@ -82,7 +82,7 @@ def _own(home: Path, look: Wanted, census: Census) -> Evidence:
     by_id = {run.folder.run_id: run for run in own}
     used = {name: run_transport(run, promise) for name, run in by_id.items()}
     slow = link_warnings(records, lambda name: link_rate(by_id[name], used[name]))
-    return _evidence(study, records, used, slow)
+    return _evidence(study, records, used, slow, census)
 
 
 def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
@@ -110,8 +110,7 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     notes = (*model_notes(records), *mlperf_notes(log.path for log in logs))
     study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
     slow = link_warnings(records, lambda name: link_rate(None, used[name]))
-    gathered = _evidence(study, records, used, slow)
-    return msgspec.structs.replace(gathered, unreadable=tuple(census.failed.values()))
+    return _evidence(study, records, used, slow, census)
 
 
 def _rank(log: Log) -> int:
@@ -141,6 +140,7 @@ def _evidence(
     records: Sequence[Record],
     used: Mapping[str, Transport | None],
     slow: Sequence[str],
+    census: Census,
 ) -> Evidence:
     warnings = (*transport_notes(used), *apart_warnings(records), *slow)
     runs = tuple(
@@ -148,4 +148,9 @@ def _evidence(
         for run in study.runs
     )
     noted = msgspec.structs.replace(study, runs=runs, notes=(*study.notes, *warnings))
-    return Evidence(study=noted, records=tuple(records), warnings=warnings)
+    return Evidence(
+        study=noted,
+        records=tuple(records),
+        warnings=warnings,
+        unreadable=tuple(census.failed.values()),
+    )

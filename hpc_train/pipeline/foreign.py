@@ -9,7 +9,6 @@ from pathlib import Path
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.records.census import Census
 from hpc_train.records.collect import logs_of
-from hpc_train.records.line import printable
 from hpc_train.records.log_names import NAMES, log_files, rank_of
 from hpc_train.records.reading import Log
 
@@ -68,7 +67,7 @@ def nothing(logs: Sequence[Log], census: Census, form: str = "auto") -> LogParse
     what = "a known format" if form == "auto" else f"the format {form}"
     hint = "hpctrain collect --list shows the formats; a script can print events: docs/events.md"
     return LogParseError(
-        printable(f"{_all(paths)}: no line of {what}" + (f"; nearest: {places}" if places else "")),
+        f"{_all(paths)}: no line of {what}" + (f"; nearest: {places}" if places else ""),
         hint if form == "auto" else "without --format, every format is tried",
     )
 
@@ -83,7 +82,7 @@ def foreign_runs(paths: Sequence[Path]) -> dict[str, list[Log]]:
     Raises:
         LogParseError: a folder without logs.
     """
-    runs = _grouped([file for path in dict.fromkeys(paths) for file in _files(path)])
+    runs = _grouped(files_of(paths))
     names = Counter(path.name for path in runs)
     found = {}
     for path, files in runs.items():
@@ -91,6 +90,15 @@ def foreign_runs(paths: Sequence[Path]) -> dict[str, list[Log]]:
         run = path.name if names[path.name] == 1 and path.name else str(path)
         found[run] = logs_of(run, files)
     return found
+
+
+def files_of(paths: Sequence[Path]) -> list[Path]:
+    """Return the log files that are named: files themselves, and those in folders.
+
+    Raises:
+        LogParseError: a folder without logs.
+    """
+    return list(dict.fromkeys(file for path in paths for file in _files(path)))
 
 
 def _files(path: Path) -> list[Path]:
@@ -111,7 +119,7 @@ def _grouped(files: Sequence[Path]) -> dict[Path, list[Path]]:
     """Put the rank files of each folder together, under the folder's path."""
     ranks = Counter(file.parent for file in files if rank_of(file) is not None)
     runs: dict[Path, list[Path]] = {}
-    for file in dict.fromkeys(files):
+    for file in files:
         together = rank_of(file) is not None and ranks[file.parent] > 1
         runs.setdefault(file.parent if together else file, []).append(file)
     return runs

@@ -28,11 +28,11 @@ def run_records(run: Run, look: Wanted, census: Census) -> tuple[Record, ...]:
     if not folder.logs.is_dir():
         return tuple(read_kept(folder.records, _DECODE) or ())
     logs = logs_of(folder.run_id, [folder.logs], folder.path)
-    if not look.usual:
-        return tuple(records_of(logs, look, seen))
-    records = tuple(indexed(logs, look, seen, folder.index))
+    usual = look.usual
+    found = indexed(logs, look, seen, folder.index) if usual else records_of(logs, look, seen)
+    records = tuple(found)
     census.add(seen)
-    if run.state.finished:
+    if usual and run.state.finished:
         lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
         keep(folder.records, lines)
     return records

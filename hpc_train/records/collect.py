@@ -15,7 +15,6 @@ from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Mark
 from hpc_train.records.hits import maker
 from hpc_train.records.index import Index
-from hpc_train.records.line import printable
 from hpc_train.records.log_names import log_files
 from hpc_train.records.reading import Log, Reading, Wanted, parsers_of, read
 from hpc_train.records.spread import spread, worth_it
@@ -136,7 +135,7 @@ def _told(reading: Reading, census: Census) -> Iterator[tuple[Record, str]]:
 
 def _warn(log: Log, census: Census) -> None:
     if log.source in census.failed:
-        _log.warning("%s", printable(census.failed[log.source]))
+        _log.warning("%s", census.failed[log.source])
     if number := census.damaged.get(log.source):
         are = "line is" if number == 1 else "lines are"
         where = log.source if log.source.endswith(log.run) else f"{log.run}: {log.source}"

@@ -1,4 +1,4 @@
-"""One log -> what the parsers find in it, line by line."""
+"""Lines -> what the parsers find in them; and the parsers by their names."""
 
 from __future__ import annotations
 
@@ -6,13 +6,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import cast
 
 from hpc_train import registry
-from hpc_train.records.blocks import Stream
 from hpc_train.records.census import Census, count
-from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, LogParser
-
-Makers = Mapping[str, Callable[[], LogParser]]
 
 
 def maker(name: str) -> Callable[[], LogParser]:
@@ -22,15 +18,6 @@ def maker(name: str) -> Callable[[], LogParser]:
         UnknownNameError: no such parser.
     """
     return cast(Callable[[], LogParser], registry.load("parsers", name))
-
-
-def hits_of(
-    stream: Stream, makers: Makers, source: str, census: Census, file_rank: int | None = None
-) -> Iterator[tuple[str, Line, Hit]]:
-    """Yield what the parsers find in one log: name of the parser, its line, what it states."""
-    parsers = {name: make() for name, make in makers.items()}
-    lines = dispatch(stream, tuple(parsers.values()), file_rank)
-    return hits_in(lines, parsers, source, census)
 
 
 def hits_in(

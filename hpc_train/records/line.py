@@ -14,7 +14,6 @@ _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?
 
 # How a line with a prefix starts, unless with a date.
 _PREFIXED = frozenset(bytes([byte]) for byte in b"[0123456789 \t\x1b\0")
-_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 class Line(msgspec.Struct, gc=False):
@@ -76,8 +75,3 @@ def clean(raw: bytes) -> str:
     if "\x00" in text:
         text = text.replace("\x00", "")
     return text.rstrip()
-
-
-def printable(text: str) -> str:
-    """Return what may go to a terminal: nothing that moves its cursor or turns its text around."""
-    return _CONTROL.sub("", _ESCAPE.sub("", text))

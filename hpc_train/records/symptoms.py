@@ -12,7 +12,7 @@ from hpc_train.records.failure_box import Entry, FailureBox
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.nccl_tests import NcclTests
-from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.all import BY_ID, SIGNATURES
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.stamps import Clock, node_of
 from hpc_train.records.tracebacks import INSIDE, Raised, Speaker, Tracebacks, speaker_of
@@ -29,7 +29,6 @@ _OWNERS = {
     literal: [number for number, one in enumerate(_SINGLE) if literal in one.literals]
     for literal in {literal for one in _SINGLE for literal in one.literals}
 }
-_BY_ID = {signature.id: signature for signature in SIGNATURES}
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
 # Such a line says something of those that follow.
 _BEGINS = frozenset({*BOX, *_IGNORED, b"Traceback (most recent call last)", b"algbw", b"  Rank "})
@@ -123,7 +122,7 @@ class SymptomReader:
         return None
 
     def _forced(self, name: str, line: Line) -> Sighting | None:
-        signature = _BY_ID[name]
+        signature = BY_ID[name]
         match = signature.pattern.search(line.text.strip())
         return self._sighting(signature, line, match.groupdict()) if match else None
 

@@ -62,9 +62,9 @@ def speedup_frame(
         base = _baseline(runs, str(series), study, basis, confidence)
         if regime == "mixed":
             base = Baseline(None, {}, "no speedup: batch and size change together (regime mixed)")
-        for key, point in group.groupby(KEY, dropna=False, sort=False):
+        for _, point in group.groupby(KEY, dropna=False, sort=False):
             row = point_row(point, basis, confidence) | {"regime": regime, "note": base.note}
-            row |= _compared(row, tuple(key), point, base, confidence)
+            row |= _compared(row, point, base, confidence)
             row["confidence"] = confidence
             row["flags"] = point_flags(row, point, base.runs, study.gates.efficiency)
             rows.append(row)
@@ -95,7 +95,7 @@ def _baseline(
 
 
 def _compared(
-    row: dict[str, Any], key: tuple[Any, ...], runs: pd.DataFrame, base: Baseline, confidence: float
+    row: dict[str, Any], runs: pd.DataFrame, base: Baseline, confidence: float
 ) -> dict[str, Any]:
     compared: dict[str, Any] = {"is_baseline": False, "ideal": NAN, "accuracy_change_pp": NAN}
     speedup: tuple[float | None, ...] = (NAN, None, None)

@@ -90,3 +90,25 @@ def test_one_of_several_logs_is_a_partial_result(hpctrain: Hpctrain, command: st
     done = hpctrain(command, "job")
     assert (done.returncode, bool(done.stdout)) == (3, True)
     assert "job/rank-0.out: is no text, but a binary file" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["collect", "report"])
+def test_what_cannot_be_read_is_said_once(hpctrain: Hpctrain, command: str) -> None:
+    Path("job").mkdir()
+    Path("job/rank-0.out.gz").write_bytes(gzip.compress(STEP * 1000)[:60])
+    Path("job/rank-1.out").write_bytes(STEP)
+    done = hpctrain(command, "job")
+    assert done.returncode == 3
+    said = [line for line in done.stderr.splitlines() if "cannot be read" in line]
+    assert [line.partition(" ")[0] for line in said] == ["hpctrain:"]
+
+
+@pytest.mark.parametrize("words", [["collect"], ["collect", "--format", "nanogpt"], ["report"]])
+def test_a_run_of_ours_with_an_unreadable_log(hpctrain: Hpctrain, words: list[str]) -> None:
+    Path("train.py").write_text(f"print({STEP.decode()!r})\n")
+    done = hpctrain("submit", "train.py", "--launcher", "single", "--cpus-per-task", "1", "--wait")
+    assert done.returncode == 0, done.stderr
+    (run,) = (path.parent for path in Path("results/train").glob("*/run.json"))
+    (run / "logs/rank-9.out.gz").write_bytes(gzip.compress(STEP * 1000)[:60])
+    done = hpctrain(*words, str(run))
+    assert (done.returncode, done.stderr.count("cannot be read")) == (3, 1), done.stderr

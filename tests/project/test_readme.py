@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+import hpc_train
+
 ROOT = Path(__file__).resolve().parents[2]
 BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
@@ -130,3 +132,11 @@ def run_all(lines: list[str], folder: Path, environment: dict[str, str]) -> str:
         assert done.returncode == 0, f"$ {line}\n{done.stdout}\n{done.stderr}"
         said += done.stdout
     return said
+
+
+def test_the_example_in_python_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
+    (argument,) = re.findall(r'`hpc_train\.collect\("([^"]+)"\)`', (ROOT / "README.md").read_text())
+    monkeypatch.chdir(ROOT)
+    found = hpc_train.collect(argument)
+    assert {"run", "metric", "value", "unit", "scope"} <= set(found.columns)
+    assert len(found) > 0

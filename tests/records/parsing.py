@@ -6,7 +6,8 @@ import io
 
 from hpc_train import registry
 from hpc_train.records.census import Census
-from hpc_train.records.hits import hits_of, maker
+from hpc_train.records.dispatch import dispatch
+from hpc_train.records.hits import hits_in, maker
 from hpc_train.records.parsers.base import OF_LINE, Hit
 
 Brief = tuple[str, float, str, int | None, int | None]
@@ -17,8 +18,9 @@ def parse(
 ) -> list[tuple[int, Hit, int | None]]:
     """Return line number, hit and rank of all that the named parsers, or all, find."""
     chosen = names or registry.names("parsers")
-    makers = {name: maker(name) for name in chosen}
-    found = hits_of(io.BytesIO(text), makers, "log", census or Census(), rank)
+    parsers = {name: maker(name)() for name in chosen}
+    lines = dispatch(io.BytesIO(text), tuple(parsers.values()), rank)
+    found = hits_in(lines, parsers, "log", census or Census())
     return [
         (line.number, hit, line.rank if hit.rank == OF_LINE else hit.rank) for _, line, hit in found
     ]

@@ -41,11 +41,30 @@ def test_numbers_of_any_size(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize("filler", [b" ", b"|", b"0", b"a", b"{'", b",", b"\xe2\x94\x81", b"=1 "])
+@pytest.mark.parametrize(
+    "filler",
+    [
+        b" ",
+        b"|",
+        b"0",
+        b"a",
+        b"{'",
+        b",",
+        b"\xe2\x94\x81",
+        b"=1 ",
+        b"1.",
+        b"9,",
+        b" |",
+        b"iter 1 loss 1 ",
+    ],
+)
 def test_long_line_takes_no_long_time(name: str, filler: bytes) -> None:
     parser = maker(name)()
     body = filler * (30_000 // len(filler))
     start = time.process_time()
     for literal in parser.literals:
         parse(body + literal + body + b"\n", name)
-    assert time.process_time() - start < 0.2 * len(parser.literals) + 0.2
+    for line in parser.sample.encode().splitlines():
+        parse(line + body + b"\n", name)
+    # Where time grows with the square of the length, it is minutes.
+    assert time.process_time() - start < 30

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from hpc_train.records.line import Line, printable
+from hpc_train.records.line import Line
 from hpc_train.records.prefixes import Prefix, peel
 
 
@@ -104,8 +104,3 @@ def test_a_site_may_state_the_rank_and_may_be_wrong() -> None:
 )
 def test_node_of_a_line(raw: bytes, node: str | None) -> None:
     assert Line(raw).node == node
-
-
-def test_nothing_printable_moves_the_cursor() -> None:
-    text = "a\x1b[2Jb\x1b]0;title\x07c\x9bd\re\x08f\u202eg\th"
-    assert printable(text) == "abcdefg\th"

@@ -38,7 +38,7 @@ def explain_hang(
     waited = _waited(chief, together)
     group = [one for one in progress if one.group == _group_of(chief, progress)]
     return (
-        _mismatch(together, waited)
+        _mismatch(together)
         or _apart(chief, first, progress)
         or _behind(chief, group, set(together), waited)
         or _absent(first, group, ranks, waited)
@@ -73,7 +73,7 @@ def _name(wait: Wait) -> str:
     return wait.op if wait.number is None else f"collective {wait.number} ({wait.op})"
 
 
-def _mismatch(together: Mapping[int, Wait], waited: str) -> Hang | None:
+def _mismatch(together: Mapping[int, Wait]) -> Hang | None:
     kinds: dict[str, list[int]] = defaultdict(list)
     for rank, wait in together.items():
         kinds[wait.op].append(rank)

@@ -30,7 +30,7 @@ from hpc_train.records.diagnosis.order import (
 )
 from hpc_train.records.diagnosis.outcome import decide
 from hpc_train.records.diagnosis.torchrun import first_of, is_first
-from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.all import BY_ID
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.signatures.explain import explain
 
@@ -72,7 +72,7 @@ def _by_state(observed: Observed, end: JobEnd) -> Iterator[Seen]:
     name = _STATES.get(end.state)
     if name is None or any(one.signature.id == name for one in observed.seen):
         return
-    (signature,) = (one for one in SIGNATURES if one.id == name)
+    signature = BY_ID[name]
     text = end.problem or f"the state of the run is {end.state}"
     groups = (("what", "The run"), ("job", ""))
     told = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)
@@ -91,7 +91,7 @@ def _findings(
 def _finding(
     several: list[Seen], root: Seen | None, outcome: Outcome, counts: Mapping[str, int]
 ) -> Finding:
-    role = _role(several[0], root, outcome)
+    role = _role(several[0], root)
     # The line of the root is what its title is made of, else that of who failed first.
     first = next((one for one in several if is_first(one)), several[0])
     chief = root if role == "root" and root is not None else first
@@ -128,7 +128,7 @@ def _one_of_each_rank(several: Iterable[Seen]) -> list[Seen]:
     return list(first.values())
 
 
-def _role(first: Seen, root: Seen | None, outcome: Outcome) -> Role:
+def _role(first: Seen, root: Seen | None) -> Role:
     if root is not None and first.signature.id == root.signature.id:
         return "root"
     signature = first.signature

@@ -23,12 +23,11 @@ from hpc_train.records.log_file import open_log
 from hpc_train.records.log_names import rank_of
 from hpc_train.records.nccl.reader import TransportReader
 from hpc_train.records.nccl.tally import Tally
-from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.all import BY_ID
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.symptoms import SymptomReader
 
 _log = logging.getLogger(__name__)
-_BY_ID = {signature.id: signature for signature in SIGNATURES}
 # A job of thousands of ranks says the same thing thousands of times.
 _MOST = 5000
 _TAIL = 1 << 16
@@ -117,7 +116,7 @@ class _Gathered:
 
     def see(self, sightings: Iterable[Sighting], number: int) -> None:
         for sighting in sightings:
-            signature = _BY_ID[sighting.signature]
+            signature = BY_ID[sighting.signature]
             self.seen.append(Seen(sighting=sighting, signature=signature, file=number))
 
 

@@ -21,7 +21,7 @@ def link_layers(facts: Transport, _promised: Network) -> Iterator[TransportFindi
         severity="warning",
         message=f"NCCL takes adapters of different link layers together: {listed}",
         advice="name those of the fast network in NCCL_IB_HCA (network.hcas of the profile)",
-        evidence=_places(facts, "adapter"),
+        evidence=facts.places("adapter"),
     )
 
 
@@ -40,13 +40,9 @@ def link_speeds(facts: Transport, _promised: Network) -> Iterator[TransportFindi
             message=f"adapters of one kind run at different speeds [Gbit/s]: {listed}",
             advice="a link that came up slow shows in `ibstat`, `ethtool` and at its cable; slow "
             "adapters that belong to another network do not belong in NCCL_IB_HCA",
-            evidence=_places(facts, "speed", "adapter"),
+            evidence=facts.places("speed", "adapter"),
         )
 
 
 def _at(adapter: Adapter) -> str:
     return f"{adapter.name} {'/'.join(f'{speed:g}' for speed in adapter.gbps)}"
-
-
-def _places(facts: Transport, *kinds: str) -> tuple[str, ...]:
-    return tuple(facts.first[kind] for kind in kinds if kind in facts.first)

@@ -25,5 +25,5 @@ def p2p_disabled(facts: Transport, _promised: Network) -> Iterator[TransportFind
         if off
         else "look at `nvidia-smi topo -p2p r`; ACS or an IOMMU that is on, and containers that do "
         "not share /proc and the devices, keep GPUs apart",
-        evidence=tuple(facts.first[kind] for kind in ("SHM",) if kind in facts.first),
+        evidence=facts.places("SHM"),
     )

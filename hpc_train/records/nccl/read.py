@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from hpc_train.errors import LogParseError
@@ -17,8 +17,6 @@ from hpc_train.records.nccl.reader import TransportReader
 from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.nccl.verdict import verdict
 
-_log = logging.getLogger(__name__)
-
 
 def transport_of(
     paths: Sequence[Path], promised: Network | None = None, *, root: Path | None = None
@@ -26,16 +24,14 @@ def transport_of(
     """Return what NCCL used, from all the files of a run; None where no line of them is NCCL's.
 
     A folder stands for the logs in it. `promised` is the profile's network; evidence is written
-    relative to `root`. A file that cannot be read is left out with a warning.
+    relative to `root`. A file that cannot be read is left out; who reads its records names it.
     """
     together = Tally()
     for path in log_files(list(paths)):
         inside = root is not None and path.is_relative_to(root)
         source = path.relative_to(root).as_posix() if root and inside else path.as_posix()
-        try:
+        with suppress(LogParseError):
             together.add(_tally(path, source))
-        except LogParseError as error:
-            _log.warning("%s", error.message)
     return transport_in(together, promised)
 
 

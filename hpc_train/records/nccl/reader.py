@@ -23,7 +23,6 @@ _CHANNELS = (
     b" via direct shared memory",
     b" via COLLNET/",
 )
-_INFO = b" NCCL INFO "
 _VIA = b" via "
 _OURS = b"CCL"
 # Anonymised names may stand in angle brackets; some logs have no number of the thread.

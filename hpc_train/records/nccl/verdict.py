@@ -58,7 +58,7 @@ def _sockets(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
         severity="error" if better else "warning",
         message=f"TCP sockets carry NCCL's data between nodes{over}{many}{asked}",
         advice=_socket_advice(facts, promised),
-        evidence=_places(facts, SOCKET, "network", "plugin missing", "env"),
+        evidence=facts.places(SOCKET, "network", "plugin missing", "env"),
     )
 
 
@@ -87,7 +87,7 @@ def _no_gdr(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
         message=f"{fabric_of(kinds[0].partition('/')[2], facts)} without GPUDirect RDMA: all "
         f"{channels} channels between nodes go through the host's memory",
         advice=_gdr_advice(facts),
-        evidence=_places(facts, kinds[0], "gdr refused", "gdr disabled", "gdr far"),
+        evidence=facts.places(kinds[0], "gdr refused", "gdr disabled", "gdr far"),
     )
 
 
@@ -106,7 +106,7 @@ def _some_gdr(facts: Transport, _promised: Network) -> Iterator[TransportFinding
         advice="NCCL reads from GPUs this way only over NVLink or with NCCL_NET_GDR_READ=1"
         if facts.gdr_only_received
         else f"compare these adapters and hosts with the others; {_gdr_advice(facts)}",
-        evidence=_places(facts, first),
+        evidence=facts.places(first),
     )
 
 
@@ -156,7 +156,7 @@ def _plugin(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
         severity="error",
         message=f"NCCL finds no network plug-in, and {promised.fabric} needs {wanted}",
         advice="wrong container or LD_LIBRARY_PATH: the folder with libnccl-net.so belongs on it",
-        evidence=_places(facts, "plugin missing"),
+        evidence=facts.places("plugin missing"),
     )
 
 
@@ -167,7 +167,7 @@ def _provider(facts: Transport, _promised: Network) -> Iterator[TransportFinding
             severity="error",
             message=f"libfabric's provider is {facts.provider}: TCP, not the fast network",
             advice="FI_PROVIDER=efa or cxi, and a libfabric that was built with it",
-            evidence=_places(facts, "provider"),
+            evidence=facts.places("provider"),
         )
 
 
@@ -183,16 +183,12 @@ def _unexpected(facts: Transport, promised: Network) -> Iterator[TransportFindin
             severity="warning",
             message=f"NCCL uses {', '.join(others)}; the profile promises {promised.fabric}",
             advice="correct network.fabric of the profile, or the plug-in that the job loads",
-            evidence=_places(facts, "network", "plugin"),
+            evidence=facts.places("network", "plugin"),
         )
 
 
 def _direct(kind: str) -> bool:
     return kind.startswith("NET/") and not kind.startswith(SOCKET)
-
-
-def _places(facts: Transport, *kinds: str) -> tuple[str, ...]:
-    return tuple(facts.first[kind] for kind in kinds if kind in facts.first)
 
 
 _RULES: tuple[Rule, ...] = (

@@ -21,7 +21,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import COUNTABLE, NUMBER, number
 
 _RATES = {
     "RunningAvgSamplesPerSec": "running_average",
@@ -41,7 +41,6 @@ _PIPELINE = re.compile(
 )
 _OPTIMISER = re.compile(rf"\bstep=(\d{{1,15}}), skipped=\d{{1,15}}, lr=\[({NUMBER})[],]")
 _BATCH = re.compile(r"\btrain_batch_size \.{3,60} (\d{1,12})(?:\.{0,60}(?:updated|default))?$")
-_MOST = 10**15
 
 
 class DeepSpeed:
@@ -95,7 +94,7 @@ def _timer(text: str) -> Iterator[Hit | Unreadable]:
         if value is None:
             continue
         if key == "global_step":
-            step = int(value) if value < _MOST else None
+            step = int(value) if value < COUNTABLE else None
         elif key in _RATES:
             found = True
             yield Hit("samples_per_second", value, "global", step, variant=_RATES[key])

@@ -17,11 +17,11 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.clock import CLOCK, seconds
 from hpc_train.records.parsers.json_value import finite, scan_object, whole
-from hpc_train.records.parsers.number import NUMBER, number, scaled
+from hpc_train.records.parsers.number import NUMBER, VALUE, number, scaled
 
 # A number that ends its line may have been cut; only the last fields have nothing behind them.
 _LAST = rf"({NUMBER})"
-_VALUE = rf"({NUMBER}|nan|inf)(?=\s)"
+_VALUE = rf"{VALUE}(?=\s)"
 _PLACE = re.compile(r"(?:^|\s)iter: (\d{1,12})\s")
 _TIME = re.compile(rf"\stime: {_VALUE}")
 _LAST_TIME = re.compile(rf"\slast_time: {_VALUE}")

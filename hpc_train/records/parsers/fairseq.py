@@ -13,11 +13,10 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, VALUE, number
 
-_VALUE = rf"({NUMBER}|-?nan|-?inf)"
-_JSON = re.compile(rf'"(\w{{1,40}})": "?{_VALUE}(?=["}},])')
-_SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={_VALUE}(?=[,\]\s]|$)")
+_JSON = re.compile(rf'"(\w{{1,40}})": "?{VALUE}(?=["}},])')
+_SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={VALUE}(?=[,\]\s]|$)")
 _PLACE = re.compile(r"\| epoch 0{0,2}(\d{1,9}) +(\d{1,12}) / (\d{1,12}) loss=")
 _DONE = re.compile(r"done training in (" + NUMBER + ") seconds")
 _METRICS = {

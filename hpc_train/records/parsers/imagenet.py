@@ -13,10 +13,10 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, VALUE, number
 
 # A number that ends its line may have been cut.
-_VALUE = rf"({NUMBER}|nan|inf)(?=\s)"
+_VALUE = rf"{VALUE}(?=\s)"
 _PLACE = re.compile(r"Epoch: ?\[(\d{1,9})\] ?\[ *(\d{1,12})/(\d{1,12})\]")
 _TIME = re.compile(rf"\]\s+(?:Batch )?Time:? +{_VALUE}")
 _OTHERS: dict[str, tuple[re.Pattern[str], Scope]] = {

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import math
 
-scan = json.JSONDecoder().raw_decode
+from hpc_train.records.parsers.number import COUNTABLE
 
-# Beyond this a step or rank is no number of anything, and tables hold 64 bits.
-_MOST = 10**15
+scan = json.JSONDecoder().raw_decode
 
 
 def finite(raw: object) -> float | None:
@@ -25,7 +24,7 @@ def finite(raw: object) -> float | None:
 
 def whole(raw: object) -> int | None:
     """Return a JSON number that counts something; None if it cannot."""
-    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < _MOST:
+    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < COUNTABLE:
         return raw
     return None
 

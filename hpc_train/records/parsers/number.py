@@ -7,6 +7,10 @@ import math
 _SUFFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
 NUMBER = r"[-+]?(?:\d[\d,]{0,39}(?:\.\d{0,39})?|\.\d{1,39})(?:[eE][-+]?\d{1,9})?(?!\d)"
 """Pattern of a finite number, with thousands separated or not; bounded, so that no line is slow."""
+VALUE = rf"({NUMBER}|-?nan|-?inf)"
+"""Group of what stands where a number should: also one that is not finite."""
+COUNTABLE = 10**15
+"""Beyond this a step or rank is no number of anything, and tables hold 64 bits."""
 
 
 def number(text: str) -> float | None:

@@ -10,10 +10,7 @@ from dataclasses import dataclass, field
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit
-from hpc_train.records.parsers.number import number, scaled
-
-# Beyond this a step or rank is no number of anything, and tables hold 64 bits.
-_MOST = 10**15
+from hpc_train.records.parsers.number import COUNTABLE, number, scaled
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -58,4 +55,4 @@ class PatternParser:
 
 def _whole(text: str | None) -> int | None:
     value = None if text is None else number(text)
-    return None if value is None or abs(value) >= _MOST else int(value)
+    return None if value is None or abs(value) >= COUNTABLE else int(value)

@@ -12,18 +12,17 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import VALUE, number
 
 # A number that ends its line may have been cut.
-_VALUE = rf"({NUMBER}|nan|inf)"
 _TRAIN = re.compile(
     r"Train: \[?(\d{1,9})(?:/\d{1,9}\])? \[ *(\d{1,12})/(\d{1,12})(?: \( *\d{1,3}%\))?\]"
 )
-_TIME = re.compile(rf"\sTime: +{_VALUE}s, +{_VALUE}/s")
-_LOSS = re.compile(rf"\sLoss: +{_VALUE}\s")
-_RATE = re.compile(rf"\sLR: +{_VALUE}\s")
+_TIME = re.compile(rf"\sTime: +{VALUE}s, +{VALUE}/s")
+_LOSS = re.compile(rf"\sLoss: +{VALUE}\s")
+_RATE = re.compile(rf"\sLR: +{VALUE}\s")
 _TEST = re.compile(
-    rf"Test: \[ *(\d{{1,12}})/(\d{{1,12}})\] .{{0,200}}?Acc@1: +{_VALUE} +\( *{_VALUE}\)"
+    rf"Test: \[ *(\d{{1,12}})/(\d{{1,12}})\] .{{0,200}}?Acc@1: +{VALUE} +\( *{VALUE}\)"
 )
 
 

@@ -14,11 +14,11 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.clock import CLOCK, seconds
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, VALUE, number
 
 # A number that ends its line may have been cut; only the last field has nothing behind it.
 _LAST = rf"({NUMBER})"
-_VALUE = rf"({NUMBER}|nan|inf)(?=\s)"
+_VALUE = rf"{VALUE}(?=\s)"
 # DINOv2 knows no epochs: `Training  [ 20/125000]`. LAVIS writes `Train: data epoch: [0]`, and the
 # same of its evaluations.
 _HEAD = r"(?:Epoch|Train: data epoch): \[(\d{1,9})(?:/\d{1,9})?\]"

@@ -49,3 +49,5 @@ SIGNATURES: tuple[Signature, ...] = (
     *SOFTWARE,
     *PYTHON,
 )
+
+BY_ID = {signature.id: signature for signature in SIGNATURES}
