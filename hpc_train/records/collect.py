@@ -17,7 +17,8 @@ from hpc_train.records.hits import maker
 from hpc_train.records.index import Index
 from hpc_train.records.line import printable
 from hpc_train.records.log_names import log_files
-from hpc_train.records.reading import Log, Reading, Wanted, parsers_of, read
+from hpc_train.records.packs import Keyed, unpacked
+from hpc_train.records.reading import Log, Wanted, parsers_of, read
 from hpc_train.records.spread import spread, worth_it
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
@@ -112,7 +113,7 @@ def records_of(
 
 def _all(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
-) -> Iterator[tuple[Record, str]]:
+) -> Iterator[Keyed]:
     new = {log for log in logs if index is None or not index.knows(log)}
     unread = [log for log in logs if log in new]
     sizes = [log.path.stat().st_size if log.path.is_file() else 0 for log in unread]
@@ -120,18 +121,12 @@ def _all(
     for log in logs:
         reading = next(together) if together is not None and log in new else None
         if index is not None:
-            reading = index.reading(log, reading)
-        if reading is None:
-            yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
+            yield from index.records(log, census, reading)
+        elif reading is not None:
+            census.add(reading.census)
+            yield from unpacked(reading.packs)
         else:
-            yield from _told(reading, census)
-
-
-def _told(reading: Reading, census: Census) -> Iterator[tuple[Record, str]]:
-    census.add(reading.census)
-    once = reading.once.get
-    for number, record in enumerate(reading.records):
-        yield record, once(number, "")
+            yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
 
 
 def _warn(log: Log, census: Census) -> None:

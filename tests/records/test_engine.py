@@ -20,6 +20,7 @@ from hpc_train.records.collect import collect, logs_of, records_of, wanted
 from hpc_train.records.dispatch import Mark, dispatch
 from hpc_train.records.index import Index
 from hpc_train.records.literals import Find, finder, turns
+from hpc_train.records.packs import unpacked
 from hpc_train.records.reading import Log, Reading, Wanted, whole
 
 TEXT = (
@@ -176,7 +177,7 @@ def test_two_processes_read_what_one_reads(
     alone = list(records_of(logs, look, one))
     monkeypatch.setattr(spreading, "_LOT", 9000)
     readings = list(spreading.spread(logs, [5000] * len(logs), look))
-    assert [record for reading in readings for record in reading.records] == alone
+    assert [record for reading in readings for record, _ in unpacked(reading.packs)] == alone
     for reading in readings:
         two.add(reading.census)
     assert two == one
@@ -216,7 +217,7 @@ def test_two_processes_only_for_much() -> None:
 
 def test_file_that_is_not_there_is_noted(tmp_path: Path) -> None:
     reading = whole(logs_of("r", [tmp_path / "none"])[0], wanted("auto"))
-    assert (reading.records, len(reading.census.failed)) == ([], 1)
+    assert (reading.packs, len(reading.census.failed)) == ([], 1)
 
 
 MEASURE = """
