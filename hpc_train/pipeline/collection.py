@@ -82,8 +82,8 @@ def collection(words: Sequence[str], search: Search) -> Collection:
 
 
 def _remembered(logs: Sequence[Log], look: Wanted, census: Census, cache: Path) -> Iterator[Record]:
-    names = "\n".join(sorted({str(log.path.parent.absolute()) for log in logs}))
-    path = cache / f"{hashlib.sha256(names.encode()).hexdigest()[:20]}.index"
+    names = b"\n".join(sorted({bytes(log.path.parent.absolute()) for log in logs}))
+    path = cache / f"{hashlib.sha256(names).hexdigest()[:20]}.index"
     return indexed(logs, look, census, path)
 
 

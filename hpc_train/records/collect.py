@@ -16,7 +16,7 @@ from hpc_train.records.dispatch import Mark
 from hpc_train.records.hits import maker
 from hpc_train.records.index import Index
 from hpc_train.records.line import printable
-from hpc_train.records.log_names import log_files
+from hpc_train.records.log_names import log_files, readable
 from hpc_train.records.packs import Keyed, unpacked
 from hpc_train.records.reading import Log, Wanted, parsers_of, read
 from hpc_train.records.spread import spread, worth_it
@@ -140,5 +140,5 @@ def _warn(log: Log, census: Census) -> None:
 
 def _source(path: Path, root: Path | None) -> str:
     if root is not None and path.is_relative_to(root):
-        return path.relative_to(root).as_posix()
-    return path.as_posix()
+        path = path.relative_to(root)
+    return readable(path.as_posix())

@@ -30,7 +30,7 @@ class _Entry(msgspec.Struct, frozen=True):
     """
 
     run: str
-    path: str
+    path: bytes
     state: tuple[int, int, int]
     tail: bytes
     reading: Reading
@@ -79,12 +79,12 @@ class Index:
         self._changed = True
         if log.path.is_file() and not reading.census.failed:
             tail = _tail(log.path, reading.offset)
-            entry = _Entry(log.run, str(log.path), _state(now), tail, reading)
+            entry = _Entry(log.run, bytes(log.path), _state(now), tail, reading)
             self._new[log.source] = entry
 
     def _known(self, log: Log) -> _Entry | None:
-        old = self._old.get(log.source)
-        return old if old is not None and (old.run, old.path) == (log.run, str(log.path)) else None
+        old, name = self._old.get(log.source), (log.run, bytes(log.path))
+        return old if old is not None and (old.run, old.path) == name else None
 
     def _grown(self, log: Log, old: _Entry | None, now: os.stat_result | None) -> Reading | None:
         if old is None or now is None or not old.reading.resumable:

@@ -18,7 +18,7 @@ from hpc_train.records.dispatch import Asked, Mark, dispatch
 from hpc_train.records.hits import hits_in, maker
 from hpc_train.records.line import Line
 from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
-from hpc_train.records.log_names import rank_of
+from hpc_train.records.log_names import rank_of, readable
 from hpc_train.records.packs import Keyed, packed
 from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
 from hpc_train.records.parsers.own_pattern import OwnPattern
@@ -90,9 +90,9 @@ def read(log: Log, parsers: Parsers, prefix: str, census: Census, mark: Mark) ->
             for name, line, hit in hits_in(lines, parsers, log.source, census):
                 yield _record(log, name, line, hit), hit.once
         if census.lines == before and is_binary(log.path):
-            census.failed[log.source] = f"{log.path}: {BINARY}"
+            census.failed[log.source] = readable(f"{log.path}: {BINARY}")
     except LogParseError as error:
-        census.failed[log.source] = error.message
+        census.failed[log.source] = readable(error.message)
 
 
 def whole(log: Log, wanted: Wanted) -> Reading:
