@@ -92,6 +92,15 @@ def records_of(
     Raises:
         LogParseError: none of the files can be read.
     """
+    yield from each_once(logs, wanted, census, index)
+    for log in logs:
+        _warn(log, census)
+
+
+def each_once(
+    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
+) -> Iterator[Record]:
+    """Yield records as `records_of` does; damaged lines and files are counted, not warned of."""
     once: set[tuple[str, str, str, str]] = set()
     empty = True
     for record, key in _all(logs, wanted, census, index):
@@ -107,8 +116,6 @@ def records_of(
     if empty and logs and len(census.failed) >= len(logs):
         more = f"; {len(logs) - 1} more cannot be read either" if len(logs) > 1 else ""
         raise LogParseError(next(iter(census.failed.values())) + more)
-    for log in logs:
-        _warn(log, census)
 
 
 def _all(
