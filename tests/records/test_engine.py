@@ -226,8 +226,7 @@ from pathlib import Path
 from hpc_train.records.collect import collect
 print(sum(1 for _ in collect("r", [Path(sys.argv[1])])))
 # ru_maxrss would count what the parent had when it forked.
-status = Path("/proc/self/status").read_text()
-print(status.split("VmHWM:")[1].split()[0])
+print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """
 
 
