@@ -15,6 +15,7 @@ from hpc_train.pipeline.ranks_apart import apart_warnings, is_apart
 from hpc_train.pipeline.run_records import indexed
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.study_runs import study_runs
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.reading import Log, Wanted, parsers_of
@@ -59,19 +60,16 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     """Find what the words name: a study, a job's runs, a run, or logs of anybody.
 
     Raises:
-        HpcTrainError: as `evidence`; for foreign logs, those of reading come while it goes on.
+        HpcTrainError: as `evidence`; those of reading come while it goes on.
     """
     census, look = Census(), wanted(search.form, search.prefix, search.patterns)
     if not words:
         raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
     paths, homes = tell_apart(words, search.root)
     if homes:
-        # The catalogue of failures, which logs of anybody need not pay.
-        from hpc_train.pipeline.evidence import evidence
-
-        found = evidence(words, search, census)
+        found = study_runs(paths, homes, look)
         runs = {run.run_id: f"{run.state}  {run.problem}" for run in found.study.runs}
-        return Collection(iter(found.records), census, runs)
+        return Collection(found.records(census), census, runs)
     logs = list(chain.from_iterable(foreign_runs(paths).values()))
     if search.cache is None:
         records = records_of(logs, look, census)
@@ -81,8 +79,8 @@ def collection(words: Sequence[str], search: Search) -> Collection:
 
 
 def _remembered(logs: Sequence[Log], look: Wanted, census: Census, cache: Path) -> Iterator[Record]:
-    names = "\n".join(sorted({str(log.path.parent.absolute()) for log in logs}))
-    path = cache / f"{hashlib.sha256(names.encode()).hexdigest()[:20]}.index"
+    names = b"\n".join(sorted({bytes(log.path.parent.absolute()) for log in logs}))
+    path = cache / f"{hashlib.sha256(names).hexdigest()[:20]}.index"
     return indexed(logs, look, census, path)
 
 

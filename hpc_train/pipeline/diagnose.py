@@ -18,7 +18,7 @@ from hpc_train.pipeline.sources import tell_apart
 from hpc_train.pipeline.transport import promised_to
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.log_file import BINARY, is_binary
-from hpc_train.records.log_names import log_files
+from hpc_train.records.log_names import log_files, readable
 from hpc_train.records.nccl.read import transport_in
 from hpc_train.records.nccl.tally import Tally
 
@@ -132,12 +132,12 @@ def _iso(seconds: float | None) -> str | None:
 def _foreign(logs: Sequence[Path]) -> Diagnosed:
     files = sorted(files_of(logs))
     refuse_empty(files)
-    names = [path.as_posix() for path in files]
+    names = [readable(path.as_posix()) for path in files]
     tally = Tally()
     diagnosis, unreadable = diagnose_logs(files, names, JobEnd(), tally)
     if not diagnosis.findings and diagnosis.outcome == "unknown" and all(map(is_binary, files)):
         raise LogParseError(f"{names[0]}: {BINARY}")
-    name = logs[0].name if len(logs) == 1 else f"{len(files)} logs"
+    name = readable(logs[0].name) if len(logs) == 1 else f"{len(files)} logs"
     return Diagnosed(
         name=name, diagnosis=diagnosis, transport=transport_in(tally), unreadable=unreadable
     )

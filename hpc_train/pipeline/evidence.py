@@ -9,30 +9,28 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.errors import LogParseError, StoreError
+from hpc_train.errors import LogParseError
 from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.expectation import expected_study, single_jobs, undeclared
+from hpc_train.pipeline.expectation import undeclared
 from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.links import link_rate, link_warnings
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
 from hpc_train.pipeline.models import model_notes
-from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.ranks_apart import apart_warnings
-from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.log_names import rank_of
 from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.reading import Log, Wanted
-from hpc_train.runs.store import read_study
 
 # What benchmarks of networks measure, which train nothing.
 _OF_NETWORK = frozenset({"algbw", "busbw", "latency", "wrong_values", "world_size"})
@@ -60,24 +58,11 @@ def evidence(words: Sequence[str], search: Search, census: Census | None = None)
     logs, homes = tell_apart(words, search.root)
     look = wanted(search.form, search.prefix, search.patterns)
     seen = Census() if census is None else census
-    if logs and homes:
-        raise StoreError("foreign logs and run folders cannot be put into one table")
-    if logs:
-        return _foreign(logs, look, seen)
-    if len(homes) > 1:
-        names = ", ".join(home.name for home in homes)
-        raise StoreError(f"one table is made of one study, not of {len(homes)}: {names}")
-    return _own(homes[0], look, seen)
+    return _own(study_runs(logs, homes, look), seen) if homes else _foreign(logs, look, seen)
 
 
-def _own(home: Path, look: Wanted, census: Census) -> Evidence:
-    runs = runs_below(home)
-    manifest = read_study(home)
-    study = expected_study(manifest, runs) if manifest else single_jobs(home, runs)
-    look = look.with_patterns(manifest.spec.patterns if manifest else ())
-    ours = {run.run_id for run in study.runs}
-    own = [run for run in runs if run.folder.run_id in ours]
-    records = [record for run in own for record in run_records(run, look, census)]
+def _own(found: StudyRuns, census: Census) -> Evidence:
+    study, own, records = found.study, found.runs, tuple(found.records(census))
     promise = functools.cache(promised)
     by_id = {run.folder.run_id: run for run in own}
     used = {name: run_transport(run, promise) for name, run in by_id.items()}

@@ -9,7 +9,7 @@ from pathlib import Path
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.records.census import Census
 from hpc_train.records.collect import logs_of
-from hpc_train.records.log_names import NAMES, log_files, rank_of
+from hpc_train.records.log_names import NAMES, log_files, rank_of, readable
 from hpc_train.records.reading import Log
 
 _SHOWN = 8
@@ -87,7 +87,7 @@ def foreign_runs(paths: Sequence[Path]) -> dict[str, list[Log]]:
     found = {}
     for path, files in runs.items():
         # Two logs of one name in different folders are two runs.
-        run = path.name if names[path.name] == 1 and path.name else str(path)
+        run = readable(path.name if names[path.name] == 1 and path.name else str(path))
         found[run] = logs_of(run, files)
     return found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -15,10 +15,13 @@ from hpc_train.runs.files import write_file
 T = TypeVar("T")
 
 
-def keep(path: Path, content: bytes) -> None:
-    """Write a file unless it holds just that; one that cannot be written is no error."""
+def keep(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Write a file; one that cannot be written is no error.
+
+    Content that is there already is not written again; that in parts always is.
+    """
     with suppress(StoreError, OSError):
-        if path.is_file() and path.read_bytes() == content:
+        if isinstance(content, bytes) and path.is_file() and path.read_bytes() == content:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, content)

@@ -11,31 +11,41 @@ from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.pipeline.keeping import keep, read_kept
 from hpc_train.records.census import Census
-from hpc_train.records.collect import logs_of, records_of
+from hpc_train.records.collect import each_once, logs_of, records_of
 from hpc_train.records.index import Index
 from hpc_train.records.reading import Log, Wanted
 
 _DECODE = msgspec.json.Decoder(Record).decode_lines
 
 
-def run_records(run: Run, look: Wanted, census: Census) -> tuple[Record, ...]:
-    """Return a run's records: from its logs or, where they are gone, from records.jsonl.
+def run_records(run: Run, look: Wanted, census: Census) -> Iterator[Record]:
+    """Yield a run's records: from its logs or, where they are gone, from records.jsonl.
 
     Those of a finished run are kept in records.jsonl; a folder that cannot be written is no
     reason to refuse the answer.
     """
     folder, seen = run.folder, Census()
     if not folder.logs.is_dir():
-        return tuple(read_kept(folder.records, _DECODE) or ())
+        yield from read_kept(folder.records, _DECODE) or ()
+        return
     logs = logs_of(folder.run_id, [folder.logs], folder.path)
-    usual = look.usual
-    found = indexed(logs, look, seen, folder.index) if usual else records_of(logs, look, seen)
-    records = tuple(found)
+    if not look.usual:
+        yield from records_of(logs, look, seen)
+        census.add(seen)
+        return
+    yield from indexed(logs, look, seen, folder.index)
     census.add(seen)
-    if usual and run.state.finished:
-        lines = b"".join(msgspec.json.encode(record) + b"\n" for record in records)
-        keep(folder.records, lines)
-    return records
+    if run.state.finished and _older(folder.records, folder.index):
+        index = Index(look, folder.index.read_bytes())
+        again = each_once(logs, look, Census(), index)
+        keep(folder.records, (msgspec.json.encode(record) + b"\n" for record in again))
+
+
+def _older(kept: Path, index: Path) -> bool:
+    """Whether the index was written since; the same one holds the same records."""
+    if not index.is_file():
+        return False
+    return not kept.is_file() or kept.stat().st_mtime_ns < index.stat().st_mtime_ns
 
 
 def indexed(logs: Sequence[Log], look: Wanted, census: Census, path: Path) -> Iterator[Record]:

@@ -15,8 +15,9 @@ from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Mark
 from hpc_train.records.hits import maker
 from hpc_train.records.index import Index
-from hpc_train.records.log_names import log_files
-from hpc_train.records.reading import Log, Reading, Wanted, parsers_of, read
+from hpc_train.records.log_names import log_files, readable
+from hpc_train.records.packs import Keyed, unpacked
+from hpc_train.records.reading import Log, Wanted, parsers_of, read
 from hpc_train.records.spread import spread, worth_it
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
@@ -90,6 +91,15 @@ def records_of(
     Raises:
         LogParseError: none of the files can be read.
     """
+    yield from each_once(logs, wanted, census, index)
+    for log in logs:
+        _warn(log, census)
+
+
+def each_once(
+    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
+) -> Iterator[Record]:
+    """Yield records as `records_of` does; damaged lines and files are counted, not warned of."""
     once: set[tuple[str, str, str, str]] = set()
     empty = True
     for record, key in _all(logs, wanted, census, index):
@@ -105,13 +115,11 @@ def records_of(
     if empty and logs and len(census.failed) >= len(logs):
         more = f"; {len(logs) - 1} more cannot be read either" if len(logs) > 1 else ""
         raise LogParseError(next(iter(census.failed.values())) + more)
-    for log in logs:
-        _warn(log, census)
 
 
 def _all(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
-) -> Iterator[tuple[Record, str]]:
+) -> Iterator[Keyed]:
     new = {log for log in logs if index is None or not index.knows(log)}
     unread = [log for log in logs if log in new]
     sizes = [log.path.stat().st_size if log.path.is_file() else 0 for log in unread]
@@ -119,18 +127,12 @@ def _all(
     for log in logs:
         reading = next(together) if together is not None and log in new else None
         if index is not None:
-            reading = index.reading(log, reading)
-        if reading is None:
-            yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
+            yield from index.records(log, census, reading)
+        elif reading is not None:
+            census.add(reading.census)
+            yield from unpacked(reading.packs)
         else:
-            yield from _told(reading, census)
-
-
-def _told(reading: Reading, census: Census) -> Iterator[tuple[Record, str]]:
-    census.add(reading.census)
-    once = reading.once.get
-    for number, record in enumerate(reading.records):
-        yield record, once(number, "")
+            yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
 
 
 def _warn(log: Log, census: Census) -> None:
@@ -144,5 +146,5 @@ def _warn(log: Log, census: Census) -> None:
 
 def _source(path: Path, root: Path | None) -> str:
     if root is not None and path.is_relative_to(root):
-        return path.relative_to(root).as_posix()
-    return path.as_posix()
+        path = path.relative_to(root)
+    return readable(path.as_posix())

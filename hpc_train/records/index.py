@@ -5,35 +5,38 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
+from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-import zstandard
 
+from hpc_train.model.record import Record
+from hpc_train.records.census import Census
+from hpc_train.records.packs import Keyed, Pack, unpacked
 from hpc_train.records.parsers.base import LogParser
-from hpc_train.records.reading import Log, Reading, Wanted, extend, parsers_of, whole
+from hpc_train.records.reading import Log, Reading, Wanted, extend, parsers_of
 from hpc_train.version import VERSION
 
 # Of the text before the mark: a file that was written anew does not end like the old one.
 _TAIL = 4096
+_SEAL = 32
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A file as it was, and what it held; `tail` is a digest of what stands before the mark."""
+    """A file as it was, and what it held.
+
+    `state`: inode, size [B] and time [ns]; `tail` is a digest of what stands before the mark.
+    """
 
     run: str
-    path: str
-    inode: int
-    size: int
-    changed: int
+    path: bytes
+    state: tuple[int, int, int]
     tail: bytes
     reading: Reading
 
 
-class _Kept(msgspec.Struct):
-    made_by: bytes
-    entries: dict[str, _Entry]
+_decode = msgspec.msgpack.Decoder(dict[str, _Entry]).decode
 
 
 class Index:
@@ -43,7 +46,7 @@ class Index:
         """Take up what `content` returned once; damaged or of other parsers, it is nothing."""
         self._wanted = wanted
         self._made_by = _fingerprint(wanted)
-        self._old = _entries(kept, self._made_by)
+        self._old = self._entries(kept)
         self._new: dict[str, _Entry] = {}
         self._changed = False
         self._states: dict[str, os.stat_result] = {}
@@ -54,64 +57,65 @@ class Index:
             self._states[log.source] = log.path.stat()
         return self._known(log) is not None
 
-    def reading(self, log: Log, read: Reading | None = None) -> Reading:
-        """Return what a file holds; of one that has only grown, the new part is read.
+    def records(self, log: Log, census: Census, read: Reading | None = None) -> Iterator[Keyed]:
+        """Yield what a file holds; of one that has only grown, the new part is read.
 
         `read` is what was read of it since `knows`, as it knew nothing.
         """
-        if log.source not in self._states:
-            self.knows(log)
         now, old = self._states.pop(log.source, None), self._known(log)
-        if now is None:
-            return read or whole(log, self._wanted)
-        if old is not None and _state(now) == (old.inode, old.size, old.changed):
+        same = old is not None and now is not None and _state(now) == old.state
+        if old is not None and same:
             self._new[log.source] = old
-            return old.reading
-        reading = read or self._grown(log, old, now) or whole(log, self._wanted)
+            read = old.reading
+        reading = read or self._grown(log, old, now) or Reading()
+        yield from unpacked(tuple(reading.packs))
+        if read is None:
+            yield from extend(log, self._wanted, reading)
+        census.add(reading.census)
+        if now is not None and not same:
+            self._remember(log, now, reading)
+
+    def _remember(self, log: Log, now: os.stat_result, reading: Reading) -> None:
         self._changed = True
         if log.path.is_file() and not reading.census.failed:
-            self._new[log.source] = _Entry(
-                log.run,
-                str(log.path),
-                *_state(now),
-                _tail(log.path, reading.offset),
-                reading,
-            )
-        return reading
+            tail = _tail(log.path, reading.offset)
+            entry = _Entry(log.run, bytes(log.path), _state(now), tail, reading)
+            self._new[log.source] = entry
 
     def _known(self, log: Log) -> _Entry | None:
-        old = self._old.get(log.source)
-        return old if old is not None and (old.run, old.path) == (log.run, str(log.path)) else None
+        old, name = self._old.get(log.source), (log.run, bytes(log.path))
+        return old if old is not None and (old.run, old.path) == name else None
 
-    def _grown(self, log: Log, old: _Entry | None, now: os.stat_result) -> Reading | None:
-        if old is None or not old.reading.resumable:
+    def _grown(self, log: Log, old: _Entry | None, now: os.stat_result | None) -> Reading | None:
+        if old is None or now is None or not old.reading.resumable:
             return None
-        if old.inode != now.st_ino or now.st_size <= old.size:
+        inode, size, _ = old.state
+        if inode != now.st_ino or now.st_size <= size:
             return None
         if _tail(log.path, old.reading.offset) != old.tail:
             return None
-        return extend(log, self._wanted, old.reading)
+        census = Census()
+        census.add(old.reading.census)
+        return msgspec.structs.replace(old.reading, packs=[*old.reading.packs], census=census)
 
     def content(self) -> bytes | None:
         """Return what to keep, None if that is what was kept already."""
         if not self._changed and self._new.keys() == self._old.keys():
             return None
-        kept = msgspec.msgpack.encode(_Kept(self._made_by, self._new))
-        return zstandard.compress(kept, level=1)
+        kept = msgspec.msgpack.encode(self._new)
+        return self._seal(kept) + kept
+
+    def _entries(self, kept: bytes) -> dict[str, _Entry]:
+        """Return the entries if they are just as they were written, by the same parsers."""
+        found = memoryview(kept)[_SEAL:]
+        return _decode(found) if kept[:_SEAL] == self._seal(found) else {}
+
+    def _seal(self, kept: bytes | memoryview) -> bytes:
+        return hashlib.blake2b(kept, digest_size=_SEAL, key=self._made_by).digest()
 
 
 def _state(now: os.stat_result) -> tuple[int, int, int]:
     return now.st_ino, now.st_size, now.st_mtime_ns
-
-
-def _entries(kept: bytes, made_by: bytes) -> dict[str, _Entry]:
-    if not kept:
-        return {}
-    try:
-        found = msgspec.msgpack.decode(zstandard.decompress(kept), type=_Kept)
-    except (msgspec.DecodeError, zstandard.ZstdError, MemoryError):
-        return {}
-    return found.entries if found.made_by == made_by else {}
 
 
 def _tail(path: Path, offset: int) -> bytes:
@@ -128,6 +132,7 @@ def _fingerprint(wanted: Wanted) -> bytes:
     """Return what changes with hpctrain, its set of parsers, and each of them."""
     parts = [VERSION, wanted.prefix, repr(wanted.patterns)]
     parts += [f"{name} {_version(parser)}" for name, parser in parsers_of(wanted).items()]
+    parts += [_file_of(kind) for kind in (Record, Census, Pack, Reading, Index)]
     return hashlib.sha256("\n".join(parts).encode()).digest()
 
 
@@ -135,8 +140,12 @@ def _version(parser: LogParser) -> str:
     """Return the parser as text, and the state of the file that its class is in."""
     kind = type(parser)
     stated = repr(parser) if kind.__repr__ is not object.__repr__ else kind.__qualname__
+    return f"{stated} {_file_of(kind)}"
+
+
+def _file_of(kind: type) -> str:
     source = getattr(sys.modules.get(kind.__module__), "__file__", None)
     if source is None:
-        return stated
+        return ""
     state = Path(source).stat()
-    return f"{stated} {source} {state.st_size} {state.st_mtime_ns}"
+    return f"{source} {state.st_size} {state.st_mtime_ns}"

@@ -47,3 +47,8 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
                 yield from _below(folder / entry.name, depth - 1)
         elif _LOG.search(entry.name) and entry.is_file():
             yield folder / entry.name
+
+
+def readable(name: str) -> str:
+    r"""Return the name of a file as text that can be written; of what is no UTF-8, `\xff`."""
+    return os.fsencode(name).decode("utf-8", "backslashreplace")

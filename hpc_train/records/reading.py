@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +18,8 @@ from hpc_train.records.dispatch import Asked, Mark, dispatch
 from hpc_train.records.hits import hits_in, maker
 from hpc_train.records.line import Line
 from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
-from hpc_train.records.log_names import rank_of
+from hpc_train.records.log_names import rank_of, readable
+from hpc_train.records.packs import Keyed, packed
 from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
 from hpc_train.records.parsers.own_pattern import OwnPattern
 
@@ -49,15 +51,14 @@ class Wanted(NamedTuple):
 
 
 class Reading(msgspec.Struct):
-    """What a file holds: its records, which of them count once in a run, and what was seen.
+    """What a file holds: packs of its records, and what was seen.
 
     `offset` [B] is where its last whole line ends, `line` the number of the next one; `resumable`
     says that it can be read on from there, when it has grown.
     """
 
-    records: list[Record]
-    once: dict[int, str]
-    census: Census
+    packs: list[bytes] = msgspec.field(default_factory=list)
+    census: Census = msgspec.field(default_factory=Census)
     offset: int = 0
     line: int = 1
     resumable: bool = False
@@ -75,9 +76,7 @@ def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
     return own | {name: maker(name)() for name in wanted.parsers}
 
 
-def read(
-    log: Log, parsers: Parsers, prefix: str, census: Census, mark: Mark
-) -> Iterator[tuple[Record, str]]:
+def read(log: Log, parsers: Parsers, prefix: str, census: Census, mark: Mark) -> Iterator[Keyed]:
     """Yield the records of a file from `mark` on, each with its `once`.
 
     A file that cannot be read is noted in `census`; the records before the damage count.
@@ -91,28 +90,26 @@ def read(
             for name, line, hit in hits_in(lines, parsers, log.source, census):
                 yield _record(log, name, line, hit), hit.once
         if census.lines == before and is_binary(log.path):
-            census.failed[log.source] = f"{log.path}: {BINARY}"
+            census.failed[log.source] = readable(f"{log.path}: {BINARY}")
     except LogParseError as error:
-        census.failed[log.source] = error.message
+        census.failed[log.source] = readable(error.message)
 
 
 def whole(log: Log, wanted: Wanted) -> Reading:
     """Read a file from its beginning."""
-    return extend(log, wanted, Reading([], {}, Census()))
+    reading = Reading()
+    deque(extend(log, wanted, reading), maxlen=0)
+    return reading
 
 
-def extend(log: Log, wanted: Wanted, old: Reading) -> Reading:
-    """Read a file on from where an earlier reading ended."""
-    parsers, mark, census = parsers_of(wanted), Mark(old.offset, old.line), Census()
-    census.add(old.census)
-    records, once = list(old.records), dict(old.once)
-    for record, key in read(log, parsers, wanted.prefix, census, mark):
-        if key:
-            once[len(records)] = key
-        records.append(record)
+def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Keyed]:
+    """Yield what a file holds behind a reading of it; in the end, the reading holds it, too."""
+    parsers, mark = parsers_of(wanted), Mark(reading.offset, reading.line)
+    census = reading.census
+    yield from packed(read(log, parsers, wanted.prefix, census, mark), reading.packs)
     resumable = mark.end == mark.offset and _remember_nothing(parsers, wanted)
-    resumable = resumable and not census.failed and is_plain(log.path)
-    return Reading(records, once, census, mark.offset, mark.line, resumable)
+    reading.resumable = resumable and not census.failed and is_plain(log.path)
+    reading.offset, reading.line = mark.offset, mark.line
 
 
 def _remember_nothing(parsers: Parsers, wanted: Wanted) -> bool:

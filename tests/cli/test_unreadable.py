@@ -6,6 +6,7 @@ import bz2
 import gzip
 import hashlib
 import lzma
+import os
 import subprocess
 import sys
 from collections.abc import Callable
@@ -112,3 +113,26 @@ def test_a_run_of_ours_with_an_unreadable_log(hpctrain: Hpctrain, words: list[st
     (run / "logs/rank-9.out.gz").write_bytes(gzip.compress(STEP * 1000)[:60])
     done = hpctrain(*words, str(run))
     assert (done.returncode, done.stderr.count("cannot be read")) == (3, 1), done.stderr
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["collect", "--json"],
+        ["collect", "--cache", "cache"],
+        ["collect", "-o", "out.parquet"],
+        ["diagnose", "--json"],
+        ["report"],
+    ],
+    ids=" ".join,
+)
+def test_name_that_is_no_utf8(hpctrain: Hpctrain, options: list[str]) -> None:
+    folder = Path(os.fsdecode(b"old\xe9"))
+    folder.mkdir()
+    for rank in (0, 1):
+        (folder / os.fsdecode(b"caf\xe9-rank-%d.log" % rank)).write_bytes(STEP)
+    done = hpctrain(*options, str(folder))
+    assert "Traceback" not in done.stderr
+    assert done.returncode == hpctrain(*options, "train.log").returncode
+    assert "xe9" in done.stdout + done.stderr
+    assert hpc_train.collect([folder])["source"].tolist()[0] == r"old\xe9/caf\xe9-rank-0.log"

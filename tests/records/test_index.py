@@ -3,18 +3,36 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from hpc_train.model.record import Record
-from hpc_train.records import reading
+from hpc_train.records import packs, reading
 from hpc_train.records.census import Census
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.index import Index
 from hpc_train.records.log_file import open_log
+from hpc_train.records.packs import Keyed
 
 EVENT = b'@hpct {"step":%d,"step_time":0.5}\n'
+# In a process of its own: the peak of another test would count as this one's.
+MEASURE = """
+import sys
+from pathlib import Path
+from hpc_train.records.census import Census
+from hpc_train.records.collect import logs_of, records_of, wanted
+from hpc_train.records.index import Index
+log, kept = map(Path, sys.argv[1:])
+look = wanted("events")
+index = Index(look, kept.read_bytes() if kept.exists() else b"")
+print(sum(1 for _ in records_of(logs_of("r", [log]), look, Census(), index)))
+kept.write_bytes(index.content() or kept.read_bytes())
+print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
+"""
 
 
 class Reads:
@@ -144,3 +162,70 @@ def test_file_that_has_gone_leaves_the_index(log: Path, tmp_path: Path) -> None:
 
 def test_every_parser_that_has_nothing_open_can_be_read_on(log: Path) -> None:
     assert reading.whole(logs_of("r", [log])[0], wanted("auto")).resumable
+
+
+def test_memory_does_not_grow_with_the_records(tmp_path: Path) -> None:
+    log, kept = tmp_path / "a.log", tmp_path / "index"
+    peaks = []
+    for number in (1, 400_000):
+        log.write_bytes(EVENT % 3 * number)
+        kept.unlink(missing_ok=True)
+        for _ in range(2):
+            command = [sys.executable, "-c", MEASURE, str(log), str(kept)]
+            done = subprocess.run(command, capture_output=True, text=True, check=True)
+            count, kib = map(int, done.stdout.split())
+            assert count == number
+            peaks.append(kib)
+    assert max(peaks) < min(peaks) + 40_000
+    assert kept.stat().st_size < 400_000 * 10
+
+
+def test_records_come_while_the_file_is_read(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Read(Exception):
+        pass
+
+    def cut(*_: object) -> Iterator[Keyed]:
+        yield first, ""
+        raise Read
+
+    first = collect(log)[0][0]
+    monkeypatch.setattr(reading, "read", cut)
+    look = wanted("auto")
+    found = records_of(logs_of("r", [log]), look, Census(), Index(look))
+    assert next(found) == first
+    with pytest.raises(Read):
+        next(found)
+
+
+def test_grown_file_appends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packs, "_LOT", 2)
+    log.write_bytes(b"".join(EVENT % number for number in range(1, 6)))
+    _, kept = collect(log)
+    with log.open("ab") as file:
+        file.write(EVENT % 6 + EVENT % 7 + EVENT % 8)
+    found, kept = collect(log, kept)
+    assert steps(found) == [(number, number) for number in range(1, 9)]
+    assert collect(log, kept)[0] == found
+
+
+def test_half_read_growth_is_read_again(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packs, "_LOT", 1)
+    look = wanted("auto")
+    _, kept = collect(log)
+    with log.open("ab") as file:
+        file.write(EVENT % 2 + EVENT % 3)
+    index, logs = Index(look, kept), logs_of("r", [log])
+    half = records_of(logs, look, Census(), index)
+    assert [next(half).step for _ in range(3)] == [1, 2, 3]
+    del half
+    assert steps(list(records_of(logs, look, Census(), index))) == [(2, 1), (3, 2), (4, 3)]
+
+
+def test_any_other_bit_makes_the_index_nothing(log: Path, reads: Reads) -> None:
+    first, kept = collect(log)
+    for place in range(0, len(kept), 7):
+        hurt = bytearray(kept)
+        hurt[place] ^= 1
+        assert collect(log, bytes(hurt))[0] == first
+    assert set(reads.offsets) == {0}
+    assert len(reads.offsets) == 1 + len(range(0, len(kept), 7))

@@ -153,25 +153,6 @@ def test_olmo() -> None:
     ]
 
 
-def test_fms_fsdp() -> None:
-    block = (
-        "step: {}\nloss: 4.25\nLR: 0.0003\ntokens seen: 100\nmax reserved memory (GiB): 40.50\n"
-        "current step time: 1.25\noverall token per gpu per sec: 6000\n"
-    )
-    text = block.format(100) + block.format(200)
-    found = [(hit.metric, hit.value, hit.step, hit.steps) for _, hit, _ in parse(text.encode())]
-    assert found[4:] == [
-        ("loss", 4.25, 200, 100),
-        ("memory", 40.5, 200, 1),
-        ("step_time", 1.25, 200, 100),
-        ("tokens_per_second", 6000, 200, 1),
-    ]
-
-
-def test_values_before_a_step_are_not_those_of_fms_fsdp() -> None:
-    assert not parse(b"loss: 4.25\noverall step time: 1.25\n")
-
-
 @pytest.mark.parametrize(
     ("line", "seconds", "step", "variant"),
     [
@@ -219,58 +200,6 @@ def test_litgpt(line: bytes, seconds: float, step: int, variant: str) -> None:
     ]
     assert times == [(pytest.approx(seconds), step, variant)]
     assert len(values(line, "loss")) == 1
-
-
-def test_nanogpt_keeps_its_own_lines() -> None:
-    assert not parse(b"iter 100: loss 3.2847, time 135.21ms, mfu 38.04%", "litgpt")
-
-
-def test_nanogpt_behind_a_time() -> None:
-    text = b"2025-01-01 10:00:00 iter 20: loss 4.5, time 500.50ms, mfu 15.50%"
-    assert brief(text) == [
-        ("loss", 4.5, "per_rank", 20, None),
-        ("step_time", pytest.approx(0.5005), "per_rank", 20, None),
-        ("mfu", 0.155, "per_rank", 20, None),
-    ]
-
-
-def test_modded_nanogpt() -> None:
-    text = (
-        b"step:0/1480 val_loss:7.5000 train_time:0ms step_avg:nanms\n"
-        b"step:9/1480 train_time:4500ms step_avg:nanms\n"
-        # The clock starts anew.
-        b"step:11/1480 train_time:250ms step_avg:250.00ms\n"
-        b"step:21/1480 train_loss:5.5000 train_time:2750ms step_avg:250.00ms\n"
-        b"step:21/1480 val_loss:5.2500 val_bpb:1.2540 train_time:2750ms step_avg:250.00ms\n"
-    )
-    found = [
-        (hit.metric, hit.value, hit.step, hit.steps, hit.variant)
-        for _, hit, _ in parse(text)
-        if hit.variant != "running_average"
-    ]
-    assert found == [
-        ("loss", 7.5, 0, 1, "validation"),
-        ("step_time", 0.5, 9, 9, ""),
-        ("loss", 5.5, 21, 1, ""),
-        ("step_time", 0.25, 21, 10, ""),
-        ("loss", 5.25, 21, 1, "validation"),
-    ]
-    assert values(text, "step_time").count(0.25) == 4
-
-
-@pytest.mark.parametrize(
-    ("line", "sizes"),
-    [
-        (
-            b"peak memory allocated: 5120 MiB reserved: 6144 MiB",
-            {"max_allocated": 5, "max_reserved": 6},
-        ),
-        (b"peak memory allocated: 5120 MiB", {"max_allocated": 5}),
-        (b"peak memory allocated: 5120 Mi", {}),
-    ],
-)
-def test_memory_of_modded_nanogpt(line: bytes, sizes: dict[str, float]) -> None:
-    assert {hit.variant: hit.value for _, hit, _ in parse(line, "modded_nanogpt")} == sizes
 
 
 @pytest.mark.parametrize("name", PARSERS)

@@ -1,0 +1,49 @@
+"""A folder of runs -> what its study expects, its runs, and their records one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from hpc_train.errors import StoreError
+from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.record import Record
+from hpc_train.model.run import Run
+from hpc_train.pipeline.expectation import expected_study, single_jobs
+from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.run_records import run_records
+from hpc_train.records.census import Census
+from hpc_train.records.reading import Wanted
+from hpc_train.runs.store import read_study
+
+
+class StudyRuns(NamedTuple):
+    """A study, those of its runs that count, and what to look for in their logs."""
+
+    study: ExpectedStudy
+    runs: tuple[Run, ...]
+    look: Wanted
+
+    def records(self, census: Census) -> Iterator[Record]:
+        """Yield the records of all runs; `census` is added to."""
+        for run in self.runs:
+            yield from run_records(run, self.look, census)
+
+
+def study_runs(logs: Sequence[Path], homes: Sequence[Path], look: Wanted) -> StudyRuns:
+    """Return what one folder holds; `logs` are those of others that were named beside it.
+
+    Raises:
+        StoreError: study.json is damaged, or several studies are mixed.
+    """
+    if logs:
+        raise StoreError("foreign logs and run folders cannot be put into one table")
+    if len(homes) > 1:
+        names = ", ".join(home.name for home in homes)
+        raise StoreError(f"one table is made of one study, not of {len(homes)}: {names}")
+    runs, manifest = runs_below(homes[0]), read_study(homes[0])
+    study = expected_study(manifest, runs) if manifest else single_jobs(homes[0], runs)
+    ours = {run.run_id for run in study.runs}
+    own = tuple(run for run in runs if run.folder.run_id in ours)
+    return StudyRuns(study, own, look.with_patterns(manifest.spec.patterns if manifest else ()))
