@@ -120,7 +120,6 @@ def test_a_run_of_ours_with_an_unreadable_log(hpctrain: Hpctrain, words: list[st
     [
         ["collect", "--json"],
         ["collect", "--cache", "cache"],
-        ["collect", "-o", "out.parquet"],
         ["diagnose", "--json"],
         ["report"],
     ],
