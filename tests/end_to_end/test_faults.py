@@ -70,7 +70,7 @@ def test_a_node_dies_and_the_job_is_queued_again(
     node = user.run("j")["nodes"]
     daemons.kill_node(node)
     slurm("scontrol", "update", f"nodename={node}", "state=down", "reason=power")
-    wait_for(lambda: user.run("j")["state"] == "PENDING")
+    wait_for(lambda: user.run("j")["state"] == "PENDING", within_s=60)
     (tmp_path / "second").touch()
     row = user.run("j")
     # The file is that of the first attempt, which never ended.
