@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from hpc_train.cli.options import results_option
 from hpc_train.cli.terminal import plain, plain_json
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.asked import Asked
+    from hpc_train.pipeline.search import Search
 
 
 @click.command()
@@ -26,13 +31,25 @@ from hpc_train.cli.terminal import plain, plain_json
 @click.option(
     "--check", is_flag=True, help="Exit with 1 when a gate is not met or a point has no result."
 )
+@click.option("--wide", is_flag=True, help="Every column.")
+@click.option(
+    "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node, …"
+)
+@click.option("--exclude", multiple=True, metavar="RUN=REASON", help="Leave a run out; say why.")
+@click.option(
+    "--allow-mixed", multiple=True, metavar="FIELD", help="Let runs differ in it within a series."
+)
+@click.option("--forecast", type=float, metavar="TIMES", help="Continue fits so many times.")
+@click.option("--force", is_flag=True, help="Forecast beyond twice the largest measured size.")
+@click.option("--against", metavar="STUDY|FILE", help="With --check: must not be slower than this.")
+@click.option("--junit", type=click.Path(path_type=Path), help="Write the checks as JUnit XML.")
+@click.option("--bundle", type=click.Path(path_type=Path), help="Pack all of it: FILE.tar.zst.")
 def report(
     words: tuple[str, ...],
     results: Path | None,
     form: str | None,
     output: Path | None,
-    parser: str,
-    check: bool,
+    **options: Any,
 ) -> None:
     """Print the speedup table of a study, of a job's runs, or of logs.
 
@@ -40,20 +57,12 @@ def report(
     """
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.pipeline.evidence import evidence
-    from hpc_train.pipeline.report import (
-        build_report,
-        check_format,
-        needs_figure,
-        render_report,
-        write_report,
-    )
-    from hpc_train.pipeline.search import Search
-    from hpc_train.runs.store import results_root
+    from hpc_train.pipeline.report import build_report, check_format, render_report, write_report
 
     check_format(form, output)
     show_warnings()
-    found = evidence(words, Search(root=results_root(results), form=parser))
-    built = build_report(found, draw=needs_figure(output))
+    found = evidence(words, _search(results, options))
+    built = build_report(found, _asked(output, form, options))
     if output is None:
         safe = plain_json if form == "json" else plain
         click.echo(safe(render_report(built, form or "text")), nl=False)
@@ -62,10 +71,34 @@ def report(
             click.echo(path)
         for text in found.warnings:
             say(text)
-    if check:
+    if options["check"]:
         _check(built.checks)
     if found.unreadable or any(row["state"] != "COMPLETED" for row in built.run_rows):
         sys.exit(3)
+
+
+def _search(results: Path | None, options: Mapping[str, Any]) -> Search:
+    from hpc_train.pipeline.exclusions import exclusions
+    from hpc_train.pipeline.search import Search
+    from hpc_train.runs.store import results_root
+
+    return Search(
+        root=results_root(results),
+        form=options["parser"],
+        points=options["points"],
+        excluded=exclusions(options["exclude"]),
+    )
+
+
+def _asked(output: Path | None, form: str | None, options: Mapping[str, Any]) -> Asked:
+    import msgspec
+
+    from hpc_train.pipeline.report import asked_for
+
+    names = ("wide", "allow_mixed", "forecast", "force", "against")
+    return msgspec.structs.replace(
+        asked_for(output, form), **{name: options[name] for name in names}
+    )
 
 
 def _check(missed: Sequence[str]) -> None:

@@ -37,18 +37,46 @@ class ReportTable(Value, frozen=True, kw_only=True):
 
 
 class Figure(Value, frozen=True, kw_only=True):
-    """A drawn figure: file stem, caption, and its bytes by format (`png`, `svg`)."""
+    """A drawn figure: file stem, caption, its bytes by format, and the numbers that it shows.
+
+    Formats are `png`, `svg`, `pdf`, and `inline`: an SVG for a page, with text as text and a
+    `<title>` at each run. `data` has one row for each thing drawn; it is written beside the figure.
+    """
 
     name: str
     caption: str
     images: dict[str, bytes]
+    data: ReportTable | None = None
+
+
+class Fact(Value, frozen=True, kw_only=True):
+    """One line of provenance: its name, and each value with the number of runs that have it."""
+
+    name: str
+    values: tuple[tuple[str, int], ...]
+
+
+class RunDetail(Value, frozen=True, kw_only=True):
+    """What a reader can look up of one run: its end, its settings, and why it failed.
+
+    `script` is a digest, the key of `Report.scripts`: repetitions share one. `settings` are key,
+    value and origin.
+    """
+
+    run_id: str
+    state: str
+    problem: str = ""
+    script: str = ""
+    settings: tuple[tuple[str, str, str], ...] = ()
+    diagnosis: str = ""
 
 
 class Report(Value, frozen=True, kw_only=True):
     """Everything that a reader is shown, in order; `summary` comes first, in words.
 
     `name` and `conditions` (regime, warm-up, confidence, ...) are what programs read instead of the
-    title and the summary.
+    title and the summary. `partial`: some runs are not finished. `provenance` says where and with
+    what the runs ran, `details` what is known of each, `scripts` the text of each script by digest.
     """
 
     title: str
@@ -59,6 +87,10 @@ class Report(Value, frozen=True, kw_only=True):
     checks: tuple[str, ...] = ()
     name: str = ""
     conditions: dict[str, Any] = {}
+    partial: bool = False
+    provenance: tuple[Fact, ...] = ()
+    details: tuple[RunDetail, ...] = ()
+    scripts: dict[str, str] = {}
 
     @property
     def run_rows(self) -> tuple[dict[str, Any], ...]:

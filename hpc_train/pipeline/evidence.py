@@ -12,6 +12,7 @@ import msgspec
 from hpc_train.errors import LogParseError
 from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
+from hpc_train.model.run import Run
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
@@ -37,12 +38,16 @@ _OF_NETWORK = frozenset({"algbw", "busbw", "latency", "wrong_values", "world_siz
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """What was asked for, and what was measured; `unreadable` says which logs are, and why."""
+    """What was asked for, and what was measured; `unreadable` says which logs are, and why.
+
+    `own` are the runs of the study that have a folder.
+    """
 
     study: ExpectedStudy
     records: tuple[Record, ...]
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
+    own: tuple[Run, ...] = ()
 
 
 def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:
@@ -67,7 +72,8 @@ def _own(found: StudyRuns, census: Census) -> Evidence:
     by_id = {run.folder.run_id: run for run in own}
     used = {name: run_transport(run, promise) for name, run in by_id.items()}
     slow = link_warnings(records, lambda name: link_rate(by_id[name], used[name]))
-    return _evidence(study, records, used, slow, census)
+    found_all = _evidence(study, records, used, slow, census)
+    return msgspec.structs.replace(found_all, own=own)
 
 
 def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:

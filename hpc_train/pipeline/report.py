@@ -10,38 +10,54 @@ import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
+from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.provenance import details, provenance
 from hpc_train.registry import load
 from hpc_train.runs.files import write_file
 
+DEFAULT = Asked()
 FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text"}
 IMAGES = (".svg", ".png")
 
 
-def build_report(found: Evidence, *, draw: bool = False) -> Report:
-    """Make the tables of a study and, with `draw`, its figure.
+def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
+    """Make the tables of a study and, where they are asked for, its figures.
 
     Raises:
         ReportError: the runs contradict what the study declares.
     """
     from hpc_train.reports.scaling import scaling_report
+    from hpc_train.tables.comparability import separated
+    from hpc_train.tables.fits import fits
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame
 
-    runs = run_frame(found.study, found.records)
-    points = speedup_frame(runs, found.study)
-    report = scaling_report(found.study, runs, points)
-    if not draw or not points["n_ok"].any():
+    study = msgspec.structs.replace(found.study, allow_mixed=asked.allow_mixed)
+    runs, apart = separated(run_frame(study, found.records), study)
+    study = msgspec.structs.replace(study, notes=(*study.notes, *apart))
+    points = speedup_frame(runs, study)
+    laws = fits(points, asked.forecast, force=asked.force)
+    report = scaling_report(study, runs, points)
+    facts, known = provenance(found.own), details(found.own) if asked.details else ((), {})
+    report = msgspec.structs.replace(
+        report, partial=bool(study.unfinished), provenance=facts, details=known[0], scripts=known[1]
+    )
+    if not asked.figures or not points["n_ok"].any():
         return report
-    from hpc_train.reports.figures import scaling_figure
+    from hpc_train.reports.figures import figures
+    from hpc_train.reports.measured import Measured
+    from hpc_train.tables.nodes import node_frame
 
-    figure = scaling_figure(found.study, runs, points)
-    return msgspec.structs.replace(report, figures=(figure,))
+    measured = Measured(runs, points, laws, node_frame(study, found.records))
+    return msgspec.structs.replace(report, figures=figures(study, measured))
 
 
-def needs_figure(path: Path | None) -> bool:
-    """Whether a file of that name holds or accompanies the figure."""
-    return path is not None and path.suffix in (".md", *IMAGES)
+def asked_for(path: Path | None, form: str | None) -> Asked:
+    """Return what a file of that name, or that format, needs beside the tables."""
+    page = form == "html" or (form is None and path is not None and path.suffix == ".html")
+    drawn = path is not None and path.suffix in (".md", *IMAGES)
+    return Asked(figures=page or drawn, details=page)
 
 
 def check_format(form: str | None, path: Path | None) -> None:

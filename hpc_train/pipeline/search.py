@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.value import Value
@@ -11,7 +13,8 @@ from hpc_train.model.value import Value
 class Search(Value, frozen=True, kw_only=True):
     """Where runs are, and what to look for in logs: a format, patterns and a prefix of one's own.
 
-    `cache` is a folder in which to remember what foreign logs held.
+    `cache` is a folder in which to remember what foreign logs held. `points` is a file that states
+    the sizes of logs, `excluded` names runs that a person leaves out, with the reason.
     """
 
     root: Path
@@ -19,3 +22,5 @@ class Search(Value, frozen=True, kw_only=True):
     patterns: tuple[LogPattern, ...] = ()
     prefix: str = ""
     cache: Path | None = None
+    points: Path | None = None
+    excluded: Mapping[str, str] = MappingProxyType({})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.report import Figure
 from hpc_train.reports.legend import draw_legend, heading_lines
+from hpc_train.reports.measured import Measured
 from hpc_train.reports.panels import Drawing, draw_rates, draw_speedup
 from hpc_train.reports.rows import plain_rows
 from hpc_train.reports.words import speedup_word
@@ -35,6 +36,11 @@ STYLE = {
     "grid.color": "0.9",
     "axes.axisbelow": True,
 }
+
+
+def figures(study: ExpectedStudy, measured: Measured) -> tuple[Figure, ...]:
+    """Return the figures that the measurements allow, the most important first."""
+    return (scaling_figure(study, measured.runs, measured.points),)
 
 
 def scaling_figure(

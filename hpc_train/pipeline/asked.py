@@ -1,0 +1,23 @@
+"""What a report should hold beside the table of points."""
+
+from __future__ import annotations
+
+from hpc_train.model.value import Value
+
+
+class Asked(Value, frozen=True, kw_only=True):
+    """Wishes of the reader.
+
+    `wide`: every column. `figures`: draw them. `allow_mixed` names conditions that may differ in a
+    series. `forecast` is how many times the largest measured size a fit should be continued to,
+    with `force` also beyond 2. `against` names a stored study or report that this one must not be
+    slower than. `details`: what a page shows of each run.
+    """
+
+    wide: bool = False
+    figures: bool = False
+    details: bool = False
+    allow_mixed: tuple[str, ...] = ()
+    forecast: float | None = None
+    force: bool = False
+    against: str | None = None
