@@ -73,6 +73,8 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "markdown": "hpc_train.reports.formats.markdown:render",
         "csv": "hpc_train.reports.formats.csv_table:render",
         "json": "hpc_train.reports.formats.json_table:render",
+        "latex": "hpc_train.reports.formats.latex:render",
+        "tidy": "hpc_train.reports.formats.tidy_csv:render",
     },
 }
 

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("words", metavar="STUDY|PATH…", nargs=-1, required=True)
 @results_option
-@click.option("-f", "--format", "form", help="text, markdown, csv or json.")
+@click.option("-f", "--format", "form", help="text, markdown, csv, json, html, latex or tidy.")
 @click.option(
     "-o",
     "--output",

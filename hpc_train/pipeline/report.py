@@ -17,7 +17,7 @@ from hpc_train.registry import load
 from hpc_train.runs.files import write_file
 
 DEFAULT = Asked()
-FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text"}
+FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex"}
 IMAGES = (".svg", ".png")
 
 
@@ -38,7 +38,7 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     study = msgspec.structs.replace(study, notes=(*study.notes, *apart))
     points = speedup_frame(runs, study)
     laws = fits(points, asked.forecast, force=asked.force)
-    report = scaling_report(study, runs, points)
+    report = scaling_report(study, runs, points, wide=asked.wide)
     facts, known = provenance(found.own), details(found.own) if asked.details else ((), {})
     report = msgspec.structs.replace(
         report, partial=bool(study.unfinished), provenance=facts, details=known[0], scripts=known[1]

@@ -24,13 +24,22 @@ def fixed(value: float | None, decimals: int, factor: float = 1) -> str:
     return ABSENT if value is None else f"{value * factor:.{decimals}f}"
 
 
-def with_limits(row: Mapping[str, Any], name: str, decimals: int, factor: float = 1) -> str:
-    """Return `3.95 [3.90, 4.01]`; only the value where there is no interval."""
-    value, low, high = (row[f"{name}{end}"] for end in ("", "_low", "_high"))
-    shown = fixed(value, decimals, factor)
+def with_limits(row: Mapping[str, Any], name: str, decimals: int | None, factor: float = 1) -> str:
+    """Return `3.95 [3.90, 4.01]`; only the value where there is no interval.
+
+    Without a number of decimals each is written with four significant digits.
+    """
+    value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
+    shown = _written(value, decimals, factor)
     if value is None or low is None or high is None:
         return shown
-    return f"{shown} [{fixed(low, decimals, factor)}, {fixed(high, decimals, factor)}]"
+    return f"{shown} [{_written(low, decimals, factor)}, {_written(high, decimals, factor)}]"
+
+
+def _written(value: float | None, decimals: int | None, factor: float) -> str:
+    if value is None or decimals is not None:
+        return fixed(value, decimals or 0, factor)
+    return significant(value * factor)
 
 
 def whole(value: float | None) -> str:

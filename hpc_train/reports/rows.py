@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-RATIOS = ("speedup", "efficiency", "samples_per_second")
+RATIOS = (
+    "speedup", "efficiency", "samples_per_second", "doubling", "karp_flatt",
+    "time_to_train_speedup", "time_to_train_efficiency",
+)  # fmt: skip
 
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -23,7 +26,7 @@ def nested(row: Mapping[str, Any]) -> dict[str, Any]:
     limits = {f"{name}{end}" for name in RATIOS for end in ("_low", "_high")}
     plain = {name: value for name, value in row.items() if name not in limits}
     for name in RATIOS:
-        if row[name] is None:
+        if row.get(name) is None:
             continue
         plain[name] = {
             "value": row[name],

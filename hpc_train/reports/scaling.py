@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.absent import absent_notes
 from hpc_train.reports.rows import plain_rows
 from hpc_train.reports.summary import summary_lines
 from hpc_train.reports.tables import LESS, points_table, runs_table
@@ -32,7 +33,11 @@ INTERVALS = (
 
 
 def scaling_report(
-    study: ExpectedStudy, runs_frame: pd.DataFrame, points_frame: pd.DataFrame
+    study: ExpectedStudy,
+    runs_frame: pd.DataFrame,
+    points_frame: pd.DataFrame,
+    *,
+    wide: bool = False,
 ) -> Report:
     """Return the report of a study: words first, then the points, then every run without result.
 
@@ -41,12 +46,16 @@ def scaling_report(
     """
     runs, points = plain_rows(runs_frame), plain_rows(points_frame)
     confidence = float(points[0]["confidence"]) if points else 0.95
-    table, failed = points_table(points, confidence), runs_table(runs)
+    table, failed = points_table(points, confidence, wide=wide), runs_table(runs)
     return Report(
         title=_title(study, points),
         summary=summary_lines(study, runs, points),
         tables=(table, failed),
-        notes=(*_notes(study, points, confidence), *_no_room(table, points)),
+        notes=(
+            *_notes(study, points, confidence),
+            *absent_notes(table, points),
+            *_no_room(table, points),
+        ),
         checks=_checks(study, points),
         name=study.name,
         conditions={
@@ -88,9 +97,13 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
 
 def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
     shown = {column.key for column in table.columns}
-    hidden = [k for k in LESS if k not in shown and any(row[k] is not None for row in points)]
+    known = [key for key in LESS if any(row.get(key) is not None for row in points)]
+    hidden = [key for key in known if key not in shown and key != "time_to_train_speedup"]
     if hidden:
-        yield f"Not in the table for want of room, but in CSV and JSON: {', '.join(hidden)}."
+        yield (
+            f"Not in the table for want of room, but with --wide and in CSV and JSON: "
+            f"{', '.join(hidden)}."
+        )
 
 
 def _checks(study: ExpectedStudy, points: Sequence[Row]) -> tuple[str, ...]:

@@ -9,7 +9,7 @@ from types import ModuleType
 import msgspec
 import pytest
 
-from hpc_train.model.report import Column, Figure
+from hpc_train.model.report import Cell, Column, Figure, ReportTable
 from hpc_train.reports.formats import csv_table, json_table, markdown, text
 from tests.reports.finished import empty, report
 
@@ -89,3 +89,12 @@ def test_json_keeps_its_contract() -> None:
     assert (last["n_ok"], last["n_submitted"]) == (0, 3)
     assert len(made["runs"]) == 18
     assert made["runs"][15]["problem"].startswith("x | <script>\n")
+
+
+def test_text_of_many_columns_cuts_no_interval() -> None:
+    columns = tuple(Column(key=f"c{i}", heading=f"heading {i}\n[95%]") for i in range(24))
+    row = tuple(Cell(text=f"{i}.5 [100, 200]") for i in range(24))
+    table = ReportTable(title="wide", columns=columns, rows=(row, row))
+    shown = text.render(msgspec.structs.replace(report(), tables=(table,)))
+    assert all(shown.count(f" {i}.5 [100, 200]") == 2 for i in range(1, 24))
+    assert all(f"heading {i}" in shown for i in range(24))

@@ -72,13 +72,18 @@ def _rich_table(table: ReportTable, gap: int) -> Table:
     )
     for i, column in enumerate(table.columns):
         right = column.align == "right"
-        # Without it rich breaks words before it gives up a column's neighbour.
-        words = [w for row in table.rows for w in one_line(row[i].text).split()]
+        cells = [one_line(row[i].text) for row in table.rows]
+        # Without it rich breaks words, and numbers, before it gives up a column's neighbour.
+        words = [word for cell in cells for word in cell.split()]
         drawn.add_column(
             Text(column.heading),
             justify=column.align,
             no_wrap=right,
-            min_width=min(max(map(len, words), default=0), LONGEST),
+            min_width=(
+                max(map(len, (*cells, *column.heading.split("\n"))), default=0)
+                if right
+                else min(max(map(len, words), default=0), LONGEST)
+            ),
             overflow="fold",
             vertical="top",
         )

@@ -1,0 +1,54 @@
+"""A table of points -> a footnote for its `--`: whose they are, and why nothing is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hpc_train.model.report import ReportTable
+from hpc_train.reports.numbers import ABSENT
+from hpc_train.reports.words import size, under
+
+Row = Mapping[str, Any]
+# A point without flags, or without a transport, lacks nothing.
+COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
+COMPARED = frozenset({
+    "speedup", "ideal", "efficiency", "doubling", "karp_flatt",
+    "time_to_train_speedup", "time_to_train_efficiency",
+})  # fmt: skip
+NAMED = 8
+
+
+def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
+    """Say once for each reason which rows have `--`, and in which columns where that differs."""
+    if not any(cell.text == ABSENT for row in table.rows for cell in row):
+        return
+    reasons: dict[str, list[str]] = {}
+    for row, cells in zip(points, table.rows, strict=True):
+        empty = {
+            column.key: column.heading.replace("\n", " ").partition(" [")[0]
+            for column, cell in zip(table.columns, cells, strict=True)
+            if cell.text == ABSENT and column.key not in COMPLETE_WITHOUT
+        }
+        for reason in _reasons(row, empty):
+            reasons.setdefault(reason, []).append(f"{size(row, points)}{under(row['series'])}")
+    for reason, names in reasons.items():
+        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+        where = "every point" if len(names) == len(points) > 1 else ", ".join(names[:NAMED]) + more
+        yield f"{ABSENT}: {where}: {reason}."
+
+
+def _reasons(row: Row, empty: Mapping[str, str]) -> Iterator[str]:
+    if not empty:
+        return
+    if not row["n_ok"]:
+        yield f"no run with a result ({row['not_ok']})"
+        return
+    if COMPARED & empty.keys() and row["note"]:
+        yield str(row["note"])
+    later = {"doubling", "karp_flatt"} & empty.keys()
+    if later and not row["note"] and not row["is_baseline"]:
+        yield "doubling needs the point of half the size, Karp-Flatt one above the baseline"
+    other = [name for key, name in empty.items() if key not in COMPARED]
+    if other:
+        yield f"not recorded: {', '.join(other)}"

@@ -1,0 +1,70 @@
+r"""Report -> a LaTeX table in the style of the package booktabs; needs \usepackage{booktabs}."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.formats.plain import one_line
+from hpc_train.reports.numbers import ABSENT
+
+_ESCAPES = {
+    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",
+    "%": r"\%", "_": r"\_", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", '"': r"\textquotedbl{}",
+    "'": r"\textquotesingle{}", "`": r"\textasciigrave{}",
+}  # fmt: skip
+_SPECIAL = re.compile("[" + re.escape("".join(_ESCAPES)) + "]|--")
+_BLANK = re.compile(r"\s+")
+
+
+def render(report: Report) -> str:
+    """Return the points as a `table` with caption, label and notes; then the runs without a result.
+
+    Text is escaped, so that names and log lines are shown as they are. `'` and `"` need the
+    package textcomp and T1 fonts.
+    """
+    label = re.sub(r"[^A-Za-z0-9-]+", "-", report.name or "scaling").strip("-")
+    caption = " ".join((f"{report.title}.", *report.summary))
+    blocks = [
+        _float(table, caption if first else table.title, f"tab:{label}{'' if first else '-runs'}")
+        for first, table in zip((True, False), report.tables, strict=False)
+        if table.rows
+    ]
+    return "\n".join([*blocks, *_comments(report.notes)]) + "\n"
+
+
+def escaped(text: str) -> str:
+    """Return text that LaTeX prints as it is, two hyphens included."""
+    return _SPECIAL.sub(lambda found: _ESCAPES.get(found[0], "{-}{-}"), one_line(text))
+
+
+def _float(table: ReportTable, caption: str, label: str) -> str:
+    layout = "".join("r" if column.align == "right" else "l" for column in table.columns)
+    heads = [column.heading.split("\n") for column in table.columns]
+    depth = max(map(len, heads))
+    head_rows = [[head[i] if i < len(head) else "" for head in heads] for i in range(depth)]
+    return "\n".join((
+        r"\begin{table}",
+        r"  \centering",
+        rf"  \caption{{{escaped(caption)}}}",
+        rf"  \label{{{label}}}",
+        rf"  \begin{{tabular}}{{@{{}}{layout}@{{}}}}",
+        r"    \toprule",
+        *(f"    {_row(row)}" for row in head_rows),
+        r"    \midrule",
+        *(f"    {_row(cell.text for cell in row)}" for row in table.rows),
+        r"    \bottomrule",
+        r"  \end{tabular}",
+        r"\end{table}",
+    ))  # fmt: skip
+
+
+def _row(texts: Iterable[str]) -> str:
+    return " & ".join(r"--" if text == ABSENT else escaped(text) for text in texts) + r" \\"
+
+
+def _comments(lines: Iterable[str]) -> list[str]:
+    """Notes are for the author, who decides what the caption needs."""
+    return [f"% {_BLANK.sub(' ', one_line(line))}" for line in lines]

@@ -1,0 +1,44 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from hpc_train.reports.formats import latex
+from tests.reports.finished import report
+
+
+def test_it_is_a_booktabs_table() -> None:
+    lines = latex.render(report()).splitlines()
+    rules = [line.strip() for line in lines if "rule" in line]
+    assert rules == [r"\toprule", r"\midrule", r"\bottomrule"] * 2
+    layouts = re.findall(r"\\begin\{tabular\}\{@\{\}([lr]+)@\{\}\}", "\n".join(lines))
+    rows = [line for line in lines if line.endswith(r" \\")]
+    cells = {len(re.findall(r"(?<!\\)&", row)) + 1 for row in rows}
+    assert cells == {len(layout) for layout in layouts}
+
+
+def test_hostile_words_are_shown_as_words() -> None:
+    shown = latex.render(report())
+    line = next(line for line in shown.splitlines() if "alert" in line)
+    assert r"\textbar{} \textless{}script\textgreater{}" in line
+    assert r"\textbackslash{}x1b" in line
+    assert r"\textasciigrave{}c\textasciigrave{}" in line
+
+
+@pytest.mark.parametrize(
+    ("text", "written"),
+    [
+        ("50 %_$&#{}", r"50 \%\_\$\&\#\{\}"),
+        ("a~b^c", r"a\textasciitilde{}b\textasciicircum{}c"),
+        (r"\input{x}", r"\textbackslash{}input\{x\}"),
+        ("--wide", "{-}{-}wide"),
+    ],
+)
+def test_what_latex_obeys_is_escaped(text: str, written: str) -> None:
+    assert latex.escaped(text) == written
+
+
+def test_notes_are_comments_of_one_line() -> None:
+    after = latex.render(report()).split(r"\end{table}")[-1]
+    assert all(line.startswith("% ") for line in after.strip().splitlines())
