@@ -2,8 +2,10 @@ from __future__ import annotations
 
 import re
 
+import msgspec
 import pytest
 
+from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.formats import latex
 from tests.reports.finished import report
 
@@ -42,3 +44,11 @@ def test_what_latex_obeys_is_escaped(text: str, written: str) -> None:
 def test_notes_are_comments_of_one_line() -> None:
     after = latex.render(report()).split(r"\end{table}")[-1]
     assert all(line.startswith("% ") for line in after.strip().splitlines())
+
+
+def test_a_row_does_not_begin_with_an_option_of_the_row_above() -> None:
+    row = tuple(Cell(text=text) for text in ("[1, 2]", "*"))
+    columns = tuple(Column(key=key, heading=key) for key in "ab")
+    table = ReportTable(title="t", columns=columns, rows=(row,))
+    shown = latex.render(msgspec.structs.replace(report(), tables=(table,)))
+    assert r"    {}[1, 2] & * \\" in shown

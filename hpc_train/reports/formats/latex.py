@@ -62,7 +62,9 @@ def _float(table: ReportTable, caption: str, label: str) -> str:
 
 
 def _row(texts: Iterable[str]) -> str:
-    return " & ".join(r"--" if text == ABSENT else escaped(text) for text in texts) + r" \\"
+    row = " & ".join("--" if text == ABSENT else escaped(text) for text in texts)
+    # Behind the `\\` of the row above, these would be its options.
+    return f"{'{}' if row.startswith(('[', '*')) else ''}{row} \\\\"
 
 
 def _comments(lines: Iterable[str]) -> list[str]:
