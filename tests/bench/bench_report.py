@@ -72,23 +72,14 @@ def records(path: Path, runs: int) -> None:
     steps[:, 0::2], steps[:, 1::2] = times, (64 * world)[:, None]
     number = pd.array([None] * 4 + [1 + k // 2 for k in range(2 * STEPS)], dtype="Int64")
     count, each = runs * len(metrics), len(metrics)
+    names = [f"run-{i:05}" for i in range(runs)]
     frame = pd.DataFrame({
-        "run": pd.Categorical.from_codes(
-            np.repeat(np.arange(runs), each), [f"run-{i:05}" for i in range(runs)]
-        ),
-        "source": pd.Categorical.from_codes(np.zeros(count, int), ["job.out"]),
-        "line": np.tile(np.arange(1, each + 1), runs),
-        "parser": pd.Categorical.from_codes(np.zeros(count, int), ["events"]),
-        "metric": pd.Categorical(metrics * runs),
-        "value": np.column_stack([scalars, steps]).ravel(),
-        "unit": pd.Categorical.from_codes(np.zeros(count, int), ["1"]),
-        "scope": pd.Categorical.from_codes(np.zeros(count, int), ["global"]),
-        "step": pd.array(np.tile(number, runs), dtype="Int64"),
-        "rank": pd.array([None] * count, dtype="Int64"),
-        "node": pd.Categorical([None] * count, ["node"]),
-        "steps": np.ones(count, int),
-        "message_size": pd.array([None] * count, dtype="Int64"),
-        "variant": pd.Categorical.from_codes(np.zeros(count, int), [""]),
+        "run": np.repeat(names, each), "source": "job.out",
+        "line": np.tile(np.arange(1, each + 1), runs), "parser": "events",
+        "metric": metrics * runs, "value": np.column_stack([scalars, steps]).ravel(),
+        "unit": "1", "scope": "global", "step": pd.array(np.tile(number, runs), dtype="Int64"),
+        "rank": pd.array([None] * count, dtype="Int64"), "node": None, "steps": 1,
+        "message_size": pd.array([None] * count, dtype="Int64"), "variant": "",
     })  # fmt: skip
     frame.to_parquet(path, index=False)
 
