@@ -99,6 +99,9 @@ def _fit(series: str, law: Law, usable: pd.DataFrame, reach: float) -> Fit:
         refused = f"needs {LEAST_SIZES[law]} points, there are {sizes}"
         return Fit(series=series, law=law, points=len(q), refused=refused)
     solved = _solve(law, q, speedup)
+    if not np.asarray(SCALE[law]) @ solved.c > 0:
+        refused = "the points do not follow this law at all"
+        return Fit(series=series, law=law, points=len(q), refused=refused)
     return Fit(
         series=series,
         law=law,

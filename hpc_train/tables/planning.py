@@ -12,7 +12,7 @@ from hpc_train.model.law import LEAST_SIZES, Law
 NOISE = 0.02
 # `resolution(n)` at 2 % noise, computed once; beyond the last, widths shrink as 1/sqrt(n).
 WIDTHS = {
-    2: 0.1389, 3: 0.0494, 4: 0.0354, 5: 0.0293, 6: 0.0257, 7: 0.0232, 8: 0.0213, 9: 0.0199,
+    2: 0.1388, 3: 0.0494, 4: 0.0354, 5: 0.0293, 6: 0.0257, 7: 0.0232, 8: 0.0213, 9: 0.0199,
     10: 0.0187, 11: 0.0177, 12: 0.0168, 13: 0.0161, 14: 0.0154, 15: 0.0149, 16: 0.0144, 17: 0.0139,
     18: 0.0135, 19: 0.0131, 20: 0.0127,
 }  # fmt: skip
@@ -31,7 +31,7 @@ def resolution(n: int, noise: float = NOISE) -> float | None:
 
     if n < 2:
         return None
-    steps = 400
+    steps = 200
     scaled = stats.chi2.ppf((np.arange(steps) + 0.5) / steps, n - 1) / (n - 1)
     x, y = np.meshgrid(scaled, scaled)
     freedom = (n - 1) * (x + y) ** 2 / (x**2 + y**2)
