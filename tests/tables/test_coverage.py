@@ -14,6 +14,7 @@ from hpc_train.tables.intervals import (
     bootstrap_interval,
     fieller,
     fieller_interval,
+    fieller_limits,
     ratio_interval,
     welch_on_logs,
 )
@@ -78,6 +79,14 @@ def test_fieller_by_hand() -> None:
     assert low is not None
     assert high is not None
     assert low < 2 < high
+
+
+def test_fieller_of_estimates_that_hang_together() -> None:
+    a, b, t = 10.0, 5.0, 2.0
+    for both in (-0.2, 0.0, 0.2):
+        for limit in fieller_limits(a, b, (0.3, 0.2, both), t):
+            variance = 0.3 - 2 * limit * both + limit**2 * 0.2
+            assert abs(a - limit * b) == pytest.approx(t * variance**0.5)
 
 
 def test_fieller_without_limits() -> None:
