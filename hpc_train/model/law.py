@@ -7,6 +7,9 @@ from typing import Literal
 from hpc_train.model.value import Value
 
 Law = Literal["amdahl", "gustafson", "usl"]
+# Different sizes that a fit takes: its parameters, the scale, and one more to see the scatter; of
+# USL's two parameters the second shows at the far end only.
+LEAST_SIZES: dict[Law, int] = {"amdahl": 3, "gustafson": 3, "usl": 6}
 
 
 class Parameter(Value, frozen=True, kw_only=True):
@@ -33,7 +36,8 @@ class Fit(Value, frozen=True, kw_only=True):
 
     `points` were fitted, the largest at `largest_q` times the baseline. `rms` is the root mean
     square of the relative residuals. `peak` is the q of the highest speedup, None where the law has
-    none or the data do not bound it. `curve` reaches to twice the largest measured q, not farther.
+    none or the data do not bound it. `curve` reaches to twice the largest measured q, farther only
+    where somebody insisted; `notes` then say what it is worth.
     """
 
     series: str
@@ -45,3 +49,4 @@ class Fit(Value, frozen=True, kw_only=True):
     peak: Parameter | None = None
     curve: tuple[CurvePoint, ...] = ()
     refused: str = ""
+    notes: tuple[str, ...] = ()

@@ -12,6 +12,7 @@ from hpc_train.model.submission import Cluster
 from hpc_train.pipeline.cost import check_budget, cost_of
 from hpc_train.pipeline.handover import cluster_of
 from hpc_train.pipeline.notices import notices
+from hpc_train.pipeline.outlook import outlook
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.submit import Wish
@@ -30,10 +31,12 @@ def rehearse(prepared: Prepared, wish: Wish) -> Iterator[str]:
     check_budget(cost, wish.max_gpu_hours)
     if prepared.site.value.scheduler == "local":
         check_start(prepared)
+        yield from outlook(prepared)
         return
     yield from notices(prepared.site, plans[0])
     # Runs that are there already would be kept; whether any are depends on the results folder.
     yield f"cost{' for the whole study' if prepared.study else ''}: {cost}"
+    yield from outlook(prepared)
     if not shutil.which("sbatch"):
         yield "no sbatch here, so nobody has said whether the cluster accepts this"
         return

@@ -15,6 +15,7 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.cost import check_budget, cost_of
 from hpc_train.pipeline.handover import PROFILE, Entry, Submitted, hand_over, terms_of
 from hpc_train.pipeline.notices import notices
+from hpc_train.pipeline.outlook import outlook
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint, shuffled
 from hpc_train.pipeline.query import latest_attempts, runs_below
@@ -86,9 +87,13 @@ def _announce(
 ) -> None:
     cost = cost_of([manifest.plan for manifest, _ in entries])
     check_budget(cost, wish.max_gpu_hours)
-    if entries and prepared.site.value.scheduler != "local":
-        for text in (*notices(prepared.site, entries[0][0].plan), f"cost: {cost}"):
-            say(text)
+    if not entries:
+        return
+    texts: list[str] = []
+    if prepared.site.value.scheduler != "local":
+        texts += [*notices(prepared.site, entries[0][0].plan), f"cost: {cost}"]
+    for text in (*texts, *outlook(prepared)):
+        say(text)
 
 
 def _submit_new(prepared: Prepared, home: Path, entries: Sequence[Entry]) -> tuple[RunFolder, ...]:

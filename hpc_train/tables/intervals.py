@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,10 @@ from hpc_train.errors import ReportError
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
+# Below these, resampling few values again and again gives intervals that are too narrow.
+LEAST_FOR_MEAN, LEAST_FOR_MEDIAN = 20, 5
+BOOTSTRAP_SEED, RESAMPLES = 20260101, 4000
+Statistic = Literal["mean", "median"]
 
 
 class Interval(NamedTuple):
@@ -35,12 +39,7 @@ def ratio_interval(
     Raises:
         ReportError: a sample is empty or holds something else than positive finite numbers.
     """
-    first, second = np.asarray(a, dtype=np.float64), np.asarray(b, dtype=np.float64)
-    for sample in (first, second):
-        if not sample.size or not bool(np.all(np.isfinite(sample) & (sample > 0))):
-            raise ReportError(
-                f"a ratio needs positive numbers on both sides, not {sample.tolist()}"
-            )
+    first, second = _positive(a), _positive(b)
     if min(first.size, second.size) == 1:
         return Interval(float(np.exp(_log_mean(first) - _log_mean(second))), None, None)
     # Two runs that differ by many powers of ten have a limit beyond every number.
@@ -55,12 +54,94 @@ def welch_on_logs(a: Floats, b: Floats, confidence: float) -> tuple[Any, Any, An
     difference = log_a.mean(-1) - log_b.mean(-1)
     spread_a = log_a.var(-1, ddof=1) / a.shape[-1]
     spread_b = log_b.var(-1, ddof=1) / b.shape[-1]
-    total = spread_a + spread_b
-    # Without any spread there is no number of degrees of freedom to compute, and no width.
-    share = np.divide(spread_a, total, out=np.full_like(total, 0.5), where=total > 0)
-    freedom = 1 / (share**2 / (a.shape[-1] - 1) + (1 - share) ** 2 / (b.shape[-1] - 1))
-    half = stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(total)
+    freedom = _freedom(spread_a, spread_b, a.shape[-1], b.shape[-1])
+    half = stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(spread_a + spread_b)
     return np.exp(difference), np.exp(difference - half), np.exp(difference + half)
+
+
+def fieller_interval(
+    a: Sequence[float], b: Sequence[float], confidence: float = CONFIDENCE
+) -> Interval:
+    """Return mean(a)/mean(b) of two independent samples, with Fieller's interval.
+
+    All R for which |mean(a) - R mean(b)| <= t_v sqrt(sa^2/na + R^2 sb^2/nb) (E. C. Fieller, J. R.
+    Stat. Soc. B 16, 1954), v by Welch-Satterthwaite at the ratio found. No interval with one value
+    on either side; no limits where mean(b) cannot be told from zero.
+
+    Raises:
+        ReportError: a sample is empty or holds something else than positive finite numbers.
+    """
+    first, second = _positive(a), _positive(b)
+    if min(first.size, second.size) == 1:
+        return Interval(float(first.mean() / second.mean()), None, None)
+    value, low, high = (float(found) for found in fieller(first, second, confidence))
+    return Interval(value, *(limit if np.isfinite(limit) else None for limit in (low, high)))
+
+
+def fieller(a: Floats, b: Floats, confidence: float) -> tuple[Any, Any, Any]:
+    """Return value, low and high of a/b along the last axis; see `fieller_interval`."""
+    mean_a, mean_b = a.mean(-1), b.mean(-1)
+    var_a, var_b = a.var(-1, ddof=1) / a.shape[-1], b.var(-1, ddof=1) / b.shape[-1]
+    freedom = _freedom(var_a, (mean_a / mean_b) ** 2 * var_b, a.shape[-1], b.shape[-1])
+    t = stats.t.ppf((1 + confidence) / 2, freedom)
+    return (mean_a / mean_b, *fieller_limits(mean_a, mean_b, (var_a, var_b, 0.0), t))
+
+
+def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> tuple[Any, Any]:
+    """Return the limits of a/b for estimates with variances (of a, of b, covariance).
+
+    They are infinite where b is less than t standard errors from zero: no ratio is excluded then.
+    """
+    var_a, var_b, both = variances
+    bound = b**2 - t**2 * var_b
+    # The discriminant, multiplied out so that large numbers of equal size never cancel.
+    inner = b**2 * var_a + a**2 * var_b - 2 * a * b * both - t**2 * (var_a * var_b - both**2)
+    root = t * np.sqrt(np.maximum(inner, 0.0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        low, high = (a * b - t**2 * both - root) / bound, (a * b - t**2 * both + root) / bound
+    return np.where(bound > 0, low, -np.inf), np.where(bound > 0, high, np.inf)
+
+
+def bootstrap_interval(
+    a: Sequence[float],
+    b: Sequence[float],
+    statistic: Statistic = "median",
+    *,
+    confidence: float = CONFIDENCE,
+    seed: int = BOOTSTRAP_SEED,
+) -> Interval:
+    """Return the ratio of two medians or means, with its percentile bootstrap interval.
+
+    (B. Efron, Ann. Stat. 7, 1979.) The same seed gives the same interval. Of means with few jobs it
+    is too narrow: 81 % instead of 95 % contain the truth with 3 jobs, so that it is refused.
+
+    Raises:
+        ReportError: too few jobs, or something else than positive finite numbers.
+    """
+    first, second = _positive(a), _positive(b)
+    least = LEAST_FOR_MEAN if statistic == "mean" else LEAST_FOR_MEDIAN
+    fewest = min(first.size, second.size)
+    if fewest < least:
+        raise ReportError(
+            f"a bootstrap of {statistic}s takes {least} jobs on each side, there are {fewest}",
+            "the default interval (Welch on logarithms) takes two",
+        )
+    return Interval(*(float(one) for one in bootstrap(first, second, statistic, confidence, seed)))
+
+
+def bootstrap(
+    a: Floats, b: Floats, statistic: Statistic, confidence: float, seed: int
+) -> tuple[Any, Any, Any]:
+    """Return value, low and high of a/b along the last axis; see `bootstrap_interval`."""
+    random = np.random.default_rng(seed)
+    reduce = np.mean if statistic == "mean" else np.median
+    samples = []
+    for sample in (a, b):
+        drawn = random.integers(sample.shape[-1], size=(RESAMPLES, sample.shape[-1]))
+        samples.append(reduce(sample[..., drawn], axis=-1))
+    tails = [(1 - confidence) / 2, (1 + confidence) / 2]
+    low, high = np.quantile(samples[0] / samples[1], tails, axis=-1)
+    return reduce(a, axis=-1) / reduce(b, axis=-1), low, high
 
 
 def harmonic_interval(rates: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
@@ -75,6 +156,21 @@ def harmonic_interval(rates: Sequence[float], confidence: float = CONFIDENCE) ->
     error = float(times.std(ddof=1)) / float(np.sqrt(times.size))
     half = float(stats.t.ppf((1 + confidence) / 2, times.size - 1)) * error
     return Interval(1 / mean, 1 / (mean + half), 1 / (mean - half) if mean > half else None)
+
+
+def _freedom(spread_a: Any, spread_b: Any, n_a: int, n_b: int) -> Any:
+    """Return the degrees of freedom of a sum of two variances (Welch 1947, Satterthwaite 1946)."""
+    total = np.asarray(spread_a + spread_b)
+    # Without any spread there is no number of degrees of freedom to compute, and no width.
+    share = np.divide(spread_a, total, out=np.full_like(total, 0.5), where=total > 0)
+    return 1 / (share**2 / (n_a - 1) + (1 - share) ** 2 / (n_b - 1))
+
+
+def _positive(values: Sequence[float]) -> Floats:
+    sample = np.asarray(values, dtype=np.float64)
+    if not sample.size or not bool(np.all(np.isfinite(sample) & (sample > 0))):
+        raise ReportError(f"a ratio needs positive numbers on both sides, not {sample.tolist()}")
+    return sample
 
 
 def _log_mean(sample: Floats) -> float:

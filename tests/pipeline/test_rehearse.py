@@ -40,8 +40,9 @@ def test_sbatch_is_asked_about_the_script(slurm: FakeSlurm) -> None:
 def test_each_point_of_a_study_is_asked_about(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", VERDICT)
     prepared = study("time=30m", "repetitions=3")
-    cost, *verdicts = said(prepared)
+    cost, resolved, *verdicts = said(prepared)
     assert cost == "cost for the whole study: 6 runs: at most no GPUs, 3 core-hours"
+    assert resolved.startswith("3 repetitions resolve about ±5 %")
     assert verdicts == [
         f"sbatch --test-only {point.stem}: Job 9 to start" for point in prepared.points
     ]
@@ -50,7 +51,7 @@ def test_each_point_of_a_study_is_asked_about(slurm: FakeSlurm) -> None:
 def test_a_nested_study_is_one_question(slurm: FakeSlurm) -> None:
     slurm.on("sbatch", VERDICT)
     prepared = study("placement=nested", "time=30m")
-    assert said(prepared)[1:] == ["sbatch --test-only of the allocation: Job 9 to start"]
+    assert said(prepared)[2:] == ["sbatch --test-only of the allocation: Job 9 to start"]
     assert prepared.allocation is not None
     assert (slurm.folder / "script.1").read_text() == prepared.allocation.text
 

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hpc_train.errors import ReportError
-from hpc_train.tables.intervals import harmonic_interval, ratio_interval, welch_on_logs
+from hpc_train.tables.intervals import harmonic_interval, ratio_interval
 
 samples = st.lists(st.floats(1, 100), min_size=2, max_size=8)
 
@@ -47,15 +47,6 @@ def test_one_run_has_no_interval_and_no_spread_has_no_width() -> None:
 def test_what_has_no_logarithm_is_refused(bad: list[float]) -> None:
     with pytest.raises(ReportError, match="positive"):
         ratio_interval([1.0], bad)
-
-
-@pytest.mark.parametrize("n", [3, 5, 10])
-def test_nominal_95_percent_covers_95_percent(n: int) -> None:
-    random = np.random.default_rng(1)
-    a = 4 * (1 + 0.02 * random.standard_normal((4000, n)))
-    b = 1 + 0.02 * random.standard_normal((4000, n))
-    _, low, high = welch_on_logs(a, b, 0.95)
-    assert 0.93 <= np.mean((low <= 4) & (high >= 4)) <= 0.98
 
 
 def test_rates_are_averaged_over_equal_work() -> None:

@@ -1,0 +1,59 @@
+"""Speed and quality together: how many samples and how long it takes to reach a target."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpc_train.errors import ReportError
+from hpc_train.tables.laws import above
+
+
+def samples_to_target(
+    samples: Sequence[float], quality: Sequence[float], target: float, *, higher: bool = True
+) -> float | None:
+    """Return the samples seen at the first evaluation that reached a target; None if none did.
+
+    (MLPerf Training rules: the run ends with the first evaluation at the target.) `higher` is False
+    for a loss or perplexity.
+
+    Raises:
+        ReportError: not one quality for each number of samples.
+    """
+    if len(samples) != len(quality):
+        raise ReportError(f"{len(quality)} evaluations at {len(samples)} numbers of samples")
+    reached = [
+        seen
+        for seen, value in zip(samples, quality, strict=True)
+        if (value >= target if higher else value <= target)
+    ]
+    return min(reached, default=None)
+
+
+def statistical_efficiency(baseline: float | None, samples: float | None) -> float | None:
+    """Return samples_to_target(B0)/samples_to_target(B), below 1 where a larger batch learns less.
+
+    (Qiao et al., Pollux, OSDI 2021, for the name.) None where a target was not reached: then it is
+    not measured, whatever the throughput.
+    """
+    if baseline is None or samples is None:
+        return None
+    return above(baseline, "a number of samples") / above(samples, "a number of samples")
+
+
+def time_to_accuracy(
+    samples: float | None, rate: float, evaluation_s: float = 0.0, startup_s: float = 0.0
+) -> float | None:
+    """Return samples_to_target/X + evaluation + start-up, [s]; None without a target reached.
+
+    Of several runs the score is the mean without the best and the worst, as MLPerf has it
+    (`tables.mlperf.score`).
+
+    Raises:
+        ReportError: no rate, or a time below 0.
+    """
+    for name, value in (("evaluation", evaluation_s), ("start-up", startup_s)):
+        if not value >= 0:
+            raise ReportError(f"the time of {name} must be 0 or more, not {value:g}")
+    if samples is None:
+        return None
+    return above(samples, "a number of samples") / above(rate, "a rate") + evaluation_s + startup_s
