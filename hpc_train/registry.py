@@ -73,6 +73,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "markdown": "hpc_train.reports.formats.markdown:render",
         "csv": "hpc_train.reports.formats.csv_table:render",
         "json": "hpc_train.reports.formats.json_table:render",
+        "html": "hpc_train.reports.formats.html:render",
     },
 }
 

@@ -17,7 +17,7 @@ from hpc_train.registry import load
 from hpc_train.runs.files import write_file
 
 DEFAULT = Asked()
-FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text"}
+FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".html": "html"}
 IMAGES = (".svg", ".png")
 
 
