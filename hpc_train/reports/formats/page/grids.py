@@ -62,7 +62,10 @@ def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
 
 def conditions_grid(conditions: Row) -> Grid:
     """Return how the numbers were made: regime, warm-up, confidence, gates."""
-    rows = [[name, text_of(value)] for name, value in conditions.items()]
+    rows = [
+        [name, whole(value) if isinstance(value, float) else text_of(value)]
+        for name, value in conditions.items()
+    ]
     return Grid("Analysis", ("setting", "value"), (), rows)
 
 

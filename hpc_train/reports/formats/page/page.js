@@ -34,7 +34,7 @@
       const [x, y] = [parseFloat(a), parseFloat(b)];
       return isNaN(x) || isNaN(y) || /[^\d.eE+-]/.test(a + b) ? texts.compare(a, b) : x - y;
     };
-    [...table.tHead.rows[0].querySelectorAll("th")].forEach((head, i) => {
+    [...table.tHead.rows[0].cells].forEach((head, i) => {
       const button = document.createElement("button");
       button.type = "button";
       button.append(...head.childNodes);

@@ -90,13 +90,14 @@ def _environment() -> Environment:
 
 
 def _words(summary: tuple[str, ...]) -> Words:
-    measured = [line for line in summary if line.startswith(MEASURED)]
-    doubts = [line for line in summary if line.startswith(DOUBT)]
+    measured = [_after(MEASURED[0], line) for line in summary if line.startswith(MEASURED)]
+    doubts = [_after(DOUBT, line) for line in summary if line.startswith(DOUBT)]
     answer = [line for line in summary if not line.startswith((*MEASURED, DOUBT))]
-    return Words(answer, measured, [_sentence(line.removeprefix(DOUBT)) for line in doubts])
+    return Words(answer, measured, doubts)
 
 
-def _sentence(text: str) -> str:
+def _after(label: str, line: str) -> str:
+    text = line.removeprefix(label)
     return text[:1].upper() + text[1:]
 
 
