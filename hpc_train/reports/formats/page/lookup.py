@@ -5,6 +5,7 @@ What many runs share is written once, and the runs point to it.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -110,23 +111,23 @@ def _scripts(report: Report) -> tuple[list[Script], dict[str, int]]:
 
 def _settings(details: Sequence[RunDetail]) -> tuple[Grid, Grid, dict[str, int]]:
     """Return the settings that all runs share, and each combination of the others."""
-    values: dict[str, set[str]] = {}
-    origins: dict[str, dict[str, None]] = {}
-    count: dict[str, int] = {}
-    for one in details:
-        for key, value, origin in one.settings:
-            values.setdefault(key, set()).add(value)
-            origins.setdefault(key, {})[origin] = None
-            count[key] = count.get(key, 0) + 1
+    seen = Counter(setting for one in details for setting in one.settings)
+    values: dict[str, list[str]] = {}
+    origins: dict[str, list[str]] = {}
+    count: Counter[str] = Counter()
+    for (key, value, origin), runs in seen.items():
+        values.setdefault(key, []).append(value)
+        origins.setdefault(key, []).append(origin)
+        count[key] += runs
     known = sum(bool(one.settings) for one in details)
-    varies = [key for key in values if len(values[key]) > 1 or count[key] < known]
+    varies = [key for key in values if len({*values[key]}) > 1 or count[key] < known]
     common = [
-        [key, next(iter(values[key])), ", ".join(origins[key])]
+        [key, values[key][0], ", ".join(dict.fromkeys(origins[key]))]
         for key in values
         if key not in varies
     ]
     variants, numbers = _variants(details, varies)
-    heads = ["", "runs", *(f"{key}\n({', '.join(origins[key])})" for key in varies)]
+    heads = ["", "runs", *(f"{key}\n({', '.join(dict.fromkeys(origins[key]))})" for key in varies)]
     return (
         Grid("Settings of all runs", ("setting", "value", "from"), (), common),
         Grid(

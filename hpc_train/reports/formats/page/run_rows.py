@@ -36,7 +36,8 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
 WORDS = frozenset({"state", "series", "transport", "problem", "flags"})
 LONG = frozenset({"problem", "flags"})
 LINKS = (("end", "e"), ("settings", "c"), ("script", "s"))
-LONGEST = 200
+# Of a cell; what is cut off here stands with the end of the run.
+LONGEST = 120
 
 
 class RunRow(NamedTuple):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import re
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ FOLDER = Path(__file__).parent
 DOUBT, MEASURED = "Distrust: ", ("Measured: ", "Baseline")
 # More runs than these are not printed on paper, and are behind a line to open.
 MANY = 300
+_NOT_PLAIN = re.compile(r"[^\n\t -~]")
 
 
 class Words(NamedTuple):
@@ -67,12 +69,11 @@ def visible(value: Any) -> Any:
 
 def lines(text: str) -> Markup:
     """Return text with its own line breaks, each other control character as its escape."""
-    return escape(
-        "".join(
-            c if c.isprintable() or c in "\n\t" else c.encode("unicode_escape").decode()
-            for c in text
-        )
-    )
+    return escape(_NOT_PLAIN.sub(lambda found: _seen(found[0]), text))
+
+
+def _seen(text: str) -> str:
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
 @cache
