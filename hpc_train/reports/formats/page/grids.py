@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.model.report import Fact, ReportTable
 from hpc_train.reports.numbers import ABSENT, significant, whole
-from hpc_train.reports.words import ALONE, counted
+from hpc_train.reports.words import ALONE, counted, series_heading, short_series
 
 Row = Mapping[str, Any]
 
@@ -41,7 +41,8 @@ def every_column(table: ReportTable) -> Grid:
     """Return all that is known of each row, turned: one line per quantity, one column per row."""
     names = dict.fromkeys(name for row in table.records for name in row)
     filled = [n for n in names if any(row.get(n) not in (None, "", []) for row in table.records)]
-    heads = ["", *(_point_name(row) for row in table.records)]
+    axis = series_heading(table.records) if "series" in names else ""
+    heads = ["", *(_point_name(row, axis) for row in table.records)]
     return Grid(
         label=f"{table.title}, every column",
         heads=heads,
@@ -84,7 +85,11 @@ def text_of(value: Any) -> str:
     return ABSENT if value in (None, "") else str(value)
 
 
-def _point_name(row: Row) -> str:
-    parts = [str(row["series"])] if row.get("series") not in (None, "", ALONE) else []
+def _point_name(row: Row, axis: str) -> str:
+    parts = (
+        [short_series(str(row["series"]), axis)]
+        if row.get("series") not in (None, "", ALONE)
+        else []
+    )
     parts += [f"{name}={text_of(row[name])}" for name in ("nodes", "ranks") if row.get(name)]
     return "\n".join(parts) or ABSENT
