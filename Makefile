@@ -69,7 +69,8 @@ system:
 	PATH="$$PATH:/usr/sbin:/sbin"
 	missing=()
 	for pair in mpirun:openmpi-bin slurmctld:slurmctld slurmd:slurmd sbatch:slurm-client munged:munge \
-	    slurmdbd:slurmdbd mariadbd:mariadb-server ip:iproute2 tc:iproute2
+	    slurmdbd:slurmdbd mariadbd:mariadb-server ip:iproute2 tc:iproute2 \
+	    chromium:chromium
 	do
 	    command -v "$${pair%%:*}" >/dev/null || missing+=("$${pair#*:}")
 	done

@@ -75,6 +75,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "json": "hpc_train.reports.formats.json_table:render",
         "latex": "hpc_train.reports.formats.latex:render",
         "tidy": "hpc_train.reports.formats.tidy_csv:render",
+        "html": "hpc_train.reports.formats.html:render",
     },
 }
 

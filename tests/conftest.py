@@ -26,6 +26,7 @@ Slurm = Callable[..., str]
 # Daemons live where the PATH of an ordinary user does not look.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 NEEDS = {
+    "browser": {"chromium": "chromium"},
     "mpi": {"mpirun": "openmpi-bin"},
     "slurm": {
         "slurmctld": "slurmctld",

@@ -17,7 +17,10 @@ from hpc_train.registry import load
 from hpc_train.runs.files import write_file
 
 DEFAULT = Asked()
-FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex"}
+FORMAT_OF = {
+    ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex",
+    ".html": "html",
+}  # fmt: skip
 IMAGES = (".svg", ".png")
 
 

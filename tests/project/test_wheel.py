@@ -67,6 +67,8 @@ def test_wheel_holds_templates_and_profiles_and_nothing_of_the_checkout(wheel: P
         assert f"hpc_train/_data/site_profiles/{profile.relative_to(profiles)}" in names
     for template in (ROOT / "templates").iterdir():
         assert f"hpc_train/_data/templates/{template.name}" in names
+    for part in ("page.html.j2", "lookup.html.j2", "runs.html.j2", "page.css", "page.js"):
+        assert f"hpc_train/reports/formats/page/{part}" in names
     tops = {name.partition("/")[0] for name in names}
     assert {top for top in tops if not top.endswith(".dist-info")} == {"hpc_train"}
 

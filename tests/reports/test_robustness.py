@@ -15,13 +15,13 @@ from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.reports.figures import scaling_figure
-from hpc_train.reports.formats import csv_table, json_table, markdown, text
+from hpc_train.reports.formats import csv_table, html, json_table, markdown, text
 from hpc_train.reports.scaling import scaling_report
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, foreign, rate, record, steps, study
 
-FORMATS: tuple[ModuleType, ...] = (text, markdown, csv_table, json_table)
+FORMATS: tuple[ModuleType, ...] = (text, markdown, html, csv_table, json_table)
 
 
 def rendered(asked: ExpectedStudy, records: Sequence[Record], *, drawn: bool = True) -> Report:

@@ -1,0 +1,1 @@
+"""The parts of the HTML page; `whole.page` puts them together."""

@@ -1,0 +1,95 @@
+"""Tables of a report -> what the page's template loops over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+from hpc_train.model.report import Fact, ReportTable
+from hpc_train.reports.numbers import ABSENT, significant, whole
+from hpc_train.reports.words import ALONE, counted, series_heading, short_series
+
+Row = Mapping[str, Any]
+
+
+class Grid(NamedTuple):
+    """A table: its name, its headings with the numbers right, and the texts of its rows.
+
+    `left_out` counts the rows that are not here because there are too many.
+    """
+
+    label: str
+    heads: Sequence[str]
+    right: Sequence[int]
+    rows: Sequence[Sequence[str]]
+    left_out: int = 0
+
+
+def grid(table: ReportTable, most: int | None = None) -> Grid:
+    """Return a table of the report, its first `most` rows where that is given."""
+    return Grid(
+        label=table.title,
+        heads=[column.heading for column in table.columns],
+        right=[i for i, c in enumerate(table.columns, start=1) if c.align == "right"],
+        rows=[[cell.text for cell in row] for row in table.rows[:most]],
+        left_out=len(table.rows) - len(table.rows[:most]),
+    )
+
+
+def every_column(table: ReportTable) -> Grid:
+    """Return all that is known of each row, turned: one line per quantity, one column per row."""
+    names = dict.fromkeys(name for row in table.records for name in row)
+    filled = [n for n in names if any(row.get(n) not in (None, "", []) for row in table.records)]
+    axis = series_heading(table.records) if "series" in names else ""
+    heads = ["", *(_point_name(row, axis) for row in table.records)]
+    return Grid(
+        label=f"{table.title}, every column",
+        heads=heads,
+        right=range(2, len(heads) + 1),
+        rows=[[name, *(text_of(row.get(name)) for row in table.records)] for name in filled],
+    )
+
+
+def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
+    """Return provenance: each name with its values, and how many runs have each where they vary."""
+    rows = []
+    for fact in facts:
+        alone = len(fact.values) == 1 and fact.values[0][1] == expected
+        shown = [v if alone else f"{v} ({counted(n, 'run')})" for v, n in fact.values]
+        rows.append([fact.name, "; ".join(shown) or ABSENT])
+    return Grid("Provenance", ("fact", "value"), (), rows)
+
+
+def conditions_grid(conditions: Row) -> Grid:
+    """Return how the numbers were made: regime, warm-up, confidence, gates."""
+    rows = [
+        [name, whole(value) if isinstance(value, float) else text_of(value)]
+        for name, value in conditions.items()
+    ]
+    return Grid("Analysis", ("setting", "value"), (), rows)
+
+
+def text_of(value: Any) -> str:
+    """Return a value of a program's table as a reader sees it."""
+    if isinstance(value, Mapping):
+        limits = [value.get("low"), value.get("high")]
+        shown = significant(value.get("value"))
+        return shown if None in limits else f"{shown} [{', '.join(map(significant, limits))}]"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and isfinite(value):
+        return whole(value) if value.is_integer() and abs(value) < 1e6 else significant(value)
+    if isinstance(value, (list, tuple)):
+        return "; ".join(map(str, value)) or ABSENT
+    return ABSENT if value in (None, "") else str(value)
+
+
+def _point_name(row: Row, axis: str) -> str:
+    parts = (
+        [short_series(str(row["series"]), axis)]
+        if row.get("series") not in (None, "", ALONE)
+        else []
+    )
+    parts += [f"{name}={text_of(row[name])}" for name in ("nodes", "ranks") if row.get(name)]
+    return "\n".join(parts) or ABSENT

@@ -1,0 +1,117 @@
+"use strict";
+// The page is whole without this; it adds a filter, sorting, and a box that names the run.
+(() => {
+  const table = document.querySelector("table.all");
+  if (table) {
+    const body = table.tBodies[0];
+    const rows = [...body.rows];
+    const words = rows.map((row) => row.textContent.toLowerCase());
+    const filter = document.getElementById("filter");
+    const found = document.getElementById("found");
+    const show = () => {
+      const asked = filter.value.toLowerCase().split(/\s+/).filter(Boolean);
+      let count = 0;
+      rows.forEach((row, i) => {
+        row.hidden = !asked.every((word) => words[i].includes(word));
+        count += row.hidden ? 0 : 1;
+      });
+      found.textContent = `${count} of ${rows.length}`;
+    };
+    filter.addEventListener("input", show);
+    filter.closest("p").hidden = false;
+    show();
+    // A link to a run must not lead to a row that is filtered away.
+    addEventListener("hashchange", () => {
+      const row = document.getElementById(location.hash.slice(1));
+      if (row && row.hidden) {
+        filter.value = "";
+        show();
+        row.scrollIntoView({ block: "center" });
+      }
+    });
+    const texts = new Intl.Collator("en", { numeric: true });
+    const compare = (a, b) => {
+      const [x, y] = [parseFloat(a), parseFloat(b)];
+      return isNaN(x) || isNaN(y) || /[^\d.eE+-]/.test(a + b) ? texts.compare(a, b) : x - y;
+    };
+    [...table.tHead.rows[0].cells].forEach((head, i) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.append(...head.childNodes);
+      head.append(button);
+      button.addEventListener("click", () => {
+        const down = head.getAttribute("aria-sort") === "ascending";
+        for (const other of table.tHead.rows[0].cells) other.removeAttribute("aria-sort");
+        head.setAttribute("aria-sort", down ? "descending" : "ascending");
+        const keyed = rows.map((row, at) => [row.cells[i].textContent, at, row]);
+        keyed.sort(([a, m], [b, n]) => {
+          // What is absent comes last, whichever way.
+          if ((a === "--") !== (b === "--")) return a === "--" ? 1 : -1;
+          return (down ? -compare(a, b) : compare(a, b)) || m - n;
+        });
+        body.append(...keyed.map(([, , row]) => row));
+      });
+    });
+  }
+
+  const box = document.getElementById("hover");
+  const tell = (text, x, y) => {
+    box.textContent = text;
+    box.hidden = false;
+    const left = Math.min(x + 14, innerWidth - box.offsetWidth - 4);
+    const top = y + 18 + box.offsetHeight > innerHeight ? y - box.offsetHeight - 10 : y + 18;
+    box.style.transform = `translate(${Math.max(4, left)}px, ${Math.max(4, top)}px)`;
+  };
+  for (const drawing of document.querySelectorAll(".drawing")) {
+    const marks = [];
+    for (const title of drawing.querySelectorAll("svg * > title")) {
+      const mark = title.parentNode;
+      // Else the browser shows a second box.
+      mark.setAttribute("aria-label", title.textContent);
+      title.remove();
+      marks.push(mark);
+    }
+    if (!marks.length) continue;
+    let at = -1;
+    const leave = () => {
+      if (marks[at]) marks[at].classList.remove("here");
+      box.hidden = true;
+    };
+    const step = (to) => {
+      leave();
+      at = (to + marks.length) % marks.length;
+      const mark = marks[at];
+      mark.classList.add("here");
+      mark.scrollIntoView({ block: "nearest", inline: "nearest" });
+      const { right, bottom } = mark.getBoundingClientRect();
+      tell(mark.getAttribute("aria-label"), right - 8, bottom - 10);
+    };
+    drawing.addEventListener("pointermove", (event) => {
+      const mark = event.target.closest("svg [aria-label]");
+      if (mark && drawing.contains(mark)) tell(mark.getAttribute("aria-label"), event.clientX, event.clientY);
+      else leave();
+    });
+    drawing.addEventListener("pointerleave", leave);
+    drawing.addEventListener("blur", leave);
+    drawing.addEventListener("keydown", (event) => {
+      const way = { ArrowRight: 1, ArrowLeft: -1, Escape: 0 }[event.key];
+      if (way === undefined) return;
+      event.preventDefault();
+      if (way) step(at < 0 && way < 0 ? marks.length - 1 : at + way);
+      else leave();
+    });
+    const hint = document.createElement("span");
+    hint.textContent = " Point at a mark to see its run, or step with the arrow keys.";
+    hint.className = "hint";
+    drawing.parentNode.querySelector("figcaption").append(hint);
+  }
+
+  let closed = [];
+  addEventListener("beforeprint", () => {
+    closed = [...document.querySelectorAll("details:not([open])")];
+    for (const one of closed) one.open = true;
+  });
+  addEventListener("afterprint", () => {
+    for (const one of closed) one.open = false;
+  });
+})();

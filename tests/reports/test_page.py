@@ -1,0 +1,213 @@
+"""The HTML page: complete, self-contained, the same bytes; hostile words are words."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+import time
+from collections import Counter
+from html.parser import HTMLParser
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from hpc_train.model.report import Figure, Report, RunDetail
+from hpc_train.pipeline.report import asked_for, check_format, write_report
+from hpc_train.reports.formats.html import render
+from hpc_train.reports.formats.page.lookup import MOST_ENDS
+from tests.reports.finished import HOSTILE, empty, report
+from tests.reports.whole import SCRIPT, TURNED, WORDS, whole
+
+EMPTY_TAGS = {"meta", "link", "img", "input", "br"}
+
+
+class Elements(HTMLParser):
+    """Every element of a page with its attributes, and the text of all of them."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.found: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.feed(page)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.found.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+    def values(self, name: str) -> list[str]:
+        return [str(given[name]) for _, given in self.found if name in given]
+
+    def of(self, tag: str) -> list[dict[str, str | None]]:
+        return [given for name, given in self.found if name == tag]
+
+
+@pytest.fixture(scope="module")
+def shown() -> str:
+    return render(whole())
+
+
+@pytest.fixture(scope="module")
+def elements(shown: str) -> Elements:
+    return Elements(shown)
+
+
+def test_the_same_report_gives_the_same_bytes(shown: str) -> None:
+    assert render(whole()) == shown
+
+
+@pytest.mark.parametrize("bare", [empty(), Report(title="x", summary=(), tables=())])
+def test_a_report_of_nothing_is_a_page(bare: Report) -> None:
+    page = Elements(render(bare))
+    assert [given.get("id") for given in page.of("main")] == ["main"]
+    assert "Nothing is recorded" in page.text
+
+
+def test_hostile_words_change_no_element(elements: Elements) -> None:
+    harmless = Elements(render(whole("plain words", "attribute", "a problem")))
+    named = [[(tag, sorted(given)) for tag, given in page.found] for page in (elements, harmless)]
+    assert named[0] == named[1]
+
+
+def test_hostile_words_are_text(elements: Elements) -> None:
+    # The summary, the notes, a setting, a script, a diagnosis, the figures' numbers ...
+    assert elements.text.count(WORDS) >= 8
+    assert " ".join(HOSTILE.replace("\x1b", r"\x1b").split()) in elements.text
+
+
+def test_what_would_change_how_a_page_reads_is_escaped(shown: str, elements: Elements) -> None:
+    assert r"abc\u202edcba\x1b[31m\udc80" in elements.text
+    assert not {"\u202e", "\x1b"} & set(shown)
+    shown.encode()
+    script = msgspec.structs.replace(whole(), scripts={"a" * 64: f"a\n\tb\x07{TURNED}"})
+    assert r"a" + "\n\tb" + r"\x07abc\u202e" in Elements(render(script)).text
+
+
+def test_the_page_loads_nothing(shown: str, elements: Elements) -> None:
+    addresses = elements.values("src") + elements.values("href") + elements.values("action")
+    assert [a for a in addresses if not a.startswith(("#", "data:"))] == []
+    assert not re.search(r"@import|url\((?!#)", shown)
+    assert [name for _, given in elements.found for name in given if name.startswith("on")] == []
+
+
+def test_only_the_pages_own_script_may_run(shown: str, elements: Elements) -> None:
+    policy = elements.of("meta")[1]["content"] or ""
+    script = shown.partition("<script>")[2].partition("</script>")[0]
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    assert len(elements.of("script")) == 1
+    assert f"script-src 'sha256-{digest}';" in policy
+    assert policy.startswith("default-src 'none';")
+
+
+def test_every_link_has_its_place(elements: Elements) -> None:
+    places = Counter(elements.values("id"))
+    assert {place for place, count in places.items() if count > 1} == set()
+    links = {link[1:] for link in elements.values("href") if link.startswith("#")}
+    assert links - set(places) == set()
+    assert {"s1", "s2", "e1", "e2", "c1", "c2", "r16"} <= links
+
+
+def test_the_page_can_be_read_aloud(elements: Elements) -> None:
+    levels = [int(tag[1]) for tag, _ in elements.found if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    assert all(given.get("scope") in ("col", "row") for given in elements.of("th"))
+    regions = [given for _, given in elements.found if given.get("role") == "region"]
+    assert all(given["tabindex"] == "0" and given["aria-label"] for given in regions)
+    assert {"header", "main", "nav", "footer"} <= {tag for tag, _ in elements.found}
+
+
+def test_everything_of_the_report_is_there(elements: Elements) -> None:
+    made = whole()
+    for line in (*made.notes[:-2], *made.checks):
+        assert line in elements.text
+    for line in made.summary:
+        assert line.removeprefix("Measured: ").removeprefix("Distrust: ")[1:] in elements.text
+    for row in made.tables[0].rows:
+        for cell in row:
+            assert cell.text in elements.text
+    assert "PARTIAL" in elements.text
+    assert "2.4.0+cu124 (15 runs)" in elements.text
+    assert elements.text.count(SCRIPT) == 2
+    assert elements.text.count("site_profiles/x.yaml:12") == 1
+    assert "cpus_per_task" in elements.text
+
+
+def test_runs_that_ended_alike_are_told_once(elements: Elements) -> None:
+    ends = [given for tag, given in elements.found if given.get("class") == "end"]
+    assert len(ends) == 2
+    assert "at step 7" in elements.text
+
+
+def test_ids_of_figures_are_their_own(shown: str) -> None:
+    assert shown.count('id="f1-clip"') == shown.count('id="f2-clip"') == 1
+    assert 'clip-path="url(#f1-clip)"' in shown
+    # Words are no ids.
+    assert '1010 samples/s, id="clip"</title>' in shown
+    assert "example.org" not in shown
+
+
+def test_a_heavy_drawing_is_a_picture() -> None:
+    heavy = Figure(name="x", caption="c", images={"inline": b"<svg>" + b" " * 10**6, "png": b"PNG"})
+    page = Elements(render(msgspec.structs.replace(report(), figures=(heavy,))))
+    assert page.of("img") == [{"src": "data:image/png;base64,UE5H", "alt": "c"}]
+    assert page.of("svg") == []
+
+
+def test_a_file_of_that_ending_is_a_page(tmp_path: Path) -> None:
+    check_format(None, tmp_path / "r.html")
+    assert asked_for(tmp_path / "r.html", None).details
+    write_report(report(), tmp_path / "r.html", None)
+    assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
+
+
+@pytest.mark.slow
+def test_a_page_of_10_000_runs() -> None:
+    large = many(10_000)
+    start = time.process_time()
+    page = render(large)
+    assert time.process_time() - start <= 3
+    assert len(page.encode()) <= 5_000_000
+    assert page.count("<th scope=row>") == 10_000
+    # What is left out is said.
+    assert f"{10_000 - MOST_ENDS} more are left out here" in page
+    assert "more scripts are left out here" in page
+
+
+def many(count: int) -> Report:
+    """Every run failed in its own way, with its own script and settings."""
+    made = report()
+    rows = [_row(dict(made.run_rows[0]), i) for i in range(count)]
+    details = [
+        RunDetail(
+            run_id=row["run_id"],
+            state=row["state"],
+            problem=row["problem"],
+            script=f"{i:064}",
+            settings=(*((f"k{k}", "v", "job.yaml:3") for k in range(30)), ("i", str(i), "x")),
+            diagnosis="a line of a log\n" * 100,
+        )
+        for i, row in enumerate(rows)
+    ]
+    runs = msgspec.structs.replace(made.tables[1], records=tuple(rows))
+    return msgspec.structs.replace(
+        made,
+        tables=(made.tables[0], runs),
+        details=tuple(details),
+        scripts={one.script: f"{'x' * 4000}{one.script}" for one in details},
+    )
+
+
+def _row(row: dict[str, Any], i: int) -> dict[str, Any]:
+    measured = dict.fromkeys(("step_time_s", "samples_per_second", "accuracy", "wall_s"), 0.1 + i)
+    return {
+        **row, **measured, "run_id": f"study-nodes={i % 64}-launcher=torchrun-{i}", "nodes": i % 64,
+        "state": "FAILED", "problem": f"rank {i} on host a{i}: exit code 3, RuntimeError: {i}",
+    }  # fmt: skip

@@ -1,0 +1,39 @@
+"""Contrast of the page's colours, in light and dark, as WCAG 2.2 counts it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from hpc_train.reports.formats.page import whole
+
+STYLE = (Path(whole.__file__).parent / "page.css").read_text(encoding="utf-8")
+LIGHT, DARK = (
+    dict(re.findall(r"--([a-z-]+):(#[0-9a-f]{3,6})", block))
+    for block in re.findall(r":root\{(.*?)\}", STYLE, re.DOTALL)[:2]
+)
+
+
+def brightness(colour: str) -> float:
+    """Return the relative luminance (WCAG 2.2)."""
+    digits = colour[1:] if len(colour) == 7 else "".join(c * 2 for c in colour[1:])
+    parts = [int(digits[i : i + 2], 16) / 255 for i in (0, 2, 4)]
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def contrast(one: str, other: str) -> float:
+    low, high = sorted((brightness(one), brightness(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize("colours", [LIGHT, DARK], ids=["light", "dark"])
+def test_text_can_be_read(colours: dict[str, str]) -> None:
+    assert contrast("#000", "#fff") == pytest.approx(21)
+    pairs = [(ink, paper) for ink in ("ink", "soft", "link", "bad", "good")
+             for paper in ("paper", "panel")]  # fmt: skip
+    pairs += [("ink", "warn-paper"), ("warn", "warn-paper")]
+    weak = {p: contrast(colours[p[0]], colours[p[1]]) for p in pairs}
+    assert {pair: ratio for pair, ratio in weak.items() if ratio < 4.5} == {}

@@ -1,0 +1,179 @@
+"""The page as a browser shows it: nothing asked for, nothing too wide, all by keyboard."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.model.report import Figure
+from hpc_train.reports.figures import scaling_figure
+from hpc_train.reports.formats.html import render
+from hpc_train.tables.runs import run_frame
+from hpc_train.tables.speedup import speedup_frame
+from tests.reports.chromium import Tab, browser
+from tests.reports.finished import finished
+from tests.reports.whole import WORDS, whole
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+# Of A4 between margins of 14 mm, at 96 dots per inch.
+PAPER = 688
+TOO_WIDE = """
+(() => {
+  const room = document.documentElement.clientWidth;
+  const inner = (e) => e.parentElement && e.parentElement.closest(".scroll");
+  return [...document.body.querySelectorAll("*")]
+    .filter((e) => e.getBoundingClientRect().right > room + 1)
+    .filter((e) => getComputedStyle(e.closest(".scroll") || e).overflowX === "visible")
+    .map((e) => e.outerHTML.slice(0, 80))
+    .concat(document.documentElement.scrollWidth > room ? ["the page"] : []);
+})()
+"""
+REGIONS = """
+[...document.querySelectorAll("[role=region], summary, a[href], button, input")]
+  .filter((e) => e.checkVisibility({ contentVisibilityAuto: true }))
+"""
+
+
+@pytest.fixture(scope="module")
+def tab(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Tab]:
+    with browser(tmp_path_factory.mktemp("browser")) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = whole()
+    drawn = msgspec.structs.replace(made, figures=(_figure(), *made.figures))
+    path = tmp_path_factory.mktemp("page") / "r.html"
+    path.write_text(render(drawn), encoding="utf-8")
+    return path
+
+
+def _figure() -> Figure:
+    study, records = finished()
+    runs = run_frame(study, records)
+    return scaling_figure(study, runs, speedup_frame(runs, study))
+
+
+def test_the_browser_tells_of_faults(tab: Tab, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        "<body><img src='near.png'><p style='width:2000px'>wide"
+        "<script>console.error('a'); missing()</script>"
+    )
+    tab.open(bad)
+    assert tab.requests == [bad.as_uri(), (tmp_path / "near.png").as_uri()]
+    assert len(tab.complaints) == 3
+    assert len(tab.value(TOO_WIDE)) == 2
+    tab.complaints.clear()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [1280, 390])
+def test_nothing_is_asked_for_and_nothing_too_wide(
+    tab: Tab, page: Path, width: int, scheme: str
+) -> None:
+    tab.medium(scheme=scheme)
+    tab.open(page, width)
+    assert tab.value(TOO_WIDE) == []
+    tab.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    assert tab.value(TOO_WIDE) == []
+    assert tab.requests == [page.as_uri()]
+    assert tab.complaints == []
+    dark = tab.value("getComputedStyle(document.body).backgroundColor") != "rgb(255, 255, 255)"
+    assert dark is (scheme == "dark")
+    tab.medium()
+
+
+def test_hostile_words_are_text(tab: Tab, page: Path) -> None:
+    tab.open(page)
+    assert tab.value("document.title") == f"PARTIAL: resnet {WORDS}"
+    assert tab.value("document.scripts.length") == 1
+    assert tab.value("document.images.length") == 0
+    assert tab.value("document.querySelectorAll('#main').length") == 1
+    last = "[...document.querySelectorAll('#notes li')].at(-2).textContent"
+    assert tab.value(last) == WORDS
+
+
+def test_the_keyboard_reaches_everything(tab: Tab, page: Path) -> None:
+    tab.open(page)
+    tab.value("document.querySelectorAll('details').forEach((one) => { one.open = true; })")
+    count = tab.value(f"(window.left = new Set({REGIONS})).size")
+    assert count > 60
+    tab.press("Tab")
+    assert tab.value("document.activeElement.className") == "skip"
+    for _ in range(count):
+        visible = "getComputedStyle(document.activeElement).outlineStyle"
+        assert tab.value(f"left.delete(document.activeElement); {visible}") == "solid"
+        tab.press("Tab")
+    assert tab.value("[...left].map((e) => e.outerHTML.slice(0, 90))") == []
+
+
+def test_a_figure_tells_which_run_a_mark_is(tab: Tab, page: Path) -> None:
+    tab.open(page)
+    tab.value("window.figure = document.querySelectorAll('.drawing')[1]; figure.focus()")
+    shown = "document.getElementById('hover').hidden || hover.textContent"
+    assert tab.value(shown) is True
+    tab.press("ArrowRight")
+    assert tab.value(shown) == 'srun-1-0: 1010 samples/s, id="clip"'
+    tab.press("ArrowRight")
+    assert tab.value(shown) == WORDS
+    tab.value("figure.blur(); figure.scrollIntoView({ block: 'center' })")
+    assert tab.value(shown) is True
+    box = "figure.querySelector('circle').getBoundingClientRect()"
+    tab.point(tab.value(f"{box}.x + 5"), tab.value(f"{box}.y + 5"))
+    assert str(tab.value(shown)).startswith("srun-1-0")
+
+
+def test_runs_are_found_and_sorted(tab: Tab, page: Path) -> None:
+    tab.open(page)
+    names = "[...document.querySelectorAll('.all tbody tr:not([hidden])')].map((r) => r.id)"
+    assert tab.value(names) == [f"r{i}" for i in range(1, 19)]
+    type_in = "filter.value = {!r}; filter.dispatchEvent(new Event('input'))"
+    tab.value(type_in.format("torchrun FAILED"))
+    assert tab.value(names) == ["r16"]
+    assert tab.value("found.textContent") == "1 of 18"
+    tab.value("location.hash = '#r2'")
+    while tab.value("filter.value"):
+        pass
+    assert len(tab.value(names)) == 18
+    head = "[...document.querySelectorAll('.all button')].find((b) => b.textContent == 'samples/s')"
+    tab.value(f"{head}.click()")
+    assert tab.value(names)[:2] == ["r1", "r10"]
+    assert tab.value(names)[-3:] == ["r16", "r17", "r18"]
+    tab.value(f"{head}.click()")
+    assert tab.value(names)[0] == "r9"
+    assert tab.value(names)[-3:] == ["r16", "r17", "r18"]
+    assert tab.value(f"{head}.parentNode.ariaSort") == "descending"
+
+
+def test_a_link_opens_what_it_leads_to(tab: Tab, page: Path) -> None:
+    tab.open(page)
+    assert tab.value("document.querySelector('.script').open") is False
+    tab.value("document.querySelector('#r1 a[href=\"#s1\"]').click()")
+    assert tab.value("document.querySelector('.script').open") is True
+
+
+def test_on_paper_everything_is_open_and_within_the_margins(tab: Tab, page: Path) -> None:
+    tab.medium("print")
+    tab.open(page, PAPER)
+    assert tab.value(TOO_WIDE) == []
+    scripts = "[...document.querySelectorAll('pre')].map((e) => e.checkVisibility())"
+    assert tab.value(scripts) == [True] * 4
+    assert tab.value("getComputedStyle(document.querySelector('nav')).display") == "none"
+    tab.medium()
+    tab.open(page)
+    assert tab.paper().startswith(b"%PDF")
+
+
+def test_the_page_needs_no_script(tab: Tab, page: Path) -> None:
+    tab.call("Emulation.setScriptExecutionDisabled", value=True)
+    tab.open(page)
+    assert tab.value("document.getElementById('filter').checkVisibility()") is False
+    assert tab.value("document.querySelectorAll('svg title').length") == 4
+    assert tab.value("document.querySelectorAll('.all tbody tr').length") == 18
+    tab.call("Emulation.setScriptExecutionDisabled", value=False)
