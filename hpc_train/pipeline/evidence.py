@@ -112,6 +112,8 @@ def _rank(log: Log) -> int:
 def _metrics(records: Sequence[Record]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for record in records:
+        if record.metric == "condition":
+            continue
         found.setdefault(record.run, set()).add(record.metric)
     return found
 
