@@ -11,14 +11,18 @@ import msgspec
 from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
 from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.details import details
+from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
-from hpc_train.pipeline.provenance import details, provenance
+from hpc_train.pipeline.provenance import provenance
 from hpc_train.registry import load
 from hpc_train.runs.files import write_file
 
 DEFAULT = Asked()
 FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text"}
 IMAGES = (".svg", ".png")
+# Formats that name the logs.
+DIGESTED = ("markdown", "json", "html")
 
 
 def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
@@ -39,7 +43,8 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     points = speedup_frame(runs, study)
     laws = fits(points, asked.forecast, force=asked.force)
     report = scaling_report(study, runs, points)
-    facts, known = provenance(found.own), details(found.own) if asked.details else ((), {})
+    facts = provenance(found, Digests() if asked.digests else None)
+    known = details(found) if asked.details else ((), {})
     report = msgspec.structs.replace(
         report, partial=bool(study.unfinished), provenance=facts, details=known[0], scripts=known[1]
     )
@@ -57,7 +62,9 @@ def asked_for(path: Path | None, form: str | None) -> Asked:
     """Return what a file of that name, or that format, needs beside the tables."""
     page = form == "html" or (form is None and path is not None and path.suffix == ".html")
     drawn = path is not None and path.suffix in (".md", *IMAGES)
-    return Asked(figures=page or drawn, details=page)
+    ending = path.suffix if path is not None else ""
+    shown = form or FORMAT_OF.get(ending, "html" if page else "text")
+    return Asked(figures=page or drawn, details=page, digests=shown in DIGESTED)
 
 
 def check_format(form: str | None, path: Path | None) -> None:
