@@ -1,4 +1,4 @@
-"""Log files -> name, size and SHA-256 of each, as text."""
+"""Log files -> names, sizes and SHA-256, as text."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpc_train.records.log_names import log_files, readable
 # Beside a bundle's runs, in place of their logs.
 KEPT = "logs.json"
 _MOST = 1 << 30
-_decode = msgspec.json.Decoder(tuple[str, ...]).decode
+_decode = msgspec.json.Decoder(str).decode
 
 
 class Digests:
@@ -24,33 +24,43 @@ class Digests:
     def __init__(self, most: int = _MOST) -> None:
         self._left = most
 
-    def of_run(self, run: Run) -> tuple[str, ...]:
-        """Return a line for each log of a run or, where they are gone, what was kept of them.
+    def of_run(self, run: Run) -> str:
+        """Return a line for all logs of a run or, where they are gone, what was kept of them.
+
+        Its digest is that of the lines which `sha256sum` prints for the logs, from the run's
+        folder, by name.
 
         Raises:
             LogParseError: what was kept is damaged.
         """
         folder = run.folder
         if not folder.logs.is_dir():
-            return read_kept(folder.path / KEPT, _decode) or ()
+            return read_kept(folder.path / KEPT, _decode) or ""
         files = log_files([folder.logs])
-        names = ((f"{folder.run_id}/{p.relative_to(folder.path).as_posix()}", p) for p in files)
-        return tuple(self.of_files(names))
+        size = sum(path.stat().st_size for path in files)
+        said = [f"{self._of(p)}  {p.relative_to(folder.path).as_posix()}\n" for p in files]
+        whole = not any(line.startswith("-") for line in said)
+        digest = hashlib.sha256("".join(map(readable, said)).encode()).hexdigest()
+        return f"{folder.run_id}: {len(files)} files, {size} B{_shown(digest if whole else '')}"
 
     def of_files(self, files: Iterable[tuple[str, Path]]) -> Iterator[str]:
         """Yield a line for each file: its name, size, and digest."""
         for name, path in files:
             if path.is_file():
-                yield f"{readable(name)}  {path.stat().st_size} B  {self._digest(path)}"
+                size, digest = path.stat().st_size, self._of(path).removeprefix("-")
+                yield f"{readable(name)}: {size} B{_shown(digest)}"
 
-    def _digest(self, path: Path) -> str:
-        self._left -= path.stat().st_size
-        if self._left < 0:
-            return "not digested: too large"
+    def _of(self, path: Path) -> str:
+        """Return a file's digest; `-` where there are too many bytes, or they cannot be read."""
         try:
-            return f"sha256 {sha256_of(path)}"
-        except OSError as failure:
-            return f"cannot be read: {failure.strerror or failure}"
+            self._left -= path.stat().st_size
+            return "-" if self._left < 0 else sha256_of(path)
+        except OSError:
+            return "-"
+
+
+def _shown(digest: str) -> str:
+    return f", sha256 {digest}" if digest else ", not digested"
 
 
 def sha256_of(path: Path) -> str:

@@ -47,8 +47,8 @@ def provenance(found: Evidence, digests: Digests | None = None) -> tuple[Fact, .
     With `digests`, those of the logs are there, too. Nothing that is a secret is recorded.
     """
     by_name: dict[str, Counter[str]] = defaultdict(Counter)
-    for facts in _facts_of_runs(found):
-        for name, value in facts.items():
+    for of_run in _facts_of_runs(found):
+        for name, value in of_run.items():
             by_name[name][value] += 1
     facts = [
         *_times(found.own),
@@ -71,8 +71,9 @@ def _facts_of_runs(found: Evidence) -> Iterator[Mapping[str, str]]:
         name = expected.run_id
         run, way = own.get(name), found.transports.get(name)
         conditions = {**expected.conditions, **said.get(name, {})}
-        facts = {**run_facts(run, way), **conditions}
-        yield {key: value for key, value in facts.items() if value}
+        # Each variable is a fact by itself.
+        conditions.pop("variables", None)
+        yield {**run_facts(run, way), **conditions}
 
 
 def _said(records: Iterable[Record]) -> dict[str, dict[str, str]]:
@@ -98,7 +99,7 @@ def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
 
 def _times(runs: Sequence[Run]) -> Iterator[Fact]:
     statuses = [run.status for run in runs if run.status]
-    moments = {
+    moments: dict[str, list[float | None]] = {
         "submitted": [_moment(run.submission.submitted) for run in runs if run.submission],
         "started": [status.started for status in statuses],
         "ended": [status.ended for status in statuses],
@@ -161,7 +162,7 @@ def _sources(found: Evidence, digests: Digests | None) -> Iterator[Fact]:
         yield Fact(name="records by parser", values=_counted(parsers))
     if digests is None:
         return
-    logs = [line for run in found.own for line in digests.of_run(run)]
+    logs = [line for run in found.own if (line := digests.of_run(run))]
     logs += digests.of_files(_named(found.files))
     if logs:
         yield Fact(name="logs", values=tuple((line, 1) for line in logs))

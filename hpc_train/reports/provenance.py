@@ -17,11 +17,12 @@ _SHORT = {
     "not recorded": ("not recorded",),
 }
 _SHOWN = 3
+_LISTED = 20
 
 
 def fact_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
-    """Return a line for each fact; a value that not all runs share has their number beside it."""
-    return tuple(f"{fact.name}: {_values(fact, len(fact.values))}" for fact in facts)
+    """Return a line for each fact; where values differ, with the number of runs that have each."""
+    return tuple(f"{fact.name}: {_values(fact, _LISTED)}" for fact in facts)
 
 
 def short_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
@@ -44,7 +45,7 @@ def _says(fact: Fact) -> bool:
 
 
 def _values(fact: Fact, most: int) -> str:
-    one = len(fact.values) == 1
-    texts = [text if one else f"{text} ({count}x)" for text, count in fact.values[:most]]
+    alone = len(fact.values) == 1 or all(count == 1 for _, count in fact.values)
+    texts = [text if alone else f"{text} ({count}x)" for text, count in fact.values[:most]]
     more = len(fact.values) - most
     return ", ".join(texts) + (f" and {more} more" if more > 0 else "")

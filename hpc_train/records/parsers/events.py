@@ -3,8 +3,9 @@
 The key `event` says what the line is: `start` and `end` describe the run (global), `epoch` an
 epoch (global, its number is the step), `step` a step (per rank). Without `event`, `step_time` and
 `samples` are per rank if there is a `step`, and everything else is global. The key `scope`
-overrides. `conditions` is an object: what the run says of itself (`torch`, `gpu`). Metrics are the names of `model.record.UNITS`, in those units; other keys, null and
-values that are no finite numbers are ignored.
+overrides. `conditions` is an object: what the run says of itself (`torch`, `gpu`). Metrics are the
+names of `model.record.UNITS`, in those units; other keys, null and values that are no finite
+numbers are ignored.
 """
 
 from __future__ import annotations
