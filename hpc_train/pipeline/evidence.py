@@ -24,9 +24,10 @@ from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.links import link_rate, link_warnings
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
 from hpc_train.pipeline.models import model_notes
+from hpc_train.pipeline.opening import open_bundle
 from hpc_train.pipeline.ranks_apart import apart_warnings
 from hpc_train.pipeline.search import Search
-from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.sources import bundle_of, tell_apart
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.census import Census
@@ -43,7 +44,8 @@ class Evidence(Value, frozen=True, kw_only=True):
     """What was asked for, and what was measured; `unreadable` says which logs are, and why.
 
     `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
-    by its name, and `files` the logs and tables of anybody that were read.
+    by its name, and `files` the logs and tables of anybody that were read; of those that a bundle
+    stands for, `digested` holds a line each.
     """
 
     study: ExpectedStudy
@@ -53,18 +55,21 @@ class Evidence(Value, frozen=True, kw_only=True):
     own: tuple[Run, ...] = ()
     transports: Mapping[str, Transport] = MappingProxyType({})
     files: tuple[Path, ...] = ()
+    digested: tuple[str, ...] = ()
 
 
 def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:
-    """Gather a study, a job's runs, one run, or log files of anybody; `census` is added to.
+    """Gather a study, a job's runs, one run, logs of anybody, or a bundle; `census` is added to.
 
     Raises:
         UnknownNameError: a word names neither a run nor a file, or there is no such format.
-        StoreError: study.json is damaged, or several studies are mixed.
+        StoreError: study.json or a bundle is damaged, or several studies are mixed.
         LogParseError: no log is named, logs cannot be read, or hold nothing that is known.
     """
     if not words:
         raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
+    if bundle := bundle_of(words):
+        return Evidence(**open_bundle(bundle)._asdict())
     logs, homes = tell_apart(words, search.root)
     look = wanted(search.form, search.prefix, search.patterns)
     seen = Census() if census is None else census

@@ -163,9 +163,14 @@ def _sources(found: Evidence, digests: Digests | None) -> Iterator[Fact]:
     if digests is None:
         return
     logs = [line for run in found.own if (line := digests.of_run(run))]
-    logs += digests.of_files(_named(found.files))
+    logs += file_lines(found, digests)
     if logs:
         yield Fact(name="logs", values=tuple((line, 1) for line in logs))
+
+
+def file_lines(found: Evidence, digests: Digests) -> tuple[str, ...]:
+    """Return a line for each file of anybody: of this disk, or as a bundle says."""
+    return found.digested or tuple(digests.of_files(_named(found.files)))
 
 
 def _named(files: Sequence[Path]) -> Sequence[tuple[str, Path]]:

@@ -37,7 +37,9 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame
 
-    study = msgspec.structs.replace(found.study, allow_mixed=asked.allow_mixed)
+    study = msgspec.structs.replace(
+        found.study, allow_mixed=asked.allow_mixed or found.study.allow_mixed
+    )
     runs, apart = separated(run_frame(study, found.records), study)
     study = msgspec.structs.replace(study, notes=(*study.notes, *apart))
     points = speedup_frame(runs, study)
