@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.submission import JobState, Standing
 from hpc_train.model.transport import Transport
@@ -50,5 +53,5 @@ class Kept(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     runs: tuple[Judged, ...] = ()
-    transports: dict[str, Transport] = {}
+    transports: Mapping[str, Transport] = MappingProxyType({})
     logs: tuple[str, ...] = ()

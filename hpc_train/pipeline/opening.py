@@ -9,8 +9,9 @@ import shutil
 import tarfile
 import tempfile
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import IO, NamedTuple, cast
 
 import msgspec
 import zstandard
@@ -80,7 +81,7 @@ def _unpacked(path: Path, home: Path, most: int) -> dict[str, Member]:
     try:
         with path.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as reader:
             stream = _Limited(reader)
-            with tarfile.open(fileobj=stream, mode="r|") as tar:
+            with tarfile.open(fileobj=cast(IO[bytes], stream), mode="r|") as tar:
                 for entry in _entries(tar, stream, path):
                     last = entry.name
                     most -= entry.size
@@ -124,7 +125,7 @@ class _Limited:
     """A stream that gives no more than it was allowed to: headers are read into memory."""
 
     def __init__(self, stream: IO[bytes]) -> None:
-        self._stream, self._left = stream, 0
+        self._stream, self._left = stream, _SLACK
 
     def allow(self, count: int) -> None:
         self._left = count
@@ -171,9 +172,7 @@ def _contents(path: Path, manifest: Path) -> Contents:
 def _read(home: Path) -> Opened:
     kept = read_json(home / EVIDENCE, Kept)
     folders = [RunFolder(path=home / run.run_id) for run in kept.runs]
-    records = [
-        r for path in (*(f.records for f in folders), home / RECORDS) for r in _records(path)
-    ]
+    files = [*(folder.records for folder in folders), home / RECORDS]
     transports = {
         folder.run_id: read_json(folder.transport, Transport)
         for folder in folders
@@ -181,7 +180,7 @@ def _read(home: Path) -> Opened:
     }
     return Opened(
         study=kept.study,
-        records=tuple(records),
+        records=tuple(chain.from_iterable(map(_records, files))),
         warnings=kept.warnings,
         unreadable=kept.unreadable,
         own=tuple(map(_run, folders, kept.runs)),

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from hpc_train.model.run import Run
 from hpc_train.pipeline.digests import sha256_of
 from hpc_train.pipeline.handover import PROFILE, PROFILE_DIGEST
 
-_FOLDER = "profiles"
+_DIGITS = 12
 
 
 def profile_copies(runs: Sequence[Run]) -> tuple[dict[str, Callable[[], bytes]], tuple[str, ...]]:
-    """Return what to pack, by name, and a sentence for each profile that is not there any more."""
+    """Return what to pack, by name, and a sentence for each profile that cannot be."""
     copies: dict[str, Callable[[], bytes]] = {}
     notes: list[str] = []
     for path, digest in _profiles(runs):
-        if not path.is_file():
-            packed = path.parent.name == _FOLDER
-            notes += [] if packed else [f"the profile {path.name} is gone: not packed"]
+        name = f"profiles/{digest[:_DIGITS]}/{path.name}" if digest else f"profiles/{path.name}"
+        packed = runs[0].folder.path.parent / name
+        if packed.is_file():
+            copies[name] = packed.read_bytes
+        elif not path.is_file():
+            notes.append(f"the profile {path.name} is gone")
         elif digest and sha256_of(path) != digest:
-            notes.append(f"the profile {path.name} is another one than at submission: not packed")
+            notes.append(f"the profile {path.name} was changed after the runs were submitted")
         else:
-            copies[f"{_FOLDER}/{digest[:12]}-{path.name}".replace("/-", "/")] = partial(
-                path.read_bytes
-            )
+            copies[name] = path.read_bytes
     return copies, tuple(notes)
 
 
-def _profiles(runs: Sequence[Run]) -> list[tuple[Path, str]]:
+def _profiles(runs: Sequence[Run]) -> Iterator[tuple[Path, str]]:
     said = [run.manifest.provenance for run in runs if run.manifest]
     named = {(str(s[PROFILE]), str(s.get(PROFILE_DIGEST, ""))) for s in said if s.get(PROFILE)}
-    return [(Path(name), digest) for name, digest in sorted(named)]
+    yield from ((Path(name), digest) for name, digest in sorted(named))
