@@ -30,7 +30,7 @@ STEPS = "".join(
 )
 ASKED = Asked(details=True, digests=True)
 FAILED = "Traceback (most recent call last):\nKeyError: 'x'\n"
-LOOKS_SECRET = "hf_ABCDEFGHIJKLMNOPQRSTUVWX"
+HIDE = "hf_ABCDEFGHIJKLMNOPQRSTUVWX"
 
 
 def found(word: Path) -> Evidence:
@@ -142,7 +142,7 @@ def test_no_secret_leaves(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     file = tmp_path / "key"
     file.write_text("a-secret-of-a-file\n")
     monkeypatch.setenv("WANDB_API_KEY", "plain-words-of-a-shell")
-    said = ("plain-words-of-a-shell", "a-secret-of-a-file", LOOKS_SECRET)
+    said = ("plain-words-of-a-shell", "a-secret-of-a-file", HIDE)
     log = f"{STEPS}Traceback (most recent call last):\nKeyError: '{' '.join(said)}'\n"
     run = written(tmp_path / "job", "a", log, 1)
     assert run.manifest is not None
