@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
+from operator import attrgetter
 from pathlib import Path
 
 from hpc_train.model.measurement import ExpectedStudy
@@ -157,7 +158,7 @@ def _warmup(warmup: Warmup) -> str:
 
 
 def _sources(found: Evidence, digests: Digests | None) -> Iterator[Fact]:
-    parsers = Counter(record.parser for record in found.records)
+    parsers = Counter(map(attrgetter("parser"), found.records))
     if parsers:
         yield Fact(name="records by parser", values=_counted(parsers))
     if digests is None:
