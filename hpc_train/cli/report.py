@@ -56,10 +56,13 @@ def report(
     Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
     """
     from hpc_train.cli.output import say, show_warnings
+    from hpc_train.pipeline.bundle import check_ending, write_bundle
     from hpc_train.pipeline.evidence import evidence
     from hpc_train.pipeline.report import build_report, check_format, render_report, write_report
 
     check_format(form, output)
+    if options["bundle"]:
+        check_ending(options["bundle"])
     show_warnings()
     found = evidence(words, _search(results, options))
     built = build_report(found, _asked(output, form, options))
@@ -71,6 +74,11 @@ def report(
             click.echo(path)
         for text in found.warnings:
             say(text)
+    if options["bundle"]:
+        write_bundle(
+            found, built, options["allow_mixed"] or found.study.allow_mixed, options["bundle"]
+        )
+        say(f"packed: {options['bundle']}")
     if options["check"]:
         _check(built.checks)
     if found.unreadable or any(row["state"] != "COMPLETED" for row in built.run_rows):
@@ -96,9 +104,10 @@ def _asked(output: Path | None, form: str | None, options: Mapping[str, Any]) ->
     from hpc_train.pipeline.report import asked_for
 
     names = ("wide", "allow_mixed", "forecast", "force", "against")
-    return msgspec.structs.replace(
-        asked_for(output, form), **{name: options[name] for name in names}
-    )
+    asked = asked_for(output, form)
+    if options["bundle"]:
+        asked = msgspec.structs.replace(asked, figures=True, details=True, digests=True)
+    return msgspec.structs.replace(asked, **{name: options[name] for name in names})
 
 
 def _check(missed: Sequence[str]) -> None:

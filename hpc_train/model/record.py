@@ -41,6 +41,7 @@ UNITS: dict[str, str] = {
     "epoch": "1",
     "seed": "1",
     "threads": "1",
+    "condition": "1",
 }
 
 
@@ -52,6 +53,7 @@ class Record(Value, frozen=True, kw_only=True, gc=False):
     steps the value is the mean: a line of a log that reports every tenth step has 10. `variant`
     tells two values of one metric on one line apart (`out_of_place`, `in_place`), and
     `message_size` [B] says what a bandwidth or latency was measured with.
+    The metric `condition` is a word of the run about itself: `variant` is `torch=2.13.0`.
     """
 
     run: str

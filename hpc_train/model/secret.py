@@ -88,6 +88,13 @@ def secret_form(text: str) -> str:
     return next((form for form, found in _FORM.items() if found.search(text)), "")
 
 
+def without_forms(text: str) -> str:
+    """Return a text with the form of each secret that gives itself away, in its place."""
+    for form, found in _FORM.items():
+        text = found.sub(form, text)
+    return text
+
+
 def secret_set(text: str) -> str:
     """Return the variable or flag that a text gives a secret, or nothing."""
     for match in (*_ASSIGNED.finditer(text), *_FLAG.finditer(text)):

@@ -11,12 +11,14 @@ class Asked(Value, frozen=True, kw_only=True):
     `wide`: every column. `figures`: draw them. `allow_mixed` names conditions that may differ in a
     series. `forecast` is how many times the largest measured size a fit should be continued to,
     with `force` also beyond 2. `against` names a stored study or report that this one must not be
-    slower than. `details`: what a page shows of each run.
+    slower than. `details`: what a page shows of each run. `digests`: read the logs once more to say
+    which ones they were.
     """
 
     wide: bool = False
     figures: bool = False
     details: bool = False
+    digests: bool = False
     allow_mixed: tuple[str, ...] = ()
     forecast: float | None = None
     force: bool = False

@@ -1,19 +1,87 @@
-"""Evidence and its report <-> one file that a reviewer can open anywhere."""
+"""Evidence and its report -> one file that a reviewer can open anywhere."""
 
 from __future__ import annotations
 
+import hashlib
+import io
+import tarfile
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from typing import IO
 
+import msgspec
+import zstandard
+
+from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
+from hpc_train.pipeline.bundle_form import ENDING, MANIFEST, SCHEMA, Contents, Member
+from hpc_train.pipeline.bundle_members import Make, members
+from hpc_train.pipeline.disclosure import Hidden
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.profile_copy import profile_copies
+from hpc_train.runs.files import cannot_write, to_json
+from hpc_train.version import VERSION
 
-ENDING = ".tar.zst"
+# Fixed, and one thread: the same input is to give the same bytes.
+_LEVEL = 9
 
 
-def write_bundle(found: Evidence, report: Report, path: Path) -> None:
+def check_ending(path: Path) -> None:
+    """Refuse a name by which nobody could open the file again.
+
+    Raises:
+        StoreError: it does not end as a bundle does.
+    """
+    if not path.name.endswith(ENDING) or path.name == ENDING:
+        raise StoreError(f"--bundle {path}: a bundle's name ends in {ENDING}", f"NAME{ENDING}")
+
+
+def write_bundle(found: Evidence, report: Report, allowed: Iterable[str], path: Path) -> None:
     """Pack records, scripts, settings, profile and the report; the same input, the same bytes.
+
+    `allowed` are the conditions that may differ in a series. Secrets are left out: those that the
+    runs name or this shell has, and what has the form of one.
 
     Raises:
         StoreError: the file cannot be written.
     """
-    raise NotImplementedError
+    check_ending(path)
+    study = msgspec.structs.replace(found.study, allow_mixed=tuple(allowed))
+    found = msgspec.structs.replace(found, study=study)
+    copies, notes = profile_copies(found.own)
+    wanted = {**members(found, report), **copies}
+    fresh = path.with_name(f".{path.name}.part")
+    try:
+        with fresh.open("wb") as file:
+            _write(file, wanted, Hidden.of(found.own), (found.study.name, notes))
+        fresh.replace(path)
+    except OSError as failure:
+        raise cannot_write(path, failure) from None
+    finally:
+        fresh.unlink(missing_ok=True)
+
+
+def _write(
+    file: IO[bytes], wanted: Mapping[str, Make], hidden: Hidden, said: tuple[str, tuple[str, ...]]
+) -> None:
+    packer = zstandard.ZstdCompressor(level=_LEVEL, threads=0)
+    found: dict[str, Member] = {}
+    with (
+        packer.stream_writer(file, closefd=False) as stream,
+        tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name in sorted(wanted):
+            content = hidden.without(name, wanted[name]())
+            digest = hashlib.sha256(content).hexdigest()
+            found[name] = Member(size=len(content), sha256=digest)
+            _add(tar, name, content)
+        study, notes = said
+        contents = Contents(schema=SCHEMA, hpctrain=VERSION, name=study, members=found, notes=notes)
+        _add(tar, MANIFEST, to_json(contents))
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    """Add a file of nobody, from the beginning of time."""
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), 0o644
+    tar.addfile(entry, io.BytesIO(content))

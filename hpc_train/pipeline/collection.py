@@ -9,12 +9,14 @@ from itertools import chain
 from pathlib import Path
 
 from hpc_train.errors import LogParseError
+from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.pipeline.foreign import foreign_runs, nothing
+from hpc_train.pipeline.opening import open_bundle
 from hpc_train.pipeline.ranks_apart import apart_warnings, is_apart
 from hpc_train.pipeline.run_records import indexed
 from hpc_train.pipeline.search import Search
-from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.sources import bundle_of, tell_apart
 from hpc_train.pipeline.study_runs import study_runs
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
@@ -65,17 +67,23 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     census, look = Census(), wanted(search.form, search.prefix, search.patterns)
     if not words:
         raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
+    if bundle := bundle_of(words):
+        opened = open_bundle(bundle)
+        return Collection(iter(opened.records), census, _standing(opened.study))
     paths, homes = tell_apart(words, search.root)
     if homes:
         found = study_runs(paths, homes, look)
-        runs = {run.run_id: f"{run.state}  {run.problem}" for run in found.study.runs}
-        return Collection(found.records(census), census, runs)
+        return Collection(found.records(census), census, _standing(found.study))
     logs = list(chain.from_iterable(foreign_runs(paths).values()))
     if search.cache is None:
         records = records_of(logs, look, census)
     else:
         records = _remembered(logs, look, census, search.cache)
     return Collection(_some(records, logs, census, search.form), census, {})
+
+
+def _standing(study: ExpectedStudy) -> dict[str, str]:
+    return {run.run_id: f"{run.state}  {run.problem}" for run in study.runs}
 
 
 def _remembered(logs: Sequence[Log], look: Wanted, census: Census, cache: Path) -> Iterator[Record]:

@@ -23,7 +23,7 @@ from hpc_train.records.nccl.read import transport_in
 from hpc_train.records.nccl.tally import Tally
 
 # Endings of a run that are nobody's wish.
-_FAILED = (
+FAILED = (
     JobState.FAILED,
     JobState.TIMEOUT,
     JobState.NODE_FAIL,
@@ -87,12 +87,21 @@ def _of_run(run: Run, tally: Tally | None = None) -> tuple[Diagnosis, tuple[str,
     return diagnose_logs(files, names, _end_of(run), tally)
 
 
+def diagnosis_of(run: Run) -> Diagnosis:
+    """Diagnose one run.
+
+    Raises:
+        LogParseError: none of its logs can be read.
+    """
+    return _of_run(run)[0]
+
+
 def problem_of(run: Run) -> str:
     """Return why a run has no result: what is recorded and, if it failed, the root in its logs."""
-    if run.state not in _FAILED:
+    if run.state not in FAILED:
         return run.problem
     try:
-        root = _of_run(run)[0].root
+        root = diagnosis_of(run).root
     except LogParseError:
         return run.problem
     if root is None or root.id == "unknown_failure":

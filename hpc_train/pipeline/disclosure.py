@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -11,11 +13,14 @@ import msgspec
 from hpc_train.errors import SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.secret import looks_secret
+from hpc_train.model.run import Run
+from hpc_train.model.secret import looks_secret, without_forms
 from hpc_train.model.value import Sourced, encode_unit
 
 # Shorter values are words like `true` that stand in many scripts.
 _SHORTEST = 8
+# Files that quote what anybody wrote; records hold numbers.
+_WORDS = (".json", ".txt", ".md", ".csv", ".html", ".yaml", ".sbatch")
 
 
 def check_disclosure(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
@@ -42,6 +47,43 @@ def check_disclosure(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
                 "scripts are kept and shared",
                 f"write `secrets: {{{name}: env}}` and let the program read ${name}",
             )
+
+
+class Hidden:
+    """Secrets that runs name or this shell has: taken out of what leaves the house."""
+
+    def __init__(self, values: dict[str, str]) -> None:
+        self._texts = [
+            (form.encode(), f"<{name}>".encode())
+            for name, value in sorted(values.items())
+            for form in {value, json.dumps(value)[1:-1]}
+        ]
+
+    @classmethod
+    def of(cls, runs: Sequence[Run]) -> Hidden:
+        """Return the secrets of runs, by the variables and files that they name."""
+        plans = [run.manifest.plan for run in runs if run.manifest]
+        named = {secret.name: secret.file for plan in plans for secret in plan.secrets}
+        values = {name: _from_file(file) for name, file in named.items() if file}
+        values |= {n: v for n, v in os.environ.items() if n in named or looks_secret(n, v)}
+        return cls({name: value for name, value in values.items() if len(value) >= _SHORTEST})
+
+    def without(self, name: str, content: bytes) -> bytes:
+        """Return the content of a file without them, and without texts that look like some."""
+        for secret, instead in self._texts:
+            content = content.replace(secret, instead)
+        if not name.endswith(_WORDS):
+            return content
+        return without_forms(content.decode("utf-8", "surrogateescape")).encode(
+            "utf-8", "surrogateescape"
+        )
+
+
+def _from_file(name: str) -> str:
+    try:
+        return Path(name).read_text(errors="replace").strip()
+    except OSError:
+        return ""
 
 
 def _texts(value: Any) -> Iterator[str]:

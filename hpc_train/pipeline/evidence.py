@@ -6,6 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence, Set
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 
 import msgspec
 
@@ -17,14 +18,16 @@ from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
+from hpc_train.pipeline.conditions import conditions_of
 from hpc_train.pipeline.expectation import undeclared
 from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.links import link_rate, link_warnings
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
 from hpc_train.pipeline.models import model_notes
+from hpc_train.pipeline.opening import open_bundle
 from hpc_train.pipeline.ranks_apart import apart_warnings
 from hpc_train.pipeline.search import Search
-from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.sources import bundle_of, tell_apart
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.census import Census
@@ -40,7 +43,9 @@ _OF_NETWORK = frozenset({"algbw", "busbw", "latency", "wrong_values", "world_siz
 class Evidence(Value, frozen=True, kw_only=True):
     """What was asked for, and what was measured; `unreadable` says which logs are, and why.
 
-    `own` are the runs of the study that have a folder.
+    `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
+    by its name, and `files` the logs and tables of anybody that were read; of those that a bundle
+    stands for, `digested` holds a line each.
     """
 
     study: ExpectedStudy
@@ -48,18 +53,23 @@ class Evidence(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     own: tuple[Run, ...] = ()
+    transports: Mapping[str, Transport] = MappingProxyType({})
+    files: tuple[Path, ...] = ()
+    digested: tuple[str, ...] = ()
 
 
 def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:
-    """Gather a study, a job's runs, one run, or log files of anybody; `census` is added to.
+    """Gather a study, a job's runs, one run, logs of anybody, or a bundle; `census` is added to.
 
     Raises:
         UnknownNameError: a word names neither a run nor a file, or there is no such format.
-        StoreError: study.json is damaged, or several studies are mixed.
+        StoreError: study.json or a bundle is damaged, or several studies are mixed.
         LogParseError: no log is named, logs cannot be read, or hold nothing that is known.
     """
     if not words:
         raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
+    if bundle := bundle_of(words):
+        return Evidence(**open_bundle(bundle)._asdict())
     logs, homes = tell_apart(words, search.root)
     look = wanted(search.form, search.prefix, search.patterns)
     seen = Census() if census is None else census
@@ -72,7 +82,8 @@ def _own(found: StudyRuns, census: Census) -> Evidence:
     by_id = {run.folder.run_id: run for run in own}
     used = {name: run_transport(run, promise) for name, run in by_id.items()}
     slow = link_warnings(records, lambda name: link_rate(by_id[name], used[name]))
-    found_all = _evidence(study, records, used, slow, census)
+    conditions = {name: conditions_of(run, used[name]) for name, run in by_id.items()}
+    found_all = _evidence(_with_conditions(study, conditions), records, used, slow, census)
     return msgspec.structs.replace(found_all, own=own)
 
 
@@ -101,7 +112,18 @@ def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
     notes = (*model_notes(records), *mlperf_notes(log.path for log in logs))
     study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
     slow = link_warnings(records, lambda name: link_rate(None, used[name]))
-    return _evidence(study, records, used, slow, census)
+    study = _with_conditions(study, {run: conditions_of(None, used[run]) for run in runs})
+    found_all = _evidence(study, records, used, slow, census)
+    return msgspec.structs.replace(found_all, files=tuple(log.path for log in logs))
+
+
+def _with_conditions(study: ExpectedStudy, found: Mapping[str, Mapping[str, str]]) -> ExpectedStudy:
+    """Add what is recorded of each run to what a person stated of it, which wins."""
+    runs = tuple(
+        msgspec.structs.replace(run, conditions={**found.get(run.run_id, {}), **run.conditions})
+        for run in study.runs
+    )
+    return msgspec.structs.replace(study, runs=runs)
 
 
 def _rank(log: Log) -> int:
@@ -112,6 +134,8 @@ def _rank(log: Log) -> int:
 def _metrics(records: Sequence[Record]) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {}
     for record in records:
+        if record.metric == "condition":
+            continue
         found.setdefault(record.run, set()).add(record.metric)
     return found
 
@@ -144,4 +168,5 @@ def _evidence(
         records=tuple(records),
         warnings=warnings,
         unreadable=tuple(census.failed.values()),
+        transports={run: way for run, way in used.items() if way is not None},
     )

@@ -27,6 +27,7 @@ from hpc_train.submissions.base import Terms
 Entry = tuple[Manifest, Script]
 # In a run's provenance: the file of the site profile that it was planned with.
 PROFILE = "profile"
+PROFILE_DIGEST = "profile_sha256"
 
 
 class Submitted(Value, frozen=True, kw_only=True):

@@ -11,8 +11,10 @@ import msgspec
 from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
 from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.details import details
+from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
-from hpc_train.pipeline.provenance import details, provenance
+from hpc_train.pipeline.provenance import provenance
 from hpc_train.registry import load
 from hpc_train.runs.files import write_file
 
@@ -22,6 +24,8 @@ FORMAT_OF = {
     ".html": "html",
 }  # fmt: skip
 IMAGES = (".svg", ".png")
+# Formats that name the logs.
+DIGESTED = ("markdown", "json", "html")
 
 
 def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
@@ -36,13 +40,16 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame
 
-    study = msgspec.structs.replace(found.study, allow_mixed=asked.allow_mixed)
+    study = msgspec.structs.replace(
+        found.study, allow_mixed=asked.allow_mixed or found.study.allow_mixed
+    )
     runs, apart = separated(run_frame(study, found.records), study)
     study = msgspec.structs.replace(study, notes=(*study.notes, *apart))
     points = speedup_frame(runs, study)
     laws = fits(points, asked.forecast, force=asked.force)
     report = scaling_report(study, runs, points, wide=asked.wide)
-    facts, known = provenance(found.own), details(found.own) if asked.details else ((), {})
+    facts = provenance(found, Digests() if asked.digests else None)
+    known = details(found) if asked.details else ((), {})
     report = msgspec.structs.replace(
         report, partial=bool(study.unfinished), provenance=facts, details=known[0], scripts=known[1]
     )
@@ -60,7 +67,9 @@ def asked_for(path: Path | None, form: str | None) -> Asked:
     """Return what a file of that name, or that format, needs beside the tables."""
     page = form == "html" or (form is None and path is not None and path.suffix == ".html")
     drawn = path is not None and path.suffix in (".md", *IMAGES)
-    return Asked(figures=page or drawn, details=page)
+    ending = path.suffix if path is not None else ""
+    shown = form or FORMAT_OF.get(ending, "html" if page else "text")
+    return Asked(figures=page or drawn, details=page, digests=shown in DIGESTED)
 
 
 def check_format(form: str | None, path: Path | None) -> None:

@@ -1,11 +1,12 @@
-"""Words of the command line -> run folders, and logs of anybody."""
+"""Words of the command line -> run folders, logs of anybody, or a bundle."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpc_train.errors import UnknownNameError
+from hpc_train.errors import StoreError, UnknownNameError
+from hpc_train.pipeline.bundle_form import ENDING
 from hpc_train.pipeline.foreign import expanded, no_such_file
 from hpc_train.runs.store import find
 
@@ -28,3 +29,15 @@ def tell_apart(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]
                 raise no_such_file(word) or unknown from None
             logs += found
     return logs, homes
+
+
+def bundle_of(words: Sequence[str]) -> Path | None:
+    """Return the bundle that is named; None where runs or logs are.
+
+    Raises:
+        StoreError: other words stand beside it.
+    """
+    found = [Path(word) for word in words if word.endswith(ENDING) and Path(word).is_file()]
+    if found and len(words) > 1:
+        raise StoreError(f"{found[0]}: a bundle stands alone", "compare two: hpctrain compare A B")
+    return found[0] if found else None

@@ -13,7 +13,15 @@ from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.cost import check_budget, cost_of
-from hpc_train.pipeline.handover import PROFILE, Entry, Submitted, hand_over, terms_of
+from hpc_train.pipeline.digests import sha256_of
+from hpc_train.pipeline.handover import (
+    PROFILE,
+    PROFILE_DIGEST,
+    Entry,
+    Submitted,
+    hand_over,
+    terms_of,
+)
 from hpc_train.pipeline.notices import notices
 from hpc_train.pipeline.outlook import outlook
 from hpc_train.pipeline.preflight import check_start
@@ -70,7 +78,7 @@ def submit(
     try:
         with exclusive(home / ".submit.lock"):
             kept, wanted = _split(prepared, home, wish.rerun_failed)
-            facts = {**provenance(Path(), argv), PROFILE: str(prepared.profile)}
+            facts = {**provenance(Path(), argv), **_profile(prepared.profile)}
             entries = [_manifest(prepared, item, facts) for item in wanted]
             _announce(prepared, entries, wish, say)
             new = _submit_new(prepared, home, entries)
@@ -80,6 +88,11 @@ def submit(
             remove_root(root)
         raise
     return Submitted(home=home, new=new, kept=kept)
+
+
+def _profile(path: Path) -> dict[str, str]:
+    """Return which profile it was, and in which state: it may change before anybody asks."""
+    return {PROFILE: str(path), PROFILE_DIGEST: sha256_of(path) if path.is_file() else ""}
 
 
 def _announce(

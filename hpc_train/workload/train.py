@@ -84,6 +84,18 @@ def _learning_rate(options: Options, batch: Batch) -> tuple[float, str]:
 def _report_start(options: Options, group: Group, batch: Batch, rate: float) -> None:
     import torch
 
+    from hpc_train.workload.facts import conditions
+
+    emit(
+        event="conditions",
+        conditions={
+            **conditions(group),
+            "model": f"cnn of width {options.width}",
+            "data": options.data,
+            "precision": "fp32",
+            "layout": "data parallel",
+        },
+    )
     emit(
         event="start",
         world_size=group.world_size,

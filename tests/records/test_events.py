@@ -194,3 +194,26 @@ def test_bandwidths_of_an_event_keep_its_message_size() -> None:
     text = b'@hpct {"event": "smoke", "message_size": 1024, "busbw": 9.5, "step_time": 0.1}\n'
     found = {hit.metric: hit.message_size for _, hit, _ in parse(text)}
     assert found == {"message_size": None, "busbw": 1024, "step_time": None}
+
+
+def stated(text: bytes) -> list[str]:
+    return [hit.variant for _, hit, _ in parse(text, "events") if hit.metric == "condition"]
+
+
+def test_what_a_run_says_of_itself_is_a_condition_each() -> None:
+    line = b'@hpct {"event":"conditions","conditions":{"torch":"2.13.0","layers":12,"amp":true}}\n'
+    assert stated(line) == ["torch=2.13.0", "layers=12", "amp=true"]
+    assert brief(line, "events", rank=0)[0] == ("condition", 1, "global", None, 0)
+
+
+def test_hostile_conditions_are_cut_cleaned_or_left_out() -> None:
+    longest = b'@hpct {"conditions":{"gpu":"' + b"x" * 900 + b'"}}\n'
+    assert stated(longest) == ["gpu=" + "x" * 200]
+    many = ",".join(f'"c{number}":"v"' for number in range(80))
+    assert len(stated(f'@hpct {{"conditions":{{{many}}}}}\n'.encode())) == 50
+    assert stated(
+        b'@hpct {"conditions":{"gpu":"a\\u001b[31m\\nb","a=b":"c","x":{},"y":null}}\n'
+    ) == ["gpu=a[31m b"]
+    secrets = b'"HF_TOKEN":"abcdefgh1234","who":"hf_ABCDEFGHIJKLMNOPQRSTUVWX"'
+    assert stated(b'@hpct {"conditions":{' + secrets + b"}}\n") == []
+    assert stated(b'@hpct {"condition":3,"conditions":[1]}\n') == []

@@ -3,8 +3,9 @@
 The key `event` says what the line is: `start` and `end` describe the run (global), `epoch` an
 epoch (global, its number is the step), `step` a step (per rank). Without `event`, `step_time` and
 `samples` are per rank if there is a `step`, and everything else is global. The key `scope`
-overrides. Metrics are the names of `model.record.UNITS`, in those units; other keys, null and
-values that are no finite numbers are ignored.
+overrides. `conditions` is an object: what the run says of itself (`torch`, `gpu`). Metrics are the
+names of `model.record.UNITS`, in those units; other keys, null and values that are no finite
+numbers are ignored.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import msgspec
 from hpc_train.model.record import UNITS, Scope
 from hpc_train.records.line import Line, clean
 from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsers.conditions import condition_hits
 from hpc_train.records.parsers.json_value import finite, scan, whole
 from hpc_train.records.parsers.step_event import step_event, step_hits
 from hpc_train.records.prefixes import peel
@@ -28,7 +30,7 @@ _EVENT = re.compile(rb"@hpct (\{[^{}@\r\n]{0,16384}\}?)")
 _BODY = len(b"@hpct ")
 _SCOPES: dict[str, Scope] = {"global": "global", "per_gpu": "per_gpu", "per_rank": "per_rank"}
 _RANKS_OWN = frozenset({"step_time", "samples"})
-_FREE_METRICS = frozenset(UNITS)
+_FREE_METRICS = frozenset(UNITS) - {"condition"}
 # Measured with messages of one size.
 _OF_A_SIZE = frozenset({"algbw", "busbw", "latency"})
 _METRICS = _FREE_METRICS - {"epoch"}
@@ -120,7 +122,8 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
     # In an event with a kind, `epoch` says where in the run it happened.
     metrics = _FREE_METRICS if kind is None else _METRICS
     size = whole(event.get("message_size"))
-    return [
+    stated = condition_hits(event.get("conditions"), rank)
+    return stated + [
         Hit(
             metric,
             value,

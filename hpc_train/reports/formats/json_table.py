@@ -15,7 +15,8 @@ def render(report: Report) -> str:
     """Return `{"schema": 1, "name", "title", "conditions", "rows", "runs", "notes", "checks"}`.
 
     `rows` has one object per point, `runs` one per run, ok or not; numbers in the units that their
-    names say, null where there is none, and never NaN.
+    names say, null where there is none, and never NaN. `provenance` has, by name, each value and
+    the number of runs that have it.
     """
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -30,6 +31,10 @@ def render(report: Report) -> str:
         "summary": list(report.summary),
         "notes": list(report.notes),
         "checks": list(report.checks),
+        "provenance": {
+            fact.name: [{"value": text, "runs": runs} for text, runs in fact.values]
+            for fact in report.provenance
+        },
     }
     return json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 

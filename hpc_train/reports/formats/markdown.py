@@ -6,6 +6,7 @@ import re
 
 from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.formats.plain import one_line
+from hpc_train.reports.provenance import fact_lines
 
 _SPECIAL = re.compile(r"([\\`*|]|(?<=\])\(|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 
@@ -17,7 +18,12 @@ def render(report: Report) -> str:
         if table.rows:
             blocks += [f"## {escaped(table.title)}", _table(table)]
     blocks += [f"![{escaped(figure.caption)}]({figure.name}.svg)" for figure in report.figures]
-    for title, lines in (("Checks", report.checks), ("Notes", report.notes)):
+    lists = (
+        ("Checks", report.checks),
+        ("Notes", report.notes),
+        ("Provenance", fact_lines(report.provenance)),
+    )
+    for title, lines in lists:
         if lines:
             blocks += [f"## {title}", _list(lines)]
     return "\n\n".join(block for block in blocks if block) + "\n"

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.formats.plain import one_line
+from hpc_train.reports.provenance import short_lines
 
 WIDTH = 100
 # Longer words of a left column (paths, addresses) are folded.
@@ -30,6 +31,7 @@ def render(report: Report, width: int = WIDTH) -> str:
         if table.rows:
             parts += ["", one_line(table.title), "", _table(table, width)]
     parts += _section("Checks", report.checks, width) + _section("Notes", report.notes, width)
+    parts += _section("Provenance", short_lines(report.provenance), width)
     return "\n".join(parts) + "\n"
 
 

@@ -1,0 +1,127 @@
+"""Evidence and its report -> the files of a bundle, by name; each is made when it is written."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.model.measurement import EXCLUDED
+from hpc_train.model.record import Record
+from hpc_train.model.report import Report
+from hpc_train.model.run import Run
+from hpc_train.model.transport import Transport
+from hpc_train.pipeline import details, digests
+from hpc_train.pipeline.bundle_form import EVIDENCE, RECORDS, Judged, Kept
+from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.provenance import file_lines
+from hpc_train.pipeline.report import render_report
+from hpc_train.registry import names
+from hpc_train.runs.files import to_json
+from hpc_train.runs.store import STUDY_FILE
+
+Make = Callable[[], bytes]
+_REPORTS = {"html": "html", "markdown": "md", "json": "json", "csv": "csv"}
+_PICTURES = ("svg", "png", "pdf")
+_TABLES = (".csv", ".jsonl", ".parquet", ".yaml", ".yml")
+
+
+def members(found: Evidence, report: Report) -> dict[str, Make]:
+    """Return all files but the manifest and the profiles."""
+    records: dict[str, list[Record]] = defaultdict(list)
+    own = {run.folder.run_id for run in found.own}
+    for record in found.records:
+        records[record.run if record.run in own else ""].append(record)
+    made: dict[str, Make] = {EVIDENCE: partial(_evidence, found, own)}
+    for run in found.own:
+        name = run.folder.run_id
+        of_run = _of_run(run, found.transports.get(name), records.get(name, []))
+        made |= {f"{name}/{file}": make for file, make in of_run}
+    if records.get(""):
+        made[RECORDS] = partial(_lines, records[""])
+    study = found.own[0].folder.path.parent / STUDY_FILE if found.own else None
+    if study is not None and study.is_file():
+        made[STUDY_FILE] = study.read_bytes
+    return {**made, **dict(_stated(found)), **dict(_reports(report))}
+
+
+def _of_run(
+    run: Run, transport: Transport | None, records: Sequence[Record]
+) -> Iterator[tuple[str, Make]]:
+    folder = run.folder
+    for path in (folder.manifest, folder.script, folder.submission, folder.status, folder.cut_off):
+        if path.is_file():
+            yield path.name, path.read_bytes
+    if records:
+        yield folder.records.name, partial(_lines, records)
+    if transport is not None:
+        yield folder.transport.name, partial(to_json, transport)
+    diagnosis, logs = details.diagnosis_text(run), digests.Digests().of_run(run)
+    if diagnosis:
+        yield details.KEPT, diagnosis.encode
+    if logs:
+        yield digests.KEPT, partial(to_json, logs)
+
+
+def _evidence(found: Evidence, own: set[str]) -> bytes:
+    kept = Kept(
+        study=found.study,
+        warnings=found.warnings,
+        unreadable=found.unreadable,
+        runs=tuple(
+            Judged(
+                run_id=run.folder.run_id,
+                state=run.state,
+                problem=run.problem,
+                standing=run.standing,
+            )
+            for run in found.own
+        ),
+        transports={name: way for name, way in found.transports.items() if name not in own},
+        logs=tuple(file_lines(found, digests.Digests())),
+    )
+    return to_json(kept)
+
+
+def _lines(records: Sequence[Record]) -> bytes:
+    return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
+
+
+def _stated(found: Evidence) -> Iterator[tuple[str, Make]]:
+    """Yield what persons said beside the logs: sizes, exclusions, tables of their own."""
+    runs = found.study.runs
+    excluded = {run.run_id: run.problem for run in runs if run.state == EXCLUDED}
+    sizes = {run.run_id: run.sizes for run in runs if run.sizes}
+    for name, said in (("exclude.yaml", excluded), ("points.yaml", sizes)):
+        if said:
+            yield name, partial(_yaml, said)
+    for number, path in enumerate(path for path in found.files if _is_table(path)):
+        yield f"sources/{number}-{path.name}", path.read_bytes
+
+
+def _is_table(path: Path) -> bool:
+    return path.suffix in _TABLES and path.is_file()
+
+
+def _yaml(said: Mapping[str, object]) -> bytes:
+    """Return JSON, which is YAML."""
+    return (json.dumps(said, indent=1, ensure_ascii=False) + "\n").encode()
+
+
+def _reports(report: Report) -> Iterator[tuple[str, Make]]:
+    known = names("formats")
+    for form, ending in _REPORTS.items():
+        if form in known:
+            yield f"report.{ending}", partial(_rendered, report, form)
+    for figure in report.figures:
+        for form in _PICTURES:
+            if form in figure.images:
+                yield f"{figure.name}.{form}", partial(bytes, figure.images[form])
+
+
+def _rendered(report: Report, form: str) -> bytes:
+    return render_report(report, form).encode()

@@ -1,0 +1,76 @@
+"""Log files -> names, sizes and SHA-256, as text."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.model.run import Run
+from hpc_train.pipeline.keeping import read_kept
+from hpc_train.records.log_names import log_files, readable
+
+# Beside a bundle's runs, in place of their logs.
+KEPT = "logs.json"
+_MOST = 1 << 30
+_decode = msgspec.json.Decoder(str).decode
+
+
+class Digests:
+    """Digests of files, up to a GiB of them in all: after that, sizes only."""
+
+    def __init__(self, most: int = _MOST) -> None:
+        self._left = most
+
+    def of_run(self, run: Run) -> str:
+        """Return a line for all logs of a run or, where they are gone, what was kept of them.
+
+        Its digest is that of the lines which `sha256sum` prints for the logs, from the run's
+        folder, by name.
+
+        Raises:
+            LogParseError: what was kept is damaged.
+        """
+        folder = run.folder
+        if not folder.logs.is_dir():
+            return read_kept(folder.path / KEPT, _decode) or ""
+        files = log_files([folder.logs])
+        size = sum(path.stat().st_size for path in files)
+        said = [f"{self._of(p)}  {p.relative_to(folder.path).as_posix()}\n" for p in files]
+        whole = not any(line.startswith("-") for line in said)
+        digest = hashlib.sha256("".join(map(readable, said)).encode()).hexdigest()
+        return f"{folder.run_id}: {len(files)} files, {size} B{_shown(digest if whole else '')}"
+
+    def of_files(self, files: Iterable[tuple[str, Path]]) -> Iterator[str]:
+        """Yield a line for each file: its name, size, and digest."""
+        for name, path in files:
+            if path.is_file():
+                size, digest = path.stat().st_size, self._of(path).removeprefix("-")
+                yield f"{readable(name)}: {size} B{_shown(digest)}"
+
+    def _of(self, path: Path) -> str:
+        """Return a file's digest; `-` where there are too many bytes, or they cannot be read."""
+        try:
+            self._left -= path.stat().st_size
+            return "-" if self._left < 0 else sha256_of(path)
+        except OSError:
+            return "-"
+
+
+def _shown(digest: str) -> str:
+    return f", sha256 {digest}" if digest else ", not digested"
+
+
+def sha256_of(path: Path) -> str:
+    """Return the digest of a file's bytes as hex digits.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

@@ -1,0 +1,74 @@
+"""A run -> what is recorded of where and with what it ran, by name."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpc_train.model.run import Manifest, Run
+from hpc_train.model.transport import Transport
+from hpc_train.model.value import encode_unit
+from hpc_train.pipeline.conditions import FABRIC, commit_of, cut, variables_of
+from hpc_train.pipeline.handover import PROFILE, PROFILE_DIGEST
+
+DIGITS = 12
+_DIRECTIVES = ("partition", "qos", "account", "constraint", "exclusive", "reservation")
+
+
+def run_facts(run: Run | None, transport: Transport | None) -> dict[str, str]:
+    """Return the facts; a name without a value is not known."""
+    found = _planned(run.manifest) if run and run.manifest else {}
+    if run is not None:
+        found["nodes"] = _nodes(run)
+    if transport is not None:
+        found |= _of_transport(transport)
+    return {name: cut(text) for name, text in found.items() if text}
+
+
+def _planned(manifest: Manifest) -> dict[str, str]:
+    plan, said = manifest.plan, manifest.provenance
+    directives = dict(plan.directives)
+    asked = {name: directives[name] or "yes" for name in _DIRECTIVES if name in directives}
+    spec = msgspec.json.encode(manifest.spec, enc_hook=encode_unit)
+    return {
+        "site": plan.site,
+        "profile": _profile(said),
+        **asked,
+        "launcher": plan.launcher,
+        "backend": plan.backend,
+        "container": plan.container.image if plan.container else "none",
+        "modules": " ".join(plan.modules) or "none",
+        "commit": commit_of(said.get("git")),
+        "config": hashlib.sha256(spec).hexdigest()[:DIGITS],
+        "template": f"{plan.template} {manifest.template_digest[:DIGITS]}",
+        "script": manifest.script_digest[:DIGITS],
+        "submitted with": f"hpctrain {said['hpctrain']}" if "hpctrain" in said else "",
+        "submitted from": " ".join(str(said[k]) for k in ("host", "kernel") if said.get(k)),
+        **variables_of(plan),
+    }
+
+
+def _profile(said: dict[str, Any]) -> str:
+    name, digest = Path(str(said.get(PROFILE, ""))).name, str(said.get(PROFILE_DIGEST, ""))
+    return f"{name} {digest[:DIGITS]}".strip()
+
+
+def _nodes(run: Run) -> str:
+    status, standing = run.status, run.standing
+    names = (status.nodes if status else "") or (standing.nodes if standing else "")
+    return names or (status.host if status else "")
+
+
+def _of_transport(transport: Transport) -> dict[str, str]:
+    adapters = (f"{a.name} {a.link_layer}".strip() for a in transport.adapters)
+    stated = {n: text for n, text in sorted(transport.environment.items()) if FABRIC.match(n)}
+    return {
+        **stated,
+        "transport": transport.verdict,
+        "adapters": ", ".join(adapters),
+        "interfaces": ", ".join(transport.interfaces),
+        "provider": transport.provider,
+    }

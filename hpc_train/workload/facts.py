@@ -1,0 +1,21 @@
+"""This process -> what has to be the same in every run of a series, in its own words."""
+
+from __future__ import annotations
+
+import torch
+
+from hpc_train.workload.group import Group
+
+
+def conditions(group: Group) -> dict[str, str]:
+    """Return versions and hardware; nothing that differs by the number of ranks."""
+    found = {"torch": torch.__version__.partition("+")[0], "device": group.device.type}
+    if group.device.type != "cuda":
+        return found
+    if torch.version.cuda:
+        found["cuda"] = torch.version.cuda
+        found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]
+    elif torch.version.hip:
+        found["rocm"] = torch.version.hip
+    found["gpu"] = torch.cuda.get_device_name(group.device)
+    return found
