@@ -51,7 +51,7 @@ def against(
         tuple(moments(np.log(rates[name]), groups.point, groups.size) for name in names), basis
     )
     found = baselines(groups, study)
-    base = refused(groups, found, logs.of(found.point).count, columns)
+    base = refused(groups, found, logs.of(found.point).number, columns)
     confidence = float(columns["confidence"][0]) if groups.size else NAN
     own, q = logs.of(every), ideal(groups, base.point)
     speedup = _one(ratios(own, logs.of(base.point), confidence), base.point == every)
@@ -62,8 +62,8 @@ def against(
         "is_baseline": base.point == every,
         "ideal": q,
         "note": base.note,
-        "usable": own.count,
-        "base_usable": logs.of(base.point).count,
+        "usable": own.number,
+        "base_usable": logs.of(base.point).number,
         "cv": _variation(groups, rates, basis),
         "accuracy_change_pp": _change(columns["accuracy"], base.point),
         **limited("speedup", speedup),
@@ -97,7 +97,7 @@ def _to_train(
     """
     every = np.arange(groups.size)
     base = baselines(groups, study, "series_comparable").point
-    timed = logs.of(base).count > 0
+    timed = logs.of(base).number > 0
     ratio = _one(ratios(logs, logs.of(base), confidence), (base == every) & timed)
     known = ~np.isnan(ratio.value)
     q = np.where(known, ideal(groups, base), NAN)

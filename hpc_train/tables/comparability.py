@@ -71,7 +71,8 @@ def _differs(level: Codes, series: Codes) -> Bools:
     size = int(series.max(initial=-1)) + 1
     known = level >= 0
     pairs = np.unique(np.stack([series[known], level[known]]), axis=1)
-    return np.bincount(pairs[0], minlength=size) > 1
+    several: Bools = np.bincount(pairs[0], minlength=size) > 1
+    return several
 
 
 def _parts(parts: Codes, series: Codes) -> Codes:
@@ -87,7 +88,7 @@ def _named(
     level: Codes,
     where: Bools,
 ) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
-    changed = names.copy()
+    changed: np.ndarray[tuple[int], np.dtype[np.object_]] = names.copy()
     for run in np.flatnonzero(where & (level >= 0)):
         changed[run] = narrowed(names[run], field, shown[level[run]])
     return changed

@@ -21,14 +21,14 @@ SAME = 1e-6
 class Moments(NamedTuple):
     """Per group: the number of values, their mean and their variance (n - 1); NaN without."""
 
-    count: Floats
+    number: Floats
     mean: Floats
     variance: Floats
 
     def of(self, groups: Codes) -> Moments:
         """Return those of some groups, in that order; of none (-1) there is no value."""
         absent = groups < 0
-        if not len(self.count):
+        if not len(self.number):
             return Moments(*(np.full(len(groups), fill) for fill in (0.0, NAN, NAN)))
         count, mean, variance = (column[groups] for column in self)
         return Moments(

@@ -27,11 +27,11 @@ def ratios(a: Moments, b: Moments, confidence: float) -> Limits:
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         difference = a.mean - b.mean
-        spread_a, spread_b = a.variance / a.count, b.variance / b.count
+        spread_a, spread_b = a.variance / a.number, b.variance / b.number
         spread = spread_a + spread_b
         # Without any spread there is no number of degrees of freedom to compute, and no width.
         share = np.where(spread > 0, spread_a / spread, np.where(spread == 0, 0.5, NAN))
-        freedom = 1 / (share**2 / (a.count - 1) + (1 - share) ** 2 / (b.count - 1))
+        freedom = 1 / (share**2 / (a.number - 1) + (1 - share) ** 2 / (b.number - 1))
         half = _students_t(freedom, confidence) * np.sqrt(spread)
         low, high = np.exp(difference - half), np.exp(difference + half)
     return Limits(np.exp(difference), low, np.where(np.isfinite(high), high, NAN))
@@ -56,8 +56,8 @@ def harmonic_means(times: Moments, confidence: float) -> Limits:
 
 def _half(sample: Moments, confidence: float) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
-        error = np.sqrt(sample.variance / sample.count)
-        return _students_t(sample.count - 1, confidence) * error
+        error = np.sqrt(sample.variance / sample.number)
+        return _students_t(sample.number - 1, confidence) * error
 
 
 def _students_t(freedom: Floats, confidence: float) -> Floats:
