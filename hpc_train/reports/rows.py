@@ -8,7 +8,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-RATIOS = ("speedup", "efficiency", "samples_per_second")
+RATIOS = (
+    "speedup", "efficiency", "samples_per_second", "doubling", "karp_flatt",
+    "time_to_train_speedup", "time_to_train_efficiency",
+)  # fmt: skip
 
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:

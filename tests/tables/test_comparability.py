@@ -27,11 +27,13 @@ def parted(
     """Runs at (nodes, conditions), each with 10 samples/s a node."""
     named = [(f"r{place}", nodes, own) for place, (nodes, own) in enumerate(runs)]
     axes = [{"nodes": n, **({axis: i % 2} if axis else {})} for i, (_, n, _) in enumerate(named)]
+    expectations = [
+        expected(name, nodes=nodes, axes=own)
+        for (name, nodes, _), own in zip(named, axes, strict=True)
+    ]
     asked: ExpectedStudy = msgspec.structs.replace(
-        study([expected(name, nodes=n, axes=a) for (name, n, _), a in zip(named, axes, strict=True)],
-              **fields),
-        allow_mixed=allowed,
-    )  # fmt: skip
+        study(expectations, **fields), allow_mixed=allowed
+    )
     frame = run_frame(asked, [r for name, nodes, _ in named for r in rate(name, 10.0 * nodes)])
     frame["conditions"] = pd.Series([own for *_, own in named], dtype=object)
     found = separated(frame, asked)
