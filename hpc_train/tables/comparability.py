@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.tables.batches import batch_split
+from hpc_train.tables.conditions import compared, levels, texts
+from hpc_train.tables.groups import Bools, Codes, codes, filled
+from hpc_train.tables.points import KEY
+from hpc_train.tables.runs import OK
+from hpc_train.tables.series import narrowed
+
+_SHOWN = 4
+_WIDTHS = (24, 48, 200)
 
 
 class Separated(NamedTuple):
@@ -17,5 +28,119 @@ class Separated(NamedTuple):
 
 
 def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
-    """Split each series by the conditions that differ in it, unless a person allowed them to."""
-    return Separated(runs, ())
+    """Split each series by what must not differ in it, unless a person allowed it to.
+
+    First by the recorded conditions, then by the global batch where runs of one point have several.
+    A run that did not record a field goes with the other runs of its point, else of its series.
+    Where a series was split, the table gets columns `series_asked` (its name before) and
+    `series_comparable` (before it was split by batch).
+
+    Raises:
+        ReportError: `study.allow_mixed` names a field that there is not.
+    """
+    fields = compared(runs, study.allow_mixed)
+    series, point = codes([runs["series"]]), codes([runs[name] for name in KEY])
+    names, parts = runs["series"].astype(str).to_numpy(dtype=object), series
+    notes, silent = [], []
+    for field in fields:
+        values = texts(runs, field)
+        level = levels(field, values)
+        absent = int(((level < 0) & (runs["state"] == OK).to_numpy(dtype=bool)).sum())
+        silent += [f"{field} ({_runs(absent)})"] if absent else []
+        inside = _differs(level, series)[series]
+        if not inside.any():
+            continue
+        notes.append(_difference(field, _census(runs, values, level, inside)))
+        level = np.where(inside, filled(level, point, series), -1)
+        finer = codes([pd.Series(parts), pd.Series(level)])
+        refined = (_parts(finer, series) > _parts(parts, series))[series]
+        names, parts = _named(names, field, _short(values, level), level, refined), finer
+    comparable = runs.assign(series=names)
+    batch, said = batch_split(comparable, study.scaling)
+    notes += [*said, *_allowed(runs, study.allow_mixed, series)]
+    if silent:
+        notes.append(f"not recorded by every run, and taken to match: {', '.join(silent)}")
+    if (batch == runs["series"].to_numpy(dtype=object)).all():
+        return Separated(runs, tuple(notes))
+    split = runs.assign(series=batch, series_asked=runs["series"], series_comparable=names)
+    return Separated(split, tuple(notes))
+
+
+def _differs(level: Codes, series: Codes) -> Bools:
+    """Whether each series has several known levels."""
+    size = int(series.max(initial=-1)) + 1
+    known = level >= 0
+    pairs = np.unique(np.stack([series[known], level[known]]), axis=1)
+    several: Bools = np.bincount(pairs[0], minlength=size) > 1
+    return several
+
+
+def _parts(parts: Codes, series: Codes) -> Codes:
+    """Return how many parts each series has."""
+    _, first = np.unique(parts, return_index=True)
+    return np.bincount(series[first], minlength=int(series.max(initial=-1)) + 1)
+
+
+def _named(
+    names: np.ndarray[tuple[int], np.dtype[np.object_]],
+    field: str,
+    shown: Sequence[str],
+    level: Codes,
+    where: Bools,
+) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
+    changed: np.ndarray[tuple[int], np.dtype[np.object_]] = names.copy()
+    for run in np.flatnonzero(where & (level >= 0)):
+        changed[run] = narrowed(names[run], field, shown[level[run]])
+    return changed
+
+
+def _short(values: Sequence[str | None], level: Codes) -> list[str]:
+    """Return the text of each level, cut as far as the texts then still differ."""
+    first: dict[int, str] = {}
+    for value, number in zip(values, level.tolist(), strict=True):
+        if value is not None and number >= 0:
+            first.setdefault(number, value)
+    every = [first.get(number, "") for number in range(int(level.max(initial=-1)) + 1)]
+    for width in _WIDTHS:
+        cut = [text[:width] for text in every]
+        if len(set(cut)) == len(set(every)):
+            return cut
+    return every
+
+
+def _census(
+    runs: pd.DataFrame, values: Sequence[str | None], level: Codes, inside: Bools
+) -> list[tuple[str, int, str]]:
+    """Return text, number of runs and a run of each level within the series that differ."""
+    known = inside & (level >= 0)
+    found, first, counts = np.unique(level[known], return_index=True, return_counts=True)
+    names = runs["run_id"].to_numpy(dtype=object)[known][first]
+    shown = _short(values, np.where(known, level, -1))
+    seen = sorted(zip(first, found, counts, names, strict=True), key=lambda row: int(row[0]))
+    return [(shown[number], int(count), str(name)) for _, number, count, name in seen]
+
+
+def _difference(field: str, census: Sequence[tuple[str, int, str]]) -> str:
+    shown = [f"{text} ({_runs(n)}, {name})" for text, n, name in census[:_SHOWN]]
+    more = [f"{len(census) - _SHOWN} more"] if len(census) > _SHOWN else []
+    return (
+        f"{field} differs: {', '.join([*shown, *more])}: series of their own; "
+        f"--allow-mixed {field} puts them into one"
+    )
+
+
+def _allowed(runs: pd.DataFrame, allowed: Sequence[str], series: Codes) -> Iterator[str]:
+    if "conditions" not in runs:
+        return
+    for field in dict.fromkeys(allowed):
+        values = texts(runs, field)
+        level = levels(field, values)
+        inside = _differs(level, series)[series]
+        if inside.any():
+            census = _census(runs, values, level, inside)
+            shown = ", ".join(f"{text} ({_runs(n)})" for text, n, _ in census)
+            yield f"allowed to differ: {field}: {shown}"
+
+
+def _runs(count: int) -> str:
+    return f"{count} run{'s' if count != 1 else ''}"

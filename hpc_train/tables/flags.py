@@ -2,54 +2,113 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from math import sqrt
-from typing import Any
+from collections.abc import Mapping, Sequence
+from math import isnan, sqrt
+from typing import Any, NamedTuple
 
-import pandas as pd
+import numpy as np
 
-from hpc_train.tables.points import BASES, rates
-from hpc_train.tables.runs import OK
+from hpc_train.tables.groups import Codes, Moments, moments
+from hpc_train.tables.points import BASES, Grouped
+
+_OUTCOMES = ("accuracy", "loss")
+Row = Mapping[str, Any]
+
+
+class _Sample(NamedTuple):
+    """The ok runs of a point that recorded something: how many, their mean and variance."""
+
+    n: float
+    mean: float
+    variance: float
 
 
 def point_flags(
-    row: Mapping[str, Any], runs: pd.DataFrame, baseline: pd.DataFrame | None, gate: float | None
-) -> tuple[str, ...]:
-    """Return the flags of one point; `runs` and `baseline` are all runs of the two points."""
-    ok = runs[runs["state"] == OK]
+    groups: Grouped, columns: Mapping[str, Any], base: Codes, gate: float | None
+) -> list[tuple[str, ...]]:
+    """Return the flags of each point from its columns; `base` is the point that counts as 1.
+
+    Beside the columns of the table there are `usable` and `base_usable`: how many runs of the
+    point and of its baseline have the basis.
+    """
+    names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds",
+             "efficiency", "efficiency_low", "samples_seen")  # fmt: skip
+    lists = [np.asarray(columns[name]).tolist() for name in names]
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
+    seen = _of_runs(groups)
+    outcomes = {name: _samples(groups, name) for name in _OUTCOMES}
+    times = {basis: _samples(groups, name) for basis, name in BASES.items()}
+    flags = []
+    for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
+        own = [*_alone(row, seen[point]), *_ratio(row, gate)]
+        if first >= 0 and not row["is_baseline"]:
+            if row["n_ok"] > 1 and row["base_usable"] == 1:
+                own.append("baseline n=1: no interval")
+            for name in _OUTCOMES if _same_samples(row, rows[first]) else _OUTCOMES[:1]:
+                own += _changed(name, outcomes[name][point], outcomes[name][first])
+            if row["whole_seconds"]:
+                of_basis = times[row["basis"]]
+                own += _whole_seconds(of_basis[point].mean, of_basis[first].mean)
+        flags.append(tuple(own))
+    return flags
+
+
+def _samples(groups: Grouped, name: str) -> list[_Sample]:
+    found: Moments = moments(groups.ok_only(name), groups.point, groups.size)
+    return [_Sample(*each) for each in zip(*(column.tolist() for column in found), strict=True)]
+
+
+def _of_runs(groups: Grouped) -> list[set[str]]:
+    """Return the flags of each point's ok runs."""
+    seen: list[set[str]] = [set() for _ in range(groups.size)]
+    for point, ok, flags in zip(
+        groups.point.tolist(), groups.ok.tolist(), groups.runs["flags"], strict=True
+    ):
+        if ok and flags:
+            seen[point].update(flags)
+    return seen
+
+
+def _alone(row: Row, of_runs: set[str]) -> list[str]:
     flags = ["n=1: no interval"] if row["n_ok"] == 1 else []
-    flags += sorted({flag for own in ok["flags"] for flag in own})
-    if len(rates(ok, row["basis"])) < len(ok):
-        flags.append(f"unmeasured: {len(ok) - len(rates(ok, row['basis']))} without {row['basis']}")
-    if pd.notna(row["efficiency_low"]) and row["efficiency_low"] > 1:
+    flags += sorted(of_runs)
+    missing = row["n_ok"] - row["usable"]
+    return [*flags, *([f"unmeasured: {missing:g} without {row['basis']}"] if missing else [])]
+
+
+def _ratio(row: Row, gate: float | None) -> Sequence[str]:
+    flags = []
+    if row["efficiency_low"] > 1:
         flags.append("superlinear: check cache, batch, clocks")
-    if gate is not None and pd.notna(row["efficiency"]) and row["efficiency"] < gate:
+    if gate is not None and row["efficiency"] < gate:
         flags.append(f"gate: efficiency {row['efficiency']:.3f} < {gate:g}")
-    if baseline is not None and not row["is_baseline"]:
-        if row["n_ok"] > 1 and len(rates(baseline[baseline["state"] == OK], row["basis"])) == 1:
-            flags.append("baseline n=1: no interval")
-        flags += _accuracy(row, ok, baseline[baseline["state"] == OK])
-        flags += _whole_seconds(row, ok, baseline[baseline["state"] == OK])
-    return tuple(flags)
+    return flags
 
 
-def _accuracy(row: Mapping[str, Any], ok: pd.DataFrame, base: pd.DataFrame) -> list[str]:
-    here, there = ok["accuracy"].dropna(), base["accuracy"].dropna()
-    if min(len(here), len(there)) < 2:
+def _same_samples(row: Row, base: Row) -> bool:
+    """Whether both trained on as much: a loss falls with every sample."""
+    own, first = row["samples_seen"], base["samples_seen"]
+    return bool(abs(own - first) <= 0.01 * first)
+
+
+def _changed(name: str, own: _Sample, base: _Sample) -> list[str]:
+    """Flag what changed by more than twice the standard error of the difference."""
+    if min(own.n, base.n) < 2:
         return []
-    error = sqrt(here.var(ddof=1) / len(here) + there.var(ddof=1) / len(there))
-    change = float(row["accuracy_change_pp"])
+    error = sqrt(own.variance / own.n + base.variance / base.n)
+    change = own.mean - base.mean
     # Repetitions of one seed can agree to the last digit; then the noise was not measured.
-    if error < 1e-9 or abs(change) <= 200 * error:
+    if isnan(error) or error < 1e-9 * max(1.0, abs(base.mean)) or abs(change) <= 2 * error:
         return []
-    return [f"accuracy: {change:+.2f} points, standard error {100 * error:.2f}"]
+    if name == "accuracy":
+        return [f"accuracy: {100 * change:+.2f} points, standard error {100 * error:.2f}"]
+    return [f"{name}: {change:+.4g}, standard error {error:.2g}"]
 
 
-def _whole_seconds(row: Mapping[str, Any], ok: pd.DataFrame, base: pd.DataFrame) -> list[str]:
+def _whole_seconds(own: float, first: float) -> list[str]:
     """Bound the speedup when both times were cut to whole seconds: each is up to 1 s longer."""
-    if not row["whole_seconds"] or base.empty:
+    if isnan(first):
         return []
-    own, first = float(ok[BASES[row["basis"]]].mean()), float(base[BASES[row["basis"]]].mean())
     if not own > 0:
         return ["whole seconds: a time of 0 s is less than 1 s"]
     low, high = first / (own + 1), (first + 1) / own

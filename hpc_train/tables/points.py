@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections import Counter
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
 
-from hpc_train.tables.intervals import harmonic_interval
+from hpc_train.tables.groups import (
+    Bools,
+    Codes,
+    Floats,
+    Moments,
+    codes,
+    least,
+    moments,
+    most,
+    numbers,
+    only,
+    total,
+)
+from hpc_train.tables.quantities import HOUR_S, hours_per_million
+from hpc_train.tables.ratios import Limits, harmonic_means, means
 from hpc_train.tables.runs import OK
 from hpc_train.tables.steps import NAN
 
 # The number of ranks tells points apart only where nobody recorded nodes and tasks.
 KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks"]
+SIZE_ORDER = ("gpus", "ranks", "nodes")
 BASES = {
     "throughput": "samples_per_second",
     "token throughput": "tokens_per_second",
@@ -20,69 +36,167 @@ BASES = {
     "time to train": "time_to_train_s",
 }
 RATES = ("throughput", "token throughput")
-MEANS = ("step_time_s", "epoch_time_s", "time_to_train_s", "first_step_time_s", "accuracy")
+MEANS = (
+    "epoch_time_s", "time_to_train_s", "first_step_time_s", "accuracy", "step_p05_s", "step_p25_s",
+    "step_p75_s", "step_p95_s", "mfu", "wall_s", "optimiser_steps", "samples_seen", "data_share",
+    "communication_share",
+)  # fmt: skip
+ONLY = ("global_batch", "learning_rate")
 
 
-def basis_of(ok: pd.DataFrame) -> str:
-    """Return the quantity that a series is compared by: one for all its runs, never a mix.
+class Grouped(NamedTuple):
+    """Runs with the numbers of their point and of its series, points in the order of the table.
+
+    `first` is the first run of each point, `labels` are the names of the series.
+    """
+
+    runs: pd.DataFrame
+    ok: Bools
+    point: Codes
+    series: Codes
+    first: Codes
+    labels: tuple[str, ...]
+
+    @property
+    def size(self) -> int:
+        """The number of points."""
+        return len(self.first)
+
+    @property
+    def of_point(self) -> Codes:
+        """The series of each point."""
+        return self.series[self.first]
+
+    def ok_only(self, name: str) -> Floats:
+        """Return a column, NaN where the run is not ok."""
+        return np.where(self.ok, numbers(self.runs, name), NAN)
+
+
+def grouped(runs: pd.DataFrame) -> Grouped:
+    """Number the points: series as they appear, in each of them the smallest point first."""
+    series, labels = pd.factorize(runs["series"])
+    point = codes([runs[name] for name in KEY])
+    _, first = np.unique(point, return_index=True)
+    sizes = [column[first] for column in sizes_of(runs)]
+    order = np.lexsort((*sizes[::-1], series[first]))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.arange(len(order))
+    ok = (runs["state"] == OK).to_numpy(dtype=bool)
+    names = tuple(str(label) for label in labels)
+    return Grouped(runs, ok, place[point], series.astype(np.int64), first[order], names)
+
+
+def sizes_of(runs: pd.DataFrame) -> tuple[Floats, ...]:
+    """Return what orders runs by size: GPUs, ranks and nodes, NaN where they are not known."""
+    gpus = numbers(runs, "nodes") * numbers(runs, "gpus_per_node")
+    return (gpus, numbers(runs, "ranks"), numbers(runs, "nodes"))
+
+
+def rates_of(groups: Grouped) -> dict[str, Floats]:
+    """Return for each basis what speedup is the ratio of: throughputs, or one over the times.
+
+    NaN where a run is not ok, or has no positive value.
+    """
+    rates = {}
+    for basis, name in BASES.items():
+        values = groups.ok_only(name)
+        with np.errstate(divide="ignore", over="ignore"):
+            rate = values if basis in RATES else 1 / values
+        rates[basis] = np.where((values > 0) & np.isfinite(rate), rate, NAN)
+    return rates
+
+
+def bases_of(groups: Grouped, rates: dict[str, Floats]) -> list[str]:
+    """Return the quantity that each series is compared by: one for all its runs, never a mix.
 
     The first of throughput (in samples, in tokens), epoch time and time to train that every ok run
     has; failing that, the first that any has.
     """
-    usable = {basis: rates(ok, basis) for basis in BASES}
-    for basis, values in usable.items():
-        if len(values) and len(values) == len(ok):
-            return basis
-    return next((basis for basis, values in usable.items() if len(values)), "throughput")
+    size = len(groups.labels)
+    every = np.bincount(groups.series[groups.ok], minlength=size)
+    have = np.array(
+        [np.bincount(groups.series[~np.isnan(rate)], minlength=size) for rate in rates.values()]
+    )
+    names = list(rates)
+    whole, some = (have > 0) & (have == every), have > 0
+    chosen = np.where(whole.any(0), whole.argmax(0), some.argmax(0))
+    return [names[index] for index in chosen]
 
 
-def rates(ok: pd.DataFrame, basis: str) -> list[float]:
-    """Return what speedup is the ratio of: throughputs, or one over the times; positive only."""
-    values = ok[BASES[basis]]
-    usable = values[values > 0]
-    return (usable if basis in RATES else 1 / usable).tolist()
-
-
-def point_row(runs: pd.DataFrame, basis: str, confidence: float) -> dict[str, Any]:
-    """Return the row of one point from all its runs, without what needs a baseline.
+def point_columns(groups: Grouped, rates: dict[str, Floats], confidence: float) -> dict[str, Any]:
+    """Return the columns of the points that need no baseline.
 
     Means over runs are arithmetic for times and harmonic for rates (Hoefler and Belli, SC15).
-    `cv` is the coefficient of variation between the runs, of the basis.
     """
-    ok = runs[runs["state"] == OK]
-    first = runs.iloc[0]
-    row: dict[str, Any] = {name: first[name] for name in (*KEY, "cpus_per_task")}
-    row["gpus"] = first["nodes"] * first["gpus_per_node"]
-    row["basis"] = basis
-    row["global_batch"] = _only(ok["global_batch"])
-    row["n_ok"], row["n_submitted"] = len(ok), len(runs)
-    row["not_ok"] = not_ok(runs["state"].tolist())
-    row["steps"] = ok["steps"].min() if len(ok) else None
-    row["warmup_steps"] = ok["warmup_steps"].max() if len(ok) else None
-    row.update({name: ok[name].mean() for name in MEANS})
-    throughput = rates(ok, "throughput")
-    names = ("samples_per_second", "samples_per_second_low", "samples_per_second_high")
-    interval = harmonic_interval(throughput, confidence) if throughput else (NAN, None, None)
-    row.update(zip(names, interval, strict=True))
-    tokens = rates(ok, "token throughput")
-    row["tokens_per_second"] = harmonic_interval(tokens, confidence)[0] if tokens else NAN
-    row["samples_per_second_per_rank"] = row["samples_per_second"] / first["ranks"]
-    row["cv"] = _cv(rates(ok, basis))
-    row["transport"] = " / ".join(sorted(set(runs["transport"]) - {""}))
-    row["whole_seconds"] = basis not in RATES and bool(ok["whole_seconds"].any())
-    return row
+    first = groups.runs.iloc[groups.first]
+    columns: dict[str, Any] = {name: first[name].array for name in (*KEY, "cpus_per_task")}
+    columns["gpus"] = (first["nodes"] * first["gpus_per_node"]).array
+    columns |= _counts(groups) | _means(groups, confidence) | _throughput(groups, rates, confidence)
+    return columns | _cost(groups, columns["samples_per_second"])
 
 
-def not_ok(states: Sequence[str]) -> str:
+def limited(name: str, limits: Limits) -> dict[str, Floats]:
+    """Return the three columns of a quantity with limits."""
+    return {name: limits.value, f"{name}_low": limits.low, f"{name}_high": limits.high}
+
+
+def not_ok(states: Counter[str]) -> str:
     """Return `1 FAILED, 2 MISSING`; nothing when all are ok."""
-    counts = pd.Series([state for state in states if state != OK], dtype=object).value_counts()
-    return ", ".join(f"{counts[state]} {state}" for state in sorted(counts.index))
+    return ", ".join(f"{count} {state}" for state, count in sorted(states.items()))
 
 
-def _only(values: pd.Series[float]) -> float:
-    return float(values.iloc[0]) if values.nunique() == 1 else NAN
+def _counts(groups: Grouped) -> dict[str, Any]:
+    states = [Counter[str]() for _ in groups.first]
+    failed = np.flatnonzero(~groups.ok)
+    for point, state in zip(groups.point[failed], groups.runs["state"].iloc[failed], strict=True):
+        states[point][str(state)] += 1
+    used: list[set[str]] = [set() for _ in groups.first]
+    for point, transport in zip(groups.point, groups.runs["transport"], strict=True):
+        if transport:
+            used[point].add(transport)
+    cut = groups.ok & groups.runs["whole_seconds"].to_numpy(dtype=bool)
+    return {
+        "n_ok": np.bincount(groups.point[groups.ok], minlength=groups.size),
+        "n_submitted": np.bincount(groups.point, minlength=groups.size),
+        "not_ok": [not_ok(counts) for counts in states],
+        "transport": [" / ".join(sorted(names)) for names in used],
+        "whole_seconds": np.bincount(groups.point[cut], minlength=groups.size) > 0,
+    }
 
 
-def _cv(values: list[float]) -> float:
-    series = pd.Series(values, dtype="float64")
-    return float(series.std(ddof=1) / series.mean()) if len(series) > 1 else NAN
+def _means(groups: Grouped, confidence: float) -> dict[str, Any]:
+    point, size = groups.point, groups.size
+    columns = {name: only(groups.ok_only(name), point, size) for name in ONLY}
+    columns |= {name: moments(groups.ok_only(name), point, size).mean for name in MEANS}
+    columns["steps"] = least(groups.ok_only("steps"), point, size)
+    columns["warmup_steps"] = most(groups.ok_only("warmup_steps"), point, size)
+    columns["memory_gib"] = most(groups.ok_only("memory_gib"), point, size)
+    step = moments(groups.ok_only("step_time_s"), point, size)
+    return columns | limited("step_time_s", means(step, confidence))
+
+
+def _throughput(groups: Grouped, rates: dict[str, Floats], confidence: float) -> dict[str, Any]:
+    def mean(basis: str) -> Limits:
+        return harmonic_means(moments(1 / rates[basis], groups.point, groups.size), confidence)
+
+    columns: dict[str, Any] = limited("samples_per_second", mean("throughput"))
+    ranks = numbers(groups.runs, "ranks")[groups.first]
+    columns["samples_per_second_per_rank"] = columns["samples_per_second"] / ranks
+    columns["tokens_per_second"] = mean("token throughput").value
+    return columns
+
+
+def _cost(groups: Grouped, samples_per_second: Floats) -> dict[str, Any]:
+    gpus, _, nodes = (column[groups.first] for column in sizes_of(groups.runs))
+    wall = total(numbers(groups.runs, "wall_s"), groups.point, groups.size)
+    return {
+        "gpu_hours_per_million": hours_per_million(gpus, samples_per_second),
+        "node_hours_per_million": hours_per_million(nodes, samples_per_second),
+        "gpu_hours_spent": np.where(gpus > 0, gpus, NAN) * wall / HOUR_S,
+    }
+
+
+def variation(rates: Moments) -> Floats:
+    """Return the coefficient of variation between the runs of each point, NaN for one run."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.sqrt(rates.variance) / rates.mean

@@ -1,64 +1,95 @@
-"""Runs -> scaling regime: what the recorded batches say, checked against what was declared."""
+"""Runs -> scaling regime of each series: what the recorded batches say, checked against a label."""
 
 from __future__ import annotations
 
 from typing import Literal
 
+import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.study import Scaling
+from hpc_train.tables.groups import Codes, Floats, agree, least, most, numbers
 from hpc_train.tables.runs import OK
 
 Regime = Literal["strong", "weak", "mixed", "unknown"]
 
 
-def derive_regime(runs: pd.DataFrame, declared: Scaling | None = None) -> Regime:
-    """Return the regime of the completed runs, from their global batch and number of ranks.
+def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Regime]:
+    """Return the regime of each series, from the global batch and ranks of its completed runs.
 
-    strong: in each series the same global batch at every size; weak: the same batch per rank;
-    mixed: neither; unknown: not recorded, or no series has two sizes.
+    strong: the same global batch at every size; weak: the same batch per rank; mixed: neither;
+    unknown: not recorded, or the series has one size, where the known series do not agree on one.
 
     Raises:
         ReportError: the data contradict `declared`; names two runs and their batches.
     """
-    known = runs[(runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()]
-    found = {_of_series(group) for _, group in known.groupby("series")} - {"unknown"}
-    regime: Regime = "unknown" if not found else found.pop() if len(found) == 1 else "mixed"
-    if declared and regime not in ("unknown", declared):
-        raise ReportError(_contradiction(known, declared, regime), _hint(regime))
-    return regime
+    series, labels = pd.factorize(runs["series"])
+    known = (runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()
+    own = runs[known]
+    found = _of_series(own, series[known.to_numpy(dtype=bool)].astype(np.int64), len(labels))
+    seen = set(found) - {"unknown"}
+    wrong = sorted(seen - {declared}) if declared else []
+    if declared and wrong:
+        shown = wrong[0] if len(seen) == 1 else "mixed"
+        raise ReportError(_contradiction(own, declared, shown), _hint(shown))
+    common: Regime = seen.pop() if len(seen) == 1 else "unknown"
+    if common == "mixed":
+        common = "unknown"
+    return {
+        str(label): common if regime == "unknown" else regime
+        for label, regime in zip(labels, found, strict=True)
+    }
 
 
-def _of_series(group: pd.DataFrame) -> Regime:
-    if group["ranks"].nunique() < 2:
-        return "unknown" if group["global_batch"].nunique() == 1 else "mixed"
-    if group["global_batch"].nunique() == 1:
+def batches(own: pd.DataFrame) -> str:
+    """Return `64 in run a, 96 in run b` for the different global batches, three at most."""
+    known = own[(own["state"] == OK) & own["global_batch"].notna()]
+    each = known.drop_duplicates("global_batch")
+    shown = [
+        f"{batch:g} in {run}"
+        for batch, run in zip(each["global_batch"][:3], each["run_id"][:3], strict=True)
+    ]
+    return ", ".join([*shown, *(["…"] if len(each) > 3 else [])])
+
+
+def _of_series(own: pd.DataFrame, series: Codes, size: int) -> list[Regime]:
+    batch, ranks = numbers(own, "global_batch"), numbers(own, "ranks")
+
+    def same(values: Floats) -> list[bool]:
+        low, high = least(values, series, size), most(values, series, size)
+        return list((agree(low, high) | np.isnan(low)).tolist())
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = (same(ranks), same(batch), same(batch / ranks))
+    return [_regime(*answers) for answers in zip(*columns, strict=True)]
+
+
+def _regime(one_size: bool, one_batch: bool, one_share: bool) -> Regime:
+    if one_size:
+        return "unknown" if one_batch else "mixed"
+    if one_batch:
         return "strong"
-    return "weak" if _per_rank(group).nunique() == 1 else "mixed"
+    return "weak" if one_share else "mixed"
 
 
-def _per_rank(group: pd.DataFrame) -> pd.Series[float]:
-    return group["global_batch"] / group["ranks"].astype("float64")
-
-
-def _contradiction(known: pd.DataFrame, declared: Scaling, regime: Regime) -> str:
-    for _, group in known.groupby("series"):
-        batch = group["global_batch"] if declared == "strong" else _per_rank(group)
-        if batch.nunique() < 2:
-            continue
-        first, other = batch.index[0], batch.index[batch != batch.iloc[0]][0]
-        one, two = float(batch.loc[first]), float(batch.loc[other])
-        names = group["run_id"].astype(str).to_dict()
-        what = "global batch" if declared == "strong" else "batch per rank"
-        return (
-            f"declared {declared} scaling, but the data are {regime}: {what} is "
-            f"{one:g} in {names[first]} and {two:g} in {names[other]}"
-        )
+def _contradiction(known: pd.DataFrame, declared: Scaling, regime: str) -> str:
+    ranks = known["ranks"].astype("float64")
+    column = known["global_batch"] if declared == "strong" else known["global_batch"] / ranks
+    what = "global batch" if declared == "strong" else "batch per rank"
+    for _, group in known.assign(_batch=column).groupby("series", sort=False):
+        values = group["_batch"].to_numpy(dtype=np.float64)
+        other = int(np.argmax(~agree(np.minimum(values, values[0]), np.maximum(values, values[0]))))
+        if other:
+            names = group["run_id"].tolist()
+            return (
+                f"declared {declared} scaling, but the data are {regime}: {what} is "
+                f"{values[0]:g} in {names[0]} and {values[other]:g} in {names[other]}"
+            )
     return f"declared {declared} scaling, but the data are {regime}"
 
 
-def _hint(regime: Regime) -> str:
+def _hint(regime: str) -> str:
     if regime == "mixed":
         return "make the batch size an axis, or submit one study per regime"
     return f"declare `scaling: {regime}`, or change the batch size of the job"

@@ -24,3 +24,8 @@ def size_of(axes: Mapping[str, Any], name: str) -> int | None:
     """Return the value of a size axis, None where the study does not vary it."""
     value = next((v for k, v in axes.items() if axis_name(k) == name), None)
     return value if isinstance(value, int) else None
+
+
+def narrowed(label: str, name: str, value: str) -> str:
+    """Return the label of the part of a series in which something has one value."""
+    return f"{name}={value}" if label == ALONE else f"{label}, {name}={value}"

@@ -1,0 +1,133 @@
+"""Points -> their ratios to the points that count as 1, and to those of half their size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.tables.baseline import baselines
+from hpc_train.tables.groups import Bools, Codes, Floats, Moments, moments
+from hpc_train.tables.halves import halves
+from hpc_train.tables.points import BASES, Grouped, limited, sizes_of, variation
+from hpc_train.tables.quantities import doubling_efficiency, karp_flatt
+from hpc_train.tables.ratios import Limits, ratios
+from hpc_train.tables.refusals import refused
+from hpc_train.tables.steps import NAN
+
+TO_TRAIN = "time to train"
+Columns = Mapping[str, Any]
+
+
+class Against(NamedTuple):
+    """The columns that need a baseline, and the point that is the baseline of each; -1 without."""
+
+    columns: dict[str, Any]
+    base: Codes
+
+
+class _Rates(NamedTuple):
+    """Moments of the logarithms of rates, for each basis and point; `basis` is each point's."""
+
+    of_basis: tuple[Moments, ...]
+    basis: Codes
+
+    def of(self, points: Codes) -> Moments:
+        """Return those of other points, each in the basis of the point that it stands beside."""
+        each = [own.of(points) for own in self.of_basis]
+        return Moments(*(np.choose(self.basis, columns) for columns in zip(*each, strict=True)))
+
+
+def against(
+    groups: Grouped, study: ExpectedStudy, rates: Mapping[str, Floats], columns: Columns
+) -> Against:
+    """Return speedup, efficiency and what follows from them, from the columns of the points."""
+    every = np.arange(groups.size)
+    names = list(BASES)
+    basis = np.array([names.index(name) for name in columns["basis"]], dtype=np.int64)
+    logs = _Rates(
+        tuple(moments(np.log(rates[name]), groups.point, groups.size) for name in names), basis
+    )
+    found = baselines(groups, study)
+    base = refused(groups, found, logs.of(found.point).number, columns)
+    confidence = float(columns["confidence"][0]) if groups.size else NAN
+    own, q = logs.of(every), ideal(groups, base.point)
+    speedup = _one(ratios(own, logs.of(base.point), confidence), base.point == every)
+    mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
+    half = np.where(mixed, -1, halves(groups))
+    doubled = ratios(own, logs.of(half), confidence)
+    added: dict[str, Any] = {
+        "is_baseline": base.point == every,
+        "ideal": q,
+        "note": base.note,
+        "usable": own.number,
+        "base_usable": logs.of(base.point).number,
+        "cv": _variation(groups, rates, basis),
+        "accuracy_change_pp": _change(columns["accuracy"], base.point),
+        **limited("speedup", speedup),
+        **limited("efficiency", Limits(*(limit / q for limit in speedup))),
+        **limited("doubling", Limits(*(doubling_efficiency(1.0, limit) for limit in doubled))),
+        **limited("karp_flatt", _karp_flatt(speedup, q)),
+    }
+    train = _to_train(groups, study, logs.of_basis[names.index(TO_TRAIN)], confidence)
+    added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
+    added["is_baseline"] |= mixed & train.pop("first")
+    return Against(added | train, base.point)
+
+
+def ideal(groups: Grouped, base: Codes) -> Floats:
+    """Return q, the ratio of GPUs; of ranks where there are no GPUs; NaN where neither is known."""
+    q = np.full(groups.size, NAN)
+    gpus, ranks, _ = (column[groups.first] for column in sizes_of(groups.runs))
+    for size in (ranks, gpus):
+        first = _pick(size, base)
+        known = (size > 0) & (first > 0)
+        q[known] = size[known] / first[known]
+    return q
+
+
+def _to_train(
+    groups: Grouped, study: ExpectedStudy, logs: Moments, confidence: float
+) -> dict[str, Any]:
+    """Return T(p0)/T(p) of the times to train, also where the batch is not the same.
+
+    (MLPerf compares so: what counts is when the target was reached.)
+    """
+    every = np.arange(groups.size)
+    base = baselines(groups, study, "series_comparable").point
+    timed = logs.of(base).number > 0
+    ratio = _one(ratios(logs, logs.of(base), confidence), (base == every) & timed)
+    known = ~np.isnan(ratio.value)
+    q = np.where(known, ideal(groups, base), NAN)
+    return {
+        "q": q,
+        "first": (base == every) & known,
+        **limited("time_to_train_speedup", ratio),
+        **limited("time_to_train_efficiency", Limits(*(limit / q for limit in ratio))),
+    }
+
+
+def _one(ratio: Limits, first: Bools) -> Limits:
+    """Set a baseline to 1 exactly: the ratio of a number to itself has no interval."""
+    limits = (np.where(first, NAN, ratio.low), np.where(first, NAN, ratio.high))
+    return Limits(np.where(first, 1.0, ratio.value), *limits)
+
+
+def _karp_flatt(speedup: Limits, q: Floats) -> Limits:
+    value, high, low = (karp_flatt(limit, q) for limit in speedup)
+    return Limits(value, low, high)
+
+
+def _variation(groups: Grouped, rates: Mapping[str, Floats], basis: Codes) -> Floats:
+    each = [variation(moments(own, groups.point, groups.size)) for own in rates.values()]
+    return np.choose(basis, each)
+
+
+def _change(accuracy: Floats, base: Codes) -> Floats:
+    return 100 * (accuracy - _pick(accuracy, base))
+
+
+def _pick(values: Floats, points: Codes) -> Floats:
+    return np.append(values, NAN)[points]

@@ -1,0 +1,66 @@
+"""Moments of many points -> ratios and means with their limits, all points at once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+from hpc_train.tables.groups import Floats, Moments
+from hpc_train.tables.steps import NAN
+
+
+class Limits(NamedTuple):
+    """Values with their limits; NaN where there is none."""
+
+    value: Floats
+    low: Floats
+    high: Floats
+
+
+def ratios(a: Moments, b: Moments, confidence: float) -> Limits:
+    """Return a/b from moments of logarithms: what `intervals.ratio_interval` does for one pair.
+
+    d = mean(ln a) - mean(ln b); exp(d +- t_v sqrt(sa^2/na + sb^2/nb)) with v by
+    Welch-Satterthwaite; no limits where a side has one value, no upper one where it is infinite.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        difference = a.mean - b.mean
+        spread_a, spread_b = a.variance / a.number, b.variance / b.number
+        spread = spread_a + spread_b
+        # Without any spread there is no number of degrees of freedom to compute, and no width.
+        share = np.where(spread > 0, spread_a / spread, np.where(spread == 0, 0.5, NAN))
+        freedom = 1 / (share**2 / (a.number - 1) + (1 - share) ** 2 / (b.number - 1))
+        half = _students_t(freedom, confidence) * np.sqrt(spread)
+        low, high = np.exp(difference - half), np.exp(difference + half)
+    return Limits(np.exp(difference), low, np.where(np.isfinite(high), high, NAN))
+
+
+def means(times: Moments, confidence: float) -> Limits:
+    """Return arithmetic means of times with Student's limits; no limits for one value."""
+    half = _half(times, confidence)
+    return Limits(times.mean, times.mean - half, times.mean + half)
+
+
+def harmonic_means(times: Moments, confidence: float) -> Limits:
+    """Return 1/mean(1/x) of rates from the moments of 1/x: `intervals.harmonic_interval` for many.
+
+    There is no upper limit where the interval of the times reaches zero.
+    """
+    half = _half(times, confidence)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        high = np.where(times.mean > half, 1 / (times.mean - half), NAN)
+        return Limits(1 / times.mean, 1 / (times.mean + half), high)
+
+
+def _half(sample: Moments, confidence: float) -> Floats:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        error = np.sqrt(sample.variance / sample.number)
+        return _students_t(sample.number - 1, confidence) * error
+
+
+def _students_t(freedom: Floats, confidence: float) -> Floats:
+    known = np.where(freedom > 0, freedom, NAN)
+    quantile: Floats = special.stdtrit(known, (1 + confidence) / 2)
+    return quantile

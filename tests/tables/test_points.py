@@ -1,0 +1,130 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pytest
+
+from hpc_train.tables.intervals import harmonic_interval, ratio_interval
+from hpc_train.tables.runs import run_frame
+from hpc_train.tables.speedup import COLUMNS, speedup_frame
+from tests.tables.studies import expected, rate, record, study
+
+# mlcommons/training_results_v3.1@d06288b, NVIDIA, GPT-3 175B: nodes of 8 H100, batch, minutes.
+GPT3 = ((64, 2048, 58.301), (96, 3072, 40.616), (512, 2048, 8.576))
+
+
+def table(runs: Sequence[tuple[int, float]], **fields: Any) -> pd.DataFrame:
+    """Runs at (nodes, samples/s) of 4 GPUs a node."""
+    named = [(f"r{place}", nodes, value) for place, (nodes, value) in enumerate(runs)]
+    asked = study([expected(name, nodes=nodes, gpus=4) for name, nodes, _ in named], **fields)
+    return speedup_frame(run_frame(asked, [r for n, _, x in named for r in rate(n, x)]), asked)
+
+
+def test_time_to_train_is_compared_where_the_batch_changes() -> None:
+    asked = study([expected(f"n{nodes}", nodes=nodes, gpus=8) for nodes, *_ in GPT3])
+    records = [
+        one
+        for nodes, batch, minutes in GPT3
+        for one in (
+            record(f"n{nodes}", "time_to_train", 60 * minutes, unit="s"),
+            record(f"n{nodes}", "global_batch_size", batch),
+        )
+    ]
+    frame = speedup_frame(run_frame(asked, records), asked)
+    assert frame["speedup"].isna().all()
+    assert "2048 in n64, 3072 in n96" in frame["note"].tolist()[0]
+    assert frame["time_to_train_speedup"].tolist() == pytest.approx([1, 1.435, 6.798], abs=6e-4)
+    assert frame["time_to_train_efficiency"].tolist() == pytest.approx([1, 0.957, 0.850], abs=6e-4)
+    assert frame["is_baseline"].tolist() == [True, False, False]
+
+
+def test_one_series_that_is_mixed_does_not_spoil_another() -> None:
+    batches = {("a", 1): 8, ("a", 2): 8, ("b", 1): 8, ("b", 2): 12, ("b", 4): 12}
+    asked = study([expected(f"{s}{n}", nodes=n, axes={"nodes": n, "case": s}) for s, n in batches])
+    records = [r for (s, n), batch in batches.items() for r in rate(f"{s}{n}", n, batch)]
+    frame = speedup_frame(run_frame(asked, records), asked)
+    assert frame["regime"].tolist() == ["strong"] * 2 + ["mixed"] * 3
+    assert frame["speedup"].notna().tolist() == [True] * 2 + [False] * 3
+
+
+def test_doubling_is_a_direct_ratio_of_two_points() -> None:
+    values = {1: [100.0, 102.0], 2: [190.0, 197.0], 4: [350.0, 361.0], 6: [500.0]}
+    frame = table([(n, x) for n, own in values.items() for x in own])
+    direct = ratio_interval(values[4], values[2])
+    found = frame.loc[2, ["doubling", "doubling_low", "doubling_high"]].tolist()
+    assert found == pytest.approx([limit / 2 for limit in direct if limit is not None])
+    assert frame["doubling"].isna().tolist() == [True, False, False, True]
+
+
+def test_of_two_halves_the_one_with_the_same_nodes_is_taken() -> None:
+    asked = study([expected(f"{n}x{g}", nodes=n, gpus=g) for n, g in ((1, 4), (2, 2), (2, 4))])
+    records = rate("1x4", 40) + rate("2x2", 44) + rate("2x4", 72)
+    frame = speedup_frame(run_frame(asked, records), asked)
+    assert frame.at[2, "doubling"] == pytest.approx(72 / (2 * 40))
+
+
+def test_karp_and_flatt_have_the_limits_of_the_speedup_turned_round() -> None:
+    frame = table([(1, 100.0), (1, 101.0), (8, 700.0), (8, 707.0)])
+    last = frame.iloc[1]
+    for own, of in (("", ""), ("_low", "_high"), ("_high", "_low")):
+        wanted = (1 / last[f"speedup{of}"] - 1 / 8) / (1 - 1 / 8)
+        assert last[f"karp_flatt{own}"] == pytest.approx(wanted)
+    assert frame["karp_flatt"].isna().tolist() == [True, False]
+
+
+def test_cost_counts_the_ok_runs_per_sample_and_all_runs_in_what_was_spent() -> None:
+    asked = msgspec.structs.replace(
+        study([expected("a"), expected("b", state="FAILED"), expected("c", state="MISSING")]),
+        price_per_gpu_hour=2.0,
+    )
+    frame = run_frame(asked, rate("a", 1000.0))
+    frame["wall_s"] = [3600.0, 1800.0, np.nan]
+    row = speedup_frame(frame, asked).iloc[0]
+    assert row["gpu_hours_per_million"] == pytest.approx(1e6 / 1000 / 3600)
+    assert row["node_hours_per_million"] == pytest.approx(1e6 / 1000 / 3600)
+    assert row["cost_per_million"] == pytest.approx(2 * 1e6 / 1000 / 3600)
+    assert row["gpu_hours_spent"] == pytest.approx(1.5)
+    assert row["not_ok"] == "1 FAILED, 1 MISSING"
+
+
+def test_a_point_whose_runs_are_excluded_or_missing_is_a_row() -> None:
+    asked = study(
+        [expected("a"), *(expected(n, nodes=2, state=s) for n, s in (("b", "EXCLUDED"),
+                                                                      ("c", "MISSING")))]
+    )  # fmt: skip
+    row = speedup_frame(run_frame(asked, rate("a", 10) + rate("b", 20)), asked).iloc[1]
+    assert (row["n_ok"], row["n_submitted"]) == (0, 2)
+    assert row["not_ok"] == "1 EXCLUDED, 1 MISSING"
+    assert pd.isna(row["samples_per_second"])
+    assert pd.isna(row["speedup"])
+
+
+def test_a_billion_tokens_per_second_keep_their_small_spread() -> None:
+    values = [1e9, 1e9 + 1, 1e9 - 1]
+    frame = table([(1, x) for x in values])
+    assert frame.at[0, "cv"] == pytest.approx(1e-9, rel=1e-6)
+    limits = [frame.at[0, f"samples_per_second{end}"] for end in ("", "_low", "_high")]
+    assert limits == pytest.approx(list(harmonic_interval(values)), rel=1e-15)
+
+
+def test_columns_that_the_runs_do_not_have_are_there_without_a_value() -> None:
+    frame = table([(1, 1.0)])
+    assert tuple(frame.columns) == COLUMNS
+    assert frame[["mfu", "memory_gib", "step_p95_s", "data_share"]].isna().all(axis=None)
+
+
+def test_a_loss_is_compared_only_after_as_many_samples() -> None:
+    asked = study([expected(f"{n}-{i}", nodes=n) for n in (1, 2) for i in (0, 1)])
+    records = [r for run in asked.runs for r in rate(run.run_id, 10)]
+    for run, loss in zip(asked.runs, (1.0, 1.01, 1.2, 1.21), strict=True):
+        records.append(record(run.run_id, "loss", loss))
+    frame = run_frame(asked, records)
+    flags = []
+    for samples in ([100.0] * 4, [100.0, 100.0, 200.0, 200.0]):
+        frame["samples_seen"] = samples
+        flags.append(speedup_frame(frame, asked)["flags"].tolist()[1])
+    assert flags == [("loss: +0.2, standard error 0.0071",), ()]
