@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 
 import numpy as np
 
 from hpc_train.model.study import Warmup
-from hpc_train.tables.columns import Columns, Flags
+from hpc_train.tables.columns import Columns
 from hpc_train.tables.groups import highest, last_of, mean, median, per_run, total
 from hpc_train.tables.intervals import Floats
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated, usable
@@ -28,10 +27,8 @@ _WORDS = {
 _STEPPED = ("step_time", "samples", "samples_per_second", "tokens_per_second")
 
 
-def beside(
-    fields: Columns, runs: Sequence[str], rows: Rows, warmup: Warmup, ranks: Floats
-) -> dict[str, Floats]:
-    """Return a value for each run, NaN where its logs say nothing.
+def beside(rest: Columns, rows: Rows, warmup: Warmup, ranks: Floats) -> dict[str, Floats]:
+    """Return a value for each run, NaN where its logs say nothing; `rest` is what is not in `rows`.
 
     `mfu` and `tflops_per_gpu`: the median of the measured steps, mean over ranks, as the program
     printed them. `memory_gib`: the most that any rank names, of what it allocated or reserved.
@@ -39,14 +36,14 @@ def beside(
     the last step. `energy_j`: of the run as stated, else the sum of the steps, of all ranks.
     """
     size = len(ranks)
-    kinds = {name: _rows(fields, runs, name) for name in ("mfu", "tflops", "energy")}
+    kinds = {name: _rows(rest, name, size) for name in ("mfu", "tflops", "energy")}
     each = kinds["tflops"].take(kinds["tflops"].scope != GLOBAL)
-    count = _peak(_rows(fields, runs, "steps", sort=False), size)
+    count = _peak(_rows(rest, "steps", size), size)
     return {
         "mfu": _typical(kinds["mfu"], warmup, size),
         "tflops_per_gpu": _typical(each, warmup, size),
-        "memory_gib": _peak(_rows(fields, runs, "memory", "max_", sort=False), size),
-        "learning_rate": _peak(_rows(fields, runs, "learning_rate", sort=False), size),
+        "memory_gib": _peak(_rows(rest, "memory", size, "max_"), size),
+        "learning_rate": _peak(_rows(rest, "learning_rate", size), size),
         "optimiser_steps": np.where(np.isnan(count), _last_step(rows, size), count),
         "energy_j": _energy(kinds["energy"], ranks),
     }
@@ -60,55 +57,48 @@ def samples_seen(rows: Rows, steps: Floats, batch: Floats) -> Floats:
     return np.where(np.isnan(said), steps * batch, said)
 
 
-def time_shares(
-    fields: Columns, runs: Sequence[str], warmup: Warmup, step_time_s: Floats
-) -> dict[str, Floats]:
+def time_shares(rest: Columns, warmup: Warmup, step_time_s: Floats) -> dict[str, Floats]:
     """Return which fraction of the mean step time went into data and into communication.
 
     Mean over ranks and measured steps of the largest timer of that kind: timers contain one
     another, and so their sum would count time twice. NaN where none is logged, or more than the
     whole step.
     """
-    found = {}
+    found, runs = {}, len(step_time_s)
     for name, words in _WORDS.items():
-        most = np.full(len(runs), NAN)
-        for rows in _phases(fields, runs, words):
+        most = np.full(runs, NAN)
+        for rows in _phases(rest, runs, words):
             times = step_means(rows.take(rows.stepped))
             kept = times.take(measured(times, Warmup(steps=warmup.steps)))
-            most = np.fmax(most, per_run(mean, kept.value, kept.run, len(runs)))
+            most = np.fmax(most, per_run(mean, kept.value, kept.run, runs))
         share = most / step_time_s
         found[name] = np.where(share <= 1, share, NAN)
     return found
 
 
-def _phases(fields: Columns, runs: Sequence[str], words: re.Pattern[str]) -> list[Rows]:
-    if "phase_time" not in fields.metric.names:
-        return []
+def _phases(fields: Columns, runs: int, words: re.Pattern[str]) -> list[Rows]:
     names = [name for name in fields.variant.names if words.search(name.replace("_", "-"))]
     names = [name for name in names if not name.endswith(" min")]
     kinds = np.where(fields.metric.among(["phase_time"]) == 0, fields.variant.among(names), -1)
-    rows = _sound(once(stated(fields, runs, kinds)))
+    rows = _sound(once(stated(fields, kinds)), runs)
     return [rows.of(kind) for kind in range(len(names))]
 
 
-def _rows(
-    fields: Columns, runs: Sequence[str], metric: str, variants: str = "", *, sort: bool = True
-) -> Rows:
-    """Return the rows of one metric without a variant, and those whose variant begins so."""
-    kinds = np.full(len(fields.value), -1)
-    if metric in fields.metric.names:
-        fit = [
-            name for name in fields.variant.names if not name or name.startswith(variants or "\0")
-        ]
-        plain: Flags = fields.variant.among(fit) >= 0
-        kinds = np.where(plain, fields.metric.among([metric]), -1)
-    rows = stated(fields, runs, kinds)
-    return _sound(once(rows) if sort else rows.take(np.argsort(rows.run, kind="stable")))
+def _rows(fields: Columns, metric: str, runs: int, variants: str = "\0") -> Rows:
+    """Return the rows of one metric without a variant, and those whose variant begins so.
+
+    Different variants of one step are different measurements.
+    """
+    fit = ["", *(name for name in fields.variant.names if name.startswith(variants))]
+    named = fields.metric.among([metric]) == 0
+    rows = once(stated(fields, np.where(named, fields.variant.among(fit), -1)))
+    rows = _sound(rows, runs)
+    return rows.take(np.argsort(rows.run, kind="stable")) if len(fit) > 1 else rows
 
 
-def _sound(rows: Rows) -> Rows:
+def _sound(rows: Rows, runs: int) -> Rows:
     """Leave out what cannot be calculated with, and the records of other runs."""
-    return rows.take(usable(rows.value) & (rows.run >= 0))
+    return rows.take(usable(rows.value) & (rows.run < runs))
 
 
 def _peak(rows: Rows, runs: int) -> Floats:

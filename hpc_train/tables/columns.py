@@ -34,6 +34,11 @@ class Text(NamedTuple):
         found: Ints = np.array([*places, -1], dtype=np.int64)[self.codes]
         return found
 
+    def led_by(self, first: Sequence[str]) -> Text:
+        """Return the same texts, numbered so that these names come first, in their order."""
+        names = list(dict.fromkeys([*first, *self.names]))
+        return Text(self.among(names), names)
+
 
 class Columns(NamedTuple):
     """The fields of `Record` that tables use, in the order of the records."""
@@ -50,6 +55,13 @@ class Columns(NamedTuple):
     rank: Ints
     steps: Ints
     value: NDArray[np.float64]
+
+    def take(self, places: Ints) -> Columns:
+        """Return some of the records."""
+        return Columns._make(
+            Text(column.codes[places], column.names) if isinstance(column, Text) else column[places]
+            for column in self
+        )
 
 
 def columns(records: Sequence[Record] | pd.DataFrame) -> Columns:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -58,7 +57,11 @@ class Rows(NamedTuple):
     value: Floats
 
     def take(self, chosen: Flags | Ints) -> Rows:
-        """Return some of the rows."""
+        """Return some of the rows; a mask that leaves out none costs nothing."""
+        if chosen.dtype == np.bool_:
+            if chosen.all():
+                return self
+            chosen = np.flatnonzero(chosen)
         return Rows._make(column[chosen] for column in self)
 
     def of(self, kind: int) -> Rows:
@@ -86,16 +89,15 @@ def metric_kinds(fields: Columns) -> Ints:
     return np.where(plain, fields.metric.among(METRICS), -1)
 
 
-def stated(fields: Columns, runs: Sequence[str], kinds: Ints) -> Rows:
+def stated(fields: Columns, kinds: Ints) -> Rows:
     """Return the records of a kind from 0 on, sorted by kind only.
 
     A value per GPU beside one of all is left out, for programs that print both mean the same.
-    Records of other runs have the run -1.
     """
     places = np.flatnonzero(kinds >= 0)
     # Within one kind most logs are in order already, and sorting them costs nothing more.
     places = places[np.argsort(kinds[places].astype(np.int16), kind="stable")]
-    rows = _rows(fields, runs, kinds, places)
+    rows = _rows(fields.take(places), kinds[places], places)
     if not (rows.scope == PER_GPU).any():
         return rows
     group = packed(rows.kind, rows.run)
@@ -114,7 +116,9 @@ def once(rows: Rows) -> Rows:
     key = pd.Series(packed(rows.kind, rows.run, rows.scope, step, rows.who))
     twice = key.duplicated(keep="last").to_numpy() & rows.stepped
     order = np.argsort(packed(rows.kind, rows.run, step), kind="stable")
-    return _of_one_parser(rows.take(order[~twice[order]]))
+    order = order[~twice[order]] if twice.any() else order
+    in_order = len(order) == len(twice) and bool((order[1:] > order[:-1]).all())
+    return _of_one_parser(rows if in_order else rows.take(order))
 
 
 def usable(values: Floats) -> Flags:
@@ -149,23 +153,21 @@ def check_scopes(fields: Columns, rows: Rows) -> None:
     )
 
 
-def _rows(fields: Columns, runs: Sequence[str], kinds: Ints, places: Ints) -> Rows:
-    scope = fields.scope.among(SCOPE_NAMES)[places]
-    rank, source = fields.rank[places], fields.source.codes[places].astype(np.int64)
-    who = np.where(scope == GLOBAL, 0, np.where(rank == NONE, -1 - source, 1 + rank))
-    parser = fields.parser.codes[places].astype(np.int64)
+def _rows(fields: Columns, kinds: Ints, places: Ints) -> Rows:
+    scope = fields.scope.among(SCOPE_NAMES)
+    files = -1 - fields.source.codes.astype(np.int64)
     return Rows(
-        kind=kinds[places],
-        run=fields.run.among(runs)[places],
-        step=fields.step[places],
+        kind=kinds,
+        run=fields.run.codes.astype(np.int64),
+        step=fields.step,
         scope=scope,
-        who=who,
-        rank=rank,
-        parser=parser,
-        steps=fields.steps[places],
+        who=np.where(scope == GLOBAL, 0, np.where(fields.rank == NONE, files, 1 + fields.rank)),
+        rank=fields.rank,
+        parser=fields.parser.codes.astype(np.int64),
+        steps=fields.steps,
         place=places,
-        book=fields.parser.among([_BOOK])[places] == 0,
-        value=fields.value[places],
+        book=fields.parser.among([_BOOK]) == 0,
+        value=fields.value,
     )
 
 

@@ -14,7 +14,7 @@ from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.submission import JobState
 from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
-from hpc_train.tables.columns import Flags, columns
+from hpc_train.tables.columns import Flags, Ints, columns
 from hpc_train.tables.doubts import run_flags
 from hpc_train.tables.intervals import Floats
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated, usable
@@ -66,11 +66,14 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
         ReportError: a value has the wrong scope, or belongs to a run that the study does not list;
             or two runs have one name.
     """
-    fields, names = columns(records), [run.run_id for run in study.runs]
-    rows = stated(fields, names, metric_kinds(fields))
+    names = [run.run_id for run in study.runs]
+    fields = columns(records)
+    fields = fields._replace(run=fields.run.led_by(names))
+    kinds = metric_kinds(fields)
+    rows = stated(fields, kinds)
     check_scopes(fields, rows)
-    _check_listed(study, fields.run.names, fields.run.codes[rows.place[rows.run < 0]])
-    rows = once(rows)
+    _check_listed(study, fields.run.names, rows.run)
+    rows, rest = once(rows), fields.take(np.flatnonzero(kinds < 0))
     known = usable(rows.value)
     odd, rows = rows.take(~known), rows.take(known) if not known.all() else rows
     world = final(rows, "world_size", len(names))
@@ -79,12 +82,12 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     steps = summarise_steps(rows, study.warmup, sizes.ranks, batch)
     found = _measured(study, rows, steps, sizes.ranks)
     found["global_batch"] = np.where(np.isnan(batch), steps.samples_per_step, batch)
-    found |= beside(fields, names, rows, study.warmup, sizes.ranks)
+    found |= beside(rest, rows, study.warmup, sizes.ranks)
     found["samples_seen"] = samples_seen(rows, found["optimiser_steps"], found["global_batch"])
-    found |= time_shares(fields, names, study.warmup, steps.mean)
+    found |= time_shares(rest, study.warmup, steps.mean)
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
     flags = run_flags(study.runs, rows, odd, steps.steps, sizes.ranks)
-    said = conditions_of(fields, study.runs)
+    said = conditions_of(rest, study.runs)
     own = {"state": states, "problem": why, "flags": flags, "conditions": said}
     return _frame(study, sizes, {**found, **own})
 
@@ -166,13 +169,14 @@ def _typed(name: str, values: Any) -> Any:
     return values
 
 
-def _check_listed(study: ExpectedStudy, names: Sequence[str], strangers: Any) -> None:
+def _check_listed(study: ExpectedStudy, names: Sequence[str], run: Ints) -> None:
     twice = [name for name, n in Counter(run.run_id for run in study.runs).items() if n > 1]
     if twice:
         raise ReportError(
             f"{study.name}: two runs are called {twice[0]}; their lines cannot be told apart",
             "give the logs different names",
         )
-    if len(strangers):
-        first = min(names[code] for code in np.unique(strangers))
+    strangers = np.unique(run[run >= len(study.runs)]).tolist()
+    if strangers:
+        first = min(names[code] for code in strangers)
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")

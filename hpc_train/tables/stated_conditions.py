@@ -14,13 +14,14 @@ from hpc_train.tables.groups import packed, starts
 def conditions_of(fields: Columns, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
     """Return what is recorded of each run, and over it what its log says: NAME=VALUE.
 
-    Where the ranks of one run say different things, all of them stand there: `2.4 / 2.5`.
+    The runs of the records are numbered as `runs` are. Where the ranks of one run say different
+    things, all of them stand there: `2.4 / 2.5`.
     """
     found = [dict(run.conditions) for run in runs]
     if "condition" not in fields.metric.names:
         return found
-    run = fields.run.among([run.run_id for run in runs])
-    chosen = np.flatnonzero((fields.metric.among(["condition"]) == 0) & (run >= 0))
+    run = fields.run.codes
+    chosen = np.flatnonzero((fields.metric.among(["condition"]) == 0) & (run < len(runs)))
     key = packed(run[chosen], fields.variant.codes[chosen])
     chosen = chosen[np.argsort(key, kind="stable")]
     chosen = chosen[starts(run[chosen], fields.variant.codes[chosen])]
