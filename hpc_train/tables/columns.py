@@ -83,6 +83,9 @@ def _of_frame(frame: pd.DataFrame) -> Columns:
     if lacking:
         raise ReportError(f"these records have no column {lacking[0]}; they need {_needed()}")
     texts = [_text(frame[name]) for name in TEXTS]
+    # A CSV file knows no difference between nothing and an empty text.
+    variants = texts[-1].led_by([""])
+    texts[-1] = variants._replace(codes=np.maximum(variants.codes, 0))
     whole = [_numbers(frame[name]) for name in WHOLE]
     return Columns._make([*texts, *whole, frame["value"].to_numpy(dtype=np.float64)])
 

@@ -17,6 +17,8 @@ from hpc_train.tables.frame import NUMBERS, records_frame
 SCHEMA = 1
 _KEY = b"hpctrain_schema"
 _NEEDED = (*TEXTS, *WHOLE, "value")
+# A value stands for one step where nobody says of how many.
+_UNSAID = {"float64": float("nan"), "int64": 1}
 
 
 def parquet_bytes(records: Sequence[Record]) -> bytes:
@@ -42,12 +44,18 @@ def read_records(path: Path) -> pd.DataFrame:
     """
     arrow, parquet = _pyarrow("or use a CSV file")
     try:
-        with parquet.ParquetFile(path, read_dictionary=list(TEXTS)) as file:
-            _check(path, file.schema_arrow)
-            table = file.read(columns=list(_NEEDED), use_pandas_metadata=False)
-        columns = {name: _column(table[name], name) for name in _NEEDED}
+        schema = parquet.read_schema(path)
+        _check(path, schema)
+        texts = [name for name in TEXTS if arrow.types.is_string(schema.field(name).type)]
+        table = parquet.read_table(path, columns=list(_NEEDED), read_dictionary=texts)
     except (arrow.ArrowException, OSError) as error:
         raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
+    columns = {}
+    for name in _NEEDED:
+        try:
+            columns[name] = _column(arrow, table[name], name)
+        except arrow.ArrowException as error:
+            raise ReportError(f"{path}: column {name}: {_first_line(error)}") from None
     frame: pd.DataFrame = pd.DataFrame(columns)
     return frame
 
@@ -69,20 +77,15 @@ def _check(path: Path, schema: Any) -> None:
         )
 
 
-def _column(values: Any, name: str) -> Any:
+def _column(arrow: Any, values: Any, name: str) -> Any:
     if name in TEXTS:
-        return values.cast(_dictionary()).to_pandas()
+        known = arrow.types.is_dictionary(values.type)
+        return (values if known else values.cast("string").dictionary_encode()).to_pandas()
     kind = NUMBERS[name]
-    if kind == "Int64":
-        absent = values.is_null().to_numpy()
-        return pd.arrays.IntegerArray(values.fill_null(0).to_numpy().astype("int64"), absent)
-    return values.to_numpy().astype(kind, copy=False)
-
-
-def _dictionary() -> Any:
-    import pyarrow
-
-    return pyarrow.dictionary(pyarrow.int32(), pyarrow.string())
+    if kind != "Int64":
+        return values.cast(kind).fill_null(_UNSAID[kind]).to_numpy()
+    absent = values.is_null().to_numpy()
+    return pd.arrays.IntegerArray(values.cast("int64").fill_null(0).to_numpy(), absent)
 
 
 def _first_line(error: Exception) -> str:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 from typing import Any
 
 import msgspec
 import pandas as pd
 import pytest
 
+from hpc_train.errors import ReportError
 from hpc_train.model.measurement import EXCLUDED, ExpectedRun
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
@@ -136,7 +138,7 @@ def test_restarts_and_wall_time_come_from_the_expected_run() -> None:
     frame = run_frame(study([run, expected("b")]), rate("a", 10))
     assert (frame.at[0, "restarts"], frame.at[0, "wall_s"]) == (2, 61.5)
     assert frame.at[0, "flags"] == ("requeued: restarted 2 times",)
-    assert pd.isna(frame.at[1, "wall_s"])
+    assert frame["wall_s"].isna().tolist() == [False, True]
 
 
 def test_an_excluded_run_keeps_its_measurements_and_its_reason() -> None:
@@ -159,6 +161,11 @@ def test_sizes_that_a_person_states_are_taken_and_checked() -> None:
     assert frame.at[1, "problem"] == "the log says world_size 8, stated 16"
 
 
+def test_a_frame_without_a_column_is_refused() -> None:
+    with pytest.raises(ReportError, match="have no column steps; they need run, source"):
+        run_frame(study([expected("a")]), records_frame(rate("a", 1)).drop(columns="steps"))
+
+
 def test_a_frame_of_records_gives_the_same_table_whatever_its_types() -> None:
     runs = [expected("b", gpus=2), expected("a")]
     records = [
@@ -171,5 +178,6 @@ def test_a_frame_of_records_gives_the_same_table_whatever_its_types() -> None:
     texts = ["run", "source", "parser", "metric", "unit", "scope", "node", "variant"]
     wanted = run_frame(study(runs), records)
     assert list(wanted.columns) == [*COLUMNS[:2], "axis.nodes", *COLUMNS[2:]]
-    for given in (own, own.astype(dict.fromkeys(texts, "category"))):
+    csv = pd.read_csv(io.StringIO(own.to_csv(index=False)))
+    for given in (own, own.astype(dict.fromkeys(texts, "category")), csv):
         pd.testing.assert_frame_equal(run_frame(study(runs), given), wanted)
