@@ -84,12 +84,12 @@ def _phases(fields: Columns, runs: int, words: re.Pattern[str]) -> list[Rows]:
     return [rows.of(kind) for kind in range(len(names))]
 
 
-def _rows(fields: Columns, metric: str, runs: int, variants: str = "\0") -> Rows:
-    """Return the rows of one metric without a variant, and those whose variant begins so.
+def _rows(fields: Columns, metric: str, runs: int, peak: str = "") -> Rows:
+    """Return the rows of one metric without a variant; and those whose variant begins with `peak`.
 
     Different variants of one step are different measurements.
     """
-    fit = ["", *(name for name in fields.variant.names if name.startswith(variants))]
+    fit = ["", *(name for name in fields.variant.names if peak and name.startswith(peak))]
     named = fields.metric.among([metric]) == 0
     rows = once(stated(fields, np.where(named, fields.variant.among(fit), -1)))
     rows = _sound(rows, runs)
