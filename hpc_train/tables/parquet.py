@@ -46,8 +46,11 @@ def read_records(path: Path) -> pd.DataFrame:
     try:
         schema = parquet.read_schema(path)
         _check(path, schema)
-        texts = [name for name in TEXTS if arrow.types.is_string(schema.field(name).type)]
-        table = parquet.read_table(path, columns=list(_NEEDED), read_dictionary=texts)
+        kinds = (arrow.string(), arrow.large_string())
+        texts = [name for name in TEXTS if schema.field(name).type in kinds]
+        # `read_table` loads all of Arrow's data sets, which takes as long as the file.
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            table = file.read(columns=list(_NEEDED))
     except (arrow.ArrowException, OSError) as error:
         raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
     columns = {}
