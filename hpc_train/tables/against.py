@@ -9,8 +9,8 @@ import numpy as np
 
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.tables.baseline import baselines
-from hpc_train.tables.groups import Bools, Codes, Floats, Moments, moments
 from hpc_train.tables.halves import halves
+from hpc_train.tables.moments import Bools, Codes, Floats, Moments, moments
 from hpc_train.tables.points import BASES, Grouped, limited, sizes_of, variation
 from hpc_train.tables.quantities import doubling_efficiency, karp_flatt
 from hpc_train.tables.ratios import Limits, ratios

@@ -10,7 +10,7 @@ import pandas as pd
 
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.tables.conditions import compared, difference, merged
-from hpc_train.tables.groups import Bools, Codes, codes
+from hpc_train.tables.moments import Bools, Codes, codes
 from hpc_train.tables.points import Grouped, sizes_of
 from hpc_train.tables.regime import batches
 from hpc_train.tables.series import axis_name

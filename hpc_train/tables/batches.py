@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.study import Scaling
-from hpc_train.tables.groups import SAME, Bools, Codes, Floats, codes, filled, levels_of, numbers
+from hpc_train.tables.moments import SAME, Bools, Codes, Floats, codes, filled, levels_of, numbers
 from hpc_train.tables.points import KEY
 from hpc_train.tables.regime import batches
 from hpc_train.tables.runs import OK

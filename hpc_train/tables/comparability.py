@@ -11,7 +11,7 @@ import pandas as pd
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.tables.batches import batch_split
 from hpc_train.tables.conditions import compared, levels, texts
-from hpc_train.tables.groups import Bools, Codes, codes, filled
+from hpc_train.tables.moments import Bools, Codes, codes, filled
 from hpc_train.tables.points import KEY
 from hpc_train.tables.runs import OK
 from hpc_train.tables.series import narrowed

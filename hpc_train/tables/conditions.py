@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError, nearest
-from hpc_train.tables.groups import Codes, levels_of
+from hpc_train.tables.moments import Codes, levels_of
 from hpc_train.tables.steps import NAN
 
 # First those that say most about a difference: a series is named after the first that differs.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from hpc_train.tables.groups import Codes, Moments, moments
+from hpc_train.tables.moments import Codes, Moments, moments
 from hpc_train.tables.points import BASES, Grouped
 
 _OUTCOMES = ("accuracy", "loss")

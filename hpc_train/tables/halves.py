@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpc_train.tables.groups import Codes, numbers
+from hpc_train.tables.moments import Codes, numbers
 from hpc_train.tables.points import Grouped, sizes_of
 
 

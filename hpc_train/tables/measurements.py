@@ -1,90 +1,201 @@
-"""Records -> one DataFrame of the metrics that a scaling table uses, with their scopes checked."""
+"""Columns of records -> the rows that a scaling table uses, with their scopes checked."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.model.record import Record
+from hpc_train.tables.columns import NONE, Columns, Flags, Ints
+from hpc_train.tables.groups import any_of, lengths, packed, starts
+from hpc_train.tables.intervals import Floats
 
-SCOPES: dict[str, frozenset[str]] = {
-    "step_time": frozenset({"per_rank", "global"}),
-    "samples": frozenset({"per_rank", "global"}),
-    "samples_per_second": frozenset({"per_rank", "per_gpu", "global"}),
-    "tokens_per_second": frozenset({"per_rank", "per_gpu", "global"}),
-    "epoch_time": frozenset({"per_rank", "global"}),
-    "time_to_train": frozenset({"per_rank", "global"}),
-    "first_step_time": frozenset({"per_rank", "global"}),
-    "loss": frozenset({"per_rank", "global"}),
-    "accuracy": frozenset({"per_rank", "global"}),
-    "global_batch_size": frozenset({"global"}),
-    "world_size": frozenset({"global"}),
+GLOBAL, PER_RANK, PER_GPU = range(3)
+SCOPE_NAMES = ("global", "per_rank", "per_gpu")
+_RANKS, _ALL = (GLOBAL, PER_RANK), (GLOBAL, PER_RANK, PER_GPU)
+SCOPES: dict[str, tuple[int, ...]] = {
+    "step_time": _RANKS,
+    "samples": _RANKS,
+    "samples_per_second": _ALL,
+    "tokens_per_second": _ALL,
+    "epoch_time": _RANKS,
+    "time_to_train": _RANKS,
+    "first_step_time": _RANKS,
+    "loss": _RANKS,
+    "accuracy": _RANKS,
+    "global_batch_size": (GLOBAL,),
+    "world_size": (GLOBAL,),
 }
-COLUMNS = ("run", "metric", "value", "scope", "step", "rank", "who", "parser", "steps")
+METRICS = tuple(SCOPES)
 # Outside these no square, sum or ratio of measurements can be trusted to stay a number.
 LEAST, MOST = 1e-100, 1e100
+# Its programs cut times to whole seconds, and name the rank in each epoch's line, except where one
+# process runs alone.
+_BOOK = "book"
 
 
-def measurements(records: Sequence[Record]) -> pd.DataFrame:
-    """Return the records that a scaling table uses, in order, each measurement once.
+class Rows(NamedTuple):
+    """Measurements, one array per field, sorted by kind, run and step (those without one last).
+
+    `kind` is a place in METRICS or in another list of what is measured, `run` one in the study.
+    `who` is a number for each rank, or for each file where no rank is known. `place` is that among
+    the records. `book`: printed by the programs of the book.
+    """
+
+    kind: Ints
+    run: Ints
+    step: Ints
+    scope: Ints
+    who: Ints
+    rank: Ints
+    parser: Ints
+    steps: Ints
+    place: Ints
+    book: Flags
+    value: Floats
+
+    def take(self, chosen: Flags | Ints) -> Rows:
+        """Return some of the rows; a mask that leaves out none costs nothing."""
+        if chosen.dtype == np.bool_:
+            if chosen.all():
+                return self
+            chosen = np.flatnonzero(chosen)
+        return Rows._make(column[chosen] for column in self)
+
+    def of(self, kind: int) -> Rows:
+        """Return the rows of one kind."""
+        low, high = np.searchsorted(self.kind, [kind, kind + 1])
+        return Rows._make(column[low:high] for column in self)
+
+    def named(self, metric: str) -> Rows:
+        """Return the rows of one of METRICS."""
+        return self.of(METRICS.index(metric))
+
+    @property
+    def stepped(self) -> Flags:
+        """Which rows name a step."""
+        known: Flags = self.step != NONE
+        return known
+
+
+def metric_kinds(fields: Columns) -> Ints:
+    """Return the place of each record in METRICS; -1 for others and for variants.
+
+    Variants (of validation, a running average) are not what a table compares.
+    """
+    plain = fields.variant.among([""]) >= 0
+    return np.where(plain, fields.metric.among(METRICS), -1)
+
+
+def stated(fields: Columns, kinds: Ints) -> Rows:
+    """Return the records of a kind from 0 on, sorted by kind only.
+
+    A value per GPU beside one of all is left out, for programs that print both mean the same.
+    """
+    places = np.flatnonzero(kinds >= 0)
+    # Within one kind most logs are in order already, and sorting them costs nothing more.
+    places = places[np.argsort(kinds[places].astype(np.int16), kind="stable")]
+    rows = _rows(fields.take(places), kinds[places], places)
+    if not (rows.scope == PER_GPU).any():
+        return rows
+    group = packed(rows.kind, rows.run)
+    whole = any_of(rows.scope == GLOBAL, group, int(group.max()) + 1)
+    return rows.take((rows.scope != PER_GPU) | ~whole[group])
+
+
+def once(rows: Rows) -> Rows:
+    """Return each measurement once, sorted.
 
     The same rank's value of the same step counts once, the last one: a line may be in two log
-    files, and a requeued run repeats steps. Variants (of validation, a running average) are not
-    what a table compares. Where two programs state one metric of a run (DeepSpeed
+    files, and a requeued run repeats steps. Where two programs state one metric of a run (DeepSpeed
     below Megatron), the one that states it more often is taken: their values are never added.
-    `who` is the rank, or the file where no rank is known.
+    """
+    step = _ordinal(rows.step)
+    key = pd.Series(packed(rows.kind, rows.run, rows.scope, step, rows.who))
+    twice = key.duplicated(keep="last").to_numpy() & rows.stepped
+    order = np.argsort(packed(rows.kind, rows.run, step), kind="stable")
+    order = order[~twice[order]] if twice.any() else order
+    in_order = len(order) == len(twice) and bool((order[1:] > order[:-1]).all())
+    return _of_one_parser(rows if in_order else rows.take(order))
+
+
+def usable(values: Floats) -> Flags:
+    """Return which values can be calculated with: finite, and of a size that something can have."""
+    sizes = np.abs(values)
+    sound: Flags = (sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))
+    return sound
+
+
+def check_scopes(fields: Columns, rows: Rows) -> None:
+    """Refuse a value of METRICS whose scope it cannot be added up in.
 
     Raises:
-        ReportError: a value has a scope in which it cannot be added up.
+        ReportError: the first such value.
     """
-    named = [r for r in records if r.metric in SCOPES and not r.variant]
-    totals = {(r.run, r.metric) for r in named if r.scope == "global"}
-    # Programs that print both mean the same rate.
-    used = [r for r in named if r.scope != "per_gpu" or (r.run, r.metric) not in totals]
-    for record in used:
-        _check_scope(record)
-    frame = pd.DataFrame(
-        [
-            (r.run, r.metric, r.value, r.scope, r.step, r.rank, _who(r), r.parser, r.steps)
-            for r in used
-        ],
-        columns=pd.Index(COLUMNS),
-    ).astype({"value": "float64", "step": "Int64", "rank": "Int64"})
-    repeated = frame.duplicated(["run", "metric", "scope", "step", "who"], keep="last")
-    return _of_one_parser(frame[~(repeated & frame["step"].notna())])
-
-
-def usable(values: pd.Series[float]) -> pd.Series[bool]:
-    """Return which values can be calculated with: finite, and of a size that something can have."""
-    sizes = values.abs()
-    return (sizes == 0) | sizes.between(LEAST, MOST)
-
-
-def _of_one_parser(frame: pd.DataFrame) -> pd.DataFrame:
-    counts = frame.groupby(["run", "metric", "parser"], sort=False).size().reset_index(name="n")
-    ranked = counts.sort_values("n", ascending=False, kind="stable")
-    chosen = ranked.drop_duplicates(["run", "metric"])[["run", "metric", "parser"]]
-    if len(chosen) == len(counts):
-        return frame
-    kept = pd.MultiIndex.from_frame(chosen)
-    own: pd.DataFrame = frame[pd.MultiIndex.from_frame(frame[list(chosen.columns)]).isin(kept)]
-    return own
-
-
-def _who(record: Record) -> str:
-    if record.scope == "global":
-        return "all"
-    return record.source if record.rank is None else str(record.rank)
-
-
-def _check_scope(record: Record) -> None:
-    if record.scope in SCOPES[record.metric]:
+    allowed = np.zeros((len(METRICS), len(SCOPE_NAMES) + 1), dtype=bool)
+    for kind, scopes in enumerate(SCOPES.values()):
+        allowed[kind, list(scopes)] = True
+    wrong = rows.place[~allowed[rows.kind, rows.scope]]
+    if not len(wrong):
         return
-    allowed = " or ".join(sorted(SCOPES[record.metric]))
+    at = int(wrong.min())
+    run, source, metric, scope = (
+        text.names[text.codes[at]] if text.codes[at] >= 0 else "none"
+        for text in (fields.run, fields.source, fields.metric, fields.scope)
+    )
+    names = sorted(SCOPE_NAMES[code] for code in SCOPES[metric])
     raise ReportError(
-        f"{record.run}: {record.source}:{record.line}: {record.metric} has scope {record.scope}; "
-        f"it must be {allowed}",
+        f"{run}: {source}:{fields.line[at]}: {metric} has scope {scope}; "
+        f"it must be {' or '.join(names)}",
         "let the parser or the event state the scope in which the value was printed",
     )
+
+
+def _rows(fields: Columns, kinds: Ints, places: Ints) -> Rows:
+    scope = fields.scope.among(SCOPE_NAMES)
+    files = -1 - fields.source.codes.astype(np.int64)
+    return Rows(
+        kind=kinds,
+        run=fields.run.codes.astype(np.int64),
+        step=fields.step,
+        scope=scope,
+        who=np.where(scope == GLOBAL, 0, np.where(fields.rank == NONE, files, 1 + fields.rank)),
+        rank=fields.rank,
+        parser=fields.parser.codes.astype(np.int64),
+        steps=fields.steps,
+        place=places,
+        book=fields.parser.among([_BOOK]) == 0,
+        value=fields.value,
+    )
+
+
+def _ordinal(step: Ints) -> Ints:
+    """Return keys that put values without a step behind all others."""
+    if not len(step) or step.min() != NONE:
+        return step
+    return np.where(step == NONE, step.max() + 1, step)
+
+
+def _of_one_parser(rows: Rows) -> Rows:
+    group = packed(rows.kind, rows.run)
+    first = starts(group)
+    if not len(first):
+        return rows
+    mixed = np.minimum.reduceat(rows.parser, first) != np.maximum.reduceat(rows.parser, first)
+    if not mixed.any():
+        return rows
+    several = np.repeat(mixed, lengths(first, len(group)))
+    own = rows.take(several)
+    order = np.argsort(packed(own.kind, own.run, own.parser), kind="stable")
+    own = own.take(order)
+    begin = starts(own.kind, own.run, own.parser)
+    count, seen = lengths(begin, len(own.run)), np.minimum.reduceat(own.place, begin)
+    each = own.take(begin)
+    # Of two that state it as often, the one that began.
+    ranked = np.lexsort((seen, -count, each.run, each.kind))
+    lost = np.ones(len(begin), dtype=bool)
+    lost[ranked[starts(each.kind[ranked], each.run[ranked])]] = False
+    gone = own.place[np.repeat(lost, count)]
+    return rows.take(~np.isin(rows.place, gone))

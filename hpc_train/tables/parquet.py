@@ -1,26 +1,106 @@
-"""Records -> Parquet."""
+"""Records -> Parquet, and back to a frame."""
 
 from __future__ import annotations
 
 import io
 from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
 
-from hpc_train.errors import MissingExtraError
+import pandas as pd
+
+from hpc_train.errors import MissingExtraError, ReportError
 from hpc_train.model.record import Record
-from hpc_train.tables.frame import records_frame
+from hpc_train.tables.columns import TEXTS, WHOLE
+from hpc_train.tables.frame import NUMBERS, records_frame
+
+SCHEMA = 1
+_KEY = b"hpctrain_schema"
+_NEEDED = (*TEXTS, *WHOLE, "value")
+# A value stands for one step where nobody says of how many.
+_UNSAID = {"float64": float("nan"), "int64": 1}
 
 
 def parquet_bytes(records: Sequence[Record]) -> bytes:
-    """Return records as one Parquet file.
+    """Return records as one Parquet file, which names its schema.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
+    arrow, parquet = _pyarrow("or -o FILE.csv")
+    table = arrow.Table.from_pandas(records_frame(records), preserve_index=False)
+    named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}
     buffer = io.BytesIO()
+    parquet.write_table(table.replace_schema_metadata(named), buffer)
+    return buffer.getvalue()
+
+
+def read_records(path: Path) -> pd.DataFrame:
+    """Return what tables need of the records in a Parquet file; texts are categories.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+        ReportError: no Parquet file, one of a newer hpctrain, or one without a needed column.
+    """
+    arrow, parquet = _pyarrow("or use a CSV file")
     try:
-        records_frame(records).to_parquet(buffer, index=False)
+        schema = parquet.read_schema(path)
+        _check(path, schema)
+        kinds = (arrow.string(), arrow.large_string())
+        texts = [name for name in TEXTS if schema.field(name).type in kinds]
+        # `read_table` loads all of Arrow's data sets, which takes as long as the file.
+        with parquet.ParquetFile(path, read_dictionary=texts) as file:
+            table = file.read(columns=list(_NEEDED))
+    except (arrow.ArrowException, OSError) as error:
+        raise ReportError(f"{path}: cannot be read as Parquet: {_first_line(error)}") from None
+    columns = {}
+    for name in _NEEDED:
+        try:
+            columns[name] = _column(arrow, table[name], name)
+        except arrow.ArrowException as error:
+            raise ReportError(f"{path}: column {name}: {_first_line(error)}") from None
+    frame: pd.DataFrame = pd.DataFrame(columns)
+    return frame
+
+
+def _check(path: Path, schema: Any) -> None:
+    stated = (schema.metadata or {}).get(_KEY, str(SCHEMA).encode()).decode(errors="replace")
+    if not stated.isdecimal() or int(stated) > SCHEMA:
+        raise ReportError(
+            f"{path}: written by a newer hpctrain: records of schema {stated[:20]}, known is "
+            f"{SCHEMA}",
+            "pip install --upgrade hpctrain",
+        )
+    lacking = [name for name in _NEEDED if name not in schema.names]
+    if lacking:
+        raise ReportError(
+            f"{path}: no records of hpctrain: the column {lacking[0]} is missing; needed are "
+            + ", ".join(_NEEDED),
+            "hpctrain collect LOG… -o FILE.parquet writes such a file",
+        )
+
+
+def _column(arrow: Any, values: Any, name: str) -> Any:
+    if name in TEXTS:
+        known = arrow.types.is_dictionary(values.type)
+        return (values if known else values.cast("string").dictionary_encode()).to_pandas()
+    kind = NUMBERS[name]
+    if kind != "Int64":
+        return values.cast(kind).fill_null(_UNSAID[kind]).to_numpy()
+    absent = values.is_null().to_numpy()
+    return pd.arrays.IntegerArray(values.cast("int64").fill_null(0).to_numpy(), absent)
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).partition("\n")[0]
+
+
+def _pyarrow(instead: str) -> tuple[Any, Any]:
+    try:
+        import pyarrow
+        import pyarrow.parquet
     except ImportError:
         raise MissingExtraError(
-            "Parquet needs pyarrow, which is not installed", "pip install pyarrow, or -o FILE.csv"
+            "Parquet needs pyarrow, which is not installed", f"pip install pyarrow, {instead}"
         ) from None
-    return buffer.getvalue()
+    return pyarrow, pyarrow.parquet

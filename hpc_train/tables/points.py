@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.tables.groups import (
+from hpc_train.tables.moments import (
     Bools,
     Codes,
     Floats,

@@ -1,40 +1,68 @@
-"""Measurements of a run without a result -> what is wrong with them, and what to do next."""
+"""Measurements of runs without a result -> what is wrong with them, and what to do next."""
 
 from __future__ import annotations
 
-import pandas as pd
+from collections.abc import Iterator, Sequence
+
+import numpy as np
 
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.study import Warmup
+from hpc_train.tables.columns import Flags, Ints
+from hpc_train.tables.groups import packed
+from hpc_train.tables.measurements import METRICS, PER_GPU, Rows
 from hpc_train.tables.steps import StepSummary
 
+_RATES = ("samples_per_second", "tokens_per_second")
 
-def without_result(table: pd.DataFrame, steps: StepSummary, study: ExpectedStudy) -> str:
-    """Return in one line why a completed run gives no row, and the next thing to try."""
-    if steps.seen and not steps.steps:
-        # Only a study has a file in which the warm-up can be changed.
-        change = "lower warmup.steps or run longer" if study.scaling else "run longer"
-        return (
-            f"no measured step: {steps.seen} in the log, warm-up {warmup_words(study.warmup)}; "
-            f"{change}"
-        )
-    if steps.steps:
-        return "step times are not positive; print seconds a step, measured by a monotonic clock"
-    if table.empty:
+
+def problems(
+    rows: Rows, chosen: Flags, steps: StepSummary, study: ExpectedStudy
+) -> Iterator[tuple[int, str]]:
+    """Yield each chosen run, and in one line why it gives no row, and the next thing to try."""
+    own = rows.take(chosen[rows.run])
+    own = own.take(np.argsort(packed(own.run, own.place), kind="stable"))
+    for run in np.flatnonzero(chosen).tolist():
+        if steps.seen[run] and not steps.steps[run]:
+            yield run, _in_warmup(int(steps.seen[run]), study)
+        elif steps.steps[run]:
+            yield (
+                run,
+                "step times are not positive; print seconds a step, measured by a monotonic clock",
+            )
+        else:
+            low, high = np.searchsorted(own.run, [run, run + 1])
+            yield run, _unusable(own.take(np.arange(low, high)))
+
+
+def _in_warmup(seen: int, study: ExpectedStudy) -> str:
+    # Only a study has a file in which the warm-up can be changed.
+    change = "lower warmup.steps or run longer" if study.scaling else "run longer"
+    return f"no measured step: {seen} in the log, warm-up {warmup_words(study.warmup)}; {change}"
+
+
+def _unusable(rows: Rows) -> str:
+    if not len(rows.run):
         return "no line with a time or rate that any parser knows; see docs/events.md"
-    found = ", ".join(dict.fromkeys(table["metric"]))
-    rates = table[table["metric"].isin(["samples_per_second", "tokens_per_second"])]
-    if (rates["scope"] == "per_gpu").any():
+    rates = rows.take(np.isin(rows.kind, [METRICS.index(name) for name in _RATES]))
+    if not len(rates.run):
+        found = ", ".join(_in_order(rows.kind))
+        return f"the log has {found}, but no time or rate of training; see docs/events.md"
+    name = METRICS[rates.kind[0]]
+    if (rates.scope == PER_GPU).any():
         return (
-            f"{rates['metric'].iloc[0]} is per GPU, and no line says how many GPUs there were; "
+            f"{name} is per GPU, and no line says how many GPUs there were; "
             "let the run print world_size (docs/events.md)"
         )
-    if len(rates):
-        return (
-            f"{rates['metric'].iloc[0]} of {rates['who'].nunique()} of several ranks only, or not "
-            "positive; keep the log of every rank, or print the rate of all with scope global"
-        )
-    return f"the log has {found}, but no time or rate of training; see docs/events.md"
+    return (
+        f"{name} of {len(np.unique(rates.who))} of several ranks only, or not "
+        "positive; keep the log of every rank, or print the rate of all with scope global"
+    )
+
+
+def _in_order(kinds: Ints) -> Sequence[str]:
+    found, first = np.unique(kinds, return_index=True)
+    return [METRICS[kind] for kind in found[np.argsort(first)]]
 
 
 def warmup_words(warmup: Warmup) -> str:

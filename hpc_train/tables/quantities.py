@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from hpc_train.tables.groups import Floats
+from hpc_train.tables.moments import Floats
 from hpc_train.tables.steps import NAN
 
 MILLION = 1e6

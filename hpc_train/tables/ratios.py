@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import special
 
-from hpc_train.tables.groups import Floats, Moments
+from hpc_train.tables.moments import Floats, Moments
 from hpc_train.tables.steps import NAN
 
 

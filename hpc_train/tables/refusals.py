@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hpc_train.tables.baseline import Baselines
-from hpc_train.tables.groups import Floats
+from hpc_train.tables.moments import Floats
 from hpc_train.tables.points import Grouped, not_ok
 from hpc_train.tables.regime import batches
 from hpc_train.tables.runs import OK

@@ -9,7 +9,7 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.study import Scaling
-from hpc_train.tables.groups import Codes, Floats, agree, least, most, numbers
+from hpc_train.tables.moments import Codes, Floats, agree, least, most, numbers
 from hpc_train.tables.runs import OK
 
 Regime = Literal["strong", "weak", "mixed", "unknown"]

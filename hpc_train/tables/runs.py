@@ -1,188 +1,182 @@
-"""ExpectedStudy and Records -> one row per run that was asked for, whatever became of it."""
+"""ExpectedStudy and records -> one row per run that was asked for, whatever became of it."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
+from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.submission import JobState
-from hpc_train.tables.measurements import measurements, usable
-from hpc_train.tables.problems import without_result
+from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
+from hpc_train.tables.columns import Flags, Ints, columns
+from hpc_train.tables.doubts import run_flags
+from hpc_train.tables.intervals import Floats
+from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated, usable
+from hpc_train.tables.problems import problems
 from hpc_train.tables.scalars import (
     accuracy,
-    contradictions,
     epoch_time_s,
     final,
     named_ranks,
-    reported_rate,
     slowest,
     whole_seconds,
 )
-from hpc_train.tables.series import axis_name, series_label, size_of
-from hpc_train.tables.steps import LEAST_STEPS, NAN, StepSummary, summarise_steps
+from hpc_train.tables.series import axis_name
+from hpc_train.tables.sizes import Sizes, series_of, sizes_of
+from hpc_train.tables.stated_conditions import conditions_of
+from hpc_train.tables.steps import NAN, QUANTILES, StepSummary, reported_rate, summarise_steps
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
-INFINITE = float("inf")
-# No log is right that says more.
-MOST_RANKS = 10**9
 COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "cpus_per_task")
 MEASURES = (
-    "global_batch",
-    "step_time_s",
-    "samples_per_second",
-    "tokens_per_second",
-    "epoch_time_s",
-    "time_to_train_s",
-    "first_step_time_s",
-    "accuracy",
-    "loss",
-)
+    "global_batch", "step_time_s", "samples_per_second", "tokens_per_second", "epoch_time_s",
+    "time_to_train_s", "first_step_time_s", "accuracy", "loss", "wall_s", "step_time_mean_s",
+    *QUANTILES, *BESIDE,
+)  # fmt: skip
 # One of these is enough for a row of a speedup table.
 RESULTS = (
     "step_time_s", "samples_per_second", "tokens_per_second", "epoch_time_s", "time_to_train_s",
 )  # fmt: skip
 COLUMNS = (
     "run_id", "series", "repetition", "state", "problem", *COUNTS, "steps", "warmup_steps",
-    *MEASURES, "whole_seconds", "transport", "flags",
+    *MEASURES, "whole_seconds", "transport", "restarts", "conditions", "flags",
 )  # fmt: skip
+_WHOLE = (*COUNTS, "repetition", "steps", "warmup_steps", "restarts")
 
 
-def run_frame(study: ExpectedStudy, records: Sequence[Record]) -> pd.DataFrame:
+def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> pd.DataFrame:
     """Return one row per expected run; failed, missing and unreadable runs are rows too.
 
-    Times in seconds, `samples_per_second` and `tokens_per_second` over all ranks, `accuracy` a
-    fraction; one column `axis.<name>` per axis; `flags` is a tuple of `code: detail`. Steps in the
-    warm-up are left out until both `warmup.steps` and `warmup.seconds` have passed. NaN and
-    infinite values are left out and flagged. A completed run without a usable measurement has state
-    UNPARSED, and `problem` says what to do.
+    `records` may be a frame with the columns of `records_frame`. Times in seconds,
+    `samples_per_second` and `tokens_per_second` over all ranks, `accuracy` a fraction; one column
+    `axis.<name>` per axis; `flags` is a tuple of `code: detail`, `conditions` a dict. Steps in the
+    warm-up are left out until both `warmup.steps` and `warmup.seconds` have passed; the quantiles
+    `step_p05_s` to `step_p95_s` are of the measured steps. NaN and infinite values are left out and
+    flagged. A completed run without a usable measurement has state UNPARSED, and `problem` says
+    what to do.
 
     Raises:
         ReportError: a value has the wrong scope, or belongs to a run that the study does not list;
             or two runs have one name.
     """
-    table = measurements(records)
-    _check_listed(study, table)
-    groups = {str(name): group for name, group in table.groupby("run", sort=False)}
-    rows = [_row(run, groups.get(run.run_id, table.iloc[:0]), study) for run in study.runs]
-    axes = list(dict.fromkeys(f"axis.{axis_name(key)}" for run in study.runs for key in run.axes))
-    frame = pd.DataFrame(rows, columns=pd.Index([*COLUMNS[:2], *axes, *COLUMNS[2:]]))
-    counts = dict.fromkeys((*COUNTS, "repetition", "steps", "warmup_steps"), "Int64")
-    types = {**counts, **dict.fromkeys(MEASURES, "float64"), "whole_seconds": "bool"}
-    typed: pd.DataFrame = frame.astype(types)
-    return typed
+    names = [run.run_id for run in study.runs]
+    fields = columns(records)
+    fields = fields._replace(run=fields.run.led_by(names))
+    kinds = metric_kinds(fields)
+    rows = stated(fields, kinds)
+    check_scopes(fields, rows)
+    _check_listed(study, fields.run.names, rows.run)
+    rows, rest = once(rows), fields.take(np.flatnonzero(kinds < 0))
+    known = usable(rows.value)
+    odd, rows = rows.take(~known), rows.take(known) if not known.all() else rows
+    world = final(rows, "world_size", len(names))
+    sizes = sizes_of(study.runs, world, named_ranks(rows, len(names)))
+    batch = final(rows, "global_batch_size", len(names))
+    steps = summarise_steps(rows, study.warmup, sizes.ranks, batch)
+    found = _measured(study, rows, steps, sizes.ranks)
+    found["global_batch"] = np.where(np.isnan(batch), steps.samples_per_step, batch)
+    found |= beside(rest, rows, study.warmup, sizes.ranks)
+    found["samples_seen"] = samples_seen(rows, found["optimiser_steps"], found["global_batch"])
+    found |= time_shares(rest, study.warmup, steps.mean)
+    states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
+    flags = run_flags(study.runs, rows, odd, steps.steps, sizes.ranks)
+    said = conditions_of(rest, study.runs)
+    own = {"state": states, "problem": why, "flags": flags, "conditions": said}
+    return _frame(study, sizes, {**found, **own})
 
 
-def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[str, Any]:
-    warmup = study.warmup
-    known = usable(every["value"])
-    table = every[known]
-    size = _size(run, table)
-    batch = final(table, "global_batch_size")
-    steps = summarise_steps(table, warmup, size["ranks"], batch)
-    rate = steps.samples_per_second
-    if not steps.seen:
-        rate = reported_rate(table, "samples_per_second", warmup, size["ranks"])
-    tokens = reported_rate(table, "tokens_per_second", warmup, size["ranks"])
-    row: dict[str, Any] = {
-        "run_id": run.run_id,
-        "series": _series(run, size["ranks"], len(study.runs)),
-        **{f"axis.{axis_name(key)}": value for key, value in run.axes.items()},
-        "repetition": run.repetition,
-        **size,
+def _measured(
+    study: ExpectedStudy, rows: Rows, steps: StepSummary, ranks: Floats
+) -> dict[str, Any]:
+    runs = len(ranks)
+    printed = reported_rate(rows.named("samples_per_second"), study.warmup, ranks)
+    tokens = reported_rate(rows.named("tokens_per_second"), study.warmup, ranks)
+    return {
         "steps": steps.steps,
         "warmup_steps": steps.warmup_steps,
-        "global_batch": steps.samples_per_step if batch is None else batch,
         "step_time_s": steps.step_time_s,
-        "samples_per_second": rate if 0 < rate < INFINITE else NAN,
-        "tokens_per_second": tokens if 0 < tokens < INFINITE else NAN,
-        "epoch_time_s": epoch_time_s(table),
-        "time_to_train_s": slowest(table, "time_to_train"),
-        "first_step_time_s": slowest(table, "first_step_time"),
-        "accuracy": accuracy(table),
-        "loss": final(table, "loss"),
-        "whole_seconds": whole_seconds(table),
-        "transport": run.transport,
+        "step_time_mean_s": steps.mean,
+        **steps.quantiles,
+        "samples_per_second": _rate(np.where(steps.seen > 0, steps.samples_per_second, printed)),
+        "tokens_per_second": _rate(tokens),
+        "epoch_time_s": epoch_time_s(rows, runs),
+        "time_to_train_s": slowest(rows, "time_to_train", runs),
+        "first_step_time_s": slowest(rows, "first_step_time", runs),
+        "accuracy": accuracy(rows, runs),
+        "loss": final(rows, "loss", runs),
+        "whole_seconds": whole_seconds(rows, runs),
     }
-    row["state"], row["problem"] = _verdict(run, table, row, without_result(table, steps, study))
-    row["flags"] = (*_flags(table, steps, size["ranks"]), *_left_out(every[~known]))
-    return row
 
 
-def _series(run: ExpectedRun, ranks: int | None, runs: int) -> str:
-    """Return the name of a run's series.
-
-    Of logs that do not say how many ranks there were, nothing says that they are of one size.
-    """
-    alone = run.topology is None and not run.axes and ranks is None and runs > 1
-    return run.run_id if alone else series_label(run.axes)
+def _rate(values: Floats) -> Floats:
+    return np.where((values > 0) & np.isfinite(values), values, NAN)
 
 
-def _size(run: ExpectedRun, table: pd.DataFrame) -> dict[str, int | None]:
-    if run.topology:
-        sizes = {name: getattr(run.topology, name) for name in COUNTS if name != "ranks"}
-        return {**sizes, "ranks": run.topology.world_size}
-    axes = {name: size_of(run.axes, name) for name in ("nodes", "gpus_per_node", "tasks_per_node")}
-    world = final(table, "world_size")
-    stated = int(world) if world and 1 <= world <= MOST_RANKS else None
-    # Ranks that only repeated a summary have no row in the table.
-    named = max(run.ranks, named_ranks(table) or 0)
-    return {**axes, "cpus_per_task": None, "ranks": stated or named or None}
-
-
-def _verdict(
-    run: ExpectedRun, table: pd.DataFrame, row: dict[str, Any], problem: str
-) -> tuple[str, str]:
-    if run.state != OK:
-        return run.state, run.problem
-    world = final(table, "world_size")
-    if run.topology and world is not None and world != run.topology.world_size:
+def _verdicts(
+    study: ExpectedStudy,
+    rows: Rows,
+    steps: StepSummary,
+    ranks: tuple[Floats, Floats],
+    found: Mapping[str, Any],
+) -> tuple[list[str], list[str]]:
+    """Return state and problem of each run; `ranks` are those planned and those logged."""
+    states, why = [run.state for run in study.runs], [run.problem for run in study.runs]
+    ok: Flags = np.array([state == OK for state in states], dtype=bool)
+    planned, world = ranks
+    apart = ok & ~np.isnan(planned) & ~np.isnan(world) & (planned != world)
+    for run in np.flatnonzero(apart).tolist():
         # Ranks that each train alone look like perfect scaling.
-        return UNPARSED, f"the log says world_size {world:g}, planned {run.topology.world_size}"
-    seen, counted = row["steps"] + row["warmup_steps"], row["steps"]
-    if seen and not (counted and row["step_time_s"] > 0):
-        return UNPARSED, problem
-    if all(pd.isna(row[name]) for name in RESULTS):
-        return UNPARSED, run.problem or problem
-    return OK, run.problem
+        word = "planned" if study.runs[run].topology else "stated"
+        said = f"the log says world_size {world[run]:g}, {word} {planned[run]:.0f}"
+        states[run], why[run] = UNPARSED, said
+    unmeasured = (steps.seen > 0) & ~(steps.step_time_s > 0)
+    nothing = np.all([np.isnan(found[name]) for name in RESULTS], axis=0)
+    for run, problem in problems(rows, ok & ~apart & (unmeasured | nothing), steps, study):
+        states[run], why[run] = UNPARSED, "" if unmeasured[run] else why[run]
+        why[run] = why[run] or problem
+    return states, why
 
 
-def _flags(table: pd.DataFrame, steps: StepSummary, ranks: int | None) -> tuple[str, ...]:
-    flags = []
-    if 0 < steps.steps < LEAST_STEPS:
-        flags.append(f"short: {steps.steps} steps")
-    timed = table[(table["metric"] == "step_time") & (table["scope"] == "per_rank")]
-    whole = table[table["scope"] == "global"]
-    if ranks and 0 < timed["who"].nunique() < ranks:
-        flags.append(f"ranks: steps of {timed['who'].nunique()} of {ranks} ranks")
-    for metric in ("accuracy", "global_batch_size", "world_size", "samples_per_second"):
-        values = contradictions(whole, metric)
-        if values:
-            flags.append(f"varies: {metric} {', '.join(f'{v:g}' for v in values)}; last taken")
-    return tuple(flags)
+def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.DataFrame:
+    runs = study.runs
+    keys = {axis_name(key): key for run in runs for key in run.axes}
+    short = [{axis_name(key): value for key, value in run.axes.items()} for run in runs]
+    axes = {f"axis.{name}": [axis.get(name, NAN) for axis in short] for name in keys}
+    told = {
+        name: [getattr(run, name) for run in runs]
+        for name in ("run_id", "repetition", "wall_s", "transport", "restarts")
+    }
+    sized = {name: getattr(sizes, name) for name in COUNTS}
+    cells = {**told, **sized, **found, "series": series_of(runs, sizes.ranks)}
+    table = {name: cells[name] for name in COLUMNS[:2]} | axes
+    table |= {name: _typed(name, cells[name]) for name in COLUMNS[2:]}
+    frame: pd.DataFrame = pd.DataFrame(table)
+    return frame
 
 
-def _left_out(odd: pd.DataFrame) -> list[str]:
-    if odd.empty:
-        return []
-    names = ", ".join(f"{n} of {metric}" for metric, n in odd["metric"].value_counts().items())
-    return [f"not finite: {names} left out"]
+def _typed(name: str, values: Any) -> Any:
+    if name in _WHOLE:
+        return pd.array(values, dtype="Int64")
+    if name in MEASURES:
+        return np.array(values, dtype=np.float64)
+    return values
 
 
-def _check_listed(study: ExpectedStudy, table: pd.DataFrame) -> None:
-    names = [run.run_id for run in study.runs]
-    twice = next((name for name, count in Counter(names).items() if count > 1), None)
-    if twice is not None:
+def _check_listed(study: ExpectedStudy, names: Sequence[str], run: Ints) -> None:
+    twice = [name for name, n in Counter(run.run_id for run in study.runs).items() if n > 1]
+    if twice:
         raise ReportError(
-            f"{study.name}: two runs are called {twice}; their lines cannot be told apart",
+            f"{study.name}: two runs are called {twice[0]}; their lines cannot be told apart",
             "give the logs different names",
         )
-    strangers = sorted(set(table["run"]) - set(names))
+    strangers = np.unique(run[run >= len(study.runs)]).tolist()
     if strangers:
-        raise ReportError(f"{study.name}: records of runs that it does not list: {strangers[0]}")
+        first = min(names[code] for code in strangers)
+        raise ReportError(f"{study.name}: records of runs that it does not list: {first}")

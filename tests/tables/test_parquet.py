@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import io
+import sys
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hpc_train.errors import MissingExtraError, ReportError
+from hpc_train.tables.frame import records_frame
+from hpc_train.tables.parquet import parquet_bytes, read_records
+from hpc_train.tables.runs import run_frame
+from tests.tables.studies import expected, record, steps, study
+
+pyarrow = pytest.importorskip("pyarrow")
+RECORDS = [
+    *steps("a", [[1.0, 2.0], [3.0, 1.0]]),
+    record("a", "loss", float("nan"), node="n1"),
+    record("a", "busbw", 1.0, message_size=8),
+]
+
+
+def written(path: Path, **metadata: str) -> Path:
+    """Write the records as a file of another version would be."""
+    from pyarrow import parquet
+
+    table = parquet.read_table(io.BytesIO(parquet_bytes(RECORDS)))
+    parquet.write_table(table.replace_schema_metadata(metadata), path)
+    return path
+
+
+def test_records_come_back_as_they_were(tmp_path: Path) -> None:
+    (tmp_path / "r.parquet").write_bytes(parquet_bytes(RECORDS))
+    found = read_records(tmp_path / "r.parquet")
+    wanted = records_frame(RECORDS)[list(found.columns)]
+    for name in found.columns:
+        own = found[name]
+        if isinstance(own.dtype, pd.CategoricalDtype):
+            assert own.astype(object).where(own.notna(), None).tolist() == [
+                getattr(each, name) for each in RECORDS
+            ]
+        else:
+            pd.testing.assert_series_equal(own, wanted[name])
+    asked = study([expected("a", gpus=2)])
+    pd.testing.assert_frame_equal(run_frame(asked, found), run_frame(asked, RECORDS))
+
+
+def test_texts_are_categories(tmp_path: Path) -> None:
+    (tmp_path / "r.parquet").write_bytes(parquet_bytes(RECORDS))
+    found = read_records(tmp_path / "r.parquet")
+    assert isinstance(found["run"].dtype, pd.CategoricalDtype)
+    assert "message_size" not in found
+
+
+def test_no_records_are_an_empty_frame(tmp_path: Path) -> None:
+    (tmp_path / "r.parquet").write_bytes(parquet_bytes([]))
+    assert run_frame(study([]), read_records(tmp_path / "r.parquet")).empty
+
+
+def test_a_file_names_its_schema() -> None:
+    from pyarrow import parquet
+
+    schema = parquet.read_schema(io.BytesIO(parquet_bytes(RECORDS)))
+    assert schema.metadata[b"hpctrain_schema"] == b"1"
+
+
+def test_a_file_without_a_schema_is_of_the_first(tmp_path: Path) -> None:
+    assert len(read_records(written(tmp_path / "r.parquet"))) == len(RECORDS)
+
+
+@pytest.mark.parametrize("schema", ["2", "1000", "later"])
+def test_a_file_of_a_newer_version_is_refused(tmp_path: Path, schema: str) -> None:
+    path = written(tmp_path / "r.parquet", hpctrain_schema=schema)
+    with pytest.raises(ReportError, match=r"r\.parquet: written by a newer hpctrain") as error:
+        read_records(path)
+    assert error.value.hint
+
+
+def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    pd.DataFrame({"run": ["a"], "speed": [1.0]}).to_parquet(path)
+    with pytest.raises(ReportError, match="the column source is missing"):
+        read_records(path)
+
+
+def test_wrong_types_and_damage_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    wrong = records_frame(RECORDS).astype({"value": "str"})
+    wrong["value"] = "fast"
+    wrong.to_parquet(path)
+    with pytest.raises(ReportError, match=r"r\.parquet: column value: "):
+        read_records(path)
+    path.write_bytes(parquet_bytes(RECORDS)[:-20])
+    with pytest.raises(ReportError, match="cannot be read as Parquet"):
+        read_records(path)
+
+
+def test_without_pyarrow_the_message_says_what_to_install(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "pyarrow", None)
+    with pytest.raises(MissingExtraError, match="Parquet needs pyarrow"):
+        read_records(tmp_path / "r.parquet")
+    with pytest.raises(MissingExtraError, match="Parquet needs pyarrow"):
+        parquet_bytes(RECORDS)
