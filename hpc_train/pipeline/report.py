@@ -12,6 +12,7 @@ from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
 from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.gates import checked, governed
 from hpc_train.pipeline.provenance import details, provenance
 from hpc_train.registry import load
 from hpc_train.runs.files import write_file
@@ -33,12 +34,13 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame
 
-    study = msgspec.structs.replace(found.study, allow_mixed=asked.allow_mixed)
+    study = governed(found.study, found.own, asked)
+    study = msgspec.structs.replace(study, allow_mixed=asked.allow_mixed)
     runs, apart = separated(run_frame(study, found.records), study)
     study = msgspec.structs.replace(study, notes=(*study.notes, *apart))
     points = speedup_frame(runs, study)
     laws = fits(points, asked.forecast, force=asked.force)
-    report = scaling_report(study, runs, points)
+    report = checked(scaling_report(study, runs, points), study, (runs, points), found, asked)
     facts, known = provenance(found.own), details(found.own) if asked.details else ((), {})
     report = msgspec.structs.replace(
         report, partial=bool(study.unfinished), provenance=facts, details=known[0], scripts=known[1]

@@ -10,7 +10,7 @@ from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.rows import plain_rows
 from hpc_train.reports.summary import summary_lines
 from hpc_train.reports.tables import LESS, points_table, runs_table
-from hpc_train.reports.words import UNKNOWN, foreign, one_size, place, size, speedup_word, under
+from hpc_train.reports.words import UNKNOWN, foreign, one_size, place, speedup_word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -34,11 +34,7 @@ INTERVALS = (
 def scaling_report(
     study: ExpectedStudy, runs_frame: pd.DataFrame, points_frame: pd.DataFrame
 ) -> Report:
-    """Return the report of a study: words first, then the points, then every run without result.
-
-    `checks` lists each point below `study.gates.efficiency` or without any ok run; it is empty when
-    the study passes.
-    """
+    """Return the report of a study: words first, then the points, then every run without result."""
     runs, points = plain_rows(runs_frame), plain_rows(points_frame)
     confidence = float(points[0]["confidence"]) if points else 0.95
     table, failed = points_table(points, confidence), runs_table(runs)
@@ -47,7 +43,6 @@ def scaling_report(
         summary=summary_lines(study, runs, points),
         tables=(table, failed),
         notes=(*_notes(study, points, confidence), *_no_room(table, points)),
-        checks=_checks(study, points),
         name=study.name,
         conditions={
             "regime": points[0]["regime"] if points else "unknown",
@@ -91,17 +86,3 @@ def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
     hidden = [k for k in LESS if k not in shown and any(row[k] is not None for row in points)]
     if hidden:
         yield f"Not in the table for want of room, but in CSV and JSON: {', '.join(hidden)}."
-
-
-def _checks(study: ExpectedStudy, points: Sequence[Row]) -> tuple[str, ...]:
-    gate = study.gates.efficiency
-    checks = []
-    for row in points:
-        where = f"{size(row, points)}{under(row['series'])}"
-        if not row["n_ok"]:
-            checks.append(f"missing point: {where}: {row['not_ok']}")
-        elif gate is not None and row["efficiency"] is None:
-            checks.append(f"gate not decided: {where}: no efficiency")
-        elif gate is not None and row["efficiency"] < gate:
-            checks.append(f"gate not met: {where}: efficiency {row['efficiency']:.3f} < {gate:g}")
-    return tuple(checks)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from hpc_train.model.record import Record
 
-_PLACEMENTS = ("out_of_place", "in_place", "")
+PLACEMENTS = ("out_of_place", "in_place", "")
 
 
 class Headline(NamedTuple):
@@ -32,7 +32,7 @@ def headline(records: Iterable[Record]) -> Headline | None:
         Headline(record.metric, record.value, record.message_size, record.variant)
         for record in records
         if record.metric in ("busbw", "algbw")
-        and record.variant in _PLACEMENTS
+        and record.variant in PLACEMENTS
         and record.message_size is not None
     ]
     bus = [one for one in found if one.metric == "busbw"]
