@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,15 +57,15 @@ def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
     """
     from hpc_train.reports.comparison import comparison_report
     from hpc_train.reports.comparison_tables import Compared
-    from hpc_train.tables.comparison import MUST_MATCH, Demands, comparison_frame
+    from hpc_train.tables.comparison import Demands, comparison_frame
 
-    _check(wishes, MUST_MATCH)
+    _check(wishes)
     sides = [side(word, search, wishes.allow_mixed) for word in (a, b)]
     first, second = (one.runs for one in sides)
     wanted = Demands(min_effect=wishes.min_effect, allow_mixed=wishes.allow_mixed)
     report = comparison_report(
         Compared(
-            names=(a, b),
+            names=_names(a, b),
             points=comparison_frame(first, second, wanted),
             runs=(first, second),
             settings=differences(
@@ -82,6 +81,12 @@ def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
     states = {str(row["state"]) for row in report.run_rows}
     partial = states != {"COMPLETED"} or any(one.unreadable for one in sides)
     return Comparison(msgspec.structs.replace(report, partial=partial), partial)
+
+
+def _names(a: str, b: str) -> tuple[str, str]:
+    """Return what the sides are called: without the folders, where that tells them apart."""
+    short = [word.rstrip("/").rpartition("/")[2] for word in (a, b)]
+    return (short[0], short[1]) if short[0] and short[1] and short[0] != short[1] else (a, b)
 
 
 def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
@@ -116,7 +121,9 @@ def _found(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
     from hpc_train.tables.runs import run_frame
 
     found = evidence([word], search)
-    study = msgspec.structs.replace(found.study, allow_mixed=allow_mixed)
+    # The batch is no condition: it only has to be the same on both sides of a point.
+    conditions = tuple(name for name in allow_mixed if name != "global_batch")
+    study = msgspec.structs.replace(found.study, allow_mixed=conditions)
     runs, apart = separated(run_frame(study, found.records), study)
     return Side(word, runs, found.own, apart, bool(found.unreadable))
 
@@ -128,6 +135,8 @@ def _stored(path: Path) -> Side | None:
     content = _json(path)
     if not isinstance(content, dict) or not {"schema", "rows", "runs"} <= set(content):
         return None
+    if "differences" in content:
+        raise ReportError(f"{path}: a comparison; a side of another is a report, or a study")
     if content["schema"] != SCHEMA:
         raise ReportError(
             f"{path}: written by a newer hpctrain (schema {content['schema']}, this one reads "
@@ -153,7 +162,7 @@ def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
     return [own for own in stated if isinstance(own, dict)]
 
 
-def _check(wishes: Wishes, known: Sequence[str]) -> None:
+def _check(wishes: Wishes) -> None:
     effect = wishes.min_effect
     if effect is not None and not 0 < effect < 1:
         raise ReportError(f"--min-effect {effect:g}: must be between 0 and 1; 0.02 is 2 %")

@@ -32,7 +32,8 @@ def junit(report: Report) -> bytes:
         for verdict in own:
             _case(suite, verdict, _text(f"{report.name}.{gate}"))
     Xml.indent(root)
-    return Xml.tostring(root, encoding="utf-8", xml_declaration=True) + b"\n"
+    content: bytes = Xml.tostring(root, encoding="utf-8", xml_declaration=True)
+    return content + b"\n"
 
 
 def _counts(found: Sequence[Verdict]) -> dict[str, str]:

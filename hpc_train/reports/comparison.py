@@ -70,12 +70,11 @@ def _answers(points: Sequence[Row], level: float) -> Iterator[str]:
         if own:
             by = _span([change * (row["ratio"] - 1) for row in own])
             yield f"B is {word} than A at {len(own)} of {_points(of)}, by {by}{_at(own, of)}."
-    for verdict in dict.fromkeys(row["verdict"].partition(" (")[0] for row in of):
-        own = [row for row in of if row["verdict"].startswith(verdict)]
-        if verdict == UNDECIDED:
-            yield f"No verdict at {len(own)} of {_points(of)}: n=1 has no interval{_at(own, of)}."
-        elif verdict not in (BETTER, WORSE):
-            yield f"{verdict.capitalize()} at {len(own)} of {_points(of)}{_at(own, of)}."
+    for verdict in dict.fromkeys(row["verdict"] for row in of):
+        own = [row for row in of if row["verdict"] == verdict]
+        if verdict not in (BETTER, WORSE):
+            said = "No verdict, as n=1 has no interval" if verdict == UNDECIDED else verdict
+            yield f"{said[0].upper()}{said[1:]}: {len(own)} of {_points(of)}{_at(own, of)}."
     without = [row for row in points if row["ratio"] is None]
     if without:
         named = "; ".join(f"{_name(row, points)} ({row['why']})" for row in without[:MANY])

@@ -8,12 +8,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.numbers import ABSENT, fixed, significant, whole
 from hpc_train.reports.rows import plain_rows
+from hpc_train.reports.words import series_heading, short_series
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Row = Mapping[str, Any]
-OK, NONE = "COMPLETED", "not compared"
+Shown = tuple[Column, Callable[[Row], str]]
+OK = "COMPLETED"
+SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
+# What leaves a table first that is wider than a terminal.
+LESS = ("corrected", "accuracy_change_pp")
+ROOM = 100
 UNITS = {
     "throughput": "samples/s", "token throughput": "tokens/s", "epoch time": "epoch, s",
     "time to train": "train, s",
@@ -51,8 +57,14 @@ def ratio_text(row: Row, name: str) -> str:
 
 
 def points_table(points: Sequence[Row], found: Compared, level: float) -> ReportTable:
-    """Return a row per point; `level` is that of the corrected interval."""
+    """Return a row per point; `level` is that of the corrected interval.
+
+    Where it is wider than 100 characters, columns leave it: JSON and CSV have them.
+    """
     shown = [item for item in _columns(points, found, level) if _worth(item, points)]
+    for key in LESS:
+        if _width(shown, points) > ROOM:
+            shown = [item for item in shown if item[0].key != key]
     return ReportTable(
         title="Points",
         columns=tuple(column for column, _ in shown),
@@ -65,16 +77,17 @@ def points_table(points: Sequence[Row], found: Compared, level: float) -> Report
     )
 
 
-def _columns(
-    points: Sequence[Row], found: Compared, level: float
-) -> list[tuple[Column, Callable[[Row], str]]]:
+def _columns(points: Sequence[Row], found: Compared, level: float) -> list[Shown]:
     bases = {UNITS[row["basis"]] for row in points}
-    unit = f"\n[{bases.pop()}]" if len(bases) == 1 else ""
+    unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
+    axis = series_heading(points)
     sizes = (("nodes", "nodes"), ("gpus_per_node", "gpus/\nnode"),
              ("tasks_per_node", "tasks/\nnode"), ("ranks", "ranks"))  # fmt: skip
-    corrected = Column(key="corrected", heading=f"[{level_word(level)}]")
     return [
-        (Column(key="series", heading="series", align="left"), lambda row: row["series"]),
+        (
+            Column(key="series", heading=axis or "series", align="left"),
+            lambda row: short_series(row["series"], axis),
+        ),
         *((Column(key=key, heading=heading), _count(key)) for key, heading in sizes),
         (Column(key="n", heading="ok\nA, B"), lambda row: f"{_ok(row, 'a')}, {_ok(row, 'b')}"),
         (Column(key="a", heading=f"A{unit}"), lambda row: significant(row["a"])),
@@ -83,20 +96,30 @@ def _columns(
             Column(key="ratio", heading=f"B/A\n[{level_word(found.confidence)}]"),
             lambda row: ratio_text(row, "ratio"),
         ),
-        (corrected, lambda row: ratio_text(row, "corrected").partition(" ")[2] or ABSENT),
+        (
+            Column(key="corrected", heading=f"corrected\n[{level_word(level)}]"),
+            lambda row: ratio_text(row, "corrected").partition(" ")[2] or ABSENT,
+        ),
         (Column(key="accuracy_change_pp", heading="accuracy\nchange"), _accuracy),
         (Column(key="verdict", heading="verdict", align="left"), _verdict),
     ]
 
 
-def _worth(item: tuple[Column, Callable[[Row], str]], points: Sequence[Row]) -> bool:
+def _worth(item: Shown, points: Sequence[Row]) -> bool:
     column, text = item
     values = {text(row) for row in points}
-    if column.key in ("series", "gpus_per_node", "tasks_per_node", "ranks"):
+    if column.key == "ranks" and any(len({row[k] for row in points}) > 1 for k in SIZES):
+        return False
+    if column.key in ("series", *SIZES[1:], "ranks"):
         return len(values) > 1
     if column.key == "corrected":
         return sum(row["corrected_low"] is not None for row in points) > 1
     return column.key != "accuracy_change_pp" or values != {ABSENT}
+
+
+def _width(shown: Sequence[Shown], points: Sequence[Row]) -> int:
+    texts = [[*c.heading.split("\n"), *(text(row) for row in points)] for c, text in shown]
+    return sum(max(map(len, column)) for column in texts) + len(shown) - 1
 
 
 def _count(key: str) -> Callable[[Row], str]:
@@ -114,7 +137,8 @@ def _accuracy(row: Row) -> str:
 
 
 def _verdict(row: Row) -> str:
-    return f"{row['verdict']}: {row['why']}" if row["verdict"] == NONE else row["verdict"]
+    """Return the verdict in two words; the summary has the rest of them."""
+    return "no difference" if row["verdict"].startswith("no diff") else str(row["verdict"])
 
 
 def _record(row: Row) -> dict[str, Any]:

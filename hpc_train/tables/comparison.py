@@ -201,14 +201,14 @@ def _ratio(row: dict[str, Any], wanted: Demands, level: float) -> dict[str, Any]
     if low is None:
         alone = [n.upper() for n in SIDES if row[f"n_{n}"] == 1]
         return {**found, "verdict": "n=1: no verdict", "why": f"n=1 in {' and '.join(alone)}"}
-    return {**found, "verdict": _verdict(row, low, high, wanted.min_effect)}
+    return {**found, "verdict": _verdict(low, high, wanted.min_effect)}
 
 
-def _verdict(row: dict[str, Any], low: float, high: float | None, effect: float | None) -> str:
+def _verdict(low: float, high: float | None, effect: float | None) -> str:
     if effect is not None and high is not None and 1 - effect <= low and high <= 1 + effect:
         return f"no difference larger than {100 * effect:g} %"
     if low > 1 + _ROUNDING:
         return BETTER
     if high is not None and high < 1 - _ROUNDING:
         return WORSE
-    return f"no difference seen at this n ({row['n_a']}, {row['n_b']})"
+    return "no difference seen at this n"
