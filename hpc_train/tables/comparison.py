@@ -102,7 +102,9 @@ def _bases(both: Sequence[pd.DataFrame]) -> dict[str, str]:
     """Return what each series is compared by: one quantity for both sides and all points."""
     ok = [side[side["state"] == OK] for side in both]
     names = dict.fromkeys(key[0] for side in both for key in side["key"])
-    return {name: _basis([s[[key[0] == name for key in s["key"]]] for s in ok]) for name in names}
+    return {
+        name: _basis([s.loc[[key[0] == name for key in s["key"]]] for s in ok]) for name in names
+    }
 
 
 def _basis(ok: Sequence[pd.DataFrame]) -> str:
