@@ -11,15 +11,11 @@ STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
 
 
 def log(path: Path, rates: list[float]) -> str:
-    """Write one log per run, as a job of two ranks prints its throughput."""
+    """Write one log per run, as a job of two ranks states its throughput at the end."""
     path.mkdir()
     for i, value in enumerate(rates):
-        events = {"world_size": 2, "global_batch_size": 64, "samples_per_second": value}
-        lines = [
-            json.dumps({"hpctrain": 1, "metric": m, "value": v, "scope": "global"})
-            for m, v in events.items()
-        ]
-        (path / f"run{i}.log").write_text("\n".join(lines) + "\n")
+        event = {"world_size": 2, "global_batch_size": 64, "samples_per_second": value}
+        (path / f"run{i}.log").write_text(f"@hpct {json.dumps({'event': 'end', **event})}\n")
     return str(path)
 
 

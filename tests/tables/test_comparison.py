@@ -34,8 +34,8 @@ def runs(rates: Mapping[int, Sequence[float]], batch: float = 64, **axes: Any) -
 
 
 def row(a: pd.DataFrame, b: pd.DataFrame, at: int = 0, **wanted: Any) -> dict[str, Any]:
-    found: dict[str, Any] = comparison_frame(a, b, Demands(**wanted)).iloc[at].to_dict()
-    return found
+    found = comparison_frame(a, b, Demands(**wanted)).iloc[at].to_dict()
+    return {str(name): value for name, value in found.items()}
 
 
 def around(mean: float, spread: float = 1.0) -> list[float]:
@@ -64,14 +64,14 @@ def test_the_same_runs_never_differ() -> None:
 
 
 def test_shorter_times_are_better() -> None:
-    both = [
+    a, b = [
         run_frame(
             study([expected(f"r{i}") for i in range(3)]),
             [record(f"r{i}", "epoch_time", t * x, scope="per_rank") for i, x in enumerate(NOISE)],
         )
         for t in (10, 8)
     ]
-    found = row(*both)
+    found = row(a, b)
     assert (found["basis"], found["verdict"]) == ("epoch time", "B better")
     assert found["ratio"] == pytest.approx(1.25)
     assert found["b"] == pytest.approx(8)
@@ -101,10 +101,10 @@ def test_a_single_run_has_no_verdict() -> None:
 
 def test_a_small_effect_can_be_ruled_out() -> None:
     tight = [runs({1: around(x, 0.1)}) for x in (100, 100.5)]
-    assert row(*tight)["verdict"] == "B better"
-    assert row(*tight, min_effect=0.02)["verdict"] == "no difference larger than 2 %"
+    assert row(tight[0], tight[1])["verdict"] == "B better"
+    assert row(tight[0], tight[1], min_effect=0.02)["verdict"] == "no difference larger than 2 %"
     wide = [runs({1: around(x, 3)}) for x in (100, 100.5)]
-    assert row(*wide, min_effect=0.02)["verdict"] == "no difference seen at this n"
+    assert row(wide[0], wide[1], min_effect=0.02)["verdict"] == "no difference seen at this n"
 
 
 def test_points_of_one_side_and_failed_ones_are_rows() -> None:
@@ -126,7 +126,8 @@ def test_another_model_is_refused_but_another_torch_is_compared() -> None:
     a, b = runs({1: [100]}), runs({1: [110]})
     for field, why in (("model", "model differs: x and y"), ("torch", "n=1 in A and B")):
         first, second = (
-            side.assign(conditions=[{field: value}]) for side, value in ((a, "x"), (b, "y"))
+            side.assign(conditions=pd.Series([{field: value}], dtype=object))
+            for side, value in ((a, "x"), (b, "y"))
         )
         assert row(first, second)["why"] == why
 
