@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -61,9 +62,13 @@ def compare(
         for path in write_report(made.report, output, form):
             click.echo(path)
     if check:
-        for line in made.report.checks:
-            click.echo(plain(f"check: {line}"), err=True)
-        if made.report.checks:
-            sys.exit(1)
+        _check(made.report.checks)
     if made.partial:
         sys.exit(3)
+
+
+def _check(worse: Sequence[str]) -> None:
+    for line in worse:
+        click.echo(plain(f"check: {line}"), err=True)
+    if worse:
+        sys.exit(1)

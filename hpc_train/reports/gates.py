@@ -58,13 +58,13 @@ def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict
     met: a check that saw nothing must not pass.
     """
     found = [
-        *(_missing(points) if gates.missing is not False else ()),
         *_efficiency(gates.efficiency, points),
         *_doubling(gates.doubling, points),
         *_node_counts(gates.node_counts, points),
         *(_script(known.scripts) if gates.script else ()),
         *_busbw(gates.busbw, known.busbw),
         *_regressions(gates, known.changes),
+        *(_missing(points) if gates.missing is not False else ()),
     ]
     asked = [name for name in Gates.__struct_fields__ if getattr(gates, name) and name != "rule"]
     decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}

@@ -105,8 +105,8 @@ def test_the_report_has_all_verdicts_and_shows_one_row_a_gate() -> None:
     made = report()
     gates = made.tables[-1]
     assert [[cell.text for cell in row] for row in gates.rows] == [
-        ["missing", "--", "5 of 6", "16 GPUs under torchrun", "--"],
         ["efficiency", "0.75", "2 of 4", "16 GPUs under srun", "16 GPUs under torchrun"],
+        ["missing", "--", "5 of 6", "16 GPUs under torchrun", "--"],
     ]
     assert len(verdicts_of(made)) == 10
     assert len(made.checks) == 2
