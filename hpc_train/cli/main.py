@@ -43,6 +43,10 @@ COMMANDS = {
         "hpc_train.cli.report:report",
         "Print the speedup table of a study, of a job's runs, or of logs.",
     ),
+    "compare": (
+        "hpc_train.cli.compare:compare",
+        "Say at which points one study is faster than another, and what differs.",
+    ),
     "diagnose": (
         "hpc_train.cli.diagnose:diagnose",
         "Say why a run failed, or the job of any logs: the root cause first.",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from hpc_train.cli.options import results_option
 from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
+    from hpc_train.model.report import Report
     from hpc_train.pipeline.asked import Asked
     from hpc_train.pipeline.search import Search
 
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 )
 @click.option("--forecast", type=float, metavar="TIMES", help="Continue fits so many times.")
 @click.option("--force", is_flag=True, help="Forecast beyond twice the largest measured size.")
-@click.option("--against", metavar="STUDY|FILE", help="With --check: must not be slower than this.")
+@click.option("--against", metavar="STUDY|FILE", help="A gate: must not be slower than this.")
 @click.option("--junit", type=click.Path(path_type=Path), help="Write the checks as JUnit XML.")
 @click.option("--bundle", type=click.Path(path_type=Path), help="Pack all of it: FILE.tar.zst.")
 def report(
@@ -58,6 +59,7 @@ def report(
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.pipeline.bundle import check_ending, write_bundle
     from hpc_train.pipeline.evidence import evidence
+    from hpc_train.pipeline.junit import write_junit
     from hpc_train.pipeline.report import build_report, check_format, render_report, write_report
 
     check_format(form, output)
@@ -65,7 +67,9 @@ def report(
         check_ending(options["bundle"])
     show_warnings()
     found = evidence(words, _search(results, options))
-    built = build_report(found, _asked(output, form, options))
+    built = build_report(found, _asked(output, form, results, options))
+    if options["junit"] is not None:
+        write_junit(built, options["junit"])
     if output is None:
         safe = plain_json if form == "json" else plain
         click.echo(safe(render_report(built, form or "text")), nl=False)
@@ -80,7 +84,7 @@ def report(
         )
         say(f"packed: {options['bundle']}")
     if options["check"]:
-        _check(built.checks)
+        _check(built)
     if found.unreadable or any(row["state"] != "COMPLETED" for row in built.run_rows):
         sys.exit(3)
 
@@ -98,7 +102,9 @@ def _search(results: Path | None, options: Mapping[str, Any]) -> Search:
     )
 
 
-def _asked(output: Path | None, form: str | None, options: Mapping[str, Any]) -> Asked:
+def _asked(
+    output: Path | None, form: str | None, results: Path | None, options: Mapping[str, Any]
+) -> Asked:
     import msgspec
 
     from hpc_train.pipeline.report import asked_for
@@ -107,11 +113,17 @@ def _asked(output: Path | None, form: str | None, options: Mapping[str, Any]) ->
     asked = asked_for(output, form)
     if options["bundle"]:
         asked = msgspec.structs.replace(asked, figures=True, details=True, digests=True)
-    return msgspec.structs.replace(asked, **{name: options[name] for name in names})
+    return msgspec.structs.replace(
+        asked,
+        search=_search(results, options),
+        **{name: options[name] for name in names},
+    )
 
 
-def _check(missed: Sequence[str]) -> None:
-    for line in missed:
+def _check(built: Report) -> None:
+    from hpc_train.reports.verdicts import undecided
+
+    for line in (*built.checks, *undecided(built)):
         click.echo(plain(f"check: {line}"), err=True)
-    if missed:
+    if built.checks:
         sys.exit(1)

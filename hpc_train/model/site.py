@@ -12,6 +12,7 @@ from hpc_train.model.job import Count, Directives, Module, Name, Nodes, Word
 from hpc_train.model.launching import Launchers, Preflight, Rendezvous
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.partition import Arch, Partition, Qos
+from hpc_train.model.study import Gates
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
 from hpc_train.model.versions import Version
@@ -111,6 +112,20 @@ class Tests(Value, frozen=True, kw_only=True):
     """What is known of a working site."""
 
     expect: Annotated[tuple[Expected, ...], Meta(description="Results of smoke jobs.")] = ()
+
+
+class Reporting(Value, frozen=True, kw_only=True):
+    """What the site asks of a scaling report, and what its GPUs cost."""
+
+    gates: Annotated[
+        Gates, Meta(description="Limits of `report --check`; those of a study win.")
+    ] = Gates()
+    price_per_gpu_hour: Annotated[
+        Annotated[float, Meta(gt=0)] | None, Meta(description="What a GPU costs for an hour.")
+    ] = None
+    currency: Annotated[
+        str, Meta(pattern=r"^([A-Z]{3})?$(?!\n)", description="Of the price, three letters: EUR.")
+    ] = ""
 
 
 class SiteProfile(Value, frozen=True, kw_only=True):
@@ -222,3 +237,4 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         Preflight | None, Meta(description="What nodes are asked before the ranks start.")
     ] = None
     tests: Annotated[Tests | None, Meta(description="What the site was seen to do.")] = None
+    report: Annotated[Reporting, Meta(description="What reports are checked by.")] = Reporting()

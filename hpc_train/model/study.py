@@ -22,12 +22,48 @@ class Warmup(Value, frozen=True, kw_only=True):
     seconds: Annotated[float, Meta(ge=0, description="Seconds left out, beside the steps.")] = 0.0
 
 
-class Gates(Value, frozen=True, kw_only=True):
-    """Limits that `report --check` enforces."""
+class Regression(Value, frozen=True, kw_only=True):
+    """What the points must not be slower than, and by how much they may be."""
 
+    against: Annotated[
+        str, Meta(min_length=1, description="A study, report.json, or what report takes.")
+    ]
+    tolerance: Annotated[
+        float, Meta(ge=0, lt=1, description="Loss that is allowed: 0.05 = 5 %.")
+    ] = 0.05
+
+
+class Gates(Value, frozen=True, kw_only=True):
+    """Limits that `report --check` enforces; a gate that is None was not asked for."""
+
+    rule: Annotated[
+        Literal["csc"] | None,
+        Meta(description="csc (Mahti): 3 node counts, efficiency 0.75, doubling 1.5, the script."),
+    ] = None
     efficiency: Annotated[
         Annotated[float, Meta(gt=0, le=2)] | None,
         Meta(description="Least parallel efficiency, 0.75 = 75 %."),
+    ] = None
+    doubling: Annotated[
+        Annotated[float, Meta(gt=0, le=4)] | None,
+        Meta(description="Least speedup from half the size, 2 is ideal."),
+    ] = None
+    node_counts: Annotated[
+        Annotated[int, Meta(ge=1, le=100)] | None,
+        Meta(description="Least number of different node counts with a result."),
+    ] = None
+    script: Annotated[
+        bool | None, Meta(description="Whether the job script of each run must be there.")
+    ] = None
+    missing: Annotated[
+        bool | None, Meta(description="Whether each point needs an ok run; default: true.")
+    ] = None
+    busbw: Annotated[
+        Annotated[float, Meta(gt=0)] | None,
+        Meta(description="Least bus bandwidth of the largest message, GB/s."),
+    ] = None
+    regression: Annotated[
+        Regression | None, Meta(description="What the points must not be slower than.")
     ] = None
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.model.value import Value
+from hpc_train.pipeline.search import Search
 
 
 class Asked(Value, frozen=True, kw_only=True):
@@ -11,8 +12,8 @@ class Asked(Value, frozen=True, kw_only=True):
     `wide`: every column. `figures`: draw them. `allow_mixed` names conditions that may differ in a
     series. `forecast` is how many times the largest measured size a fit should be continued to,
     with `force` also beyond 2. `against` names a stored study or report that this one must not be
-    slower than. `details`: what a page shows of each run. `digests`: read the logs once more to say
-    which ones they were.
+    slower than, and `search` says where to find it. `details`: what a page shows of each run.
+    `digests`: read the logs once more to say which ones they were.
     """
 
     wide: bool = False
@@ -23,3 +24,4 @@ class Asked(Value, frozen=True, kw_only=True):
     forecast: float | None = None
     force: bool = False
     against: str | None = None
+    search: Search | None = None

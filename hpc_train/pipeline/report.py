@@ -14,6 +14,7 @@ from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.details import details
 from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.gates import checked, governed
 from hpc_train.pipeline.provenance import provenance
 from hpc_train.registry import load
 from hpc_train.runs.files import write_file
@@ -40,14 +41,14 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame
 
-    study = msgspec.structs.replace(
-        found.study, allow_mixed=asked.allow_mixed or found.study.allow_mixed
-    )
+    study = governed(found.study, found.own, asked)
+    study = msgspec.structs.replace(study, allow_mixed=asked.allow_mixed or study.allow_mixed)
     runs, apart = separated(run_frame(study, found.records), study)
     study = msgspec.structs.replace(study, notes=(*study.notes, *apart))
     points = speedup_frame(runs, study)
     laws = fits(points, asked.forecast, force=asked.force)
     report = scaling_report(study, runs, points, wide=asked.wide)
+    report = checked(report, study, (runs, points), found, asked)
     facts = provenance(found, Digests() if asked.digests else None)
     known = details(found) if asked.details else ((), {})
     report = msgspec.structs.replace(

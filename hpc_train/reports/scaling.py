@@ -11,7 +11,7 @@ from hpc_train.reports.absent import absent_notes
 from hpc_train.reports.rows import plain_rows
 from hpc_train.reports.summary import summary_lines
 from hpc_train.reports.tables import LESS, points_table, runs_table
-from hpc_train.reports.words import UNKNOWN, foreign, one_size, place, size, speedup_word, under
+from hpc_train.reports.words import UNKNOWN, foreign, one_size, place, speedup_word
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,11 +39,7 @@ def scaling_report(
     *,
     wide: bool = False,
 ) -> Report:
-    """Return the report of a study: words first, then the points, then every run without result.
-
-    `checks` lists each point below `study.gates.efficiency` or without any ok run; it is empty when
-    the study passes.
-    """
+    """Return the report of a study: words first, then the points, then every run without result."""
     runs, points = plain_rows(runs_frame), plain_rows(points_frame)
     confidence = float(points[0]["confidence"]) if points else 0.95
     table, failed = points_table(points, confidence, wide=wide), runs_table(runs)
@@ -56,7 +52,6 @@ def scaling_report(
             *absent_notes(table, points),
             *_no_room(table, points),
         ),
-        checks=_checks(study, points),
         name=study.name,
         conditions={
             "regime": points[0]["regime"] if points else "unknown",
@@ -104,17 +99,3 @@ def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
             f"Not in the table for want of room, but with --wide and in CSV and JSON: "
             f"{', '.join(hidden)}."
         )
-
-
-def _checks(study: ExpectedStudy, points: Sequence[Row]) -> tuple[str, ...]:
-    gate = study.gates.efficiency
-    checks = []
-    for row in points:
-        where = f"{size(row, points)}{under(row['series'])}"
-        if not row["n_ok"]:
-            checks.append(f"missing point: {where}: {row['not_ok']}")
-        elif gate is not None and row["efficiency"] is None:
-            checks.append(f"gate not decided: {where}: no efficiency")
-        elif gate is not None and row["efficiency"] < gate:
-            checks.append(f"gate not met: {where}: efficiency {row['efficiency']:.3f} < {gate:g}")
-    return tuple(checks)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from hpc_train.errors import ReportError, UnknownNameError
 from hpc_train.model.record import Record
 
-_PLACEMENTS = ("out_of_place", "in_place", "")
+PLACEMENTS = ("out_of_place", "in_place", "")
 # How often (n - 1)/n of the data pass a link; 0 where all of it does, once.
 _BUS_FACTORS = {
     "all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "alltoall": 1, "broadcast": 0,
@@ -38,7 +38,7 @@ def headline(records: Iterable[Record]) -> Headline | None:
         Headline(record.metric, record.value, record.message_size, record.variant)
         for record in records
         if record.metric in ("busbw", "algbw")
-        and record.variant in _PLACEMENTS
+        and record.variant in PLACEMENTS
         and record.message_size is not None
     ]
     bus = [one for one in found if one.metric == "busbw"]

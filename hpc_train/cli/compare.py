@@ -1,0 +1,74 @@
+"""`hpctrain compare`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+
+from hpc_train.cli.options import results_option
+from hpc_train.cli.terminal import plain, plain_json
+
+
+@click.command()
+@click.argument("a", metavar="A")
+@click.argument("b", metavar="B")
+@results_option
+@click.option("-f", "--format", "form", help="text, markdown, csv or json.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here.")
+@click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
+@click.option(
+    "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node, …"
+)
+@click.option("--min-effect", type=float, metavar="0.02", help="Smaller differences are none.")
+@click.option(
+    "--allow-mixed", multiple=True, metavar="FIELD", help="Compare points that differ in it."
+)
+@click.option("--check", is_flag=True, help="Exit with 1 when B is worse at a point.")
+def compare(
+    a: str,
+    b: str,
+    results: Path | None,
+    form: str | None,
+    output: Path | None,
+    parser: str,
+    points: Path | None,
+    min_effect: float | None,
+    allow_mixed: tuple[str, ...],
+    check: bool,
+) -> None:
+    """Say at which points B is faster or slower than A, and what differs between them.
+
+    A and B are what `hpctrain report` takes, a report as JSON, or runs of a study that share a
+    value: STUDY:launcher=srun. Exit code 3 when some of the runs have no result.
+    """
+    from hpc_train.cli.output import show_warnings
+    from hpc_train.pipeline.compare import Wishes
+    from hpc_train.pipeline.compare import compare as compared
+    from hpc_train.pipeline.report import check_format, render_report, write_report
+    from hpc_train.pipeline.search import Search
+    from hpc_train.runs.store import results_root
+
+    check_format(form, output)
+    show_warnings()
+    search = Search(root=results_root(results), form=parser, points=points)
+    made = compared(a, b, search, Wishes(min_effect=min_effect, allow_mixed=allow_mixed))
+    if output is None:
+        safe = plain_json if form == "json" else plain
+        click.echo(safe(render_report(made.report, form or "text")), nl=False)
+    else:
+        for path in write_report(made.report, output, form):
+            click.echo(path)
+    if check:
+        _check(made.report.checks)
+    if made.partial:
+        sys.exit(3)
+
+
+def _check(worse: Sequence[str]) -> None:
+    for line in worse:
+        click.echo(plain(f"check: {line}"), err=True)
+    if worse:
+        sys.exit(1)

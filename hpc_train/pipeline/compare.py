@@ -1,0 +1,168 @@
+"""Two sides, each anything that a report is made of -> the report that compares them."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import msgspec
+
+from hpc_train.errors import ReportError
+from hpc_train.model.report import Report
+from hpc_train.model.run import Run
+from hpc_train.model.value import Value
+from hpc_train.pipeline.differences import differences
+from hpc_train.pipeline.evidence import evidence
+from hpc_train.pipeline.search import Search
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+SCHEMA = 1
+_NAMED = r"[A-Za-z_][\w.]*="
+_SELECTION = re.compile(rf"(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
+
+
+class Wishes(Value, frozen=True, kw_only=True):
+    """What a reader wants: differences within `min_effect` count as none; what may differ."""
+
+    min_effect: float | None = None
+    allow_mixed: tuple[str, ...] = ()
+
+
+class Side(NamedTuple):
+    """One side: its run table, and the folders of its runs where it has any."""
+
+    name: str
+    runs: pd.DataFrame
+    own: tuple[Run, ...] = ()
+    notes: tuple[str, ...] = ()
+    unreadable: bool = False
+
+
+class Comparison(NamedTuple):
+    """The report, and whether some run has no result, or a log cannot be read."""
+
+    report: Report
+    partial: bool
+
+
+def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
+    """Compare B with A, point by point.
+
+    Raises:
+        HpcTrainError: a side is not there, holds nothing, or has no run that was selected.
+    """
+    from hpc_train.reports.comparison import comparison_report
+    from hpc_train.reports.comparison_tables import Compared
+    from hpc_train.tables.comparison import Demands, comparison_frame
+
+    _check(wishes)
+    sides = [side(word, search, wishes.allow_mixed) for word in (a, b)]
+    first, second = (one.runs for one in sides)
+    wanted = Demands(min_effect=wishes.min_effect, allow_mixed=wishes.allow_mixed)
+    report = comparison_report(
+        Compared(
+            names=_names(a, b),
+            points=comparison_frame(first, second, wanted),
+            runs=(first, second),
+            settings=differences(
+                sides[0].own, sides[1].own, [_conditions(first), _conditions(second)]
+            ),
+            notes=tuple(
+                f"{n}: {text}" for n, one in zip("AB", sides, strict=True) for text in one.notes
+            ),
+            min_effect=wishes.min_effect,
+            allow_mixed=wishes.allow_mixed,
+        )
+    )
+    states = {str(row["state"]) for row in report.run_rows}
+    partial = states != {"COMPLETED"} or any(one.unreadable for one in sides)
+    return Comparison(msgspec.structs.replace(report, partial=partial), partial)
+
+
+def _names(a: str, b: str) -> tuple[str, str]:
+    """Return what the sides are called: without the folders, where that tells them apart."""
+    short = [word.rstrip("/").rpartition("/")[2] for word in (a, b)]
+    return (short[0], short[1]) if short[0] and short[1] and short[0] != short[1] else (a, b)
+
+
+def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
+    """Return the runs that a word means: what `report` takes, its JSON, `STUDY:launcher=srun`.
+
+    Raises:
+        HpcTrainError: it means nothing, or nothing was selected.
+    """
+    from hpc_train.tables.selection import selected
+
+    name, pairs = selection(word)
+    whole = _stored(Path(name)) or _found(name, search, allow_mixed)
+    if not pairs:
+        return whole
+    runs = selected(whole.runs, pairs, word)
+    ids = set(runs["run_id"])
+    own = tuple(run for run in whole.own if run.folder.run_id in ids)
+    return whole._replace(name=word, runs=runs, own=own)
+
+
+def selection(word: str) -> tuple[str, dict[str, str]]:
+    """Split `STUDY:launcher=srun,nodes=2` at its last colon, unless there is such a file."""
+    match = _SELECTION.fullmatch(word)
+    if match is None or Path(word).exists():
+        return word, {}
+    pairs = re.split(rf",(?={_NAMED})", match["pairs"])
+    return match["word"], dict(pair.split("=", 1) for pair in pairs)
+
+
+def _found(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
+    from hpc_train.tables.comparability import separated
+    from hpc_train.tables.runs import run_frame
+
+    found = evidence([word], search)
+    # The batch is no condition: it only has to be the same on both sides of a point.
+    conditions = tuple(name for name in allow_mixed if name != "global_batch")
+    study = msgspec.structs.replace(found.study, allow_mixed=conditions)
+    runs, apart = separated(run_frame(study, found.records), study)
+    return Side(word, runs, found.own, apart, bool(found.unreadable))
+
+
+def _stored(path: Path) -> Side | None:
+    """Return the runs of a report that was written as JSON; None for any other file."""
+    if path.suffix != ".json" or not path.is_file():
+        return None
+    content = _json(path)
+    if not isinstance(content, dict) or not {"schema", "rows", "runs"} <= set(content):
+        return None
+    if "differences" in content:
+        raise ReportError(f"{path}: a comparison; a side of another is a report, or a study")
+    if content["schema"] != SCHEMA:
+        raise ReportError(
+            f"{path}: written by a newer hpctrain (schema {content['schema']}, this one reads "
+            f"{SCHEMA})"
+        )
+    from hpc_train.tables.selection import stored_runs
+
+    if not content["runs"]:
+        raise ReportError(f"{path}: a report without runs")
+    return Side(str(path), stored_runs(content["runs"], str(path)))
+
+
+def _json(path: Path) -> Any:
+    try:
+        return json.loads(path.read_bytes())
+    except (OSError, ValueError, RecursionError):
+        # Not a report; whoever reads logs says what is wrong with it.
+        return None
+
+
+def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
+    stated = runs["conditions"] if "conditions" in runs else ()
+    return [own for own in stated if isinstance(own, dict)]
+
+
+def _check(wishes: Wishes) -> None:
+    effect = wishes.min_effect
+    if effect is not None and not 0 < effect < 1:
+        raise ReportError(f"--min-effect {effect:g}: must be between 0 and 1; 0.02 is 2 %")

@@ -1,0 +1,118 @@
+"""Gates of a study and of its site -> what a report must hold, and whether it does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hpc_train.errors import HpcTrainError, ReportError
+from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.report import Report
+from hpc_train.model.run import Run
+from hpc_train.model.site import Reporting
+from hpc_train.model.study import Gates, Regression
+from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.compare import side
+from hpc_train.pipeline.evidence import Evidence
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# CSC, "How to access the Mahti large partition": docs.csc.fi/accounts/.
+RULES = {"csc": Gates(node_counts=3, efficiency=0.75, doubling=1.5, script=True)}
+
+
+def governed(study: ExpectedStudy, own: Sequence[Run], asked: Asked) -> ExpectedStudy:
+    """Return the study with every gate that holds for it, and with the price of its site.
+
+    What the command line names wins, then what the study says, then the site. Where the runs are
+    of several sites, no site's word holds.
+    """
+    site = _reporting(own)
+    gates = resolved(study.gates, site.gates)
+    if asked.against is not None:
+        tolerance = gates.regression.tolerance if gates.regression else 0.05
+        named = Regression(against=asked.against, tolerance=tolerance)
+        gates = msgspec.structs.replace(gates, regression=named)
+    if study.price_per_gpu_hour is not None:
+        return msgspec.structs.replace(study, gates=gates)
+    return msgspec.structs.replace(
+        study, gates=gates, price_per_gpu_hour=site.price_per_gpu_hour, currency=site.currency
+    )
+
+
+def resolved(*layers: Gates) -> Gates:
+    """Return the gates of several layers, the strongest first; a rule stands behind its layer."""
+    values: dict[str, Any] = {}
+    for layer in layers:
+        for gates in (layer, RULES[layer.rule] if layer.rule else Gates()):
+            stated = msgspec.structs.asdict(gates).items()
+            values = {**{name: v for name, v in stated if v is not None}, **values}
+    return Gates(**values)
+
+
+def checked(
+    report: Report,
+    study: ExpectedStudy,
+    tables: Sequence[pd.DataFrame],
+    found: Evidence,
+    asked: Asked,
+) -> Report:
+    """Return the report with a verdict on each gate; `tables` are its runs and its points.
+
+    Raises:
+        ReportError: what it must not be slower than is not there.
+    """
+    from hpc_train.reports.gates import Known, verdicts
+    from hpc_train.reports.rows import plain_rows
+    from hpc_train.reports.verdicts import gated
+    from hpc_train.tables.busbw import largest_busbw
+
+    runs, points = tables
+    there = sum(run.folder.script.is_file() for run in found.own)
+    known = Known(
+        scripts=(len(found.own), there),
+        busbw=largest_busbw(found.records) if study.gates.busbw else {},
+        changes=_changes(study, runs, asked) if study.gates.regression else (),
+    )
+    return gated(report, verdicts(study.gates, plain_rows(points), known))
+
+
+def _changes(study: ExpectedStudy, runs: pd.DataFrame, asked: Asked) -> tuple[dict[str, Any], ...]:
+    from hpc_train.reports.rows import plain_rows
+    from hpc_train.tables.comparison import Demands, comparison_frame
+
+    if study.gates.regression is None or asked.search is None:
+        return ()
+    word = study.gates.regression.against
+    try:
+        old = side(word, asked.search, study.allow_mixed)
+    except HpcTrainError as failure:
+        raise ReportError(
+            f"what the study must not be slower than: {failure.message}", failure.hint
+        ) from None
+    wanted = Demands(allow_mixed=study.allow_mixed)
+    return tuple(plain_rows(comparison_frame(old.runs, runs, wanted)))
+
+
+def _reporting(own: Sequence[Run]) -> Reporting:
+    """Return what the runs' one site says of reports."""
+    sites = {(run.manifest.plan.site, _profile(run)) for run in own if run.manifest}
+    if len(sites) != 1:
+        return Reporting()
+    # Logs of anybody need no profiles.
+    from hpc_train.sites.load import load_site
+
+    name, file = sites.pop()
+    try:
+        return load_site(file if file and Path(file).is_file() else name).value.report
+    except HpcTrainError:
+        # A study outlives the profile that it was planned with.
+        return Reporting()
+
+
+def _profile(run: Run) -> str:
+    return str(run.manifest.provenance.get("profile", "")) if run.manifest else ""

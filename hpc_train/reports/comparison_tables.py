@@ -1,0 +1,188 @@
+"""Rows of a comparison -> its tables: the points, what differs, the runs without a result."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hpc_train.model.report import Cell, Column, ReportTable
+from hpc_train.reports.numbers import ABSENT, fixed, significant, whole
+from hpc_train.reports.rows import plain_rows
+from hpc_train.reports.words import series_heading, short_series
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]
+Shown = tuple[Column, Callable[[Row], str]]
+OK = "COMPLETED"
+SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
+# What leaves a table first that is wider than a terminal.
+LESS = ("corrected", "accuracy_change_pp")
+ROOM = 100
+UNITS = {
+    "throughput": "samples/s", "token throughput": "tokens/s", "epoch time": "epoch, s",
+    "time to train": "train, s",
+}  # fmt: skip
+
+
+class Compared(NamedTuple):
+    """What a report on two sides is made of.
+
+    `settings` are name, A's values, B's values of what differs.
+    """
+
+    names: tuple[str, str]
+    points: pd.DataFrame
+    runs: tuple[pd.DataFrame, pd.DataFrame]
+    settings: Sequence[tuple[str, str, str]]
+    notes: tuple[str, ...] = ()
+    confidence: float = 0.95
+    min_effect: float | None = None
+    allow_mixed: tuple[str, ...] = ()
+
+
+def level_word(confidence: float) -> str:
+    """Return `98.3 %`."""
+    return f"{100 * confidence:.4g} %"
+
+
+def ratio_text(row: Row, name: str) -> str:
+    """Return `1.042 [1.031, 1.053]` with the limits of that name, `ratio` or `corrected`."""
+    if row["ratio"] is None:
+        return ABSENT
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    limits = "" if low is None else f" [{fixed(low, 3)}, {fixed(high, 3)}]"
+    return f"{fixed(row['ratio'], 3)}{limits}"
+
+
+def points_table(points: Sequence[Row], found: Compared, level: float) -> ReportTable:
+    """Return a row per point; `level` is that of the corrected interval.
+
+    Where it is wider than 100 characters, columns leave it: JSON and CSV have them.
+    """
+    shown = [item for item in _columns(points, found, level) if _worth(item, points)]
+    for key in LESS:
+        if _width(shown, points) > ROOM:
+            shown = [item for item in shown if item[0].key != key]
+    return ReportTable(
+        title="Points",
+        columns=tuple(column for column, _ in shown),
+        rows=tuple(
+            tuple(Cell(text=text(row), value=row.get(column.key)) for column, text in shown)
+            for row in points
+        ),
+        key="rows",
+        records=tuple(_record(row) for row in points),
+    )
+
+
+def _columns(points: Sequence[Row], found: Compared, level: float) -> list[Shown]:
+    bases = {UNITS[row["basis"]] for row in points}
+    unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
+    axis = series_heading(points)
+    sizes = (("nodes", "nodes"), ("gpus_per_node", "gpus/\nnode"),
+             ("tasks_per_node", "tasks/\nnode"), ("ranks", "ranks"))  # fmt: skip
+    return [
+        (
+            Column(key="series", heading=axis or "series", align="left"),
+            lambda row: short_series(row["series"], axis),
+        ),
+        *((Column(key=key, heading=heading), _count(key)) for key, heading in sizes),
+        (Column(key="n", heading="ok\nA, B"), lambda row: f"{_ok(row, 'a')}, {_ok(row, 'b')}"),
+        (Column(key="a", heading=f"A{unit}"), lambda row: significant(row["a"])),
+        (Column(key="b", heading=f"B{unit}"), lambda row: significant(row["b"])),
+        (
+            Column(key="ratio", heading=f"B/A\n[{level_word(found.confidence)}]"),
+            lambda row: ratio_text(row, "ratio"),
+        ),
+        (
+            Column(key="corrected", heading=f"corrected\n[{level_word(level)}]"),
+            lambda row: ratio_text(row, "corrected").partition(" ")[2] or ABSENT,
+        ),
+        (Column(key="accuracy_change_pp", heading="accuracy\nchange"), _accuracy),
+        (Column(key="verdict", heading="verdict", align="left"), _verdict),
+    ]
+
+
+def _worth(item: Shown, points: Sequence[Row]) -> bool:
+    column, text = item
+    values = {text(row) for row in points}
+    if column.key == "ranks" and any(len({row[k] for row in points}) > 1 for k in SIZES):
+        return False
+    if column.key in ("series", *SIZES[1:], "ranks"):
+        return len(values) > 1
+    if column.key == "corrected":
+        return sum(row["corrected_low"] is not None for row in points) > 1
+    return column.key != "accuracy_change_pp" or values != {ABSENT}
+
+
+def _width(shown: Sequence[Shown], points: Sequence[Row]) -> int:
+    texts = [[*c.heading.split("\n"), *(text(row) for row in points)] for c, text in shown]
+    return sum(max(map(len, column)) for column in texts) + len(shown) - 1
+
+
+def _count(key: str) -> Callable[[Row], str]:
+    return lambda row: whole(row[key])
+
+
+def _ok(row: Row, side: str) -> str:
+    done, asked = row[f"n_{side}"], row[f"submitted_{side}"]
+    return f"{done}" if done == asked else f"{done}/{asked}"
+
+
+def _accuracy(row: Row) -> str:
+    change = row["accuracy_change_pp"]
+    return ABSENT if change is None else f"{change:+.2f}"
+
+
+def _verdict(row: Row) -> str:
+    """Return the verdict in two words; the summary has the rest of them."""
+    return "no difference" if row["verdict"].startswith("no diff") else str(row["verdict"])
+
+
+def _record(row: Row) -> dict[str, Any]:
+    """Return the row for programs, each ratio with its limits as one value."""
+    limits = ("ratio_low", "ratio_high", "corrected_low", "corrected_high")
+    plain = {name: value for name, value in row.items() if name not in limits}
+    for name in ("ratio", "corrected"):
+        ends = {end: row[f"{name}_{end}"] for end in ("low", "high")}
+        plain[name] = None if row["ratio"] is None else {"value": row["ratio"], **ends}
+    return plain
+
+
+def differences_table(found: Compared) -> ReportTable:
+    """Return a row per setting that is not the same on both sides."""
+    keys = ("setting", "a", "b")
+    heads = ("setting", "A", "B")
+    return ReportTable(
+        title="What differs",
+        columns=tuple(
+            Column(key=key, heading=head, align="left")
+            for key, head in zip(keys, heads, strict=True)
+        ),
+        rows=tuple(tuple(Cell(text=t, value=t) for t in row) for row in found.settings),
+        key="differences",
+        records=tuple(dict(zip(keys, row, strict=True)) for row in found.settings),
+    )
+
+
+def runs_table(found: Compared) -> ReportTable:
+    """Return the runs that are not ok; `records` holds every run of both sides."""
+    names = ("side", "run_id", "state", "problem")
+    rows = [
+        {"side": side, **row}
+        for side, runs in zip("AB", found.runs, strict=True)
+        for row in plain_rows(runs)
+    ]
+    return ReportTable(
+        title="Runs without a result",
+        columns=tuple(Column(key=name, heading=name, align="left") for name in names),
+        rows=tuple(
+            tuple(Cell(text=str(row[name] or ABSENT), value=row[name]) for name in names)
+            for row in rows
+            if row["state"] != OK
+        ),
+        key="runs",
+        records=tuple(rows),
+    )

@@ -1,0 +1,197 @@
+"""Gates and plain rows -> a verdict on each gate at each point where it can be decided."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from hpc_train.model.gate import Outcome, Verdict
+from hpc_train.model.study import Gates
+from hpc_train.reports.words import ALONE, size, under
+
+Row = Mapping[str, Any]
+# 2 x 0.75 need not be 1.5 to the last digit.
+_ROUNDING = 1e-9
+WHOLE = "the study"
+
+
+class Known(NamedTuple):
+    """What gates need beside the points.
+
+    `scripts` counts the runs, and those of them whose script is there. `busbw` is GB/s by run.
+    `changes` are the rows of a comparison with `against`: how much faster this study is.
+    """
+
+    scripts: tuple[int, int] = (0, 0)
+    busbw: Mapping[str, float] = {}
+    changes: tuple[Row, ...] = ()
+
+
+class Number(NamedTuple):
+    """A value with the limits of its interval, where it has one."""
+
+    value: float
+    low: float | None
+    high: float | None
+
+    def __str__(self) -> str:
+        """Write `0.600 [0.590, 0.610]`."""
+        if self.low is None or self.high is None:
+            return f"{self.value:.3f}"
+        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+
+
+class Least(NamedTuple):
+    """A gate on a column of the points: the column's value times `factor` must reach `limit`."""
+
+    gate: str
+    words: str
+    limit: float
+    factor: float = 1
+
+
+def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict, ...]:
+    """Decide each gate that is asked for, at each point where it can be.
+
+    Efficiency and the speedup from half the size are compared by their value; the interval is in
+    the reason. The baseline, 1 by definition, decides nothing. A gate that no point decides is not
+    met: a check that saw nothing must not pass.
+    """
+    found = [
+        *_efficiency(gates.efficiency, points),
+        *_doubling(gates.doubling, points),
+        *_node_counts(gates.node_counts, points),
+        *(_script(known.scripts) if gates.script else ()),
+        *_busbw(gates.busbw, known.busbw),
+        *_regressions(gates, known.changes),
+        *(_missing(points) if gates.missing is not False else ()),
+    ]
+    asked = [name for name in Gates.__struct_fields__ if getattr(gates, name) and name != "rule"]
+    decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
+    nothing = [
+        Verdict(gate=name, where=WHOLE, outcome="not met", reason=f"nothing decides {name}")
+        for name in asked
+        if name not in decided
+    ]
+    return (*found, *nothing)
+
+
+def _name(row: Row, points: Sequence[Row]) -> str:
+    return f"{size(row, points)}{under(row['series'])}"
+
+
+def _missing(points: Sequence[Row]) -> Iterator[Verdict]:
+    for row in points:
+        reason = f"{row['n_ok']} ok" if row["n_ok"] else row["not_ok"] or "no run"
+        outcome: Outcome = "met" if row["n_ok"] else "not met"
+        where = _name(row, points)
+        yield Verdict(gate="missing", where=where, outcome=outcome, reason=reason)
+
+
+def _efficiency(limit: float | None, points: Sequence[Row]) -> Iterator[Verdict]:
+    if limit is not None:
+        least = Least("efficiency", "efficiency", limit)
+        yield from (_decided(least, row, points) for row in points if not row["is_baseline"])
+
+
+def _doubling(limit: float | None, points: Sequence[Row]) -> Iterator[Verdict]:
+    """CSC: a job on twice the nodes has to run 1.5 times as fast; doubling efficiency times 2."""
+    if limit is not None:
+        least = Least("doubling", "speedup from half the size", limit, 2)
+        yield from (_decided(least, row, points) for row in points if _has_half(row, points))
+
+
+def _has_half(row: Row, points: Sequence[Row]) -> bool:
+    name = "gpus" if row["gpus"] else "ranks"
+    own = [other[name] for other in points if other["series"] == row["series"]]
+    return bool(row[name]) and any(other and 2 * other == row[name] for other in own)
+
+
+def _number(row: Row, name: str, factor: float = 1) -> Number | None:
+    parts = [row.get(f"{name}{end}") for end in ("", "_low", "_high")]
+    value, low, high = (None if part is None else factor * part for part in parts)
+    return None if value is None else Number(value, low, high)
+
+
+def _decided(least: Least, row: Row, points: Sequence[Row]) -> Verdict:
+    gate, words, limit, factor = least
+    where, number = _name(row, points), _number(row, gate, factor)
+    if number is None:
+        reason = f"no {words}: {row['not_ok'] or row['note'] or 'not known'}"
+        return Verdict(gate=gate, where=where, outcome="not decided", reason=reason, limit=limit)
+    met = number.value >= limit - _ROUNDING
+    return Verdict(
+        gate=gate,
+        where=where,
+        outcome="met" if met else "not met",
+        reason=f"{words} {number} {'>=' if met else '<'} {limit:g}",
+        limit=limit,
+        **number._asdict(),
+    )
+
+
+def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[Verdict]:
+    if limit is None:
+        return
+    for series in dict.fromkeys(row["series"] for row in points):
+        own = [row for row in points if row["series"] == series and row["n_ok"]]
+        counts = sorted({row["nodes"] for row in own if row["nodes"]})
+        met = len(counts) >= limit
+        shown = ", ".join(map(str, counts)) or "none known"
+        yield Verdict(
+            gate="node_counts",
+            where=WHOLE if series == ALONE else str(series),
+            outcome="met" if met else "not met",
+            reason=f"{len(counts)} node counts ({shown}) {'>=' if met else '<'} {limit}",
+            value=len(counts),
+            limit=limit,
+        )
+
+
+def _script(scripts: tuple[int, int]) -> Iterator[Verdict]:
+    runs, there = scripts
+    met = 0 < runs == there
+    reason = f"scripts of {there} of {runs} runs" if runs else "no script: these are logs alone"
+    yield Verdict(gate="script", where=WHOLE, outcome="met" if met else "not met", reason=reason)
+
+
+def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[Verdict]:
+    for run, value in measured.items() if limit is not None else ():
+        met = value >= (limit or 0) - _ROUNDING
+        yield Verdict(
+            gate="busbw",
+            where=run,
+            outcome="met" if met else "not met",
+            reason=f"busbw {value:.4g} GB/s {'>=' if met else '<'} {limit:g}",
+            value=value,
+            limit=limit,
+        )
+
+
+def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[Verdict]:
+    """A regression: the whole interval of new/old is below 1 - tolerance; with n=1, the value."""
+    if gates.regression is None:
+        return
+    limit, old = 1 - gates.regression.tolerance, gates.regression.against
+    for row in changes:
+        where, number = f"{size(row, changes)}{under(row['series'])}", _number(row, "ratio")
+        if number is None:
+            why = row["why"].replace("A: ", f"{old}: ").replace("B: ", "")
+            why = {"not in A": f"not in {old}", "not in B": f"only in {old}"}.get(why, why)
+            reason = f"no ratio to {old}: {why}"
+            yield Verdict(
+                gate="regression", where=where, outcome="not decided", reason=reason, limit=limit
+            )
+            continue
+        decisive = number.value if number.low is None else number.high
+        met = decisive is None or decisive >= limit - _ROUNDING
+        single = ", n=1" if number.low is None else ""
+        yield Verdict(
+            gate="regression",
+            where=where,
+            outcome="met" if met else "not met",
+            reason=f"{number} times the speed of {old}{single}; "
+            f"{'not ' if met else ''}below {limit:g}",
+            limit=limit,
+            **number._asdict(),
+        )

@@ -1,0 +1,216 @@
+"""Two run tables -> one row per point of either: how much faster the second is, and the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from hpc_train.tables.intervals import CONFIDENCE, ratio_interval
+from hpc_train.tables.points import BASES, RATES, not_ok, rates
+from hpc_train.tables.runs import OK
+from hpc_train.tables.steps import NAN
+
+Key = tuple[Any, ...]
+SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
+SIDES = ("a", "b")
+# What a ratio of speeds means nothing without: other conditions are what a comparison is about.
+MUST_MATCH = ("model", "data", "dataset", "global_batch")
+BETTER, WORSE = "B better", "B worse"
+# Sums of the same numbers in another order differ by less.
+_ROUNDING = 1e-9
+COLUMNS = (
+    "series", *SIZES, "gpus", "basis", "a", "b", "ratio", "ratio_low", "ratio_high",
+    "corrected_low", "corrected_high", "verdict", "why", "n_a", "n_b", "submitted_a",
+    "submitted_b", "not_ok_a", "not_ok_b", "accuracy_a", "accuracy_b", "accuracy_change_pp",
+    "accuracy_noise_pp", "batch_a", "batch_b",
+)  # fmt: skip
+
+
+class Demands(NamedTuple):
+    """What a reader wants of a comparison: see `comparison_frame`."""
+
+    confidence: float = CONFIDENCE
+    min_effect: float | None = None
+    allow_mixed: tuple[str, ...] = ()
+
+
+def comparison_frame(
+    a: pd.DataFrame, b: pd.DataFrame, demands: Demands | None = None
+) -> pd.DataFrame:
+    """Return one row per point that either side has, from rows of `run_frame`.
+
+    Points are matched by nodes, GPUs and tasks per node (by ranks where those are unknown) and by
+    the name of their series; where each side has one series only, by size alone.
+    ratio = X_b/X_a of throughput, else T_a/T_b of a time, so that more than 1 always means that B
+    is faster; the interval is Welch's on logarithms of the two samples (Hoefler and Belli, SC15:
+    a direct comparison, never two intervals side by side). `corrected_low` and `corrected_high` are
+    at the level 1 - (1 - confidence)/m for the m points with an interval (Bonferroni), and the
+    verdict rests on them. With `min_effect` an interval within 1 +- min_effect is no difference.
+    A field of MUST_MATCH that differs at a point and is not in `allow_mixed` leaves it without a
+    ratio; `why` names the field and both values.
+    """
+    wanted = demands or Demands()
+    alone = all(side["series"].nunique() <= 1 for side in (a, b))
+    same = set(a["series"]) == set(b["series"])
+    both = [_keyed(side, by_series=same or not alone) for side in (a, b)]
+    groups = [_points(side) for side in both]
+    basis = _bases(both)
+    rows = []
+    for key in _ordered(list(dict.fromkeys(chain(*groups)))):
+        pair = [group.get(key, side.iloc[:0]) for group, side in zip(groups, both, strict=True)]
+        rows.append(_row(key, pair, basis[key[0]], wanted))
+    table: pd.DataFrame = pd.DataFrame(_judged(rows, wanted), columns=pd.Index(COLUMNS))
+    return table
+
+
+def _points(runs: pd.DataFrame) -> dict[Key, pd.DataFrame]:
+    places: dict[Key, list[int]] = {}
+    for place, key in enumerate(runs["key"]):
+        places.setdefault(key, []).append(place)
+    return {key: runs.iloc[own] for key, own in places.items()}
+
+
+def _keyed(runs: pd.DataFrame, *, by_series: bool) -> pd.DataFrame:
+    """Add the key of each run's point: its series, and its sizes, -1 where one is not known."""
+    sizes = runs[list(SIZES)].astype("Int64").fillna(-1).astype("int64")
+    known = (sizes["nodes"] > 0) & (sizes["tasks_per_node"] > 0)
+    # With nodes and tasks the number of ranks says nothing new; a log may just not name all.
+    sizes["ranks"] = sizes["ranks"].where(~known, sizes["nodes"] * sizes["tasks_per_node"])
+    series = runs["series"].astype(str) if by_series else [""] * len(runs)
+    keyed: pd.DataFrame = runs.assign(
+        key=pd.Series(list(zip(series, *(sizes[name] for name in SIZES), strict=True)),
+                      index=runs.index, dtype=object)
+    )  # fmt: skip
+    return keyed
+
+
+def _ordered(keys: Sequence[Key]) -> list[Key]:
+    """Sort points by size within their series, the series as they came."""
+    order = {name: i for i, name in enumerate(dict.fromkeys(key[0] for key in keys))}
+
+    def place(key: Key) -> tuple[int, ...]:
+        series, nodes, gpus, tasks, ranks = key
+        return order[series], max(nodes, 0) * max(gpus, 0), ranks, nodes, gpus, tasks
+
+    return sorted(keys, key=place)
+
+
+def _bases(both: Sequence[pd.DataFrame]) -> dict[str, str]:
+    """Return what each series is compared by: one quantity for both sides and all points."""
+    ok = [side[side["state"] == OK] for side in both]
+    names = dict.fromkeys(key[0] for side in both for key in side["key"])
+    return {
+        name: _basis([s.loc[[key[0] == name for key in s["key"]]] for s in ok]) for name in names
+    }
+
+
+def _basis(ok: Sequence[pd.DataFrame]) -> str:
+    counts = {basis: [len(rates(side, basis)) for side in ok] for basis in BASES}
+    complete = (b for b, n in counts.items() if n == [len(side) for side in ok] and any(n))
+    shared = (b for b, n in counts.items() if all(n))
+    either = (b for b, n in counts.items() if any(n))
+    return next(chain(complete, shared, either), "throughput")
+
+
+def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) -> dict[str, Any]:
+    series, *sizes = key
+    row: dict[str, Any] = {"series": series or "all", "basis": basis, "why": "", "verdict": ""}
+    row |= {name: None if n < 0 else n for name, n in zip(SIZES, sizes, strict=True)}
+    known = row["nodes"] is not None and row["gpus_per_node"] is not None
+    row["gpus"] = row["nodes"] * row["gpus_per_node"] if known else None
+    ok = [runs[runs["state"] == OK] for runs in pair]
+    measured = [rates(side, basis) for side in ok]
+    for name, runs, side, values in zip(SIDES, pair, ok, measured, strict=True):
+        row[name] = _mean(values, basis)
+        row[f"n_{name}"], row[f"submitted_{name}"] = len(values), len(runs)
+        row[f"not_ok_{name}"] = not_ok(runs["state"].tolist())
+        row[f"accuracy_{name}"] = side["accuracy"].mean() if len(side) else NAN
+        row[f"batch_{name}"] = _only(side["global_batch"])
+    row |= _accuracy(ok)
+    row["why"] = _why(row, pair, ok, wanted.allow_mixed)
+    row["samples"] = None if row["why"] else (measured[1], measured[0])
+    return row
+
+
+def _mean(values: Sequence[float], basis: str) -> float:
+    """Return the harmonic mean of rates, the arithmetic one of times: of 1/x both ways."""
+    times = [1 / value for value in values]
+    mean = sum(times) / len(times) if times else NAN
+    return 1 / mean if basis in RATES else mean
+
+
+def _only(values: pd.Series[float]) -> float:
+    return float(values.iloc[0]) if values.nunique() == 1 else NAN
+
+
+def _accuracy(ok: Sequence[pd.DataFrame]) -> dict[str, float]:
+    """Return the change from A to B, and its standard error, in percentage points."""
+    a, b = (side["accuracy"].dropna() for side in ok)
+    change = 100 * (b.mean() - a.mean()) if len(a) and len(b) else NAN
+    noise = NAN
+    if min(len(a), len(b)) > 1:
+        noise = 100 * float(a.var(ddof=1) / len(a) + b.var(ddof=1) / len(b)) ** 0.5
+    return {"accuracy_change_pp": change, "accuracy_noise_pp": noise}
+
+
+def _why(
+    row: dict[str, Any],
+    pair: Sequence[pd.DataFrame],
+    ok: Sequence[pd.DataFrame],
+    allowed: Sequence[str],
+) -> str:
+    """Say why a point has no ratio; nothing where it has one."""
+    for name in SIDES:
+        if not row[f"submitted_{name}"]:
+            return f"not in {name.upper()}"
+        if not row[f"n_{name}"]:
+            return f"{name.upper()}: {row[f'not_ok_{name}'] or 'no ' + row['basis']}"
+    for field in MUST_MATCH:
+        first, second = (_values(side, field) for side in ok)
+        if first and second and first != second and field not in allowed:
+            return f"{field} differs: {' / '.join(first)} and {' / '.join(second)}"
+    return ""
+
+
+def _values(ok: pd.DataFrame, field: str) -> list[str]:
+    if field in ok:
+        return [f"{value:g}" for value in sorted(ok[field].dropna().unique())]
+    return sorted(set(_stated(ok, field)))
+
+
+def _stated(runs: pd.DataFrame, field: str) -> Iterable[str]:
+    if "conditions" not in runs:
+        return []
+    return [own[field] for own in runs["conditions"] if isinstance(own, dict) and own.get(field)]
+
+
+def _judged(rows: Sequence[dict[str, Any]], wanted: Demands) -> list[dict[str, Any]]:
+    several = sum(bool(row["samples"]) and min(row["n_a"], row["n_b"]) > 1 for row in rows)
+    level = 1 - (1 - wanted.confidence) / max(several, 1)
+    return [{**row, **_ratio(row, wanted, level)} for row in rows]
+
+
+def _ratio(row: dict[str, Any], wanted: Demands, level: float) -> dict[str, Any]:
+    names = ("ratio", "ratio_low", "ratio_high", "corrected_low", "corrected_high")
+    if row["samples"] is None:
+        return {**dict.fromkeys(names, NAN), "verdict": "not compared"}
+    b, a = row["samples"]
+    _, low, high = ratio_interval(b, a, level)
+    found = dict(zip(names, (*ratio_interval(b, a, wanted.confidence), low, high), strict=True))
+    if low is None:
+        alone = [n.upper() for n in SIDES if row[f"n_{n}"] == 1]
+        return {**found, "verdict": "n=1: no verdict", "why": f"n=1 in {' and '.join(alone)}"}
+    return {**found, "verdict": _verdict(low, high, wanted.min_effect)}
+
+
+def _verdict(low: float, high: float | None, effect: float | None) -> str:
+    if effect is not None and high is not None and 1 - effect <= low and high <= 1 + effect:
+        return f"no difference larger than {100 * effect:g} %"
+    if low > 1 + _ROUNDING:
+        return BETTER
+    if high is not None and high < 1 - _ROUNDING:
+        return WORSE
+    return "no difference seen at this n"

@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Hpctrain
+
+STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
+
+
+def log(path: Path, rates: list[float]) -> str:
+    """Write one log per run, as a job of two ranks states its throughput at the end."""
+    path.mkdir()
+    for i, value in enumerate(rates):
+        event = {"world_size": 2, "global_batch_size": 64, "samples_per_second": value}
+        (path / f"run{i}.log").write_text(f"@hpct {json.dumps({'event': 'end', **event})}\n")
+    return str(path)
+
+
+@pytest.fixture
+def sides(tmp_path: Path) -> tuple[str, str]:
+    return log(tmp_path / "old", [100, 101, 99]), log(tmp_path / "new", [80, 81, 79])
+
+
+def test_a_slower_side_fails_the_check(hpctrain: Hpctrain, sides: tuple[str, str]) -> None:
+    old, new = sides
+    made = hpctrain("compare", old, new, "--check")
+    assert made.returncode == 1, made.stderr
+    assert "B is slower than A at 1 of 1 point, by 20 %." in made.stdout
+    assert "check: B worse: 2 ranks: 0.800 [" in made.stderr
+    back = hpctrain("compare", new, old, "--check", "-f", "json")
+    assert back.returncode == 0, back.stderr
+    (row,) = json.loads(back.stdout)["rows"]
+    assert row["verdict"] == "B better"
+    assert row["ratio"]["low"] > 1.2
+
+
+def test_selections_of_one_study(hpctrain: Hpctrain) -> None:
+    made = hpctrain("compare", f"{STUDY}:launcher=torchrun", f"{STUDY}:launcher=spawn,nodes=1")
+    assert made.returncode == 0, made.stderr
+    assert "No difference seen at this n: 2 of 2 points." in made.stdout
+    assert "launcher  torchrun  spawn" in made.stdout
+    assert max(map(len, made.stdout.splitlines())) <= 100
+    wrong = hpctrain("compare", f"{STUDY}:launcer=srun", str(STUDY))
+    assert wrong.returncode == 2
+    assert "did you mean 'launcher'?" in wrong.stderr
+    assert hpctrain("compare", str(STUDY), str(STUDY), "--min-effect", "2").returncode == 2
+
+
+def test_a_report_is_a_reference_and_junit_is_written_when_the_check_fails(
+    hpctrain: Hpctrain, sides: tuple[str, str], tmp_path: Path
+) -> None:
+    old, new = sides
+    assert hpctrain("report", old, "-o", "old.json").returncode == 0
+    same = hpctrain("report", old, "--check", "--against", "old.json")
+    assert same.returncode == 0, same.stderr
+    made = hpctrain("report", new, "--check", "--against", "old.json", "--junit", "checks.xml")
+    assert made.returncode == 1, made.stderr
+    assert "check: gate not met: 2 ranks: 0.800 [" in made.stderr
+    assert 'failures="1"' in (tmp_path / "checks.xml").read_text()
+    (tmp_path / "old.json").write_text('{"schema": 2, "rows": [], "runs": []}')
+    newer = hpctrain("report", new, "--check", "--against", "old.json")
+    assert newer.returncode == 2
+    assert "written by a newer hpctrain" in newer.stderr

@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+import pytest
+
+from hpc_train.errors import ReportError
+from hpc_train.tables.busbw import largest_busbw
+from hpc_train.tables.comparison import Demands, comparison_frame
+from hpc_train.tables.intervals import ratio_interval
+from hpc_train.tables.runs import run_frame
+from hpc_train.tables.selection import selected
+from tests.tables.studies import expected, rate, record, study
+
+NOISE = (0.99, 1.0, 1.01)
+
+
+def runs(rates: Mapping[int, Sequence[float]], batch: float = 64, **axes: Any) -> pd.DataFrame:
+    """`rates[nodes]`: one run for each throughput; a failed one for 0."""
+    named = {f"{n}-{i}": (n, x) for n, xs in rates.items() for i, x in enumerate(xs)}
+    asked = [
+        expected(
+            name,
+            nodes=n,
+            axes={"nodes": n, **axes},
+            state="COMPLETED" if x else "FAILED",
+        )
+        for name, (n, x) in named.items()
+    ]
+    records = [r for name, (_, x) in named.items() if x for r in rate(name, x, batch)]
+    return run_frame(study(asked), records)
+
+
+def row(a: pd.DataFrame, b: pd.DataFrame, at: int = 0, **wanted: Any) -> dict[str, Any]:
+    found = comparison_frame(a, b, Demands(**wanted)).iloc[at].to_dict()
+    return {str(name): value for name, value in found.items()}
+
+
+def around(mean: float, spread: float = 1.0) -> list[float]:
+    return [mean * (1 + spread * (x - 1)) for x in NOISE]
+
+
+def test_the_ratio_is_that_of_the_two_samples() -> None:
+    a, b = around(100), around(110, 2)
+    found = row(runs({2: a}), runs({2: b}))
+    value, low, high = ratio_interval(b, a)
+    assert (found["ratio"], found["ratio_low"], found["ratio_high"]) == (value, low, high)
+    assert (found["a"], found["n_a"], found["verdict"]) == (
+        pytest.approx(100, rel=1e-3), 3, "B better",
+    )  # fmt: skip
+
+
+def test_less_throughput_is_worse_and_noise_is_no_difference() -> None:
+    assert row(runs({1: around(100)}), runs({1: around(90)}))["verdict"] == "B worse"
+    same = row(runs({1: around(100)}), runs({1: around(100.5)}))
+    assert same["verdict"] == "no difference seen at this n"
+
+
+def test_the_same_runs_never_differ() -> None:
+    found = row(runs({1: [7.3] * 3}), runs({1: [7.3] * 7}))
+    assert found["verdict"] == "no difference seen at this n"
+
+
+def test_shorter_times_are_better() -> None:
+    a, b = [
+        run_frame(
+            study([expected(f"r{i}") for i in range(3)]),
+            [record(f"r{i}", "epoch_time", t * x, scope="per_rank") for i, x in enumerate(NOISE)],
+        )
+        for t in (10, 8)
+    ]
+    found = row(a, b)
+    assert (found["basis"], found["verdict"]) == ("epoch time", "B better")
+    assert found["ratio"] == pytest.approx(1.25)
+    assert found["b"] == pytest.approx(8)
+
+
+def test_verdicts_are_corrected_for_the_number_of_points() -> None:
+    one = {1: around(100), 2: around(200), 4: around(400), 8: around(800)}
+    two = {n: [x * 1.024 for x in xs] for n, xs in one.items()}
+    alone = row(runs({1: one[1]}), runs({1: two[1]}))
+    assert alone["verdict"] == "B better"
+    of_four = row(runs(one), runs(two))
+    assert of_four["ratio_low"] == pytest.approx(alone["ratio_low"])
+    assert of_four["ratio_low"] > 1 > of_four["corrected_low"]
+    assert of_four["verdict"] == "no difference seen at this n"
+    assert of_four["corrected_low"] == pytest.approx(
+        ratio_interval(two[1], one[1], 1 - 0.05 / 4).low
+    )
+
+
+def test_a_single_run_has_no_verdict() -> None:
+    found = row(runs({1: [100]}), runs({1: around(150)}))
+    assert found["verdict"] == "n=1: no verdict"
+    assert found["why"] == "n=1 in A"
+    assert found["ratio"] == pytest.approx(1.5, rel=1e-3)
+    assert pd.isna(found["ratio_low"])
+
+
+def test_a_small_effect_can_be_ruled_out() -> None:
+    tight = [runs({1: around(x, 0.1)}) for x in (100, 100.5)]
+    assert row(tight[0], tight[1])["verdict"] == "B better"
+    assert row(tight[0], tight[1], min_effect=0.02)["verdict"] == "no difference larger than 2 %"
+    wide = [runs({1: around(x, 3)}) for x in (100, 100.5)]
+    assert row(wide[0], wide[1], min_effect=0.02)["verdict"] == "no difference seen at this n"
+
+
+def test_points_of_one_side_and_failed_ones_are_rows() -> None:
+    table = comparison_frame(runs({1: [10], 2: [20]}), runs({1: [10], 2: [0], 4: [40]}))
+    assert table["nodes"].tolist() == [1, 2, 4]
+    assert table["why"].tolist()[1:] == ["B: 1 FAILED", "not in A"]
+    assert table["verdict"].tolist()[1:] == ["not compared", "not compared"]
+    assert table["ratio"].isna().tolist() == [False, True, True]
+
+
+def test_another_batch_is_refused_unless_it_is_allowed() -> None:
+    a, b = runs({1: around(100)}), runs({1: around(110)}, batch=128)
+    assert row(a, b)["why"] == "global_batch differs: 64 and 128"
+    assert pd.isna(row(a, b)["ratio"])
+    assert row(a, b, allow_mixed=("global_batch",))["verdict"] == "B better"
+
+
+def test_another_model_is_refused_but_another_torch_is_compared() -> None:
+    a, b = runs({1: [100]}), runs({1: [110]})
+    for field, why in (("model", "model differs: x and y"), ("torch", "n=1 in A and B")):
+        first, second = (
+            side.assign(conditions=pd.Series([{field: value}], dtype=object))
+            for side, value in ((a, "x"), (b, "y"))
+        )
+        assert row(first, second)["why"] == why
+
+
+def test_single_series_are_matched_by_size_and_several_by_name() -> None:
+    a, b = runs({1: [100]}, launcher="srun"), runs({1: [110]}, launcher="torchrun")
+    assert len(comparison_frame(a, b)) == 1
+    both = pd.concat([a, b.assign(run_id="other")])
+    table = comparison_frame(a, both)
+    assert table["series"].tolist() == ["launcher=srun", "launcher=torchrun"]
+    assert table["why"].tolist() == ["n=1 in A and B", "not in A"]
+
+
+def test_sides_without_runs() -> None:
+    none = runs({1: [1]}).iloc[:0]
+    assert comparison_frame(none, none).empty
+    assert row(none, runs({1: [5]}))["why"] == "not in A"
+
+
+def test_a_selection_leaves_the_name_of_the_series() -> None:
+    both = pd.concat(
+        [runs({1: [1]}, launcher=name, seed=1) for name in ("srun", "torchrun")], ignore_index=True
+    )
+    own = selected(both, {"launcher": "srun"}, "s:launcher=srun")
+    assert own["series"].tolist() == ["seed=1"]
+    assert selected(both, {"nodes": "1"}, "s")["run_id"].size == 2
+    with pytest.raises(ReportError, match=r"'launcer'; did you mean 'launcher'\?; known: .*seed"):
+        selected(both, {"launcer": "srun"}, "s")
+    with pytest.raises(ReportError, match=r"no run with launcher=srum; did you mean 'srun'"):
+        selected(both, {"launcher": "srum"}, "s")
+
+
+def test_busbw_is_that_of_the_largest_message() -> None:
+    def measured(size: int | None, value: float, variant: str) -> Any:
+        return record("a", "busbw", value, unit="GB/s", message_size=size, variant=variant)
+
+    found = largest_busbw([
+        measured(8, 900, "in_place"), measured(1024, 180, "in_place"),
+        measured(1024, 185, "out_of_place"), measured(None, 400, "average"),
+    ])  # fmt: skip
+    assert found == {"a": 185.0}
+    assert largest_busbw([]) == {}
