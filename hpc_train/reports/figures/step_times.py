@@ -1,0 +1,103 @@
+"""Figure: how long steps take at each size, and how much that varies within the runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hpc_train.reports.figures.drawing import Drawing
+from hpc_train.reports.figures.legend import Entry, draw_legend, heading_lines, hollow_entry
+from hpc_train.reports.figures.looks import Look
+from hpc_train.reports.figures.marks import (
+    GREY,
+    Dot,
+    draw_hollow,
+    draw_means,
+    draw_runs,
+    mean_dot,
+    run_dot,
+)
+from hpc_train.reports.figures.rates import usable
+from hpc_train.reports.figures.scales import size_axis, value_axis
+from hpc_train.reports.figures.sheet import Sheet, opened
+from hpc_train.reports.numbers import significant
+from hpc_train.reports.tables import OK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = Mapping[str, Any]
+QUANTILES = ("step_p05_s", "step_p25_s", "step_p75_s", "step_p95_s")
+# Width of a box in points, beside a marker of this size.
+BOX = 0.9
+
+
+def draw(drawing: Drawing) -> Sheet | None:
+    """Draw the quantiles of the steps of each point, their median, and the median of each run.
+
+    Box: from the 25th to the 75th percentile; line: from the 5th to the 95th.
+    """
+    if not any(_spread(row) for row in drawing.points):
+        return None
+    sheet = opened(f"{drawing.study.name}: distribution of step times")
+    axes = sheet.canvas.subplots()
+    axes.set(xlabel="ranks", ylabel="step time [ms]")
+    values: list[float] = []
+    for look in drawing.looks:
+        own = [row for row in drawing.own(look) if usable(row, "step_time_s")]
+        medians = [_median(row, look) for row in own]
+        runs = _runs(drawing.own_runs(look), look)
+        draw_runs(sheet, axes, runs, look)
+        values += _draw_boxes(axes, [row for row in own if _spread(row)], look)
+        draw_means(sheet, axes, medians, look._replace(dashes="none"))
+        values += [dot.y for dot in (*medians, *runs)]
+    hollow = draw_hollow(sheet, axes, drawing)
+    size_axis(axes, drawing.place)
+    value_axis(axes, values, hollow=hollow, doubling=False)
+    sheet.canvas.suptitle(heading_lines(drawing), fontsize=11, linespacing=1.4)
+    draw_legend(sheet.canvas, drawing, [*_entries(), *hollow_entry(drawing)])
+    return sheet
+
+
+def _draw_boxes(axes: Axes, rows: Sequence[Row], look: Look) -> list[float]:
+    where = [row["ranks"] * look.mean for row in rows]
+    p05, p25, p75, p95 = ([1e3 * row[name] for row in rows] for name in QUANTILES)
+    axes.vlines(where, p05, p95, color=look.colour, lw=1.2)
+    axes.vlines(where, p25, p75, color=look.colour, lw=BOX * look.marker_points, alpha=0.45)
+    return p05 + p95
+
+
+def _median(row: Row, look: Look) -> Dot:
+    value = 1e3 * row["step_time_s"]
+    shown = f"{significant(value)} ms"
+    dot = mean_dot(row, row["ranks"] * look.mean, value, shown)
+    if not _spread(row):
+        return dot
+    shares = {name.removeprefix("step_").removesuffix("_s"): 1e3 * row[name] for name in QUANTILES}
+    words = (
+        f"{dot.title}, 90 % of steps {significant(shares['p05'])} to {significant(shares['p95'])}"
+    )
+    return dot._replace(title=words, row=dot.row | shares)
+
+
+def _runs(rows: Sequence[Row], look: Look) -> list[Dot]:
+    dots = []
+    for row in rows:
+        if row["state"] == OK and usable(row, "step_time_s"):
+            value = 1e3 * row["step_time_s"]
+            dots.append(run_dot(row, row["ranks"] * look.runs, value, f"{significant(value)} ms"))
+    return dots
+
+
+def _spread(row: Row) -> bool:
+    return bool(row["ranks"]) and all((row.get(name) or 0) > 0 for name in QUANTILES)
+
+
+def _entries() -> list[Entry]:
+    from matplotlib.lines import Line2D
+
+    thick = Line2D([], [], color=GREY, lw=5, alpha=0.45, solid_capstyle="butt")
+    return [
+        (thick, "box: 25 to 75 % of steps"),
+        (Line2D([], [], color=GREY, lw=1.2), "line: 5 to 95 % of steps"),
+    ]
