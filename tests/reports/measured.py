@@ -32,7 +32,9 @@ def measured(
             for k in range(repetitions):
                 state = "FAILED" if (name, nodes) in failed else "COMPLETED"
                 axes = {"nodes": nodes, "launcher": name} if len(series) > 1 else {"nodes": nodes}
-                run = expected(f"{name}-{nodes}-{k}", nodes=nodes, gpus=GPUS, state=state, axes=axes)
+                run = expected(
+                    f"{name}-{nodes}-{k}", nodes=nodes, gpus=GPUS, state=state, axes=axes
+                )
                 runs.append(msgspec.structs.replace(run, repetition=k))
                 if state == "COMPLETED":
                     value = _rate(nodes, i) * (1 + 0.012 * ((7 * k + 3 * nodes + i) % 5 - 2))
@@ -93,7 +95,9 @@ def fitted(points: pd.DataFrame, series: str, peak: float | None = None) -> tupl
         )
         for c in curve
     ]  # fmt: skip
-    bound = None if peak is None else Parameter(name="peak", value=peak, low=peak - 9, high=peak + 9)
+    bound = (
+        None if peak is None else Parameter(name="peak", value=peak, low=peak - 9, high=peak + 9)
+    )
     common: dict[str, Any] = {"series": series, "points": len(own), "largest_q": largest}
     return (
         Fit(law="amdahl", curve=tuple(curve), rms=0.01, **common),

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.drawing import Drawing
-from hpc_train.reports.figures.legend import Entry, draw_legend, heading_lines
+from hpc_train.reports.figures.legend import Entry, draw_legend, draw_title, heading_lines
 from hpc_train.reports.figures.looks import Look
 from hpc_train.reports.figures.marks import GREY, Dot, draw_means, draw_runs, mean_dot, run_dot
 from hpc_train.reports.figures.rates import usable
@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 COST = "gpu_hours_per_million"
 SAMPLES = 1e6
-# Beyond this, the numbers of ranks at the points would cover each other.
-MOST_LABELS = 24
+# Room that the number of ranks at a point needs, in pixels of the canvas before its layout.
+LABEL = (75.0, 18.0)
 
 
 def draw(drawing: Drawing) -> Sheet | None:
@@ -44,16 +44,15 @@ def draw(drawing: Drawing) -> Sheet | None:
         dots = [_mean(row, look) for row in drawing.own(look) if _known(row)]
         runs = _runs(drawing.own_runs(look))
         draw_runs(sheet, axes, runs, look)
-        draw_means(sheet, axes, dots, look)
+        draw_means(sheet, axes, dots, look, drawing.gaps(look))
         xs += [dot.x for dot in (*dots, *runs)]
         ys += [dot.y for dot in (*dots, *runs)]
     _ring(axes, known)
     value_axis(axes, ys, hollow=False, doubling=False)
     _minutes(axes, xs)
-    if len(known) <= MOST_LABELS:
-        _label(axes, known)
+    _label(axes, known)
     left_out = sum(1 for row in drawing.points if not _known(row))
-    sheet.canvas.suptitle(heading_lines(drawing, left_out), fontsize=11, linespacing=1.4)
+    draw_title(sheet.canvas, heading_lines(drawing, left_out))
     draw_legend(sheet.canvas, drawing, _entries())
     return sheet
 
@@ -116,10 +115,17 @@ def _minutes(axes: Axes, xs: Sequence[float]) -> None:
 
 
 def _label(axes: Axes, known: Sequence[Row]) -> None:
+    """Say how many ranks a point has, those on the front first; where there is no room, nothing."""
     gpus = all(row["gpus"] == row["ranks"] for row in known)
-    for row in known:
+    front = set(pareto([_place(row) for row in known]))
+    taken: list[tuple[float, float]] = []
+    for row in sorted(known, key=lambda row: _place(row) not in front):
+        x, y = axes.transData.transform(_place(row))
+        if any(abs(x - a) < LABEL[0] and abs(y - b) < LABEL[1] for a, b in taken):
+            continue
+        taken.append((x, y))
         axes.annotate(
-            counted(row["ranks"], "GPU" if gpus else "rank"), _place(row), xytext=(6, 6),
+            counted(row["ranks"], "GPU" if gpus else "rank"), _place(row), xytext=(7, 5),
             textcoords="offset points", fontsize=7.5, color=GREY,
         )  # fmt: skip
 

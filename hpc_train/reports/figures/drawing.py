@@ -50,6 +50,15 @@ class Drawing(NamedTuple):
         """Return the points of one series."""
         return [row for row in self.points if row["series"] == look.series]
 
+    def empty(self, look: Look) -> list[Row]:
+        """Return the points of one series that have a size, but no run with a result."""
+        return [row for row in self.own(look) if row["ranks"] and not row["n_ok"]]
+
+    def gaps(self, look: Look) -> list[int]:
+        """Return the sizes at which one series has no result."""
+        there = {row["ranks"] for row in self.own(look) if row["n_ok"]}
+        return [row["ranks"] for row in self.empty(look) if row["ranks"] not in there]
+
     def own_runs(self, look: Look) -> list[Row]:
         """Return the runs of one series."""
         return [row for row in self.runs if row["series"] == look.series]

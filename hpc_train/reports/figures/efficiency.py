@@ -8,6 +8,7 @@ from typing import Any
 from hpc_train.reports.figures.drawing import Drawing, point_of
 from hpc_train.reports.figures.legend import (
     draw_legend,
+    draw_title,
     gate_entry,
     heading_lines,
     hollow_entry,
@@ -52,7 +53,7 @@ def draw(drawing: Drawing) -> Sheet | None:
         means = [_mean(row, look) for row in drawing.own(look) if _known(row)]
         runs = _runs(drawing, look)
         draw_runs(sheet, axes, runs, look)
-        draw_means(sheet, axes, means, look)
+        draw_means(sheet, axes, means, look, drawing.gaps(look))
         values += [dot.y for dot in (*means, *runs)] + draw_bars(axes, means, look)
     axes.axhline(100, color=GREY, lw=1.2, ls=DOTTED, zorder=1)
     gate = drawing.study.gates.efficiency
@@ -62,7 +63,7 @@ def draw(drawing: Drawing) -> Sheet | None:
     draw_hollow(sheet, axes, drawing)
     size_axis(axes, drawing.place)
     plain_axis(axes, 0.0, max(values))
-    sheet.canvas.suptitle(heading_lines(drawing), fontsize=11, linespacing=1.4)
+    draw_title(sheet.canvas, heading_lines(drawing))
     draw_legend(
         sheet.canvas, drawing, [*hollow_entry(drawing), *gate_entry(drawing), ideal_entry()]
     )

@@ -9,7 +9,7 @@ from hpc_train.reports.figures.drawing import Drawing
 from hpc_train.reports.figures.legend import series_name
 from hpc_train.reports.figures.looks import Look
 from hpc_train.reports.figures.sheet import NARROW, WIDE, Sheet, opened
-from hpc_train.reports.words import ALONE, counted, series_heading
+from hpc_train.reports.words import ALONE, series_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,7 +32,8 @@ def faceted(caption: str, looks: list[Look], drawing: Drawing) -> tuple[Sheet, l
     for spare in panels[len(shown) :]:
         spare.remove()
     heading = series_heading(drawing.points)
-    for axes, look in zip(panels, shown, strict=False):
+    for i, (axes, look) in enumerate(zip(panels, shown, strict=False)):
+        axes.yaxis.label.set_visible(i % columns == 0)
         if look.series != ALONE:
             name = series_name(look.series, heading)
             axes.set_title(
@@ -43,7 +44,6 @@ def faceted(caption: str, looks: list[Look], drawing: Drawing) -> tuple[Sheet, l
     return sheet, panels[: len(shown)]
 
 
-def not_shown(looks: list[Look]) -> list[str]:
-    """Return in words how many series have no panel."""
-    spare = len(looks) - MOST
-    return [f"{counted(spare, 'more series').removesuffix('s')} not drawn"] if spare > 0 else []
+def shown_in(drawing: Drawing, looks: list[Look]) -> Drawing:
+    """Return the drawing with only those series that have a panel."""
+    return drawing._replace(looks=looks[:MOST])

@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 from hpc_train.model.law import Fit
 from hpc_train.reports.figures.drawing import Drawing
-from hpc_train.reports.figures.facets import faceted, not_shown
-from hpc_train.reports.figures.legend import Entry, draw_legend, ideal_entry, titled
+from hpc_train.reports.figures.facets import faceted, shown_in
+from hpc_train.reports.figures.legend import (
+    Entry,
+    draw_legend,
+    draw_title,
+    heading_lines,
+    ideal_entry,
+)
 from hpc_train.reports.figures.looks import COLOURS, Look
 from hpc_train.reports.figures.marks import (
     DOTTED,
@@ -56,8 +62,7 @@ def draw(drawing: Drawing) -> Sheet | None:
         drawn += _draw_series(sheet, axes, drawing.own(look), laws, look)
     for axes in panels:
         value_axis(axes, drawn, hollow=False, doubling=True)
-    rest = ["shaded: beyond the largest measured size", *not_shown(looks)]
-    sheet.canvas.suptitle(titled(drawing, rest), fontsize=11, linespacing=1.4)
+    draw_title(sheet.canvas, heading_lines(shown_in(drawing, looks), runs=False))
     kinds = [name for name in LAWS if any(law.law == name for law in fitted)]
     draw_legend(sheet.canvas, drawing, _entries(kinds), series=False)
     return sheet

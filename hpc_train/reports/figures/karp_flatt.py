@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpc_train.reports.figures.drawing import Drawing
-from hpc_train.reports.figures.legend import draw_legend, heading_lines, hollow_entry
+from hpc_train.reports.figures.legend import draw_legend, draw_title, heading_lines, hollow_entry
 from hpc_train.reports.figures.looks import Look
 from hpc_train.reports.figures.marks import (
     GREY,
@@ -38,7 +38,7 @@ def draw(drawing: Drawing) -> Sheet | None:
     values = [0.0]
     for look in drawing.looks:
         means = [_mean(row, look) for row in drawing.own(look) if _known(row)]
-        draw_means(sheet, axes, means, look)
+        draw_means(sheet, axes, means, look, drawing.gaps(look))
         values += [dot.y for dot in means] + draw_bars(axes, means, look)
     axes.axhline(0, color=GREY, lw=1, zorder=1)
     axes.set_title("Flat: a serial part; rising: overhead")
@@ -46,7 +46,7 @@ def draw(drawing: Drawing) -> Sheet | None:
     size_axis(axes, drawing.place)
     low, high = min(values), max(values)
     plain_axis(axes, low - (high - low) * (ROOM if hollow or low < 0 else 0), max(high, 0.1))
-    sheet.canvas.suptitle(heading_lines(drawing), fontsize=11, linespacing=1.4)
+    draw_title(sheet.canvas, heading_lines(drawing, runs=False))
     draw_legend(sheet.canvas, drawing, hollow_entry(drawing))
     return sheet
 

@@ -25,6 +25,9 @@ LONGEST = 160
 WITH_INTERVAL = ("speedup", "samples_per_second")
 # Inches that a character and the sample of a line take, at the font size of the figure.
 CHARACTER, SAMPLE = 0.075, 0.6
+TITLE_CHARACTER = 0.08
+# Rows that the canvas has room for, and inches that each further one takes.
+ROWS, ROW = 3, 0.19
 
 
 def draw_legend(
@@ -36,6 +39,11 @@ def draw_legend(
     if not entries:
         return
     columns = _columns([label for _, label in entries], canvas.get_figwidth())
+    lines = [
+        max(label.count("\n") + 1 for _, label in entries[i : i + columns])
+        for i in range(0, len(entries), columns)
+    ]
+    canvas.set_figheight(canvas.get_figheight() + ROW * max(0, sum(lines) - ROWS))
     # Matplotlib fills columns; readers read rows.
     in_rows = [entries[i] for c in range(columns) for i in range(c, len(entries), columns)]
     canvas.legend(
@@ -53,8 +61,11 @@ def _columns(labels: Sequence[str], width: float) -> int:
     return 1
 
 
-def heading_lines(drawing: Drawing, left_out: int = 0) -> str:
-    """Return the figure's title: the study, its regime, and what n and the intervals are."""
+def heading_lines(drawing: Drawing, left_out: int = 0, *, runs: bool = True) -> str:
+    """Return the figure's title: the study, its regime, and what n and the intervals are.
+
+    `left_out` points could not be drawn; `runs` says whether the figure draws each run.
+    """
     regime = drawing.points[0]["regime"] if drawing.points else "unknown"
     parts = [f"{regime} scaling"] if regime != "unknown" else []
     parts += [_replicates(drawing.points)]
@@ -64,19 +75,31 @@ def heading_lines(drawing: Drawing, left_out: int = 0) -> str:
         parts.append("no intervals")
     if left_out:
         parts.append(f"{counted(left_out, 'point')} not drawn")
-    return titled(drawing, parts)
-
-
-def titled(drawing: Drawing, parts: Sequence[str]) -> str:
-    """Return the study's name, and below it the parts and what is left out."""
     shown = sum(row["state"] == OK for row in drawing.runs)
-    more = []
-    if drawing.all_series > len(drawing.looks):
-        more.append(f"first {len(drawing.looks)} of {drawing.all_series} series")
-    if drawing.all_runs > shown:
-        more.append(f"{shown:,} of {drawing.all_runs:,} runs drawn")
-    title = textwrap.shorten(one_line(drawing.study.name), 90, placeholder=" …")
-    return "\n".join([title, ", ".join(parts), *([", ".join(more)] if more else [])])
+    fewer = runs and drawing.all_runs > shown
+    more = [f"{shown:,} of {drawing.all_runs:,} runs drawn"] if fewer else []
+    return titled(drawing, parts, [*series_left_out(drawing), *more])
+
+
+def series_left_out(drawing: Drawing) -> list[str]:
+    """Return in words which series are drawn, where some are not."""
+    shown = len(drawing.looks)
+    return [f"first {shown} of {drawing.all_series} series"] if drawing.all_series > shown else []
+
+
+def titled(drawing: Drawing, *lines: Sequence[str]) -> str:
+    """Return the study's name, and below it lines of parts."""
+    below = [", ".join(parts) for parts in lines if parts]
+    return "\n".join([one_line(drawing.study.name), *below])
+
+
+def draw_title(canvas: Canvas, text: str) -> None:
+    """Write the study's name and what is below it, no wider than the canvas."""
+    width = int(canvas.get_figwidth() / TITLE_CHARACTER)
+    name, *lines = text.split("\n")
+    name = name if len(name) <= width else f"{name[: width - 1]}…"
+    wrapped = [textwrap.fill(line, width) for line in lines]
+    canvas.suptitle("\n".join([name, *wrapped]), fontsize=11, linespacing=1.4)
 
 
 def _replicates(points: Sequence[Row]) -> str:

@@ -73,13 +73,14 @@ def looks(points: Sequence[Row]) -> list[Look]:
     for i, name in enumerate(names):
         centre = i - (len(names) - 1) / 2
         k = i % len(COLOURS)
+        other = (i + i // len(COLOURS)) % len(MARKERS)
         made.append(
             Look(
                 series=name,
                 colour=COLOURS[k],
-                # The next round of colours has other markers.
-                marker=MARKERS[(i + i // len(COLOURS)) % len(MARKERS)],
-                dashes=DASHES[k],
+                # The next round of colours has other markers and dashes.
+                marker=MARKERS[other],
+                dashes=DASHES[other],
                 mean=2 ** (place.slot * (centre + mean_at)),
                 runs=2 ** (place.slot * (centre + runs_at)),
                 marker_points=min(6.0, max(3.0, 0.5 * room)),

@@ -67,15 +67,22 @@ def draw_runs(sheet: Sheet, axes: Axes, dots: Sequence[Dot], look: Look) -> None
         _keep(sheet, artist, dots)
 
 
-def draw_means(sheet: Sheet, axes: Axes, dots: Sequence[Dot], look: Look) -> None:
-    """Draw the means of a series, joined from the smallest size to the largest."""
-    if dots:
-        ordered = sorted(dots, key=lambda dot: dot.x)
-        (artist,) = axes.plot(
-            *_xy(ordered), color=look.colour, marker=look.marker, ls=look.dashes, lw=1.4,
-            ms=look.marker_points, mec="white", mew=0.6,
-        )  # fmt: skip
-        _keep(sheet, artist, ordered)
+def draw_means(
+    sheet: Sheet, axes: Axes, dots: Sequence[Dot], look: Look, gaps: Sequence[int] = ()
+) -> None:
+    """Draw the means of a series, joined from the smallest size to the largest.
+
+    `gaps` are the sizes without a result: the line stops before and begins again behind them.
+    """
+    if not dots:
+        return
+    ordered = sorted(dots, key=lambda dot: dot.row["ranks"] or 0)
+    for part in _parts(ordered, gaps):
+        axes.plot(*_xy(part), color=look.colour, ls=look.dashes, lw=1.4)
+    (artist,) = axes.plot(
+        *_xy(ordered), look.marker, color=look.colour, ms=look.marker_points, mec="white", mew=0.6
+    )
+    _keep(sheet, artist, ordered)
 
 
 def draw_bars(axes: Axes, dots: Sequence[Dot], look: Look) -> list[float]:
@@ -101,7 +108,7 @@ def draw_hollow(sheet: Sheet, axes: Axes, drawing: Drawing) -> bool:
     for row in drawing.runs:
         runs.setdefault(point_of(row), []).append(f"{row['run_id']}: {row['state']}")
     for look in drawing.looks:
-        empty = [row for row in drawing.own(look) if row["ranks"] and not row["n_ok"]]
+        empty = drawing.empty(look)
         if not empty:
             continue
         anything = True
@@ -118,6 +125,16 @@ def draw_hollow(sheet: Sheet, axes: Axes, drawing: Drawing) -> bool:
             for row in empty
         )  # fmt: skip
     return anything
+
+
+def _parts(dots: Sequence[Dot], gaps: Sequence[int]) -> list[list[Dot]]:
+    parts: list[list[Dot]] = []
+    for dot in dots:
+        last = parts[-1][-1].row["ranks"] if parts else None
+        if last is None or any(last < gap < dot.row["ranks"] for gap in gaps):
+            parts.append([])
+        parts[-1].append(dot)
+    return parts
 
 
 def nothing(axes: Axes) -> None:

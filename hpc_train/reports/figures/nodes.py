@@ -9,7 +9,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.reports.figures.drawing import Drawing
-from hpc_train.reports.figures.legend import titled
+from hpc_train.reports.figures.legend import draw_title, titled
 from hpc_train.reports.figures.sheet import Sheet, explain, opened
 from hpc_train.reports.formats.plain import one_line
 from hpc_train.reports.numbers import significant
@@ -23,7 +23,8 @@ MOST_NODES, MOST_RUNS = 32, 60
 # Slower than the other nodes by so many percent: worth a mark. Less is noise between nodes.
 SLOW = 3.0
 MARK = "#D55E00"
-ABSENT = "0.88"
+# Where the colours begin, as a share below none: white is where a node was not in a run.
+FAINT = 0.15
 LONGEST = 24
 
 
@@ -58,9 +59,7 @@ def draw(drawing: Drawing) -> Sheet | None:
             f"slowest: {_name(slowest)}, {strip.typical[slowest]:+.1f} % in the median of its runs"
         )
         _mark(axes, nodes.index(slowest), len(strip.runs))
-    sheet.canvas.suptitle(
-        titled(drawing, [words, *_left_out(strip, nodes, drawing)]), fontsize=11, linespacing=1.4
-    )
+    draw_title(sheet.canvas, titled(drawing, [words], _left_out(strip, nodes, drawing)))
     return sheet
 
 
@@ -106,13 +105,13 @@ def _draw_cells(sheet: Sheet, axes: Axes, strip: Strip, nodes: Sequence[str]) ->
         for x, run in enumerate(strip.runs)
         if (node, run["run_id"]) in strip.excess
     ]
-    axes.set_facecolor(ABSENT)
     patches = PatchCollection(
-        [Rectangle((x, y), 1, 1) for x, y, _, _ in cells], cmap="cividis_r", ec="white", lw=0.4
+        [Rectangle((x, y), 1, 1) for x, y, _, _ in cells], cmap="Blues", ec="white", lw=0.4
     )
     values = [strip.excess[node, run["run_id"]] for _, _, node, run in cells]
     patches.set_array(values)
-    patches.set_clim(0, max(*values, SLOW))
+    highest = max(*values, SLOW)
+    patches.set_clim(-FAINT * highest, highest)
     axes.add_collection(patches)
     titles = []
     for (_, _, node, run), value in zip(cells, values, strict=True):
@@ -128,6 +127,7 @@ def _draw_cells(sheet: Sheet, axes: Axes, strip: Strip, nodes: Sequence[str]) ->
     bar = sheet.canvas.colorbar(patches, ax=axes, pad=0.02, fraction=0.05)
     bar.set_label("slower than the median node [%]")
     bar.outline.set_visible(False)
+    bar.ax.set_ylim(0, highest)
     _frame(axes, strip.runs, nodes)
 
 
@@ -142,7 +142,7 @@ def _frame(axes: Axes, runs: Sequence[Row], nodes: Sequence[str]) -> None:
         start += width
         axes.axvline(start, color="black", lw=0.8)
     axes.set_xticks(ticks, labels)
-    axes.set_xlabel("runs, by number of ranks")
+    axes.set_xlabel("runs, by number of ranks (white: node not in the run)")
     axes.tick_params(length=0)
     axes.grid(visible=False)
     for spine in axes.spines.values():

@@ -55,7 +55,7 @@ def draw_rates(sheet: Sheet, axes: Axes, drawing: Drawing) -> int:
         ideal = _ideal(own, basis, look)
         _draw_ideal(sheet, axes, ideal, look)
         draw_runs(sheet, axes, runs, look)
-        draw_means(sheet, axes, means, look)
+        draw_means(sheet, axes, means, look, drawing.gaps(look))
         limits = draw_bars(axes, means, look)
         values += [dot.y for dot in (*runs, *means)] + [y for _, y in ideal] + limits
         drawn, intervals = drawn + len(means), intervals + len(limits)
@@ -80,7 +80,7 @@ def draw_speedup(sheet: Sheet, axes: Axes, drawing: Drawing) -> None:
             compared = [row for row in sized if not row["is_baseline"]]
             values += _gate(axes, compared, gate, look, bar)
         line = [_speedup(row, look) for row in own if row["ranks"] and row["speedup"]]
-        draw_means(sheet, axes, line, look)
+        draw_means(sheet, axes, line, look, drawing.gaps(look))
         values += [dot.y for dot in line] + draw_bars(axes, line, look)
     title = f"{drawing.word.capitalize()}, interval against baseline"
     if not any(row["speedup_low"] is not None for row in drawing.points):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.reports.figures.drawing import Drawing
-from hpc_train.reports.figures.legend import draw_legend, heading_lines, limits
+from hpc_train.reports.figures.legend import draw_legend, draw_title, heading_lines, limits
 from hpc_train.reports.figures.rates import draw_rates, draw_speedup
 from hpc_train.reports.figures.sheet import NARROW, WIDE, Sheet, opened
 
@@ -23,6 +23,6 @@ def draw(drawing: Drawing) -> Sheet:
     left_out = draw_rates(sheet, panels[0], drawing)
     if compared:
         draw_speedup(sheet, panels[1], drawing)
-    sheet.canvas.suptitle(heading_lines(drawing, left_out), fontsize=11, linespacing=1.4)
+    draw_title(sheet.canvas, heading_lines(drawing, left_out))
     draw_legend(sheet.canvas, drawing, limits(drawing))
     return sheet

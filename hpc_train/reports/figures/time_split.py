@@ -6,8 +6,15 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.drawing import Drawing
-from hpc_train.reports.figures.facets import faceted, not_shown
-from hpc_train.reports.figures.legend import Entry, draw_legend, hollow_entry, titled
+from hpc_train.reports.figures.facets import faceted, shown_in
+from hpc_train.reports.figures.legend import (
+    Entry,
+    draw_legend,
+    draw_title,
+    hollow_entry,
+    series_left_out,
+    titled,
+)
 from hpc_train.reports.figures.looks import Look
 from hpc_train.reports.figures.marks import GREY
 from hpc_train.reports.figures.sheet import Sheet, explain
@@ -46,10 +53,14 @@ def draw(drawing: Drawing) -> Sheet | None:
         axes.set_xticks(range(len(shown)), _labels(shown))
         axes.set(xlim=(-0.6, len(shown) - 0.4), ylim=(0, 100))
         axes.grid(visible=False, axis="x")
-    sheet.canvas.suptitle(
-        titled(drawing, ["shares of the step time, as logged", *not_shown(looks)]),
-        fontsize=11, linespacing=1.4,
-    )  # fmt: skip
+    draw_title(
+        sheet.canvas,
+        titled(
+            drawing,
+            ["share of each part in the time of a step"],
+            series_left_out(shown_in(drawing, looks)),
+        ),
+    )
     draw_legend(sheet.canvas, drawing, [*_entries(drawing), *hollow_entry(drawing)], series=False)
     return sheet
 
