@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -12,13 +12,13 @@ from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
 from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.figure_files import IMAGES, named_after, write_figure, write_figures
 from hpc_train.pipeline.provenance import details, provenance
 from hpc_train.registry import load
 from hpc_train.runs.files import write_file
 
 DEFAULT = Asked()
 FORMAT_OF = {".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text"}
-IMAGES = (".svg", ".png")
 
 
 def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
@@ -45,19 +45,24 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     )
     if not asked.figures or not points["n_ok"].any():
         return report
-    from hpc_train.reports.figures import figures
+    from hpc_train.reports.figures import FIGURES, MAIN, figures
     from hpc_train.reports.measured import Measured
     from hpc_train.tables.nodes import node_frame
 
     measured = Measured(runs, points, laws, node_frame(study, found.records))
-    return msgspec.structs.replace(report, figures=figures(study, measured))
+    names = (MAIN,) if asked.main_figure_only else tuple(FIGURES)
+    return msgspec.structs.replace(report, figures=figures(study, measured, asked.images, names))
 
 
 def asked_for(path: Path | None, form: str | None) -> Asked:
     """Return what a file of that name, or that format, needs beside the tables."""
     page = form == "html" or (form is None and path is not None and path.suffix == ".html")
-    drawn = path is not None and path.suffix in (".md", *IMAGES)
-    return Asked(figures=page or drawn, details=page)
+    if page:
+        return Asked(figures=True, images=("inline",), details=True)
+    ending = path.suffix if path is not None else ""
+    if form is None and ending in IMAGES:
+        return Asked(figures=True, images=(ending.removeprefix("."),), main_figure_only=True)
+    return Asked(figures=form == "markdown" or (form is None and ending == ".md"))
 
 
 def check_format(form: str | None, path: Path | None) -> None:
@@ -84,9 +89,9 @@ def render_report(report: Report, form: str) -> str:
 
 
 def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ...]:
-    """Write a report to a file, and its figure beside it; return what was written.
+    """Write a report to a file, and its figures beside it; return what was written.
 
-    The format follows the file's ending unless it is given. A picture's ending writes the
+    The format follows the file's ending unless it is given. A picture's ending writes the main
     figure alone.
 
     Raises:
@@ -94,28 +99,12 @@ def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ..
         UnknownNameError: no such format.
     """
     if path.suffix in IMAGES and form is None:
-        return _write_figures(report, path, (path.suffix,))
+        return (write_figure(report, path),)
     check_format(form, path)
     form = form or FORMAT_OF[path.suffix]
     figures: tuple[Path, ...] = ()
     if form == "markdown" and report.figures:
-        figures = _write_figures(report, path, IMAGES)
-        report = _with_figure_name(report, path.stem)
+        report = named_after(report, path.stem)
+        figures = write_figures(report, path)
     write_file(path, render_report(report, form).encode())
     return (path, *figures)
-
-
-def _write_figures(report: Report, path: Path, endings: Sequence[str]) -> tuple[Path, ...]:
-    if not report.figures:
-        raise StoreError(f"{path}: nothing to draw; no run of this study has a result")
-    written = []
-    for ending in endings:
-        target = path.with_suffix(ending)
-        write_file(target, report.figures[0].images[ending.removeprefix(".")])
-        written.append(target)
-    return tuple(written)
-
-
-def _with_figure_name(report: Report, stem: str) -> Report:
-    figures = tuple(msgspec.structs.replace(figure, name=stem) for figure in report.figures)
-    return msgspec.structs.replace(report, figures=figures)

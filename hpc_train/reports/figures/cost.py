@@ -24,6 +24,8 @@ COST = "gpu_hours_per_million"
 SAMPLES = 1e6
 # Room that the number of ranks at a point needs, in pixels of the canvas before its layout.
 LABEL = (75.0, 18.0)
+# Series of which every point is labelled.
+LABELLED = 3
 
 
 def draw(drawing: Drawing) -> Sheet | None:
@@ -115,11 +117,13 @@ def _minutes(axes: Axes, xs: Sequence[float]) -> None:
 
 
 def _label(axes: Axes, known: Sequence[Row]) -> None:
-    """Say how many ranks a point has, those on the front first; where there is no room, nothing."""
+    """Say how many ranks a point has, as far as there is room: of many series on the front only."""
     gpus = all(row["gpus"] == row["ranks"] for row in known)
     front = set(pareto([_place(row) for row in known]))
     taken: list[tuple[float, float]] = []
-    for row in sorted(known, key=lambda row: _place(row) not in front):
+    few = len({row["series"] for row in known}) <= LABELLED
+    own = [row for row in known if few or _place(row) in front]
+    for row in sorted(own, key=lambda row: _place(row) not in front):
         x, y = axes.transData.transform(_place(row))
         if any(abs(x - a) < LABEL[0] and abs(y - b) < LABEL[1] for a, b in taken):
             continue

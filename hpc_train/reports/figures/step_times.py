@@ -13,7 +13,7 @@ from hpc_train.reports.figures.legend import (
     heading_lines,
     hollow_entry,
 )
-from hpc_train.reports.figures.looks import Look
+from hpc_train.reports.figures.looks import Look, room
 from hpc_train.reports.figures.marks import (
     GREY,
     Dot,
@@ -67,7 +67,8 @@ def _draw_panel(sheet: Sheet, axes: Axes, drawing: Drawing, unit: Callable[[Row]
         medians = [_median(row, look, units[point_of(row)]) for row in own]
         runs = _runs(drawing.own_runs(look), look, units)
         draw_runs(sheet, axes, runs, look)
-        values += _draw_boxes(axes, [row for row in own if _spread(row)], look, units)
+        width = min(BOX * look.marker_points, 0.5 * room(drawing.place))
+        values += _draw_boxes(axes, [row for row in own if _spread(row)], look, units, width)
         draw_means(sheet, axes, medians, look._replace(dashes="none"))
         values += [dot.y for dot in (*medians, *runs)]
     hollow = draw_hollow(sheet, axes, drawing)
@@ -75,11 +76,13 @@ def _draw_panel(sheet: Sheet, axes: Axes, drawing: Drawing, unit: Callable[[Row]
     value_axis(axes, values, hollow=hollow, doubling=False)
 
 
-def _draw_boxes(axes: Axes, rows: Sequence[Row], look: Look, units: Units) -> list[float]:
+def _draw_boxes(
+    axes: Axes, rows: Sequence[Row], look: Look, units: Units, width: float
+) -> list[float]:
     where = [row["ranks"] * look.mean for row in rows]
     p05, p25, p75, p95 = ([row[name] / units[point_of(row)] for row in rows] for name in QUANTILES)
     axes.vlines(where, p05, p95, color=look.colour, lw=1.2)
-    axes.vlines(where, p25, p75, color=look.colour, lw=BOX * look.marker_points, alpha=0.45)
+    axes.vlines(where, p25, p75, color=look.colour, lw=width, alpha=0.45)
     return p05 + p95
 
 
