@@ -8,9 +8,9 @@ from hpc_train.model.value import Value
 class Asked(Value, frozen=True, kw_only=True):
     """Wishes of the reader.
 
-    `wide`: every column. `figures`: draw them, as these kinds of
-    `images` (svg, png, pdf, inline), or only the main one. `allow_mixed` names conditions that may differ in a
-    series. `forecast` is how many times the largest measured size a fit should be continued to,
+    `figures`: draw them, as these kinds of `images` (svg, png, pdf, inline), or only the main one.
+    `wide`: every column. `allow_mixed` names conditions that may differ in a series.
+    `forecast` is how many times the largest measured size a fit should be continued to,
     with `force` also beyond 2. `against` names a stored study or report that this one must not be
     slower than. `details`: what a page shows of each run.
     """

@@ -115,4 +115,6 @@ def node_times(runs: pd.DataFrame, slow: str = "node07", by: float = 1.12) -> pd
             noise = 1 + 0.008 * ((5 * i + 3 * int(row["repetition"])) % 7 - 3) / 3
             factor = by if name == slow else noise
             rows.append((row["run_id"], name, row["step_time_s"] * factor, GPUS))
-    return pd.DataFrame(rows, columns=["run_id", "node", "step_time_s", "ranks"])
+    names = pd.Index(["run_id", "node", "step_time_s", "ranks"])
+    table: pd.DataFrame = pd.DataFrame(rows, columns=names)
+    return table

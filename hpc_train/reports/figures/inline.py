@@ -88,12 +88,12 @@ def _rename(root: Xml.Element, name: str) -> None:
     used = set()
     for element in root.iter():
         for key, value in element.attrib.items():
-            if key != "id" and "#" in value:
+            if key != "id" and (value.startswith("#") or "url(#" in value):
                 used |= set(_REFERENCE.findall(value))
     for element in root.iter():
         own = element.attrib.pop("id", None)
         for key, value in element.attrib.items():
-            if key == "href":
+            if key == "href" and value.startswith("#"):
                 element.set(key, f"#{name}-{value[1:]}")
             elif "url(#" in value:
                 element.set(key, value.replace("url(#", f"url(#{name}-"))
