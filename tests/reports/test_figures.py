@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import itertools
 import re
 import time
 from xml.etree import ElementTree as Xml
@@ -18,7 +17,7 @@ from hpc_train.reports.figures import FIGURES, figures
 from hpc_train.reports.figures.cost import pareto
 from hpc_train.reports.figures.drawing import MOST_RUNS, drawing_of
 from hpc_train.reports.figures.legend import heading_lines
-from hpc_train.reports.figures.looks import layout, looks
+from hpc_train.reports.figures.looks import looks
 from hpc_train.reports.figures.rates import shown_basis
 from hpc_train.reports.measured import Measured
 from hpc_train.reports.numbers import significant
@@ -229,25 +228,6 @@ def test_pictures_are_not_blank() -> None:
     for figure in figures(*small(), ("png",)):
         grey = Image.open(io.BytesIO(figure.images["png"])).convert("L")
         assert len(grey.getcolors() or range(999)) > 20, figure.name
-
-
-def rows(series: int, sizes: tuple[int, ...]) -> list[dict[str, object]]:
-    return [{"series": f"s{i}", "ranks": n} for i in range(series) for n in sizes]
-
-
-@pytest.mark.parametrize("series", [1, 2, 3, 4, 7, 40])
-@pytest.mark.parametrize("sizes", [(2,), (1, 2), (1, 2, 4, 8, 16), (1, 3, 1024)])
-def test_runs_stand_next_to_their_own_mean(series: int, sizes: tuple[int, ...]) -> None:
-    drawn = looks(rows(series, sizes))
-    assert [look.series for look in drawn] == [f"s{i}" for i in range(series)]
-    for own, other in itertools.pairwise(drawn):
-        assert own.mean < own.runs < other.mean
-        assert own.runs / own.mean < other.mean / own.runs
-    place = layout(rows(series, sizes))
-    edges = [size * edge for size in sizes for edge in (drawn[0].mean, drawn[-1].runs)]
-    assert edges == sorted(edges)
-    assert place.low < edges[0]
-    assert edges[-1] < place.high
 
 
 def test_the_title_says_regime_runs_and_intervals() -> None:

@@ -121,9 +121,12 @@ def _draw_law(sheet: Sheet, axes: Axes, law: Fit) -> list[float]:
     )
     if law.peak is not None and qs[0] <= law.peak.value <= qs[-1]:
         axes.axvline(law.peak.value, color=colour, ls=dashes, lw=0.9, ymax=0.9)
-        words = f" {LAWS[law.law]} peak\n q = {_interval(law)}"
+        # Beside the line, where there is more room.
+        left = law.peak.value**2 < qs[0] * qs[-1]
+        pad, side = (" ", "left") if left else ("", "right")
+        words = f"{pad}{LAWS[law.law]} peak \n{pad}q = {_interval(law)} "
         axes.text(
-            law.peak.value, 0.03, words, color=colour, fontsize=7.5, va="bottom",
+            law.peak.value, 0.03, words, color=colour, fontsize=7.5, va="bottom", ha=side,
             transform=axes.get_xaxis_transform(),
         )  # fmt: skip
     return [p.speedup for p in law.curve if p.speedup > 0]
