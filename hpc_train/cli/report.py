@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write here; .md puts the figure beside it, .svg and .png are the figure alone.",
+    help="Write here; .md puts figures beside it; .svg, .png and .pdf are the main one alone.",
 )
 @click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
 @click.option(

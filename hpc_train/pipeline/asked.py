@@ -9,13 +9,16 @@ from hpc_train.pipeline.search import Search
 class Asked(Value, frozen=True, kw_only=True):
     """Wishes of the reader.
 
-    `wide`: every column. `figures`: draw them. `allow_mixed` names conditions that may differ in a
-    series. `forecast` is how many times the largest measured size a fit should be continued to,
+    `figures`: draw them, as these kinds of `images` (svg, png, pdf, inline), or only the main one.
+    `wide`: every column. `allow_mixed` names conditions that may differ in a series.
+    `forecast` is how many times the largest measured size a fit should be continued to,
     with `force` also beyond 2. `against` names a stored study or report that this one must not be
     slower than, and `search` says where to find it. `details`: what a page shows of each run.
     `digests`: read the logs once more to say which ones they were.
     """
 
+    images: tuple[str, ...] = ("svg", "png")
+    main_figure_only: bool = False
     wide: bool = False
     figures: bool = False
     details: bool = False

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import cast
 
@@ -14,6 +14,7 @@ from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.details import details
 from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.figure_files import IMAGES, named_after, write_figure, write_figures
 from hpc_train.pipeline.gates import checked, governed
 from hpc_train.pipeline.provenance import provenance
 from hpc_train.registry import load
@@ -24,7 +25,6 @@ FORMAT_OF = {
     ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex",
     ".html": "html",
 }  # fmt: skip
-IMAGES = (".svg", ".png")
 # Formats that name the logs.
 DIGESTED = ("markdown", "json", "html")
 
@@ -56,21 +56,25 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     )
     if not asked.figures or not points["n_ok"].any():
         return report
-    from hpc_train.reports.figures import figures
+    from hpc_train.reports.figures import FIGURES, MAIN, figures
     from hpc_train.reports.measured import Measured
     from hpc_train.tables.nodes import node_frame
 
     measured = Measured(runs, points, laws, node_frame(study, found.records))
-    return msgspec.structs.replace(report, figures=figures(study, measured))
+    names = (MAIN,) if asked.main_figure_only else tuple(FIGURES)
+    return msgspec.structs.replace(report, figures=figures(study, measured, asked.images, names))
 
 
 def asked_for(path: Path | None, form: str | None) -> Asked:
     """Return what a file of that name, or that format, needs beside the tables."""
-    page = form == "html" or (form is None and path is not None and path.suffix == ".html")
-    drawn = path is not None and path.suffix in (".md", *IMAGES)
     ending = path.suffix if path is not None else ""
-    shown = form or FORMAT_OF.get(ending, "html" if page else "text")
-    return Asked(figures=page or drawn, details=page, digests=shown in DIGESTED)
+    shown = form or FORMAT_OF.get(ending, "text")
+    if shown == "html":
+        return Asked(figures=True, images=("inline",), details=True, digests=True)
+    if form is None and ending in IMAGES:
+        return Asked(figures=True, images=(ending.removeprefix("."),), main_figure_only=True)
+    drawn = shown == "markdown" and path is not None
+    return Asked(figures=drawn, digests=shown in DIGESTED)
 
 
 def check_format(form: str | None, path: Path | None) -> None:
@@ -97,9 +101,9 @@ def render_report(report: Report, form: str) -> str:
 
 
 def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ...]:
-    """Write a report to a file, and its figure beside it; return what was written.
+    """Write a report to a file, and its figures beside it; return what was written.
 
-    The format follows the file's ending unless it is given. A picture's ending writes the
+    The format follows the file's ending unless it is given. A picture's ending writes the main
     figure alone.
 
     Raises:
@@ -107,28 +111,12 @@ def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ..
         UnknownNameError: no such format.
     """
     if path.suffix in IMAGES and form is None:
-        return _write_figures(report, path, (path.suffix,))
+        return (write_figure(report, path),)
     check_format(form, path)
     form = form or FORMAT_OF[path.suffix]
     figures: tuple[Path, ...] = ()
     if form == "markdown" and report.figures:
-        figures = _write_figures(report, path, IMAGES)
-        report = _with_figure_name(report, path.stem)
+        report = named_after(report, path.stem)
+        figures = write_figures(report, path)
     write_file(path, render_report(report, form).encode())
     return (path, *figures)
-
-
-def _write_figures(report: Report, path: Path, endings: Sequence[str]) -> tuple[Path, ...]:
-    if not report.figures:
-        raise StoreError(f"{path}: nothing to draw; no run of this study has a result")
-    written = []
-    for ending in endings:
-        target = path.with_suffix(ending)
-        write_file(target, report.figures[0].images[ending.removeprefix(".")])
-        written.append(target)
-    return tuple(written)
-
-
-def _with_figure_name(report: Report, stem: str) -> Report:
-    figures = tuple(msgspec.structs.replace(figure, name=stem) for figure in report.figures)
-    return msgspec.structs.replace(report, figures=figures)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
@@ -9,7 +10,7 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from hpc_train.tables.intervals import CONFIDENCE, ratio_interval
-from hpc_train.tables.points import BASES, RATES, not_ok, rates
+from hpc_train.tables.points import BASES, RATES, not_ok
 from hpc_train.tables.runs import OK
 from hpc_train.tables.steps import NAN
 
@@ -126,13 +127,20 @@ def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) ->
     for name, runs, side, values in zip(SIDES, pair, ok, measured, strict=True):
         row[name] = _mean(values, basis)
         row[f"n_{name}"], row[f"submitted_{name}"] = len(values), len(runs)
-        row[f"not_ok_{name}"] = not_ok(runs["state"].tolist())
+        row[f"not_ok_{name}"] = not_ok(Counter(runs["state"][runs["state"] != OK]))
         row[f"accuracy_{name}"] = side["accuracy"].mean() if len(side) else NAN
         row[f"batch_{name}"] = _only(side["global_batch"])
     row |= _accuracy(ok)
     row["why"] = _why(row, pair, ok, wanted.allow_mixed)
     row["samples"] = None if row["why"] else (measured[1], measured[0])
     return row
+
+
+def rates(ok: pd.DataFrame, basis: str) -> list[float]:
+    """Return what a speedup is the ratio of: throughputs, or one over the times; positive only."""
+    values = ok[BASES[basis]]
+    usable = values[values > 0]
+    return (usable if basis in RATES else 1 / usable).tolist()
 
 
 def _mean(values: Sequence[float], basis: str) -> float:

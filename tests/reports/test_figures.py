@@ -1,85 +1,239 @@
 from __future__ import annotations
 
-import itertools
+import io
 import re
+import time
+from xml.etree import ElementTree as Xml
 
 import matplotlib as mpl
+import msgspec
+import pandas as pd
 import pytest
+from PIL import Image
 
+from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.report import Figure
-from hpc_train.reports.figures import scaling_figure
-from hpc_train.reports.legend import heading_lines
-from hpc_train.reports.looks import layout, looks
-from hpc_train.reports.panels import Drawing, shown_basis
-from hpc_train.reports.rows import plain_rows
+from hpc_train.reports.figures import FIGURES, figures
+from hpc_train.reports.figures.cost import pareto
+from hpc_train.reports.figures.drawing import MOST_RUNS, drawing_of
+from hpc_train.reports.figures.legend import heading_lines
+from hpc_train.reports.figures.looks import looks
+from hpc_train.reports.figures.rates import shown_basis
+from hpc_train.reports.measured import Measured
+from hpc_train.reports.numbers import significant
+from hpc_train.tables.nodes import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.finished import finished
+from tests.reports.measured import fitted, measured, node_times
+
+SVG = "{http://www.w3.org/2000/svg}"
+KINDS = ("svg", "pdf", "inline")
 
 
-def drawn() -> Figure:
+def simple(records_less: int = 0) -> tuple[ExpectedStudy, Measured]:
     study, records = finished()
+    records = records[: len(records) - records_less]
     runs = run_frame(study, records)
-    return scaling_figure(study, runs, speedup_frame(runs, study))
+    return study, Measured(runs, speedup_frame(runs, study), (), node_frame(study, []))
 
 
+def main(records_less: int = 0) -> Figure:
+    return figures(*simple(records_less), ("png", "svg"), ["scaling"])[0]
+
+
+def small() -> tuple[ExpectedStudy, Measured]:
+    return measured((1, 2, 4, 8), ("srun", "torchrun"), 3, (("torchrun", 4),))
+
+
+def parsed(svg: str) -> Xml.Element:
+    return Xml.fromstring(svg)  # noqa: S314
+
+
+def inline(study: ExpectedStudy, tables: Measured, name: str) -> str:
+    (figure,) = figures(study, tables, ("inline",), [name])
+    return figure.images["inline"].decode()
+
+
+@pytest.mark.slow
 def test_the_same_study_gives_the_same_bytes_and_no_date() -> None:
-    first, second = drawn(), drawn()
-    assert first.images == second.images
-    assert first.images["png"].startswith(b"\x89PNG")
-    assert b"<dc:date>" not in first.images["svg"]
+    first, second = (figures(*small(), KINDS) for _ in range(2))
+    assert [figure.name for figure in first] == list(FIGURES)
+    assert first == second
+    for figure in first:
+        assert figure.images["pdf"].startswith(b"%PDF")
+        assert b"CreationDate" not in figure.images["pdf"]
+        assert b"<dc:date>" not in figure.images["svg"]
+        assert figure.data is not None
+        assert len(figure.data.rows) == len(figure.data.records) > 0
 
 
 def test_settings_of_the_caller_neither_matter_nor_change() -> None:
-    plain = drawn()
+    plain = main()
     with mpl.rc_context({"font.size": 20, "svg.hashsalt": "other"}):
-        assert drawn().images == plain.images
+        assert main().images == plain.images
         assert mpl.rcParams["font.size"] == 20
 
 
 def test_more_runs_change_the_picture() -> None:
-    study, records = finished()
-    runs = run_frame(study, records[:-3])
-    assert scaling_figure(study, runs, speedup_frame(runs, study)).images != drawn().images
+    assert main(3).images != main().images
 
 
-def rows(series: int, sizes: tuple[int, ...]) -> list[dict[str, object]]:
-    return [{"series": f"s{i}", "ranks": n} for i in range(series) for n in sizes]
+def test_without_their_columns_only_two_figures_are_drawn() -> None:
+    assert [figure.name for figure in figures(*simple(), ())] == ["scaling", "efficiency"]
 
 
-@pytest.mark.parametrize("series", [1, 2, 3, 4, 7, 40])
-@pytest.mark.parametrize("sizes", [(2,), (1, 2), (1, 2, 4, 8, 16), (1, 3, 1024)])
-def test_runs_stand_next_to_their_own_mean(series: int, sizes: tuple[int, ...]) -> None:
-    drawn = looks(rows(series, sizes))
-    assert [look.series for look in drawn] == [f"s{i}" for i in range(series)]
-    for own, other in itertools.pairwise(drawn):
-        assert own.mean < own.runs < other.mean
-        assert own.runs / own.mean < other.mean / own.runs
-    place = layout(rows(series, sizes))
-    edges = [size * edge for size in sizes for edge in (drawn[0].mean, drawn[-1].runs)]
-    assert edges == sorted(edges)
-    assert place.low < edges[0]
-    assert edges[-1] < place.high
+def test_a_study_of_one_size_has_one_panel_and_no_other_figure() -> None:
+    study, tables = simple()
+    runs = tables.runs[tables.runs["nodes"] == 1]
+    one = figures(study, Measured(runs, speedup_frame(runs, study), (), tables.nodes))
+    width = re.compile(rb'<svg [^>]*width="([0-9.]+)pt"')
+    both = [width.search(figure.images["svg"]) for figure in (*one, main())]
+    assert [float(match[1]) for match in both if match] == pytest.approx([5.4 * 72, 9.6 * 72])
+
+
+@pytest.mark.parametrize("name", FIGURES)
+def test_figures_of_one_page_share_no_id_and_every_reference_is_met(name: str) -> None:
+    text = inline(*small(), name)
+    ids = re.findall(r'\bid="([^"]+)"', text)
+    assert len(ids) == len(set(ids))
+    assert all(own.startswith(f"{name}-") for own in ids)
+    wanted = re.findall(r'href="#([^"]+)"|url\(#([^)]+)\)|aria-labelledby="([^"]+)"', text)
+    assert {a or b or c for a, b, c in wanted} == set(ids)
+    root = parsed(text)
+    assert root.get("role") == "img"
+    assert root[0].tag == f"{SVG}title"
+    assert "<style" not in text
+    assert "<text" in text
+
+
+def test_every_run_says_what_it_is_under_the_mouse() -> None:
+    study, tables = small()
+    root = parsed(inline(study, tables, "scaling"))
+    titles = [title.text or "" for mark in root.iter(f"{SVG}use") for title in mark]
+    for run in tables.runs.to_dict("records"):
+        own = next(text for text in titles if f"{run['run_id']}: " in text)
+        assert run["state"] in own
+        if run["state"] == "COMPLETED":
+            assert significant(run["samples_per_second"]) in own
+
+
+def test_points_without_a_result_are_hollow_and_end_the_line() -> None:
+    study, tables = small()
+    (figure,) = figures(study, tables, (), ["efficiency"])
+    assert figure.data is not None
+    empty = [row for row in figure.data.records if row["drawn"] == "no result"]
+    assert [(row["series"], row["ranks"]) for row in empty] == [("launcher=torchrun", 16)]
+    drawing = drawing_of(study, tables)
+    assert [drawing.gaps(look) for look in drawing.looks] == [[], [16]]
+
+
+@pytest.mark.slow
+def test_hostile_names_are_text() -> None:
+    names = ('$a_b$ <script>alert(1)</script> id="x"', "new\nline \x1b[31m", "long " * 90, "日本")
+    study, tables = measured((1, 2), names, 2, ())
+    study = msgspec.structs.replace(study, name="<b>$x$</b>\x00")
+    for name in FIGURES:
+        text = inline(study, tables, name)
+        assert "<script" not in text
+        assert "<b>" not in text
+        assert parsed(text).tag == f"{SVG}svg"
+    assert "$a_b$ &lt;script&gt;" in inline(study, tables, "scaling")
+
+
+def test_the_slow_node_is_named() -> None:
+    study, tables = small()
+    text = inline(study, tables, "nodes")
+    assert re.search(r"slowest: node07, \+1[12]\.\d % in the median of its runs", text)
+    even = tables._replace(nodes=node_times(tables.runs, by=1.0))
+    assert "no node is 3 % slower" in inline(study, even, "nodes")
+
+
+def test_runs_on_one_node_say_nothing_about_nodes() -> None:
+    study, tables = small()
+    alone = tables.nodes[tables.nodes["run_id"].str.contains("-1-")]
+    assert figures(study, tables._replace(nodes=alone), (), ["nodes"]) == ()
+
+
+def test_a_peak_is_drawn_only_where_it_is_bounded() -> None:
+    study, tables = small()
+    assert "peak" not in inline(study, tables, "fits")
+    bounded = fitted(tables.points, "launcher=srun", peak=11.0)
+    assert "q = 11 [2, 20]" in inline(study, tables._replace(laws=bounded), "fits")
+    refused = tuple(law for law in tables.laws if law.refused)
+    assert figures(study, tables._replace(laws=refused), (), ["fits"]) == ()
+
+
+def test_the_parts_of_a_step_add_up() -> None:
+    (figure,) = figures(*small(), (), ["time-split"])
+    assert figure.data is not None
+    sums: dict[tuple[str, int], float] = {}
+    for row in figure.data.records:
+        if row["value"] is not None:
+            key = (row["series"], row["ranks"])
+            sums[key] = sums.get(key, 0.0) + row["value"]
+    assert len(sums) == 7
+    assert list(sums.values()) == pytest.approx([100.0] * 7)
+
+
+def test_the_front_is_what_no_other_beats() -> None:
+    assert pareto([(1, 5), (2, 3), (2, 4), (3, 3), (4, 1)]) == [(1, 5), (2, 3), (4, 1)]
+
+
+def test_series_differ_in_grey() -> None:
+    own = looks([{"series": f"s{i}", "ranks": 1} for i in range(10)])
+    assert len({(look.marker, str(look.dashes)) for look in own[:7]}) == 7
+    assert len({(look.colour, look.marker, str(look.dashes)) for look in own}) == 10
+
+
+def many(series: int) -> tuple[ExpectedStudy, Measured]:
+    """Copy a small study's series until there are so many."""
+    study, tables = measured((1, 2, 4, 8, 16, 32, 64, 128), ("a",), 5, ())
+
+    def copies(frame: pd.DataFrame) -> pd.DataFrame:
+        parts = [frame.assign(series=f"case={i}") for i in range(series)]
+        table: pd.DataFrame = pd.concat(parts, ignore_index=True)
+        return table
+
+    runs = copies(tables.runs)
+    runs["run_id"] = [f"run-{i}" for i in range(len(runs))]
+    return study, Measured(runs, copies(tables.points), (), node_times(runs[:400]))
+
+
+@pytest.mark.slow
+def test_ten_thousand_runs_are_thinned_and_it_is_said() -> None:
+    study, tables = many(250)
+    assert (len(tables.runs), len(tables.points)) == (10_000, 2_000)
+    figures(study, simple()[1], ("inline",), ["efficiency"])
+    size = 0
+    for name in FIGURES:
+        start = time.process_time()
+        drawn = figures(study, tables, ("inline",), [name])
+        assert time.process_time() - start < 3, f"{name}: a second, and room for a busy machine"
+        size += sum(len(figure.images["inline"]) for figure in drawn)
+    assert size < 3_000_000
+    assert "first 10 of 250 series" in heading_lines(drawing_of(study, tables))
+
+
+def test_of_many_runs_every_kth_is_drawn() -> None:
+    study, tables = many(2)
+    runs = pd.concat([tables.runs] * 60, ignore_index=True)
+    drawing = drawing_of(study, tables._replace(runs=runs))
+    assert len(drawing.runs) <= MOST_RUNS < len(runs)
+    assert f"{len(drawing.runs):,} of {len(runs):,} runs drawn" in heading_lines(drawing)
+
+
+@pytest.mark.slow
+def test_pictures_are_not_blank() -> None:
+    for figure in figures(*small(), ("png",)):
+        grey = Image.open(io.BytesIO(figure.images["png"])).convert("L")
+        assert len(grey.getcolors() or range(999)) > 20, figure.name
 
 
 def test_the_title_says_regime_runs_and_intervals() -> None:
-    study, records = finished()
-    runs = run_frame(study, records)
-    drawing = Drawing(plain_rows(runs), plain_rows(speedup_frame(runs, study)), None, "speedup")
-    assert heading_lines("resnet", drawing, 0) == (
-        "resnet\nstrong scaling, 3 runs a point, 95 % intervals"
-    )
-    assert heading_lines("resnet", drawing, 2).endswith(", 2 points not drawn")
-
-
-def test_one_size_has_one_panel() -> None:
-    study, records = finished()
-    runs = run_frame(study, records)
-    small = runs[runs["nodes"] == 1]
-    one = scaling_figure(study, small, speedup_frame(small, study))
-    width = re.compile(rb'<svg [^>]*width="([0-9.]+)pt"')
-    both = [width.search(figure.images["svg"]) for figure in (one, drawn())]
-    assert [float(match[1]) for match in both if match] == pytest.approx([5.4 * 72, 9.6 * 72])
+    drawing = drawing_of(*simple())
+    assert heading_lines(drawing) == "resnet\nstrong scaling, 3 runs a point, 95 % intervals"
+    assert heading_lines(drawing, 2).endswith(", 2 points not drawn")
 
 
 def test_series_of_different_bases_show_the_most_common() -> None:

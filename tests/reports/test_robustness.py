@@ -14,9 +14,11 @@ from hypothesis import strategies as st
 from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
-from hpc_train.reports.figures import scaling_figure
+from hpc_train.reports.figures import figures
 from hpc_train.reports.formats import csv_table, html, json_table, markdown, text
+from hpc_train.reports.measured import Measured
 from hpc_train.reports.scaling import scaling_report
+from hpc_train.tables.nodes import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, foreign, rate, record, steps, study
@@ -33,7 +35,8 @@ def rendered(asked: ExpectedStudy, records: Sequence[Record], *, drawn: bool = T
     json.loads(shown[-1], parse_constant=pytest.fail)
     assert "nan" not in shown[0].replace("(NaN", "")
     if drawn:
-        assert scaling_figure(asked, runs, points).images["png"].startswith(b"\x89PNG")
+        drawn_ones = figures(asked, Measured(runs, points, (), node_frame(asked, records)))
+        assert drawn_ones[0].images["png"].startswith(b"\x89PNG")
     return report
 
 

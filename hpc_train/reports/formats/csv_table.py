@@ -16,7 +16,12 @@ def render(report: Report) -> str:
     a text that begins with `=`, `+`, `-` or `@` stays so, and a spreadsheet may take it for a
     formula; import such a file as text.
     """
-    rows = [_flat(row) for row in _records(report.tables[0])] if report.tables else []
+    return table_text(report.tables[0]) if report.tables else ""
+
+
+def table_text(table: ReportTable) -> str:
+    """Return one table as CSV, its columns in the order in which rows name them."""
+    rows = [_flat(row) for row in _records(table)]
     names = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
     writer = csv.DictWriter(out, names, restval="")

@@ -63,26 +63,31 @@ def layout(points: Sequence[Row]) -> Layout:
     return Layout(sizes, sizes[0] / 2**margin, sizes[-1] * 2**margin, slot)
 
 
+def room(place: Layout) -> float:
+    """Return how many points (1/72 inch) a series has at a size, roughly."""
+    return PANEL_POINTS * place.slot / log2(place.high / place.low)
+
+
 def looks(points: Sequence[Row]) -> list[Look]:
     """Return the series in order: from left to right at each size, and in the legend."""
     place = layout(points)
     names = _names(points)
     mean_at, runs_at = (MEAN_AT, RUNS_AT) if len(names) > 1 else (ALONE_AT, ALONE_RUNS_AT)
-    room = PANEL_POINTS * place.slot / log2(place.high / place.low)
     made = []
     for i, name in enumerate(names):
         centre = i - (len(names) - 1) / 2
         k = i % len(COLOURS)
+        other = (i + i // len(COLOURS)) % len(MARKERS)
         made.append(
             Look(
                 series=name,
                 colour=COLOURS[k],
-                # The next round of colours has other markers.
-                marker=MARKERS[(i + i // len(COLOURS)) % len(MARKERS)],
-                dashes=DASHES[k],
+                # The next round of colours has other markers and dashes.
+                marker=MARKERS[other],
+                dashes=DASHES[other],
                 mean=2 ** (place.slot * (centre + mean_at)),
                 runs=2 ** (place.slot * (centre + runs_at)),
-                marker_points=min(6.0, max(3.0, 0.5 * room)),
+                marker_points=min(6.0, max(3.0, 0.5 * room(place))),
             )
         )
     return made

@@ -1,11 +1,11 @@
-"""Drawn values -> limits and ticks of the axes, all of them logarithmic with plain numbers."""
+"""Drawn values -> limits and ticks of the axes, with plain numbers."""
 
 from __future__ import annotations
 
 from math import log2
 from typing import TYPE_CHECKING
 
-from hpc_train.reports.looks import Layout
+from hpc_train.reports.figures.looks import Layout
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,3 +58,12 @@ def _locator(ratio: float, *, doubling: bool) -> Locator:
         return LogLocator(2, numticks=9)
     subs = (1, 2, 3, 5, 7) if ratio < 20 else (1, 2, 5) if ratio < 2000 else (1,)
     return LogLocator(10, subs=subs, numticks=12)
+
+
+def plain_axis(axes: Axes, low: float, high: float) -> None:
+    """Show a linear axis from `low` to a little above `high`."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.set_ylim(low, high + MARGIN * (high - low))
+    axes.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))

@@ -1,0 +1,63 @@
+"""Tables of a study and its laws -> the figures that they allow, each with the numbers it shows."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.report import Figure
+from hpc_train.reports.figures import (
+    cost,
+    efficiency,
+    fits,
+    karp_flatt,
+    nodes,
+    scaling,
+    step_times,
+    time_split,
+)
+from hpc_train.reports.figures.drawing import Drawing, drawing_of
+from hpc_train.reports.figures.images import STYLE, finished
+from hpc_train.reports.figures.sheet import Sheet
+from hpc_train.reports.measured import Measured
+
+MAIN = "scaling"
+# Each returns None where there is nothing to draw; the most important first.
+FIGURES: dict[str, Callable[[Drawing], Sheet | None]] = {
+    MAIN: scaling.draw,
+    "efficiency": efficiency.draw,
+    "step-times": step_times.draw,
+    "karp-flatt": karp_flatt.draw,
+    "fits": fits.draw,
+    "time-split": time_split.draw,
+    "nodes": nodes.draw,
+    "cost": cost.draw,
+}
+
+
+def figures(
+    study: ExpectedStudy,
+    measured: Measured,
+    kinds: Sequence[str] = ("svg", "png"),
+    names: Sequence[str] = tuple(FIGURES),
+) -> tuple[Figure, ...]:
+    """Return those of the figures `names` that the measurements allow, the most important first.
+
+    `kinds` of images: svg, png (150 dpi), pdf, and inline (an SVG for a page). The same tables give
+    the same bytes.
+    """
+    import matplotlib as mpl
+
+    drawing = drawing_of(study, measured)
+    style: Any = {**mpl.rcParamsDefault, **STYLE}
+    drawn = []
+    with mpl.rc_context(style), warnings.catch_warnings():
+        # A name in letters that the font lacks: boxes in a picture, letters in a page.
+        warnings.filterwarnings("ignore", "Glyph ", UserWarning)
+        for name in names:
+            sheet = FIGURES[name](drawing)
+            if sheet is not None:
+                drawn.append(finished(name, sheet, kinds))
+    return tuple(drawn)

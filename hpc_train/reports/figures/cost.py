@@ -1,0 +1,141 @@
+"""Figure: what a million samples cost in GPU-hours, against how long they take."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hpc_train.reports.figures.drawing import Drawing
+from hpc_train.reports.figures.legend import Entry, draw_legend, draw_title, heading_lines
+from hpc_train.reports.figures.looks import Look
+from hpc_train.reports.figures.marks import GREY, Dot, draw_means, draw_runs, mean_dot, run_dot
+from hpc_train.reports.figures.rates import usable
+from hpc_train.reports.figures.scales import value_axis
+from hpc_train.reports.figures.sheet import Sheet, opened
+from hpc_train.reports.numbers import significant
+from hpc_train.reports.tables import OK
+from hpc_train.reports.words import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = Mapping[str, Any]
+COST = "gpu_hours_per_million"
+SAMPLES = 1e6
+# Room that the number of ranks at a point needs, in pixels of the canvas before its layout.
+LABEL = (75.0, 18.0)
+# Series of which every point is labelled.
+LABELLED = 3
+
+
+def draw(drawing: Drawing) -> Sheet | None:
+    """Draw GPU-hours against minutes for 1e6 samples; the lower left is better in both.
+
+    A series that scales ideally is a level line. Ringed points are Pareto-optimal: no other point
+    is both faster and cheaper.
+    """
+    known = [row for row in drawing.points if _known(row)]
+    if len(known) < 2:
+        return None
+    sheet = opened(f"{drawing.study.name}: cost against time of a million samples")
+    axes = sheet.canvas.subplots()
+    axes.set(xlabel="minutes per million samples", ylabel="GPU-hours per million samples")
+    xs: list[float] = []
+    ys: list[float] = []
+    for look in drawing.looks:
+        dots = [_mean(row, look) for row in drawing.own(look) if _known(row)]
+        runs = _runs(drawing.own_runs(look))
+        draw_runs(sheet, axes, runs, look)
+        draw_means(sheet, axes, dots, look, drawing.gaps(look))
+        xs += [dot.x for dot in (*dots, *runs)]
+        ys += [dot.y for dot in (*dots, *runs)]
+    _ring(axes, known)
+    value_axis(axes, ys, hollow=False, doubling=False)
+    _minutes(axes, xs)
+    _label(axes, known)
+    left_out = sum(1 for row in drawing.points if not _known(row))
+    draw_title(sheet.canvas, heading_lines(drawing, left_out))
+    draw_legend(sheet.canvas, drawing, _entries())
+    return sheet
+
+
+def pareto(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Return the places to which no other is at most equal in both, sorted by the first."""
+    front: list[tuple[float, float]] = []
+    for x, y in sorted(set(places)):
+        if not front or y < front[-1][1]:
+            front.append((x, y))
+    return front
+
+
+def _known(row: Row) -> bool:
+    return usable(row, "samples_per_second") and (row.get(COST) or 0) > 0
+
+
+def _place(row: Row) -> tuple[float, float]:
+    return SAMPLES / row["samples_per_second"] / 60, row[COST]
+
+
+def _mean(row: Row, look: Look) -> Dot:
+    x, y = _place(row)
+    shown = f"{significant(y)} GPU-hours, {significant(x)} minutes per million samples"
+    dot = mean_dot(row, x, y, shown)
+    return dot._replace(row=dot.row | {"minutes_per_million": x})
+
+
+def _runs(rows: Sequence[Row]) -> list[Dot]:
+    dots = []
+    for row in rows:
+        gpus = (row["nodes"] or 0) * (row["gpus_per_node"] or 0)
+        if row["state"] == OK and gpus and usable(row, "samples_per_second"):
+            minutes = SAMPLES / row["samples_per_second"] / 60
+            shown = f"{significant(minutes * gpus / 60)} GPU-hours, {significant(minutes)} minutes"
+            dot = run_dot(row, minutes, minutes * gpus / 60, f"{shown} per million samples")
+            dots.append(dot._replace(row=dot.row | {"minutes_per_million": minutes}))
+    return dots
+
+
+def _ring(axes: Axes, known: Sequence[Row]) -> None:
+    front = pareto([_place(row) for row in known])
+    axes.plot(
+        [x for x, _ in front], [y for _, y in front], "o", mfc="none", mec="black", mew=0.9, ms=12
+    )
+
+
+def _minutes(axes: Axes, xs: Sequence[float]) -> None:
+    from matplotlib.ticker import FuncFormatter, LogLocator
+
+    low, high = min(xs), max(xs)
+    low, high = min(low, high / 1.1), max(high, low * 1.1)
+    room = (high / low) ** 0.08
+    axes.set_xscale("log", base=10)
+    axes.set_xlim(low / room, high * room)
+    subs = (1, 2, 3, 5, 7) if high / low < 20 else (1, 2, 5) if high / low < 2000 else (1,)
+    axes.xaxis.set_major_locator(LogLocator(10, subs=subs, numticks=12))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.4g}"))
+    axes.xaxis.minorticks_off()
+
+
+def _label(axes: Axes, known: Sequence[Row]) -> None:
+    """Say how many ranks a point has, as far as there is room: of many series on the front only."""
+    gpus = all(row["gpus"] == row["ranks"] for row in known)
+    front = set(pareto([_place(row) for row in known]))
+    taken: list[tuple[float, float]] = []
+    few = len({row["series"] for row in known}) <= LABELLED
+    own = [row for row in known if few or _place(row) in front]
+    for row in sorted(own, key=lambda row: _place(row) not in front):
+        x, y = axes.transData.transform(_place(row))
+        if any(abs(x - a) < LABEL[0] and abs(y - b) < LABEL[1] for a, b in taken):
+            continue
+        taken.append((x, y))
+        axes.annotate(
+            counted(row["ranks"], "GPU" if gpus else "rank"), _place(row), xytext=(7, 5),
+            textcoords="offset points", fontsize=7.5, color=GREY,
+        )  # fmt: skip
+
+
+def _entries() -> list[Entry]:
+    from matplotlib.lines import Line2D
+
+    ring = Line2D([], [], ls="none", marker="o", mfc="none", mec="black", mew=0.9, ms=10)
+    return [(ring, "no point is faster and cheaper")]

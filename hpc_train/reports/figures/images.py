@@ -1,0 +1,68 @@
+"""Sheet -> the bytes of a figure in each format, and its numbers as a table."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from typing import Any
+
+from hpc_train.model.report import Cell, Column, Figure, ReportTable
+from hpc_train.reports.figures.inline import inlined
+from hpc_train.reports.figures.sheet import Sheet
+
+DPI = 150
+STYLE = {
+    # A series may be named after a value with a $ in it.
+    "text.parse_math": False,
+    # Type 42: text in a PDF stays text.
+    "pdf.fonttype": 42,
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.color": "0.9",
+    "axes.axisbelow": True,
+    "hatch.linewidth": 0.6,
+}
+# Without these no two files are alike: they hold the date.
+METADATA: dict[str, dict[str, Any]] = {
+    "svg": {"Date": None, "Creator": None},
+    "png": {"Software": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+def finished(name: str, sheet: Sheet, kinds: Sequence[str]) -> Figure:
+    """Return the figure with images of those kinds; a page may hold several."""
+    # Once for all formats: it takes longer than drawing.
+    sheet.canvas.draw_without_rendering()
+    sheet.canvas.set_layout_engine("none")
+    images = {kind: _image(name, sheet, kind) for kind in kinds}
+    return Figure(name=name, caption=sheet.caption, images=images, data=_table(sheet))
+
+
+def _image(name: str, sheet: Sheet, kind: str) -> bytes:
+    import matplotlib as mpl
+
+    out = io.BytesIO()
+    form = "svg" if kind == "inline" else kind
+    text = "none" if kind == "inline" else "path"
+    # Matplotlib's ids are random without a salt.
+    with mpl.rc_context({"svg.hashsalt": f"hpctrain-{name}", "svg.fonttype": text}):
+        sheet.canvas.savefig(out, format=form, dpi=DPI, metadata=METADATA[form])
+    return inlined(out.getvalue(), name, sheet) if kind == "inline" else out.getvalue()
+
+
+def _table(sheet: Sheet) -> ReportTable:
+    keys = list(dict.fromkeys(key for row in sheet.rows for key in row))
+    cells = [[row.get(key) for key in keys] for row in sheet.rows]
+    return ReportTable(
+        title=sheet.caption,
+        columns=tuple(Column(key=key, heading=key.replace("_", " ")) for key in keys),
+        rows=tuple(
+            tuple(Cell(text="" if value is None else f"{value}", value=value) for value in row)
+            for row in cells
+        ),
+        records=tuple(dict(zip(keys, row, strict=True)) for row in cells),
+    )

@@ -1,0 +1,176 @@
+"""Figure: the step time of each node in each run, to expose a slow node."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from statistics import median
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hpc_train.reports.figures.drawing import Drawing
+from hpc_train.reports.figures.legend import draw_title, titled
+from hpc_train.reports.figures.sheet import Sheet, explain, opened
+from hpc_train.reports.formats.plain import one_line
+from hpc_train.reports.numbers import significant
+from hpc_train.reports.rows import plain_rows
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = Mapping[str, Any]
+MOST_NODES, MOST_RUNS = 32, 60
+# Slower than the other nodes by so many percent: worth a mark. Less is noise between nodes.
+SLOW = 3.0
+MARK = "#D55E00"
+# Where the colours begin, as a share below none: white is where a node was not in a run.
+FAINT = 0.15
+LONGEST = 24
+
+
+class Strip(NamedTuple):
+    """Percent over the run's median node, by node and run; and what the medians are [s]."""
+
+    nodes: Sequence[str]
+    runs: Sequence[Row]
+    excess: Mapping[tuple[str, str], float]
+    times: Mapping[tuple[str, str], float]
+    typical: Mapping[str, float]
+
+
+def draw(drawing: Drawing) -> Sheet | None:
+    """Draw how much slower than the run's median node each node was; name the slowest.
+
+    Rows are nodes, columns runs of two nodes and more, ordered by size. Of many, those are drawn
+    in which a node stands out most. A node's own excess is the median over its runs.
+    """
+    strip = _strip(drawing)
+    if strip is None:
+        return None
+    nodes = _shown_nodes(strip)
+    caption = f"{drawing.study.name}: step time of each node against the median node of its run"
+    sheet = opened(caption, 8.0, 2.3 + 0.2 * max(len(nodes), 4))
+    axes = sheet.canvas.subplots()
+    _draw_cells(sheet, axes, strip, nodes)
+    slowest = max(nodes, key=lambda node: strip.typical[node])
+    words = f"no node is {SLOW:g} % slower than the others in most of its runs"
+    if strip.typical[slowest] >= SLOW:
+        words = (
+            f"slowest: {_name(slowest)}, {strip.typical[slowest]:+.1f} % in the median of its runs"
+        )
+        _mark(axes, nodes.index(slowest), len(strip.runs))
+    draw_title(sheet.canvas, titled(drawing, [words], _left_out(strip, nodes, drawing)))
+    return sheet
+
+
+def _strip(drawing: Drawing) -> Strip | None:
+    table = drawing.nodes
+    table = table[(table["step_time_s"] > 0) & table["node"].notna()]
+    if table.empty:
+        return None
+    groups = table.groupby("run_id")["step_time_s"].agg(["count", "median", "max"])
+    groups = groups[groups["count"] > 1]
+    if groups.empty:
+        return None
+    worst = (groups["max"] / groups["median"]).sort_values(ascending=False, kind="stable")
+    kept = set(worst.index[:MOST_RUNS])
+    every = drawing.every_run
+    runs = plain_rows(every.loc[every["run_id"].isin(kept), ["run_id", "series", "ranks", "nodes"]])
+    runs.sort(key=lambda run: (run["ranks"] or 0, run["nodes"] or 0))
+    middle = groups["median"].to_dict()
+    excess, times = {}, {}
+    for row in plain_rows(table[table["run_id"].isin(kept)]):
+        key = (str(row["node"]), str(row["run_id"]))
+        times[key] = row["step_time_s"]
+        excess[key] = 100 * (row["step_time_s"] / middle[row["run_id"]] - 1)
+    nodes = sorted({node for node, _ in excess}, key=_natural)
+    own: dict[str, list[float]] = {node: [] for node in nodes}
+    for (node, _), value in excess.items():
+        own[node].append(value)
+    return Strip(nodes, runs, excess, times, {node: median(own[node]) for node in nodes})
+
+
+def _shown_nodes(strip: Strip) -> list[str]:
+    slow = sorted(strip.nodes, key=lambda node: -strip.typical[node])[:MOST_NODES]
+    return [node for node in strip.nodes if node in set(slow)]
+
+
+def _draw_cells(sheet: Sheet, axes: Axes, strip: Strip, nodes: Sequence[str]) -> None:
+    from matplotlib.collections import PatchCollection
+    from matplotlib.patches import Rectangle
+
+    cells = [
+        (x, y, node, run)
+        for y, node in enumerate(nodes)
+        for x, run in enumerate(strip.runs)
+        if (node, run["run_id"]) in strip.excess
+    ]
+    patches = PatchCollection(
+        [Rectangle((x, y), 1, 1) for x, y, _, _ in cells], cmap="Blues", ec="white", lw=0.4
+    )
+    values = [strip.excess[node, run["run_id"]] for _, _, node, run in cells]
+    patches.set_array(values)
+    highest = max(*values, SLOW)
+    patches.set_clim(-FAINT * highest, highest)
+    axes.add_collection(patches)
+    titles = []
+    for (_, _, node, run), value in zip(cells, values, strict=True):
+        time = strip.times[node, run["run_id"]]
+        words = f"{node}, run {run['run_id']}: {significant(1e3 * time)} ms, {value:+.1f} %"
+        titles.append(one_line(words))
+        sheet.rows.append(
+            {"quantity": "step time over the median node [%]", "drawn": "node", "node": node,
+             "run_id": run["run_id"], "series": run["series"], "ranks": run["ranks"],
+             "step_time_s": time, "value": value}
+        )  # fmt: skip
+    explain(sheet, patches, titles)
+    bar = sheet.canvas.colorbar(patches, ax=axes, pad=0.02, fraction=0.05)
+    bar.set_label("slower than the median node [%]")
+    bar.outline.set_visible(False)
+    bar.ax.set_ylim(0, highest)
+    _frame(axes, strip.runs, nodes)
+
+
+def _frame(axes: Axes, runs: Sequence[Row], nodes: Sequence[str]) -> None:
+    axes.set(xlim=(0, len(runs)), ylim=(len(nodes), 0))
+    axes.set_yticks([y + 0.5 for y in range(len(nodes))], [_name(node) for node in nodes])
+    ticks, labels, start = [], [], 0
+    for ranks, own in groupby(runs, key=lambda run: run["ranks"]):
+        width = len(list(own))
+        ticks.append(start + width / 2)
+        labels.append("?" if ranks is None else f"{ranks:,}")
+        start += width
+        axes.axvline(start, color="black", lw=0.8)
+    axes.set_xticks(ticks, labels)
+    axes.set_xlabel("runs, by number of ranks (white: node not in the run)")
+    axes.tick_params(length=0)
+    axes.grid(visible=False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _mark(axes: Axes, row: int, width: int) -> None:
+    from matplotlib.patches import Rectangle
+
+    axes.add_patch(Rectangle((0, row), width, 1, fill=False, ec=MARK, lw=2, clip_on=False))
+    label = axes.get_yticklabels()[row]
+    label.set(color=MARK, fontweight="bold")
+
+
+def _left_out(strip: Strip, nodes: Sequence[str], drawing: Drawing) -> list[str]:
+    parts = []
+    if len(nodes) < len(strip.nodes):
+        parts.append(f"the {len(nodes)} slowest of {len(strip.nodes)} nodes")
+    if len(strip.runs) == MOST_RUNS:
+        total = drawing.nodes["run_id"].nunique()
+        parts.append(f"{MOST_RUNS} of {total} runs, those with the largest differences")
+    return parts
+
+
+def _name(node: str) -> str:
+    name = one_line(node)
+    return name if len(name) <= LONGEST else f"{name[: LONGEST // 2]}…{name[-LONGEST // 2 + 1 :]}"
+
+
+def _natural(name: str) -> list[Any]:
+    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", name)]

@@ -1,0 +1,128 @@
+"""Figure: what the time of a step goes to, at each size."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hpc_train.reports.figures.drawing import Drawing
+from hpc_train.reports.figures.facets import faceted, shown_in
+from hpc_train.reports.figures.legend import (
+    Entry,
+    draw_legend,
+    draw_title,
+    hollow_entry,
+    series_left_out,
+    titled,
+)
+from hpc_train.reports.figures.looks import Look
+from hpc_train.reports.figures.marks import GREY
+from hpc_train.reports.figures.sheet import Sheet, explain
+from hpc_train.reports.formats.plain import one_line
+from hpc_train.reports.words import place
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = Mapping[str, Any]
+# Name, colour, hatch; from the bottom up. The hatches tell them apart in grey.
+PARTS = (
+    ("compute and the rest", "#56B4E9", ""),
+    ("communication", "#D55E00", "///"),
+    ("data", "#F0E442", "..."),
+)
+SHARES = {"communication": "communication_share", "data": "data_share"}
+BAR = 0.7
+# So many sizes fit beside each other; of more, the largest.
+MOST_BARS = 14
+
+
+def draw(drawing: Drawing) -> Sheet | None:
+    """Draw the shares of a step's time that are known, stacked; compute is what remains."""
+    known = {row["series"] for row in drawing.points if _known(row)}
+    looks = [look for look in drawing.looks if look.series in known]
+    if not looks:
+        return None
+    sheet, panels = faceted(f"{drawing.study.name}: what a step's time goes to", looks, drawing)
+    for axes, look in zip(panels, looks, strict=False):
+        axes.set(xlabel="ranks", ylabel="share of the step time [%]")
+        shown = [row for row in drawing.own(look) if row["ranks"]]
+        shown = [row for row in shown if _known(row) or not row["n_ok"]][-MOST_BARS:]
+        _draw_bars(sheet, axes, shown)
+        _draw_empty(sheet, axes, shown, look)
+        axes.set_xticks(range(len(shown)), _labels(shown))
+        axes.set(xlim=(-0.6, len(shown) - 0.4), ylim=(0, 100))
+        axes.grid(visible=False, axis="x")
+    draw_title(
+        sheet.canvas,
+        titled(
+            drawing,
+            ["share of each part in the time of a step"],
+            series_left_out(shown_in(drawing, looks)),
+        ),
+    )
+    draw_legend(sheet.canvas, drawing, [*_entries(drawing), *hollow_entry(drawing)], series=False)
+    return sheet
+
+
+def _draw_bars(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
+    where = [i for i, row in enumerate(rows) if _known(row)]
+    bottom = [0.0] * len(where)
+    for name, colour, hatch in PARTS:
+        heights = [100 * _parts(rows[i])[name] for i in where]
+        if not any(heights):
+            continue
+        bars = axes.bar(
+            where, heights, BAR, bottom, color=colour, hatch=hatch, edgecolor="white", lw=0.8
+        )
+        for i, height, bar in zip(where, heights, bars, strict=True):
+            explain(sheet, bar, [one_line(f"{place(rows[i])}: {name} {height:.1f} %")])
+            sheet.rows.append(
+                {"quantity": axes.get_ylabel(), "drawn": name, "series": rows[i]["series"],
+                 "ranks": rows[i]["ranks"], "value": height}
+            )  # fmt: skip
+        bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
+
+
+def _draw_empty(sheet: Sheet, axes: Axes, rows: Sequence[Row], look: Look) -> None:
+    empty = [i for i, row in enumerate(rows) if not row["n_ok"]]
+    if empty:
+        (artist,) = axes.plot(
+            empty, [4.0] * len(empty), "o", mfc="none", mec=GREY, mew=1.4, ms=look.marker_points + 1
+        )
+        explain(sheet, artist, [one_line(f"{place(rows[i])}: {rows[i]['not_ok']}") for i in empty])
+        sheet.rows.extend(
+            {"drawn": "no result", "series": rows[i]["series"], "ranks": rows[i]["ranks"],
+             "state": rows[i]["not_ok"]}
+            for i in empty
+        )  # fmt: skip
+
+
+def _parts(row: Row) -> dict[str, float]:
+    shares = {name: min(max(row.get(key) or 0.0, 0.0), 1.0) for name, key in SHARES.items()}
+    return {PARTS[0][0]: max(0.0, 1 - sum(shares.values())), **shares}
+
+
+def _known(row: Row) -> bool:
+    return bool(row["ranks"]) and any(row.get(key) is not None for key in SHARES.values())
+
+
+def _labels(rows: Sequence[Row]) -> list[str]:
+    """Name the ranks; where one number stands for two places, also the nodes."""
+    ranks = [row["ranks"] for row in rows]
+    twice = {n for n in ranks if ranks.count(n) > 1}
+    return [
+        f"{row['ranks']:,}\non {row['nodes']}" if row["ranks"] in twice else f"{row['ranks']:,}"
+        for row in rows
+    ]
+
+
+def _entries(drawing: Drawing) -> list[Entry]:
+    from matplotlib.patches import Patch
+
+    known = {name for name, key in SHARES.items() if any(r.get(key) for r in drawing.points)}
+    return [
+        (Patch(facecolor=colour, hatch=hatch, edgecolor="white"), name)
+        for name, colour, hatch in reversed(PARTS)
+        if name in known or name == PARTS[0][0]
+    ]
