@@ -73,7 +73,9 @@ def report(
             say(text)
     if options["check"]:
         _check(built.checks)
-    if found.unreadable or any(row["state"] != "COMPLETED" for row in built.run_rows):
+    if found.unreadable or any(
+        row["state"] not in ("COMPLETED", "EXCLUDED") for row in built.run_rows
+    ):
         sys.exit(3)
 
 

@@ -43,7 +43,7 @@ def scaling_report(
     confidence = float(points[0]["confidence"]) if points else 0.95
     table, failed = points_table(points, confidence), runs_table(runs)
     return Report(
-        title=_title(study, points),
+        title=_title(study, points) + _partial(study),
         summary=summary_lines(study, runs, points),
         tables=(table, failed),
         notes=(*_notes(study, points, confidence), *_no_room(table, points)),
@@ -71,6 +71,11 @@ def _title(study: ExpectedStudy, points: Sequence[Row]) -> str:
     regime = points[0]["regime"]
     kind = f"{regime} scaling" if regime != "unknown" else "scaling"
     return f"{study.name}: {kind}, {speedup_word(points)} by {bases}"
+
+
+def _partial(study: ExpectedStudy) -> str:
+    waiting = len(study.unfinished)
+    return f" (partial: {waiting} of {len(study.runs)} runs not finished)" if waiting else ""
 
 
 def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tuple[str, ...]:

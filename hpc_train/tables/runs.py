@@ -14,6 +14,7 @@ from hpc_train.model.record import Record
 from hpc_train.model.submission import JobState
 from hpc_train.tables.measurements import measurements, usable
 from hpc_train.tables.problems import without_result
+from hpc_train.tables.record_rows import as_records
 from hpc_train.tables.scalars import (
     accuracy,
     contradictions,
@@ -22,6 +23,7 @@ from hpc_train.tables.scalars import (
     named_ranks,
     reported_rate,
     slowest,
+    stated_step_time_s,
     whole_seconds,
 )
 from hpc_train.tables.series import axis_name, series_label, size_of
@@ -54,7 +56,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def run_frame(study: ExpectedStudy, records: Sequence[Record]) -> pd.DataFrame:
+def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> pd.DataFrame:
     """Return one row per expected run; failed, missing and unreadable runs are rows too.
 
     Times in seconds, `samples_per_second` and `tokens_per_second` over all ranks, `accuracy` a
@@ -67,7 +69,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record]) -> pd.DataFrame:
         ReportError: a value has the wrong scope, or belongs to a run that the study does not list;
             or two runs have one name.
     """
-    table = measurements(records)
+    table = measurements(as_records(records) if isinstance(records, pd.DataFrame) else records)
     _check_listed(study, table)
     groups = {str(name): group for name, group in table.groupby("run", sort=False)}
     rows = [_row(run, groups.get(run.run_id, table.iloc[:0]), study) for run in study.runs]
@@ -99,7 +101,7 @@ def _row(run: ExpectedRun, every: pd.DataFrame, study: ExpectedStudy) -> dict[st
         "steps": steps.steps,
         "warmup_steps": steps.warmup_steps,
         "global_batch": steps.samples_per_step if batch is None else batch,
-        "step_time_s": steps.step_time_s,
+        "step_time_s": steps.step_time_s if steps.seen else stated_step_time_s(table),
         "samples_per_second": rate if 0 < rate < INFINITE else NAN,
         "tokens_per_second": tokens if 0 < tokens < INFINITE else NAN,
         "epoch_time_s": epoch_time_s(table),
@@ -120,7 +122,8 @@ def _series(run: ExpectedRun, ranks: int | None, runs: int) -> str:
 
     Of logs that do not say how many ranks there were, nothing says that they are of one size.
     """
-    alone = run.topology is None and not run.axes and ranks is None and runs > 1
+    unknown = run.topology is None and not run.axes and not run.sizes
+    alone = unknown and ranks is None and runs > 1
     return run.run_id if alone else series_label(run.axes)
 
 
@@ -128,6 +131,8 @@ def _size(run: ExpectedRun, table: pd.DataFrame) -> dict[str, int | None]:
     if run.topology:
         sizes = {name: getattr(run.topology, name) for name in COUNTS if name != "ranks"}
         return {**sizes, "ranks": run.topology.world_size}
+    if run.sizes:
+        return {name: run.sizes.get(name) for name in COUNTS}
     axes = {name: size_of(run.axes, name) for name in ("nodes", "gpus_per_node", "tasks_per_node")}
     world = final(table, "world_size")
     stated = int(world) if world and 1 <= world <= MOST_RANKS else None

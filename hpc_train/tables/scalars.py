@@ -56,6 +56,12 @@ def slowest(table: pd.DataFrame, metric: str) -> float | None:
     return float(rows["value"].max()) if len(rows) else None
 
 
+def stated_step_time_s(table: pd.DataFrame) -> float:
+    """Return the step time [s] that somebody states of a whole run; NaN without."""
+    stated = table[(table["metric"] == "step_time") & (table["scope"] == "global")]
+    return float(stated["value"].iloc[-1]) if len(stated) else NAN
+
+
 def epoch_time_s(table: pd.DataFrame) -> float | None:
     """Return the mean over epochs of the slowest rank's time [s], without the first of several."""
     rows = _rows(table, "epoch_time")

@@ -121,8 +121,8 @@ def _speedup(
 
 
 def ideal(row: dict[str, Any], base: dict[str, Any]) -> float:
-    """Return q, the ratio of GPUs; of ranks where there are no GPUs; NaN where neither is known."""
-    for name in ("gpus", "ranks"):
+    """Return q, the ratio of GPUs; else of ranks, else of nodes; NaN where none is known."""
+    for name in ("gpus", "ranks", "nodes"):
         own, first = row[name], base[name]
         if pd.notna(own) and pd.notna(first) and own > 0 and first > 0:
             return float(own / first)
