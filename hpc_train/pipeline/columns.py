@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 from hpc_train.errors import LogParseError, nearest
+from hpc_train.model.record import UNITS
 from hpc_train.model.stated import (
     AMBIGUOUS,
     CONDITIONS,
@@ -65,6 +66,9 @@ def _column(name: str, where: str) -> Column:
     word = plain_name(name)
     if word in AMBIGUOUS:
         raise LogParseError(f"{where}: {name!r} can mean several things; call it {AMBIGUOUS[word]}")
+    bare = plain_name(name.partition("[")[0])
+    if word not in KNOWN and bare in MEASURES and "[" in name:
+        raise LogParseError(f"{where}: {name!r}: {bare} is in {UNITS[bare]}", _ALLOWED)
     meant = misspelt(word, KNOWN)
     if meant:
         raise LogParseError(f"{where}: unknown column {name!r}; did you mean {meant!r}?", _ALLOWED)

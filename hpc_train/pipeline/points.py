@@ -38,7 +38,7 @@ class _Known(Value, frozen=True, kw_only=True):
 class _File(Value, frozen=True, kw_only=True):
     """The file where it says more than sizes."""
 
-    points: Annotated[dict[str, dict[str, Scalar]], Meta(min_length=1)]
+    points: Annotated[dict[str, Any], Meta(min_length=1)]
     name: str | None = None
     scaling: Scaling | None = None
     baseline: dict[str, Scalar] | None = None
@@ -77,12 +77,22 @@ def read_points(path: Path) -> Points:
         prefix = join("points", key)
         own = {k.removeprefix(f"{prefix}."): v for k, v in moved.items() if k.startswith(prefix)}
         places[key] = moved[prefix]
+        _check_entry(entry, key, own | {"": moved[prefix]})
         stated[key] = _stated(entry, own | {"": moved[prefix]})
     named = {
         name: getattr(file, name) for name in ("name", "scaling", "baseline", "warmup", "gates")
     }
     changes = {name: value for name, value in named.items() if value}
     return Points(path=path, stated=stated, places=places, changes=changes)
+
+
+def _check_entry(entry: object, key: str, origins: Mapping[str, str]) -> None:
+    if not isinstance(entry, dict) or not entry:
+        example = f"{key}: {{nodes: 2, gpus_per_node: 4}}"
+        raise LogParseError(f"{origins['']}: {key}: a mapping of sizes is needed", example)
+    for name, value in entry.items():
+        if not isinstance(value, (str, int, float)):
+            raise LogParseError(f"{origins[name]}: {key}: {name} must be a number or a word")
 
 
 def _stated(entry: Mapping[str, Any], origins: dict[str, str]) -> Stated:

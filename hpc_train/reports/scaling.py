@@ -86,7 +86,7 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
         notes.append(RATIOS)
     if any(row["speedup_low"] is not None for row in points):
         notes.append(INTERVALS.format(confidence=confidence))
-    if any(row["step_time_s"] is not None for row in points):
+    if any(row["step_time_s"] is not None and row["steps"] for row in points):
         notes.append("step = median over a run's steps of its slowest rank.")
     return tuple(notes)
 

@@ -22,6 +22,9 @@ def derive_regime(runs: pd.DataFrame, declared: Scaling | None = None) -> Regime
     Raises:
         ReportError: the data contradict `declared`; names two runs and their batches.
     """
+    if runs["ranks"].isna().all():
+        # A table may have a column of nodes and nothing more.
+        runs = runs.assign(ranks=runs["nodes"])
     known = runs[(runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()]
     found = {_of_series(group) for _, group in known.groupby("series")} - {"unknown"}
     regime: Regime = "unknown" if not found else found.pop() if len(found) == 1 else "mixed"
