@@ -16,8 +16,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.exclusions import without
-from hpc_train.pipeline.few import few
-from hpc_train.pipeline.links import link_rate, link_warnings
+from hpc_train.pipeline.links import Rate, link_rate, link_warnings
 from hpc_train.pipeline.others import others
 from hpc_train.pipeline.ranks_apart import apart_warnings
 from hpc_train.pipeline.search import Search
@@ -74,26 +73,30 @@ def _own(found: StudyRuns, census: Census) -> Evidence:
     promise = functools.cache(promised)
     by_id = {run.folder.run_id: run for run in own}
     used = {name: run_transport(run, promise) for name, run in by_id.items()}
-    slow = link_warnings(records, lambda name: link_rate(by_id[name], used[name]))
-    found_all = _evidence(study, records, used, slow, census)
+    warned = _warned(records, lambda name: link_rate(by_id[name], used[name]))
+    found_all = _evidence(study, records, used, warned, census)
     return msgspec.structs.replace(found_all, own=own)
 
 
 def _foreign(paths: Sequence[Path], search: Search, census: Census) -> Evidence:
-    study, records, used, _ = others(paths, search, census)
-    study = without(study, search.excluded, None)
-    slow = link_warnings(few(records), lambda name: link_rate(None, used.get(name)))
-    return _evidence(study, records, used, slow, census)
+    found = others(paths, search, census)
+    study = without(found.study, search.excluded, None)
+    warned = _warned(found.few, lambda name: link_rate(None, found.used.get(name)))
+    return _evidence(study, found.records, found.used, warned, census)
+
+
+def _warned(few: Sequence[Record], rate: Rate) -> tuple[str, ...]:
+    return (*apart_warnings(few), *link_warnings(few, rate))
 
 
 def _evidence(
     study: ExpectedStudy,
     records: tuple[Record, ...] | pd.DataFrame,
     used: Mapping[str, Transport | None],
-    slow: Sequence[str],
+    warned: Sequence[str],
     census: Census,
 ) -> Evidence:
-    warnings = (*transport_notes(used), *apart_warnings(few(records)), *slow)
+    warnings = (*transport_notes(used), *warned)
     runs = tuple(
         msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
         for run in study.runs

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from pathlib import Path
@@ -43,10 +43,14 @@ _FIRST = Warmup(steps=1)
 
 
 class Others(NamedTuple):
-    """Runs, their records, what each used for communication, and the files that each is of."""
+    """Runs and their records, with what each used for communication, and the files of each.
+
+    `few` are the records that say something of a whole run.
+    """
 
     study: ExpectedStudy
     records: tuple[Record, ...] | pd.DataFrame
+    few: Sequence[Record]
     used: dict[str, Transport | None]
     files: dict[str, list[Path]]
 
@@ -61,7 +65,7 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
     if kind == "tables":
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
-        return Others(*table_study(paths), {}, {})
+        return Others(*table_study(paths), (), {}, {})
     named = paths[0] if kind == "points" else search.points
     points = read_points(named) if named is not None else None
     if kind == "records":
@@ -74,7 +78,7 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
 
 def _sized(found: Others, points: Points) -> Others:
     files = {run.run_id: found.files.get(run.run_id, []) for run in found.study.runs}
-    study, more = sized(found.study, few(found.records), points, files)
+    study, more = sized(found.study, found.few, points, files)
     return found._replace(study=study, records=joined(found.records, more))
 
 
@@ -90,10 +94,10 @@ def _of_logs(paths: Sequence[Path], search: Search, census: Census) -> Others:
         run: 1 + max([census.ranks.get(run, -1), *(_rank(log) for log in files)])
         for run, files in runs.items()
     }
-    study = _study("logs", ranks, records)
+    study = _study("logs", ranks, metrics_of(records), records)
     notes = (*study.notes, *mlperf_notes(log.path for log in logs))
     files = {run: [log.path for log in own] for run, own in runs.items()}
-    return Others(msgspec.structs.replace(study, notes=notes), records, used, files)
+    return Others(msgspec.structs.replace(study, notes=notes), records, records, used, files)
 
 
 def _of_records(paths: Sequence[Path]) -> Others:
@@ -103,7 +107,9 @@ def _of_records(paths: Sequence[Path]) -> Others:
     runs = metrics_of(records)
     if not runs:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
-    return Others(_study(paths[0].stem, dict.fromkeys(runs, 0), records), records, {}, {})
+    head = few(records)
+    study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs, head)
+    return Others(study, records, head, {}, {})
 
 
 def _read(path: Path) -> tuple[Record, ...] | pd.DataFrame:
@@ -122,10 +128,12 @@ def _one_by_one(path: Path) -> tuple[Record, ...]:
 
 
 def _study(
-    name: str, ranks: dict[str, int], records: tuple[Record, ...] | pd.DataFrame
+    name: str,
+    ranks: Mapping[str, int],
+    found: Mapping[str, AbstractSet[str]],
+    few: Sequence[Record],
 ) -> ExpectedStudy:
     """Return runs of which nobody recorded more than what they printed."""
-    found = metrics_of(records)
     expected = tuple(
         ExpectedRun(
             run_id=run,
@@ -138,7 +146,7 @@ def _study(
         )
         for number, run in enumerate(ranks, start=1)
     )
-    return undeclared(name, expected, _FIRST, model_notes(few(records)))
+    return undeclared(name, expected, _FIRST, model_notes(few))
 
 
 def _rank(log: Log) -> int:

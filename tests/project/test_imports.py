@@ -36,7 +36,9 @@ def modules_after(*arguments: str) -> set[str]:
     return set(done.stderr.split())
 
 
-@pytest.mark.parametrize("arguments", [("--help",), ("render", "examples/digits/job.yaml")])
+@pytest.mark.parametrize(
+    "arguments", [("--help",), ("report", "--help"), ("render", "examples/digits/job.yaml")]
+)
 def test_heavy_libraries_are_not_imported(arguments: tuple[str, ...]) -> None:
     assert modules_after(*arguments) & HEAVY == set()
 
