@@ -51,7 +51,7 @@ def report(
     output: Path | None,
     **options: Any,
 ) -> None:
-    """Print the speedup table of a study, of a job's runs, or of logs.
+    """Print the speedup table of a study, of a job's runs, of logs, or of a CSV table.
 
     Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
     """

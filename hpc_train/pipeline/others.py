@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from pathlib import Path
@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from hpc_train.errors import LogParseError
+from hpc_train.errors import LogParseError, nearest
 from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
-from hpc_train.model.record import Record
+from hpc_train.model.record import UNITS, Record
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
@@ -109,7 +109,15 @@ def _of_records(paths: Sequence[Path]) -> Others:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
     head = few(records)
     study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs, head)
+    study = msgspec.structs.replace(study, notes=(*study.notes, *_misspelt(paths[0], runs)))
     return Others(study, records, head, {}, {})
+
+
+def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
+    """Name the metrics that no table uses, but would under another name."""
+    for metric in sorted(set().union(*runs.values()) - UNITS.keys()):
+        if near := nearest(metric, UNITS):
+            yield f"{path}: the metric {metric!r} is not known{near}"
 
 
 def _read(path: Path) -> tuple[Record, ...] | pd.DataFrame:

@@ -21,7 +21,7 @@ from hpc_train.runs.files import read_json, to_json, write_file
 from tests.pipeline.waiting import finished
 
 Prepare = Callable[..., Prepared]
-PRINTS = 'print(\'@hpct {"samples_per_second": 10, "global_batch_size": 8}\')'
+PRINTS = "import json; print('@hpct', json.dumps(dict(samples_per_second=10, global_batch_size=8)))"
 ROOT = Search(root=Path("results"))
 
 
