@@ -11,15 +11,18 @@ SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "gpus", "r
 BATCH = "global_batch_size"
 # One of these is enough for a row of a speedup table.
 RESULTS = ("samples_per_second", "tokens_per_second", "step_time", "epoch_time", "time_to_train")
+# Published tables state rates so; they are multiplied by the number of ranks.
+PER_GPU = {f"{name}_per_gpu": name for name in RESULTS[:2]}
 MEASURES = (
-    *RESULTS, BATCH, "first_step_time", "accuracy", "loss", "mfu", "memory", "energy", "power",
-    "tflops", "learning_rate", "steps", "examples", "sequence_length", "parameters",
+    *RESULTS, *PER_GPU, BATCH, "first_step_time", "accuracy", "loss", "mfu", "memory", "energy",
+    "power", "tflops", "learning_rate", "steps", "examples",
 )  # fmt: skip
 CONDITIONS = frozenset({
     "model", "dataset", "data", "precision", "torch", "nccl", "rccl", "nccl2", "cuda", "rocm",
     "driver", "mpi", "partition", "qos", "site", "cluster", "gpu", "container", "image", "commit",
     "dirty", "layout", "tensor_parallel", "pipeline_parallel", "context_parallel",
-    "expert_parallel", "sharding", "optimiser", "optimizer", "framework",
+    "expert_parallel", "sharding", "optimiser", "optimizer", "framework", "sequence_length",
+    "parameters",
 })  # fmt: skip
 # They differ from run to run, and make no series.
 UNUSED = frozenset({

@@ -10,6 +10,7 @@ from hpc_train.model.stated import (
     AMBIGUOUS,
     CONDITIONS,
     MEASURES,
+    PER_GPU,
     RESULTS,
     SIZES,
     UNUSED,
@@ -53,7 +54,7 @@ def columns(table: ResultTable) -> tuple[Column, ...]:
             f"{where}: no column says how large a job was; the columns are {names}",
             f"add nodes and gpus_per_node, or others of: {', '.join(SIZES)}",
         )
-    if not any(column.name in RESULTS for column in found):
+    if not any(column.name in (*RESULTS, *PER_GPU) for column in found):
         near = "".join(filter(None, (nearest(name, RESULTS) for name in table.names)))
         raise LogParseError(
             f"{where}: no column of a measurement{near}; the columns are {names}",
@@ -68,7 +69,9 @@ def _column(name: str, where: str) -> Column:
         raise LogParseError(f"{where}: {name!r} can mean several things; call it {AMBIGUOUS[word]}")
     bare = plain_name(name.partition("[")[0])
     if word not in KNOWN and bare in MEASURES and "[" in name:
-        raise LogParseError(f"{where}: {name!r}: {bare} is in {UNITS[bare]}", _ALLOWED)
+        raise LogParseError(
+            f"{where}: {name!r}: {bare} is in {UNITS[PER_GPU.get(bare, bare)]}", _ALLOWED
+        )
     meant = misspelt(word, KNOWN)
     if meant:
         raise LogParseError(f"{where}: unknown column {name!r}; did you mean {meant!r}?", _ALLOWED)

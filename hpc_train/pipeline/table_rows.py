@@ -10,7 +10,7 @@ from typing import NamedTuple, TypeVar
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.model.measurement import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record, Scope
-from hpc_train.model.stated import BATCH, RESULTS, complete_sizes
+from hpc_train.model.stated import BATCH, PER_GPU, RESULTS, complete_sizes
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.columns import Column, columns
@@ -24,9 +24,14 @@ _STATES = {
     MISSING: MISSING,
     **dict.fromkeys(("OK", "SUCCESS", "DONE"), _OK),
 }
-_SCOPES: dict[str, Scope] = {"memory": "per_rank", "mfu": "per_gpu"}
+_SCOPES: dict[str, Scope] = {
+    "memory": "per_rank",
+    "mfu": "per_gpu",
+    **dict.fromkeys(PER_GPU, "per_gpu"),
+}
 _FRACTIONS = ("accuracy", "mfu")
 _ANY_SIGN = ("loss",)
+_RESULTS = (*RESULTS, *PER_GPU)
 _T = TypeVar("_T")
 
 
@@ -108,10 +113,10 @@ def _measured(row: _Row) -> dict[str, float]:
 
 
 def _value(name: str, text: str) -> float:
-    value = number(text, UNITS[name])
+    value = number(text, UNITS[PER_GPU.get(name, name)])
     if name in _FRACTIONS and not 0 <= value <= 1:
         raise ValueError(f"{text} must be a fraction, from 0 to 1")
-    if name in (*RESULTS, BATCH) and value <= 0:
+    if name in (*_RESULTS, BATCH) and value <= 0:
         raise ValueError(f"{text} must be above 0; leave the cell empty where nothing was measured")
     if value < 0 and name not in _ANY_SIGN:
         raise ValueError(f"{text} must not be negative")
@@ -119,17 +124,18 @@ def _value(name: str, text: str) -> float:
 
 
 def _records(run: str, path: Path, line: int, measured: dict[str, float]) -> Iterator[Record]:
-    for metric, value in measured.items():
+    for name, value in measured.items():
+        metric = PER_GPU.get(name, name)
         yield Record(
             run=run, source=str(path), line=line, parser="table", metric=metric, value=value,
-            unit=UNITS[metric], scope=_SCOPES.get(metric, "global"),
+            unit=UNITS[metric], scope=_SCOPES.get(name, "global"),
         )  # fmt: skip
 
 
 def _run(name: str, row: _Row, measured: dict[str, float]) -> ExpectedRun:
     said = row.of("run")
     state, problem = _state(row, said), said.get("problem", "")
-    if state == _OK and not any(result in measured for result in RESULTS):
+    if state == _OK and not any(result in measured for result in _RESULTS):
         problem = problem or f"{row.place}: no time and no rate in this row"
     if "exclude" in said:
         state, problem = EXCLUDED, said["exclude"]
@@ -197,7 +203,7 @@ def _notes(table: ResultTable, meant: Sequence[Column], rows: Sequence[_Row]) ->
     if unused:
         yield f"{table.path}: columns that are not used: {', '.join(unused)}."
     timed = [row.of("measure") for row in rows if "step_time" in row.of("measure")]
-    others = {*RESULTS, BATCH} - {"step_time"}
+    others = {*_RESULTS, BATCH} - {"step_time"}
     alone = sum(others.isdisjoint(measured) for measured in timed)
     if alone:
         yield (
