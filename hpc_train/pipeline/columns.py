@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from hpc_train.errors import LogParseError, nearest
@@ -16,12 +17,13 @@ from hpc_train.model.stated import (
     UNUSED,
     misspelt,
     plain_name,
-)  # fmt: skip
+)
 from hpc_train.records.result_table import ResultTable
 
 Kind = Literal["size", "measure", "condition", "axis", "unused", "run"]
 OF_RUN = ("run", "state", "problem", "exclude", "restarts", "wall_s")
 KNOWN = (*SIZES, *MEASURES, *OF_RUN)
+_ALLOWED = f"allowed: {', '.join(KNOWN)}; an axis of one's own needs a name unlike these"
 
 
 class Column(NamedTuple):
@@ -40,27 +42,29 @@ def columns(table: ResultTable) -> tuple[Column, ...]:
     """
     where = f"{table.path}:{table.line}"
     found = tuple(_column(name, where) for name in table.names)
-    seen: dict[str, str] = {}
-    for column, name in zip(found, table.names, strict=True):
-        if column.name and column.name in seen:
-            both = (
-                f"{name!r}" if seen[column.name] == name else f"{seen[column.name]!r} as {name!r}"
-            )
+    seen: dict[str, int] = {}
+    for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
+        first = table.names[seen.setdefault(column.name, place)]
+        if column.name and seen[column.name] != place:
+            both = repr(name) if first == name else f"{first!r} as {name!r}"
             raise LogParseError(f"{where}: the column {both} stands here twice; keep one of them")
-        seen[column.name] = name
-    names = ", ".join(table.names)
+    _check_enough(found, table.names, where)
+    return found
+
+
+def _check_enough(found: Sequence[Column], written: Sequence[str], where: str) -> None:
+    names = ", ".join(written)
     if not any(column.kind == "size" for column in found):
         raise LogParseError(
             f"{where}: no column says how large a job was; the columns are {names}",
             f"add nodes and gpus_per_node, or others of: {', '.join(SIZES)}",
         )
     if not any(column.name in (*RESULTS, *PER_GPU) for column in found):
-        near = "".join(filter(None, (nearest(name, RESULTS) for name in table.names)))
+        near = next(filter(None, (nearest(name, RESULTS) for name in written)), "")
         raise LogParseError(
             f"{where}: no column of a measurement{near}; the columns are {names}",
             f"add one of: {', '.join(RESULTS)} (times in seconds, rates over all ranks)",
         )
-    return found
 
 
 def _column(name: str, where: str) -> Column:
@@ -76,9 +80,6 @@ def _column(name: str, where: str) -> Column:
     if meant:
         raise LogParseError(f"{where}: unknown column {name!r}; did you mean {meant!r}?", _ALLOWED)
     return Column(kind_of(word), word)
-
-
-_ALLOWED = f"allowed: {', '.join(KNOWN)}; an axis of one's own needs a name unlike these"
 
 
 def kind_of(word: str) -> Kind:
