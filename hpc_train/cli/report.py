@@ -52,7 +52,7 @@ def report(
     output: Path | None,
     **options: Any,
 ) -> None:
-    """Print the speedup table of a study, of a job's runs, or of logs.
+    """Print the speedup table of a study, of a job's runs, of logs, or of a CSV table.
 
     Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
     """
@@ -85,7 +85,9 @@ def report(
         say(f"packed: {options['bundle']}")
     if options["check"]:
         _check(built)
-    if found.unreadable or any(row["state"] != "COMPLETED" for row in built.run_rows):
+    if found.unreadable or any(
+        row["state"] not in ("COMPLETED", "EXCLUDED") for row in built.run_rows
+    ):
         sys.exit(3)
 
 

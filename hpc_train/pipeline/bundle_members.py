@@ -18,6 +18,7 @@ from hpc_train.model.transport import Transport
 from hpc_train.pipeline import details, digests
 from hpc_train.pipeline.bundle_form import EVIDENCE, RECORDS, Judged, Kept
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.few import one_by_one
 from hpc_train.pipeline.provenance import file_lines
 from hpc_train.pipeline.report import render_report
 from hpc_train.registry import names
@@ -34,7 +35,7 @@ def members(found: Evidence, report: Report) -> dict[str, Make]:
     """Return all files but the manifest and the profiles."""
     records: dict[str, list[Record]] = defaultdict(list)
     own = {run.folder.run_id for run in found.own}
-    for record in found.records:
+    for record in one_by_one(found.records):
         records[record.run if record.run in own else ""].append(record)
     made: dict[str, Make] = {EVIDENCE: partial(_evidence, found, own)}
     for run in found.own:

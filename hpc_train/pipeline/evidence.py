@@ -1,43 +1,36 @@
-"""Run folders and foreign logs -> the runs that a report expects, and their records."""
+"""Run folders, and results of others -> the runs that a report expects, and their records."""
 
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence, Set
-from itertools import chain
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
+from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
-from hpc_train.model.study import Warmup
-from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.conditions import conditions_of
-from hpc_train.pipeline.expectation import undeclared
-from hpc_train.pipeline.foreign import foreign_runs, nothing
-from hpc_train.pipeline.links import link_rate, link_warnings
-from hpc_train.pipeline.mlperf_scores import mlperf_notes
-from hpc_train.pipeline.models import model_notes
+from hpc_train.pipeline.exclusions import without
+from hpc_train.pipeline.links import Rate, link_rate, link_warnings
 from hpc_train.pipeline.opening import open_bundle
+from hpc_train.pipeline.others import others
 from hpc_train.pipeline.ranks_apart import apart_warnings
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import bundle_of, tell_apart
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.pipeline.transport import promised, run_transport, transport_notes
 from hpc_train.records.census import Census
-from hpc_train.records.collect import records_of, wanted
-from hpc_train.records.log_names import rank_of
-from hpc_train.records.nccl.read import transport_of
-from hpc_train.records.reading import Log, Wanted
+from hpc_train.records.collect import wanted
 
-# What benchmarks of networks measure, which train nothing.
-_OF_NETWORK = frozenset({"algbw", "busbw", "latency", "wrong_values", "world_size"})
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 class Evidence(Value, frozen=True, kw_only=True):
@@ -49,7 +42,7 @@ class Evidence(Value, frozen=True, kw_only=True):
     """
 
     study: ExpectedStudy
-    records: tuple[Record, ...]
+    records: tuple[Record, ...] | pd.DataFrame
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     own: tuple[Run, ...] = ()
@@ -59,21 +52,32 @@ class Evidence(Value, frozen=True, kw_only=True):
 
 
 def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:
-    """Gather a study, a job's runs, one run, logs of anybody, or a bundle; `census` is added to.
+    """Gather a study, a job's runs, one run, a bundle, or logs, records and tables of anybody.
+
+    `census` is added to.
 
     Raises:
         UnknownNameError: a word names neither a run nor a file, or there is no such format.
         StoreError: study.json or a bundle is damaged, or several studies are mixed.
         LogParseError: no log is named, logs cannot be read, or hold nothing that is known.
+        ReportError: a run is left out that does not exist.
     """
     if not words:
         raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
     if bundle := bundle_of(words):
-        return Evidence(**open_bundle(bundle)._asdict())
-    logs, homes = tell_apart(words, search.root)
-    look = wanted(search.form, search.prefix, search.patterns)
+        opened = Evidence(**open_bundle(bundle)._asdict())
+        study = without(opened.study, search.excluded, None)
+        return msgspec.structs.replace(opened, study=study)
+    paths, homes = tell_apart(words, search.root)
     seen = Census() if census is None else census
-    return _own(study_runs(logs, homes, look), seen) if homes else _foreign(logs, look, seen)
+    if not homes:
+        return _foreign(paths, search, seen)
+    if search.points is not None:
+        raise LogParseError(f"{search.points}: the sizes of hpctrain's own runs are known")
+    look = wanted(search.form, search.prefix, search.patterns)
+    found = _own(study_runs(paths, homes, look), seen)
+    study = without(found.study, search.excluded, homes[0])
+    return msgspec.structs.replace(found, study=study)
 
 
 def _own(found: StudyRuns, census: Census) -> Evidence:
@@ -81,40 +85,19 @@ def _own(found: StudyRuns, census: Census) -> Evidence:
     promise = functools.cache(promised)
     by_id = {run.folder.run_id: run for run in own}
     used = {name: run_transport(run, promise) for name, run in by_id.items()}
-    slow = link_warnings(records, lambda name: link_rate(by_id[name], used[name]))
+    warned = _warned(records, lambda name: link_rate(by_id[name], used[name]))
     conditions = {name: conditions_of(run, used[name]) for name, run in by_id.items()}
-    found_all = _evidence(_with_conditions(study, conditions), records, used, slow, census)
+    found_all = _evidence(_with_conditions(study, conditions), records, used, warned, census)
     return msgspec.structs.replace(found_all, own=own)
 
 
-def _foreign(paths: Sequence[Path], look: Wanted, census: Census) -> Evidence:
-    runs = foreign_runs(paths)
-    logs = list(chain.from_iterable(runs.values()))
-    records = tuple(records_of(logs, look, census))
-    used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
-    if not records and not any(used.values()):
-        raise nothing(logs, census)
-    found = _metrics(records)
-    expected = [
-        ExpectedRun(
-            run_id=run,
-            axes={},
-            repetition=number,
-            topology=None,
-            state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
-            problem=_problem(found.get(run, frozenset())),
-            ranks=1 + max([census.ranks.get(run, -1), *(_rank(log) for log in files)]),
-        )
-        for number, (run, files) in enumerate(runs.items(), start=1)
-    ]
-    # The first interval that a framework reports holds compilation and the set-up of NCCL.
-    study = undeclared("logs", tuple(expected), Warmup(steps=1))
-    notes = (*model_notes(records), *mlperf_notes(log.path for log in logs))
-    study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
-    slow = link_warnings(records, lambda name: link_rate(None, used[name]))
-    study = _with_conditions(study, {run: conditions_of(None, used[run]) for run in runs})
-    found_all = _evidence(study, records, used, slow, census)
-    return msgspec.structs.replace(found_all, files=tuple(log.path for log in logs))
+def _foreign(paths: Sequence[Path], search: Search, census: Census) -> Evidence:
+    found = others(paths, search, census)
+    said = {run: conditions_of(None, way) for run, way in found.used.items()}
+    study = _with_conditions(without(found.study, search.excluded, None), said)
+    warned = _warned(found.few, lambda name: link_rate(None, found.used.get(name)))
+    found_all = _evidence(study, found.records, found.used, warned, census)
+    return msgspec.structs.replace(found_all, files=found.read)
 
 
 def _with_conditions(study: ExpectedStudy, found: Mapping[str, Mapping[str, str]]) -> ExpectedStudy:
@@ -126,38 +109,18 @@ def _with_conditions(study: ExpectedStudy, found: Mapping[str, Mapping[str, str]
     return msgspec.structs.replace(study, runs=runs)
 
 
-def _rank(log: Log) -> int:
-    rank = rank_of(log.path)
-    return -1 if rank is None else rank
-
-
-def _metrics(records: Sequence[Record]) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
-    for record in records:
-        if record.metric == "condition":
-            continue
-        found.setdefault(record.run, set()).add(record.metric)
-    return found
-
-
-def _problem(metrics: Set[str]) -> str:
-    """Say why a log is no row of a speedup table, where what it holds tells."""
-    if not metrics:
-        return "no line of a known format; see hpctrain collect"
-    if metrics <= _OF_NETWORK:
-        named = ", ".join(sorted(metrics - {"world_size"}))
-        return f"a benchmark ({named}), not a training; hpctrain collect prints its values"
-    return ""
+def _warned(few: Sequence[Record], rate: Rate) -> tuple[str, ...]:
+    return (*apart_warnings(few), *link_warnings(few, rate))
 
 
 def _evidence(
     study: ExpectedStudy,
-    records: Sequence[Record],
+    records: tuple[Record, ...] | pd.DataFrame,
     used: Mapping[str, Transport | None],
-    slow: Sequence[str],
+    warned: Sequence[str],
     census: Census,
 ) -> Evidence:
-    warnings = (*transport_notes(used), *apart_warnings(records), *slow)
+    warnings = (*transport_notes(used), *warned)
     runs = tuple(
         msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
         for run in study.runs
@@ -165,7 +128,7 @@ def _evidence(
     noted = msgspec.structs.replace(study, runs=runs, notes=(*study.notes, *warnings))
     return Evidence(
         study=noted,
-        records=tuple(records),
+        records=records,
         warnings=warnings,
         unreadable=tuple(census.failed.values()),
         transports={run: way for run, way in used.items() if way is not None},

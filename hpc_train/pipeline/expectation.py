@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from hpc_train.errors import StoreError
 from hpc_train.model.measurement import MISSING, ExpectedRun, ExpectedStudy
@@ -32,6 +33,7 @@ def expected_study(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStud
                     topology=point.topology,
                     state=run.state.value if run else MISSING,
                     problem=problem_of(run) if run else _NEVER,
+                    **_of_job(run),
                 )
             )
     return ExpectedStudy(
@@ -47,6 +49,15 @@ def expected_study(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStud
             *_other_runs(runs, {run.run_id for run in expected}),
         ),
     )
+
+
+def _of_job(run: Run | None) -> dict[str, Any]:
+    """Return what the job's own status says: how often it was requeued, and how long it ran."""
+    status = run.status if run else None
+    if status is None:
+        return {}
+    wall = None if status.ended is None else max(0.0, status.ended - status.started)
+    return {"restarts": status.restart_count, "wall_s": wall}
 
 
 def _placement(manifest: StudyManifest) -> tuple[str, ...]:
@@ -95,13 +106,17 @@ def single_jobs(home: Path, runs: Sequence[Run]) -> ExpectedStudy:
                 topology=plan.topology if plan else None,
                 state=run.state.value,
                 problem=problem_of(run),
+                **_of_job(run),
             )
         )
     return undeclared(home.name, tuple(expected))
 
 
 def undeclared(
-    name: str, runs: tuple[ExpectedRun, ...], warmup: Warmup | None = None
+    name: str,
+    runs: tuple[ExpectedRun, ...],
+    warmup: Warmup | None = None,
+    notes: tuple[str, ...] = (),
 ) -> ExpectedStudy:
     """Return the study that nobody declared."""
     return ExpectedStudy(
@@ -111,4 +126,5 @@ def undeclared(
         scaling=None,
         warmup=warmup or Warmup(),
         gates=Gates(),
+        notes=notes,
     )

@@ -15,6 +15,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.study import Warmup
 from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.few import few
 from hpc_train.pipeline.run_facts import run_facts
 from hpc_train.version import VERSION
 
@@ -67,7 +68,7 @@ def provenance(found: Evidence, digests: Digests | None = None) -> tuple[Fact, .
 def _facts_of_runs(found: Evidence) -> Iterator[Mapping[str, str]]:
     """Yield what is recorded of each run; what the job says itself wins."""
     own = {run.folder.run_id: run for run in found.own}
-    said = _said(found.records)
+    said = _said(few(found.records))
     for expected in found.study.runs:
         name = expected.run_id
         run, way = own.get(name), found.transports.get(name)

@@ -44,7 +44,7 @@ def scaling_report(
     confidence = float(points[0]["confidence"]) if points else 0.95
     table, failed = points_table(points, confidence, wide=wide), runs_table(runs)
     return Report(
-        title=_title(study, points),
+        title=_title(study, points) + _partial(study),
         summary=summary_lines(study, runs, points),
         tables=(table, failed),
         notes=(
@@ -77,6 +77,11 @@ def _title(study: ExpectedStudy, points: Sequence[Row]) -> str:
     return f"{study.name}: {kind}, {speedup_word(points)} by {bases}"
 
 
+def _partial(study: ExpectedStudy) -> str:
+    waiting = len(study.unfinished)
+    return f" (partial: {waiting} of {len(study.runs)} runs not finished)" if waiting else ""
+
+
 def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tuple[str, ...]:
     notes = [*study.notes]
     if foreign(study):
@@ -85,7 +90,7 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
         notes.append(RATIOS)
     if any(row["speedup_low"] is not None for row in points):
         notes.append(INTERVALS.format(confidence=confidence))
-    if any(row["step_time_s"] is not None for row in points):
+    if any(row["step_time_s"] is not None and row["steps"] for row in points):
         notes.append("step = median over a run's steps of its slowest rank.")
     return tuple(notes)
 

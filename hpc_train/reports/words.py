@@ -72,5 +72,6 @@ def one_size(points: Sequence[Row]) -> bool:
 def foreign(study: ExpectedStudy) -> bool:
     """Whether the study is a heap of logs: nobody recorded how they were started or ended."""
     return bool(study.runs) and all(
-        run.topology is None and not run.axes and run.state != MISSING for run in study.runs
+        run.topology is None and not (run.axes or run.sizes) and run.state != MISSING
+        for run in study.runs
     )

@@ -78,10 +78,10 @@ def against(
 
 
 def ideal(groups: Grouped, base: Codes) -> Floats:
-    """Return q, the ratio of GPUs; of ranks where there are no GPUs; NaN where neither is known."""
+    """Return q, the ratio of GPUs; else of ranks, else of nodes; NaN where none is known."""
     q = np.full(groups.size, NAN)
-    gpus, ranks, _ = (column[groups.first] for column in sizes_of(groups.runs))
-    for size in (ranks, gpus):
+    gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
+    for size in (nodes, ranks, gpus):
         first = _pick(size, base)
         known = (size > 0) & (first > 0)
         q[known] = size[known] / first[known]

@@ -24,6 +24,9 @@ def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Re
     Raises:
         ReportError: the data contradict `declared`; names two runs and their batches.
     """
+    if runs["ranks"].isna().all():
+        # A table may have a column of nodes and nothing more.
+        runs = runs.assign(ranks=runs["nodes"])
     series, labels = pd.factorize(runs["series"])
     known = (runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()
     own = runs[known]

@@ -25,6 +25,7 @@ from hpc_train.tables.scalars import (
     final,
     named_ranks,
     slowest,
+    stated_step_time_s,
     whole_seconds,
 )
 from hpc_train.tables.series import axis_name
@@ -101,7 +102,7 @@ def _measured(
     return {
         "steps": steps.steps,
         "warmup_steps": steps.warmup_steps,
-        "step_time_s": steps.step_time_s,
+        "step_time_s": np.where(steps.seen > 0, steps.step_time_s, stated_step_time_s(rows, runs)),
         "step_time_mean_s": steps.mean,
         **steps.quantiles,
         "samples_per_second": _rate(np.where(steps.seen > 0, steps.samples_per_second, printed)),

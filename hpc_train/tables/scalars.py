@@ -17,6 +17,13 @@ def final(rows: Rows, metric: str, runs: int) -> Floats:
     return last_of(own.value, own.run, runs)
 
 
+def stated_step_time_s(rows: Rows, runs: int) -> Floats:
+    """Return the step time [s] that somebody states of a whole run; NaN without."""
+    own = rows.named("step_time")
+    whole = own.take((own.scope == GLOBAL) & ~own.stepped)
+    return last_of(whole.value, whole.run, runs)
+
+
 def slowest(rows: Rows, metric: str, runs: int) -> Floats:
     """Return a time [s] as the slowest rank saw it; NaN without."""
     own = rows.named(metric)

@@ -40,6 +40,7 @@ def modules_after(*arguments: str) -> set[str]:
     "arguments",
     [
         ("--help",),
+        ("report", "--help"),
         ("render", "examples/digits/job.yaml"),
         ("submit", "--dry-run", "examples/digits/study.yaml"),
     ],

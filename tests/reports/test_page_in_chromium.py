@@ -9,8 +9,10 @@ import msgspec
 import pytest
 
 from hpc_train.model.report import Figure
-from hpc_train.reports.figures import scaling_figure
+from hpc_train.reports.figures import MAIN, figures
 from hpc_train.reports.formats.html import render
+from hpc_train.reports.measured import Measured
+from hpc_train.tables.nodes import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.chromium import Tab, browser
@@ -56,7 +58,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def _figure() -> Figure:
     study, records = finished()
     runs = run_frame(study, records)
-    return scaling_figure(study, runs, speedup_frame(runs, study))
+    measured = Measured(runs, speedup_frame(runs, study), (), node_frame(study, records))
+    return figures(study, measured, ("inline",), (MAIN,))[0]
 
 
 def test_the_browser_tells_of_faults(tab: Tab, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ SCHEMA = 1
 
 
 def render(report: Report) -> str:
-    """Return `{"schema": 1, "name", "title", "conditions", "rows", "runs", "notes", "checks"}`.
+    """Return `{"schema": 1, "name", "title", "partial", "rows", "runs", "notes", "checks", …}`.
 
     `rows` has one object per point, `runs` one per run, ok or not; numbers in the units that their
     names say, null where there is none, and never NaN. `provenance` has, by name, each value and
@@ -22,6 +22,7 @@ def render(report: Report) -> str:
         "schema": SCHEMA,
         "name": report.name,
         "title": report.title,
+        "partial": report.partial,
         "conditions": report.conditions,
         "rows": [],
         "runs": [],

@@ -1,0 +1,120 @@
+"""What a person states of a run: its size, what has to be the same in a series, and the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hpc_train.model.record import UNITS
+from hpc_train.model.value import Value
+
+SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "gpus", "ranks")
+BATCH = "global_batch_size"
+# One of these is enough for a row of a speedup table.
+RESULTS = ("samples_per_second", "tokens_per_second", "step_time", "epoch_time", "time_to_train")
+# Published tables state rates so; they are multiplied by the number of ranks.
+PER_GPU = {f"{name}_per_gpu": name for name in RESULTS[:2]}
+MEASURES = (
+    *RESULTS, *PER_GPU, BATCH, "first_step_time", "accuracy", "loss", "mfu", "memory", "energy",
+    "power", "tflops", "learning_rate", "steps", "examples",
+)  # fmt: skip
+CONDITIONS = frozenset({
+    "model", "dataset", "data", "precision", "torch", "nccl", "rccl", "nccl2", "cuda", "rocm",
+    "driver", "mpi", "partition", "qos", "site", "cluster", "gpu", "container", "image", "commit",
+    "dirty", "layout", "tensor_parallel", "pipeline_parallel", "context_parallel",
+    "expert_parallel", "sharding", "optimiser", "optimizer", "framework", "sequence_length",
+    "parameters",
+})  # fmt: skip
+# They differ from run to run, and make no series.
+UNUSED = frozenset({
+    "seed", "repetition", "rep", "job_id", "jobid", "job", "date", "started", "ended", "comment",
+    "comments", "note", "notes", "source", "host", "hosts", "nodelist", "node_list", "speedup",
+    "efficiency", "ideal", "scaling_efficiency", "data_parallel", "micro_batch_size",
+    "gradient_accumulation", "nr", "no", "id", "index", "url",
+})  # fmt: skip
+ALIASES = {
+    "world_size": "ranks", "global_batch": BATCH, "optimiser_steps": "steps",
+    "optimizer_steps": "steps", "samples_seen": "examples", "name": "run", "run_id": "run",
+    "excluded": "exclude", "wall_time": "wall_s", "wall_time_s": "wall_s",
+    **{f"{name}_{unit.lower()}": name for name, unit in UNITS.items() if unit in ("s", "GiB", "J")},
+}  # fmt: skip
+# What people call it, and what it has to be called, because the word alone can mean two things.
+AMBIGUOUS = {
+    "throughput": "samples_per_second or tokens_per_second, over all ranks",
+    "images_per_second": "samples_per_second, over all ranks",
+    "images_per_sec": "samples_per_second, over all ranks",
+    "img_per_sec": "samples_per_second, over all ranks",
+    "tokens_per_sec": "tokens_per_second, over all ranks",
+    "samples_per_sec": "samples_per_second, over all ranks",
+    "time": "step_time, epoch_time or time_to_train, in seconds",
+    "runtime": "step_time, epoch_time or time_to_train, in seconds",
+    "batch_size": "global_batch_size (of all ranks) or micro_batch_size (of one)",
+    "batch": "global_batch_size (of all ranks) or micro_batch_size (of one)",
+    "total_gpus": "gpus",
+}
+# A name so near to one of ours is a slip of the pen, and no axis.
+_NEAR = 0.85
+
+
+class Stated(Value, frozen=True, kw_only=True):
+    """What is stated of one run; `exclude` is the reason why it does not count."""
+
+    sizes: dict[str, int] = {}
+    global_batch: float | None = None
+    axes: dict[str, Any] = {}
+    conditions: dict[str, str] = {}
+    exclude: str = ""
+
+
+def plain_name(name: str) -> str:
+    """Return a name as it is known: `Step time [s]` is `step_time`, `world_size` is `ranks`."""
+    head, _, unit = name.strip().lower().partition("[")
+    word = "_".join(head.replace("-", " ").split())
+    word = ALIASES.get(word, word)
+    if unit and unit.rstrip("] ") != UNITS.get(word, "").lower():
+        return name.strip()
+    return word
+
+
+def misspelt(name: str, known: tuple[str, ...]) -> str:
+    """Return the known name that is meant, or nothing where it is a name of one's own."""
+    import difflib
+
+    if name in known or name in CONDITIONS or name in UNUSED:
+        return ""
+    return next(iter(difflib.get_close_matches(name, known, n=1, cutoff=_NEAR)), "")
+
+
+def complete_sizes(given: dict[str, int]) -> dict[str, int]:
+    """Return nodes, GPUs and tasks per node, and ranks, as far as what is given says them.
+
+    `gpus` is the number of all. There is a task for each GPU where nothing else is stated.
+
+    Raises:
+        ValueError: the numbers contradict one another; the text says how.
+    """
+    sizes = {name: given[name] for name in SIZES if name in given}
+    gpus = sizes.pop("gpus", None)
+    _divide(sizes, "gpus_per_node", "gpus", gpus)
+    if "tasks_per_node" not in sizes and "ranks" not in sizes and sizes.get("gpus_per_node"):
+        sizes["tasks_per_node"] = sizes["gpus_per_node"]
+    _divide(sizes, "tasks_per_node", "ranks", sizes.get("ranks"))
+    if "nodes" in sizes and "tasks_per_node" in sizes:
+        sizes["ranks"] = sizes["nodes"] * sizes["tasks_per_node"]
+    if "ranks" not in sizes and gpus and "nodes" not in sizes:
+        sizes["ranks"] = gpus
+    return sizes
+
+
+def _divide(sizes: dict[str, int], each: str, word: str, total: int | None) -> None:
+    """Find the third of nodes, number per node and number of all; check all three."""
+    nodes, per_node = sizes.get("nodes"), sizes.get(each)
+    if total is None or (nodes is None and not per_node):
+        return
+    if nodes is not None and per_node is not None and nodes * per_node != total:
+        raise ValueError(f"{word} {total} is not nodes {nodes} x {each} {per_node}")
+    name, known = ("nodes", per_node) if nodes is None else (each, nodes)
+    if known and total % known:
+        raise ValueError(
+            f"{word} {total} is no multiple of {each if nodes is None else 'nodes'} {known}"
+        )
+    sizes[name] = total // known if known else 0

@@ -1,0 +1,53 @@
+"""Records, one by one or in columns -> the few of them that are asked one at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from hpc_train.model.record import Record
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def few(records: tuple[Record, ...] | pd.DataFrame) -> Sequence[Record]:
+    """Return the records that say something of a whole run; all of them where all are at hand."""
+    if isinstance(records, tuple):
+        return records
+    from hpc_train.tables.record_rows import few_rows
+
+    return few_rows(records)
+
+
+def one_by_one(records: tuple[Record, ...] | pd.DataFrame) -> tuple[Record, ...]:
+    """Return all records; that takes a while where they are in columns."""
+    if isinstance(records, tuple):
+        return records
+    from hpc_train.tables.record_rows import as_records
+
+    return as_records(records)
+
+
+def metrics_of(records: tuple[Record, ...] | pd.DataFrame) -> dict[str, set[str]]:
+    """Return the metrics of each run that has a measurement."""
+    if not isinstance(records, tuple):
+        from hpc_train.tables.record_rows import metrics_by_run
+
+        return metrics_by_run(records)
+    found: dict[str, set[str]] = {}
+    for record in records:
+        if record.metric != "condition":
+            found.setdefault(record.run, set()).add(record.metric)
+    return found
+
+
+def joined(
+    records: tuple[Record, ...] | pd.DataFrame, more: Iterable[Record]
+) -> tuple[Record, ...] | pd.DataFrame:
+    """Return records and, after them, some more."""
+    if isinstance(records, tuple):
+        return (*records, *more)
+    from hpc_train.tables.record_rows import with_records
+
+    return with_records(records, more)

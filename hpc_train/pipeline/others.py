@@ -1,0 +1,174 @@
+"""Results that hpctrain did not make, in logs, records or tables -> their runs and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from hpc_train.errors import LogParseError, nearest
+from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
+from hpc_train.model.record import UNITS, Record
+from hpc_train.model.study import Warmup
+from hpc_train.model.submission import JobState
+from hpc_train.model.transport import Transport
+from hpc_train.pipeline.expectation import undeclared
+from hpc_train.pipeline.few import few, joined, metrics_of, one_by_one
+from hpc_train.pipeline.foreign import foreign_runs, nothing
+from hpc_train.pipeline.kinds import one_kind
+from hpc_train.pipeline.mlperf_scores import mlperf_notes
+from hpc_train.pipeline.models import model_notes
+from hpc_train.pipeline.points import Points, logs_named, read_points
+from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.sizing import sized
+from hpc_train.pipeline.table_rows import table_study
+from hpc_train.records.census import Census
+from hpc_train.records.collect import records_of, wanted
+from hpc_train.records.log_names import rank_of
+from hpc_train.records.nccl.read import transport_of
+from hpc_train.records.reading import Log
+from hpc_train.records.record_file import read_record_file
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# What benchmarks of networks measure, which train nothing.
+_OF_NETWORK = frozenset({"algbw", "busbw", "latency", "wrong_values", "world_size"})
+# The first interval that a framework reports holds compilation and the set-up of NCCL.
+_FIRST = Warmup(steps=1)
+
+
+class Others(NamedTuple):
+    """Runs and their records, with what each used for communication, and the files of each.
+
+    `read` are all files that this was made from.
+    `few` are the records that say something of a whole run.
+    """
+
+    study: ExpectedStudy
+    records: tuple[Record, ...] | pd.DataFrame
+    few: Sequence[Record]
+    used: dict[str, Transport | None]
+    files: dict[str, list[Path]]
+    read: tuple[Path, ...] = ()
+
+
+def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
+    """Read what the paths hold, with the sizes that a file of them states; `census` is added to.
+
+    Raises:
+        LogParseError: paths of several kinds, or something wrong in one of them.
+    """
+    kind = one_kind(paths)
+    if kind == "tables":
+        if search.points is not None:
+            raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
+        return Others(*table_study(paths), (), {}, {}, tuple(paths))
+    named = paths[0] if kind == "points" else search.points
+    points = read_points(named) if named is not None else None
+    if kind == "records":
+        found = _of_records(paths)
+    else:
+        logs = logs_named(points) if kind == "points" and points else paths
+        found = _of_logs(logs, search, census)
+    if points is None or named is None:
+        return found
+    return _sized(found, points)._replace(read=(named, *found.read))
+
+
+def _sized(found: Others, points: Points) -> Others:
+    files = {run.run_id: found.files.get(run.run_id, []) for run in found.study.runs}
+    study, more = sized(found.study, found.few, points, files)
+    return found._replace(study=study, records=joined(found.records, more))
+
+
+def _of_logs(paths: Sequence[Path], search: Search, census: Census) -> Others:
+    look = wanted(search.form, search.prefix, search.patterns)
+    runs = foreign_runs(paths)
+    logs = list(chain.from_iterable(runs.values()))
+    records = tuple(records_of(logs, look, census))
+    used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
+    if not records and not any(used.values()):
+        raise nothing(logs, census)
+    ranks = {
+        run: 1 + max([census.ranks.get(run, -1), *(_rank(log) for log in files)])
+        for run, files in runs.items()
+    }
+    study = _study("logs", ranks, metrics_of(records), records)
+    notes = (*study.notes, *mlperf_notes(log.path for log in logs))
+    files = {run: [log.path for log in own] for run, own in runs.items()}
+    study = msgspec.structs.replace(study, notes=notes)
+    return Others(study, records, records, used, files, tuple(log.path for log in logs))
+
+
+def _of_records(paths: Sequence[Path]) -> Others:
+    records = _read(paths[0])
+    if len(paths) > 1:
+        records = joined(records, chain.from_iterable(map(_one_by_one, paths[1:])))
+    runs = metrics_of(records)
+    if not runs:
+        raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
+    head = few(records)
+    study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs, head)
+    study = msgspec.structs.replace(study, notes=(*study.notes, *_misspelt(paths[0], runs)))
+    return Others(study, records, head, {}, {}, tuple(paths))
+
+
+def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
+    """Name the metrics that no table uses, but would under another name."""
+    for metric in sorted(set().union(*runs.values()) - UNITS.keys()):
+        if near := nearest(metric, UNITS):
+            yield f"{path}: the metric {metric!r} is not known{near}"
+
+
+def _read(path: Path) -> tuple[Record, ...] | pd.DataFrame:
+    if path.suffix != ".parquet":
+        return read_record_file(path)
+    from hpc_train.tables.parquet import read_records
+
+    return read_records(path)
+
+
+def _one_by_one(path: Path) -> tuple[Record, ...]:
+    return one_by_one(_read(path))
+
+
+def _study(
+    name: str,
+    ranks: Mapping[str, int],
+    found: Mapping[str, AbstractSet[str]],
+    few: Sequence[Record],
+) -> ExpectedStudy:
+    """Return runs of which nobody recorded more than what they printed."""
+    expected = tuple(
+        ExpectedRun(
+            run_id=run,
+            axes={},
+            repetition=number,
+            topology=None,
+            state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
+            problem=_problem(found.get(run, frozenset())),
+            ranks=ranks[run],
+        )
+        for number, run in enumerate(ranks, start=1)
+    )
+    return undeclared(name, expected, _FIRST, model_notes(few))
+
+
+def _rank(log: Log) -> int:
+    rank = rank_of(log.path)
+    return -1 if rank is None else rank
+
+
+def _problem(metrics: AbstractSet[str]) -> str:
+    """Say why a log is no row of a speedup table, where what it holds tells."""
+    if not metrics:
+        return "no line of a known format; see hpctrain collect"
+    if metrics <= _OF_NETWORK:
+        named = ", ".join(sorted(metrics - {"world_size"}))
+        return f"a benchmark ({named}), not a training; hpctrain collect prints its values"
+    return ""

@@ -1,0 +1,213 @@
+"""A table that somebody made -> the runs that it lists, and their measurements."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple, TypeVar
+
+from hpc_train.errors import LogParseError, nearest
+from hpc_train.model.measurement import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy
+from hpc_train.model.record import UNITS, Record, Scope
+from hpc_train.model.stated import BATCH, PER_GPU, RESULTS, complete_sizes
+from hpc_train.model.study import Warmup
+from hpc_train.model.submission import JobState
+from hpc_train.pipeline.columns import Column, columns
+from hpc_train.pipeline.expectation import undeclared
+from hpc_train.records.cell import ABSENT, number, whole
+from hpc_train.records.result_table import ResultTable, read_table
+
+_OK = JobState.COMPLETED.value
+_STATES = {
+    **{state.value: state.value for state in JobState},
+    MISSING: MISSING,
+    **dict.fromkeys(("OK", "SUCCESS", "DONE"), _OK),
+}
+_SCOPES: dict[str, Scope] = {
+    "memory": "per_rank",
+    "mfu": "per_gpu",
+    **dict.fromkeys(PER_GPU, "per_gpu"),
+}
+_FRACTIONS = ("accuracy", "mfu")
+_ANY_SIGN = ("loss",)
+_RESULTS = (*RESULTS, *PER_GPU)
+_T = TypeVar("_T")
+
+
+class _Row(NamedTuple):
+    """The cells of one row that say something, by the name of their column."""
+
+    place: str
+    line: int
+    cells: dict[Column, str]
+
+    def of(self, kind: str) -> dict[str, str]:
+        return {column.name: text for column, text in self.cells.items() if column.kind == kind}
+
+    def complain(self, name: str, read: Callable[[], _T]) -> _T:
+        """Return what is read, or say where it stands."""
+        try:
+            return read()
+        except ValueError as wrong:
+            raise LogParseError(
+                f"{self.place}: {name}: {wrong}", "mend this cell, and ask again"
+            ) from None
+
+
+def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...]]:
+    """Return the runs of tables, one for each row, and what their cells say was measured.
+
+    samples_per_second = global_batch_size / step_time where only these two are there. Runs of
+    several tables are told apart by the tables' names.
+
+    Raises:
+        LogParseError: a table, a column or a cell is wrong; it says where.
+    """
+    runs: list[ExpectedRun] = []
+    records: list[Record] = []
+    notes: list[str] = []
+    for path in paths:
+        table = read_table(path)
+        meant = columns(table)
+        rows = list(_rows(table, meant))
+        names = _names(rows, f"{path.stem}: " if len(paths) > 1 else "")
+        for name, row in zip(names, rows, strict=True):
+            measured = _measured(row)
+            records += _records(name, path, row.line, measured)
+            runs.append(_run(name, row, measured))
+        notes += _notes(table, meant, rows)
+    expected = tuple(_numbered(runs))
+    study = undeclared(paths[0].stem, expected, Warmup(steps=0), tuple(notes))
+    return study, tuple(records)
+
+
+def _rows(table: ResultTable, meant: Sequence[Column]) -> Iterator[_Row]:
+    for line, cells in table.rows:
+        said = {column: text for column, text in zip(meant, cells, strict=True) if column.name}
+        known = {column: text for column, text in said.items() if text not in ABSENT}
+        yield _Row(f"{table.path}:{line}", line, known)
+
+
+def _names(rows: Sequence[_Row], before: str) -> list[str]:
+    lines: dict[str, str] = {}
+    for count, row in enumerate(rows, start=1):
+        name = before + row.of("run").get("run", f"row {count}")
+        if name in lines:
+            raise LogParseError(
+                f"{row.place}: a second run called {name!r}; the first is {lines[name]}",
+                "give each row another name, or call a column that counts repetitions `repetition`",
+            )
+        lines[name] = row.place
+    return list(lines)
+
+
+def _measured(row: _Row) -> dict[str, float]:
+    found = {
+        name: row.complain(name, lambda name=name, text=text: _value(name, text))  # type: ignore[misc]
+        for name, text in row.of("measure").items()
+    }
+    if BATCH in found and "step_time" in found:
+        found.setdefault("samples_per_second", found[BATCH] / found["step_time"])
+    return found
+
+
+def _value(name: str, text: str) -> float:
+    value = number(text, UNITS[PER_GPU.get(name, name)])
+    if name in _FRACTIONS and not 0 <= value <= 1:
+        raise ValueError(f"{text} must be a fraction, from 0 to 1")
+    if name in (*_RESULTS, BATCH) and value <= 0:
+        raise ValueError(f"{text} must be above 0; leave the cell empty where nothing was measured")
+    if value < 0 and name not in _ANY_SIGN:
+        raise ValueError(f"{text} must not be negative")
+    return value
+
+
+def _records(run: str, path: Path, line: int, measured: dict[str, float]) -> Iterator[Record]:
+    for name, value in measured.items():
+        metric = PER_GPU.get(name, name)
+        yield Record(
+            run=run, source=str(path), line=line, parser="table", metric=metric, value=value,
+            unit=UNITS[metric], scope=_SCOPES.get(name, "global"),
+        )  # fmt: skip
+
+
+def _run(name: str, row: _Row, measured: dict[str, float]) -> ExpectedRun:
+    said = row.of("run")
+    state, problem = _state(row, said), said.get("problem", "")
+    if state == _OK and not any(result in measured for result in _RESULTS):
+        problem = problem or f"{row.place}: no time and no rate in this row"
+    if "exclude" in said:
+        state, problem = EXCLUDED, said["exclude"]
+    wall = said.get("wall_s")
+    return ExpectedRun(
+        run_id=name,
+        axes=dict(row.of("axis")),
+        repetition=1,
+        topology=None,
+        state=state,
+        problem=problem,
+        sizes=_sizes(row),
+        conditions=row.of("condition"),
+        restarts=row.complain("restarts", lambda: whole(said.get("restarts", "0"), 0)),
+        wall_s=(wall and row.complain("wall_s", lambda: _value("time_to_train", wall))) or None,
+    )
+
+
+def _sizes(row: _Row) -> dict[str, int]:
+    given = {
+        name: row.complain(name, lambda name=name, text=text: whole(text, _least(name)))  # type: ignore[misc]
+        for name, text in row.of("size").items()
+    }
+    if not given:
+        raise LogParseError(
+            f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
+            "a job that failed had a size, too; state what was asked for",
+        )
+    return row.complain("size", lambda: complete_sizes(given))
+
+
+def _least(name: str) -> int:
+    """A job without GPUs is a job; one without nodes is none."""
+    return 0 if name == "gpus_per_node" else 1
+
+
+def _state(row: _Row, said: dict[str, str]) -> str:
+    text = said.get("state", _OK)
+    word = text.upper().split()[0].rstrip("+")
+    if word not in _STATES:
+        raise LogParseError(
+            f"{row.place}: state: {text!r} is none{nearest(word, _STATES)}",
+            f"allowed: {', '.join(_STATES)}; empty means ok",
+        )
+    return _STATES[word]
+
+
+def _numbered(runs: Sequence[ExpectedRun]) -> Iterator[ExpectedRun]:
+    import msgspec
+
+    seen: Counter[str] = Counter()
+    for run in runs:
+        key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
+        seen[key] += 1
+        yield msgspec.structs.replace(run, repetition=seen[key])
+
+
+def _notes(table: ResultTable, meant: Sequence[Column], rows: Sequence[_Row]) -> Iterator[str]:
+    yield f"{table.path}: each row is a run; sizes, states and values are as they stand there."
+    unused = [
+        name or f"column {place} (without a name)"
+        for place, (name, column) in enumerate(zip(table.names, meant, strict=True), start=1)
+        if column.kind == "unused"
+    ]
+    if unused:
+        yield f"{table.path}: columns that are not used: {', '.join(unused)}."
+    timed = [row.of("measure") for row in rows if "step_time" in row.of("measure")]
+    others = {*_RESULTS, BATCH} - {"step_time"}
+    alone = sum(others.isdisjoint(measured) for measured in timed)
+    if alone:
+        yield (
+            f"{table.path}: {alone} of {len(rows)} rows have a step_time without "
+            "global_batch_size: how much was done in a step is not known, nor whether this is "
+            "strong or weak scaling; add the column global_batch_size."
+        )

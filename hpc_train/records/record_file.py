@@ -1,0 +1,106 @@
+"""A file that `hpctrain collect -o` wrote, as CSV or JSON lines -> its records."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpc_train.errors import LogParseError
+from hpc_train.model.record import Record
+
+SCHEMA = 1
+_FIRST = 64 * 1024
+_NEEDED = ("run", "source", "line", "parser", "metric", "value")
+_FIELDS = frozenset(Record.__struct_fields__)
+_NULLABLE = ("step", "rank", "node", "message_size")
+_AGAIN = "write it again: hpctrain collect LOG… -o FILE"
+
+
+def is_record_file(path: Path) -> bool:
+    """Whether a file holds records: by its ending, and by what its first line names."""
+    if path.suffix == ".parquet":
+        return True
+    if path.suffix not in (".csv", ".jsonl", ".json") or not path.is_file():
+        return False
+    with path.open("rb") as stream:
+        first = stream.readline(_FIRST).decode("utf-8-sig", "replace").strip()
+    if path.suffix == ".csv":
+        names = first.split(",")
+    else:
+        try:
+            row = msgspec.json.decode(first)
+        except msgspec.DecodeError:
+            return False
+        names = list(row) if isinstance(row, dict) else []
+    return set(_NEEDED).issubset(names)
+
+
+def read_record_file(path: Path) -> tuple[Record, ...]:
+    """Read the records of a CSV or JSON lines file.
+
+    Raises:
+        LogParseError: a newer hpctrain wrote it, or a line is damaged; it says which.
+    """
+    rows = _csv_rows(path) if path.suffix == ".csv" else _json_rows(path)
+    try:
+        return tuple(_record(f"{path}:{line}", row) for line, row in rows)
+    except OSError as failure:
+        raise LogParseError(f"{path}: {failure.strerror or failure}") from None
+    except UnicodeDecodeError as failure:
+        raise LogParseError(f"{path}: not UTF-8 text (byte {failure.start})", _AGAIN) from None
+
+
+def newer(where: str, schema: object) -> LogParseError:
+    """Return the complaint about a file of a newer schema."""
+    return LogParseError(
+        f"{where}: written by a newer hpctrain (schema {schema}, this one reads {SCHEMA})",
+        "use that hpctrain, or collect the logs again with this one",
+    )
+
+
+def _record(where: str, row: Any) -> Record:
+    if not isinstance(row, dict):
+        raise LogParseError(f"{where}: damaged: no record", _AGAIN)
+    if row.get("schema", SCHEMA) != SCHEMA:
+        raise newer(where, row["schema"])
+    unknown = sorted(row.keys() - _FIELDS - {"schema"}, key=str)
+    if unknown:
+        raise newer(where, f"with {unknown[0]!r}")
+    fields = {name: value for name, value in row.items() if name != "schema"}
+    try:
+        return msgspec.convert(fields, Record, strict=False)
+    except msgspec.ValidationError as failure:
+        raise LogParseError(f"{where}: damaged: {failure}", _AGAIN) from None
+
+
+def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
+    decode = msgspec.json.Decoder().decode
+    with path.open("rb") as stream:
+        for line, text in enumerate(stream, start=1):
+            if not text.strip():
+                continue
+            try:
+                yield line, decode(text)
+            except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+                said = f"{path}:{line}: damaged: {failure}"
+                raise LogParseError(said, _AGAIN) from None
+
+
+def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    with path.open(encoding="utf-8-sig", newline="") as stream:
+        table = csv.reader(stream, strict=True)
+        try:
+            names = next(table)
+            for cells in table:
+                if len(cells) != len(names):
+                    said = f"{path}:{table.line_num}: {len(cells)} of {len(names)} cells: cut off?"
+                    raise LogParseError(said, _AGAIN)
+                row: dict[str, Any] = dict(zip(names, cells, strict=True))
+                row |= {name: None for name in _NULLABLE if row.get(name) == ""}
+                yield table.line_num, row
+        except csv.Error as failure:
+            raise LogParseError(f"{path}:{table.line_num}: damaged: {failure}", _AGAIN) from None

@@ -1,0 +1,140 @@
+"""Records that were collected before, given to the report again: by value, and where damaged."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import LogParseError
+from hpc_train.model.record import Record
+from hpc_train.pipeline.collection import collection
+from hpc_train.pipeline.evidence import Evidence, evidence
+from hpc_train.pipeline.export import write_records
+from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.search import Search
+
+ENDINGS = ["parquet", "csv", "jsonl"]
+
+
+def log(world: int, seconds: float) -> str:
+    said = f'@hpct {{"world_size": {world}, "global_batch_size": 64}}\n'
+    return said + "".join(
+        f"iter {n}: loss 2.5000, time {1000 * seconds:.2f}ms, mfu 20.00%\n" for n in range(1, 40)
+    )
+
+
+@pytest.fixture
+def logs(tmp_path: Path) -> Path:
+    (tmp_path / "a.log").write_text(log(4, 0.4))
+    (tmp_path / "b.log").write_text(log(8, 0.2))
+    return tmp_path
+
+
+def collected(folder: Path, ending: str) -> Path:
+    path = folder / f"kept.{ending}"
+    words = [str(folder / "a.log"), str(folder / "b.log")]
+    write_records(collection(words, Search(root=folder / "none")), path)
+    return path
+
+
+def read(path: Path, **search: Any) -> Evidence:
+    return evidence([str(path)], Search(root=path.parent / "none", **search))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_collected_records_make_the_report_of_their_logs(logs: Path, ending: str) -> None:
+    words = [str(logs / "a.log"), str(logs / "b.log")]
+    direct = build_report(evidence(words, Search(root=logs / "none")))
+    kept = build_report(read(collected(logs, ending)))
+    assert kept.tables[0].records == direct.tables[0].records
+    assert kept.run_rows == direct.run_rows
+    assert kept.tables[0].records[1]["speedup"]["value"] == pytest.approx(2)
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+def test_records_take_sizes_too(logs: Path, ending: str) -> None:
+    points = logs / "points.yaml"
+    points.write_text("a.log: {nodes: 1, gpus_per_node: 4}\nb.log: {nodes: 2, gpus_per_node: 2}\n")
+    one, two = read(collected(logs, ending), points=points).study.runs
+    assert (one.sizes["gpus_per_node"], one.state) == (4, "COMPLETED")
+    assert two.state == "UNPARSED"
+    assert "the log says world_size 8, not 4" in two.problem
+
+
+def test_a_stated_batch_goes_beside_columns(logs: Path) -> None:
+    (logs / "a.log").write_text(log(4, 0.4).split("\n", 1)[1])
+    points = logs / "points.yaml"
+    points.write_text("'*.log': {ranks: 8, global_batch: 64}\n")
+    found = read(collected(logs, "parquet"), points=points)
+    assert not isinstance(found.records, tuple)
+    rows = build_report(found).run_rows
+    assert [row["global_batch"] for row in rows] == [64, 64]
+
+
+RECORD = {
+    "run": "a", "source": "a.log", "line": 1, "parser": "event", "metric": "step_time",
+    "value": 0.5, "unit": "s", "scope": "global",
+}  # fmt: skip
+
+
+def lines(*changes: dict[str, Any]) -> str:
+    return "".join(json.dumps({**RECORD, **change}) + "\n" for change in changes)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (lines({}, {"schema": 2}), ":2: written by a newer hpctrain (schema 2, this one reads 1)"),
+        (lines({}, {"colour": 1}), ":2: written by a newer hpctrain (schema with 'colour'"),
+        (lines({}, {"value": "x"}), ":2: damaged"),
+        (lines({}, {"scope": "node"}), ":2: damaged"),
+        (lines({}, {})[:-9], ":2: damaged"),
+        (lines({}) + "[]\n", ":2: damaged: no record"),
+    ],
+)
+def test_a_damaged_line_is_named(tmp_path: Path, text: str, said: str) -> None:
+    path = tmp_path / "kept.jsonl"
+    path.write_text(text)
+    with pytest.raises(LogParseError) as caught:
+        read(path)
+    assert f"{path}{said}" in caught.value.message
+
+
+def test_a_metric_of_another_name_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "kept.jsonl"
+    path.write_text(lines({"metric": "sample_per_second"}))
+    notes = " ".join(read(path).study.notes)
+    assert "'sample_per_second' is not known; did you mean 'samples_per_second'?" in notes
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (("0.4", "0,4"), "cells"),
+        (("global", "node"), "damaged"),
+        (("variant\n", "variant,colour\n"), "cells"),
+    ],
+)
+def test_a_damaged_csv_is_named(logs: Path, change: tuple[str, str], said: str) -> None:
+    path = collected(logs, "csv")
+    path.write_text(path.read_text().replace(*change))
+    with pytest.raises(LogParseError, match=rf"kept\.csv:\d+: .*{said}"):
+        read(path)
+
+
+def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "kept.parquet"
+    path.write_bytes(b"PAR1 and no more")
+    with pytest.raises(LogParseError, match=r"kept\.parquet: "):
+        read(path)
+
+
+def test_no_record_object_is_made_for_a_step_in_parquet(logs: Path) -> None:
+    from hpc_train.pipeline.few import few
+
+    found = read(collected(logs, "parquet"))
+    assert {record.metric for record in few(found.records)} == {"world_size", "global_batch_size"}
+    assert all(isinstance(record, Record) for record in few(found.records))
