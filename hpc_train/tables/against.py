@@ -10,9 +10,9 @@ import numpy as np
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.tables.baseline import baselines
 from hpc_train.tables.halves import halves
+from hpc_train.tables.laws import doubling_efficiency, karp_flatt
 from hpc_train.tables.moments import Bools, Codes, Floats, Moments, moments
 from hpc_train.tables.points import BASES, Grouped, limited, sizes_of, variation
-from hpc_train.tables.quantities import doubling_efficiency, karp_flatt
 from hpc_train.tables.ratios import Limits, ratios
 from hpc_train.tables.refusals import refused
 from hpc_train.tables.steps import NAN
@@ -68,7 +68,7 @@ def against(
         "accuracy_change_pp": _change(columns["accuracy"], base.point),
         **limited("speedup", speedup),
         **limited("efficiency", Limits(*(limit / q for limit in speedup))),
-        **limited("doubling", Limits(*(doubling_efficiency(1.0, limit) for limit in doubled))),
+        **limited("doubling", Limits(*(_halved(limit) for limit in doubled))),
         **limited("karp_flatt", _karp_flatt(speedup, q)),
     }
     train = _to_train(groups, study, logs.of_basis[names.index(TO_TRAIN)], confidence)
@@ -116,8 +116,18 @@ def _one(ratio: Limits, first: Bools) -> Limits:
 
 
 def _karp_flatt(speedup: Limits, q: Floats) -> Limits:
-    value, high, low = (karp_flatt(limit, q) for limit in speedup)
+    beyond = np.where(q > 1, q, NAN)
+    value, high, low = (karp_flatt(_finite(limit), beyond) for limit in speedup)
     return Limits(value, low, high)
+
+
+def _halved(doubled: Floats) -> Floats:
+    return doubling_efficiency(np.ones_like(doubled), _finite(doubled))
+
+
+def _finite(limit: Floats) -> Floats:
+    """Return a limit, NaN where it is beyond all numbers."""
+    return np.where(np.isfinite(limit) & (limit > 0), limit, NAN)
 
 
 def _variation(groups: Grouped, rates: Mapping[str, Floats], basis: Codes) -> Floats:

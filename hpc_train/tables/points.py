@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from hpc_train.tables.cost import hours, hours_per_million
 from hpc_train.tables.moments import (
     Bools,
     Codes,
@@ -21,7 +22,6 @@ from hpc_train.tables.moments import (
     only,
     total,
 )
-from hpc_train.tables.quantities import HOUR_S, hours_per_million
 from hpc_train.tables.ratios import Limits, harmonic_means, means
 from hpc_train.tables.runs import OK
 from hpc_train.tables.steps import NAN
@@ -188,11 +188,12 @@ def _throughput(groups: Grouped, rates: dict[str, Floats], confidence: float) ->
 
 def _cost(groups: Grouped, samples_per_second: Floats) -> dict[str, Any]:
     gpus, _, nodes = (column[groups.first] for column in sizes_of(groups.runs))
+    gpus, nodes = (np.where(units > 0, units, NAN) for units in (gpus, nodes))
     wall = total(numbers(groups.runs, "wall_s"), groups.point, groups.size)
     return {
         "gpu_hours_per_million": hours_per_million(gpus, samples_per_second),
         "node_hours_per_million": hours_per_million(nodes, samples_per_second),
-        "gpu_hours_spent": np.where(gpus > 0, gpus, NAN) * wall / HOUR_S,
+        "gpu_hours_spent": hours(gpus, wall),
     }
 
 
