@@ -47,7 +47,8 @@ def compare(
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.compare import Wishes
     from hpc_train.pipeline.compare import compare as compared
-    from hpc_train.pipeline.report import check_format, render_report, write_report
+    from hpc_train.pipeline.render_report import render_report
+    from hpc_train.pipeline.report_files import check_format, write_report
     from hpc_train.pipeline.search import Search
     from hpc_train.runs.store import results_root
 

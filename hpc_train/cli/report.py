@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write here; .md puts figures beside it; .svg, .png and .pdf are the main one alone.",
+    help="A file; .md has figures beside it, a picture is the main one alone. Or a folder for all.",
 )
 @click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
 @click.option(
@@ -60,7 +60,8 @@ def report(
     from hpc_train.pipeline.bundle import check_ending, write_bundle
     from hpc_train.pipeline.evidence import evidence
     from hpc_train.pipeline.junit import write_junit
-    from hpc_train.pipeline.report import build_report, check_format, render_report, write_report
+    from hpc_train.pipeline.report import build_report
+    from hpc_train.pipeline.report_files import check_format
 
     check_format(form, output)
     if options["bundle"]:
@@ -70,14 +71,7 @@ def report(
     built = build_report(found, _asked(output, form, results, options))
     if options["junit"] is not None:
         write_junit(built, options["junit"])
-    if output is None:
-        safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(built, form or "text")), nl=False)
-    else:
-        for path in write_report(built, output, form):
-            click.echo(path)
-        for text in found.warnings:
-            say(text)
+    _put_out(built, found.warnings, output, form)
     if options["bundle"]:
         write_bundle(
             found, built, options["allow_mixed"] or found.study.allow_mixed, options["bundle"]
@@ -89,6 +83,21 @@ def report(
         row["state"] not in ("COMPLETED", "EXCLUDED") for row in built.run_rows
     ):
         sys.exit(3)
+
+
+def _put_out(built: Report, warnings: Sequence[str], output: Path | None, form: str | None) -> None:
+    from hpc_train.cli.output import say
+    from hpc_train.pipeline.render_report import render_report
+    from hpc_train.pipeline.report_files import write_report
+
+    if output is None:
+        safe = plain_json if form == "json" else plain
+        click.echo(safe(render_report(built, form or "text")), nl=False)
+        return
+    for path in write_report(built, output, form):
+        click.echo(path)
+    for text in warnings:
+        say(text)
 
 
 def _search(results: Path | None, options: Mapping[str, Any]) -> Search:
@@ -109,7 +118,7 @@ def _asked(
 ) -> Asked:
     import msgspec
 
-    from hpc_train.pipeline.report import asked_for
+    from hpc_train.pipeline.report_files import asked_for
 
     names = ("wide", "allow_mixed", "forecast", "force", "against")
     asked = asked_for(output, form)

@@ -62,6 +62,15 @@ def wide_columns(points: Sequence[Row], confidence: float) -> list[Shown]:
         *_ratios(level),
         _limits("doubling", f"doubling\n{level}", 2),
         _limits("karp_flatt", f"Karp-Flatt\n{level}", 4),
+        *_training(level),
+        *_effort(),
+        _words("transport", "transport"),
+        Shown(Column(key="flags", heading="flags", align="left"), _flags),
+    ]
+
+
+def _training(level: str) -> tuple[Shown, ...]:
+    return (
         _significant("time_to_train_s", "train\n[s]"),
         _limits("time_to_train_speedup", f"speedup of\ntraining {level}", 2),
         _limits("time_to_train_efficiency", f"efficiency of\ntraining % {level}", 0, 100),
@@ -69,6 +78,11 @@ def wide_columns(points: Sequence[Row], confidence: float) -> list[Shown]:
         _significant("learning_rate", "learning\nrate"),
         _significant("optimiser_steps", "optimiser\nsteps"),
         _significant("samples_seen", "samples\nseen"),
+    )
+
+
+def _effort() -> tuple[Shown, ...]:
+    return (
         _percent("cv", "cv\n%"),
         _significant("first_step_time_s", "first step\n[s]"),
         _significant("wall_s", "wall\n[s]"),
@@ -80,9 +94,7 @@ def wide_columns(points: Sequence[Row], confidence: float) -> list[Shown]:
         _significant("memory_gib", "memory\n[GiB]"),
         _percent("communication_share", "communi-\ncation %"),
         _percent("data_share", "data\n%"),
-        _words("transport", "transport"),
-        Shown(Column(key="flags", heading="flags", align="left"), _flags),
-    ]
+    )
 
 
 def _series(points: Sequence[Row]) -> Shown:

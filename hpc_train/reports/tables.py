@@ -16,7 +16,7 @@ OK = "COMPLETED"
 SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "global_batch", "gpus")
 RATIOS = ("speedup", "ideal", "efficiency")
 # What leaves the table first where it is wider than a terminal, unless speedup is made of it.
-LESS = ("time_to_train_s", "epoch_time_s", "time_to_train_speedup", "step_time_s")
+LESS = ("time_to_train_speedup", "time_to_train_s", "epoch_time_s", "step_time_s")
 BASES = {"epoch time": "epoch_time_s", "time to train": "time_to_train_s"}
 ROOM = 100
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +33,26 @@ def parquet_bytes(records: Sequence[Record]) -> bytes:
     buffer = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(named), buffer)
     return buffer.getvalue()
+
+
+def table_bytes(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> bytes:
+    """Return rows as one Parquet file, with these columns in this order.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    arrow, parquet = _pyarrow("or -o FILE.csv")
+    frame = pd.DataFrame.from_records(list(rows), columns=list(names))
+    whole = {name: "Int64" for name in names if frame[name].map(_is_whole).all()}
+    table = arrow.Table.from_pandas(frame.astype(whole), preserve_index=False)
+    named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}
+    buffer = io.BytesIO()
+    parquet.write_table(table.replace_schema_metadata(named), buffer)
+    return buffer.getvalue()
+
+
+def _is_whole(value: object) -> bool:
+    return value is None or isinstance(value, int)
 
 
 def read_records(path: Path) -> pd.DataFrame:

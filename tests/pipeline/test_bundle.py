@@ -20,7 +20,8 @@ from hpc_train.pipeline.bundle_form import MANIFEST
 from hpc_train.pipeline.collection import collection
 from hpc_train.pipeline.evidence import Evidence, evidence
 from hpc_train.pipeline.opening import open_bundle
-from hpc_train.pipeline.report import build_report, render_report
+from hpc_train.pipeline.render_report import render_report
+from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
 from tests.pipeline.runs_of import written
 

@@ -14,7 +14,8 @@ from hpc_train.model.run import JobStatus
 from hpc_train.pipeline.evidence import Evidence, evidence
 from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.query import runs_below
-from hpc_train.pipeline.report import build_report, render_report
+from hpc_train.pipeline.render_report import render_report
+from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.submit import submit
 from hpc_train.runs.files import read_json, to_json, write_file

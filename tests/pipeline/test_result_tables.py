@@ -11,7 +11,8 @@ import pytest
 from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
 from hpc_train.pipeline.evidence import Evidence, evidence
-from hpc_train.pipeline.report import build_report, render_report
+from hpc_train.pipeline.render_report import render_report
+from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"

@@ -79,14 +79,16 @@ def test_more_runs_change_the_picture() -> None:
     assert main(3).images != main().images
 
 
-def test_without_their_columns_only_two_figures_are_drawn() -> None:
-    assert [figure.name for figure in figures(*simple(), ())] == ["scaling", "efficiency"]
+def test_what_was_not_measured_is_not_drawn() -> None:
+    drawn = [figure.name for figure in figures(*simple(), ())]
+    assert drawn == ["scaling", "efficiency", "karp-flatt", "cost"]
 
 
-def test_a_study_of_one_size_has_one_panel_and_no_other_figure() -> None:
+def test_the_figure_of_a_study_of_one_size_has_one_panel() -> None:
     study, tables = simple()
     runs = tables.runs[tables.runs["nodes"] == 1]
-    one = figures(study, Measured(runs, speedup_frame(runs, study), (), tables.nodes))
+    measured = Measured(runs, speedup_frame(runs, study), (), tables.nodes)
+    one = figures(study, measured, names=("scaling", "efficiency", "karp-flatt"))
     width = re.compile(rb'<svg [^>]*width="([0-9.]+)pt"')
     both = [width.search(figure.images["svg"]) for figure in (*one, main())]
     assert [float(match[1]) for match in both if match] == pytest.approx([5.4 * 72, 9.6 * 72])

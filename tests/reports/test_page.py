@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from hpc_train.model.report import Figure, Report, RunDetail
-from hpc_train.pipeline.report import asked_for, check_format, write_report
+from hpc_train.pipeline.report_files import asked_for, check_format, write_report
 from hpc_train.reports.formats.html import render
 from hpc_train.reports.formats.page.lookup import MOST_ENDS
 from tests.reports.finished import HOSTILE, empty, report

@@ -50,7 +50,7 @@ def test_texts_are_categories(tmp_path: Path) -> None:
     (tmp_path / "r.parquet").write_bytes(parquet_bytes(RECORDS))
     found = read_records(tmp_path / "r.parquet")
     assert isinstance(found["run"].dtype, pd.CategoricalDtype)
-    assert "message_size" not in found
+    assert "unit" not in found
 
 
 def test_no_records_are_an_empty_frame(tmp_path: Path) -> None:

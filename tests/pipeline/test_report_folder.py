@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from hpc_train.errors import StoreError
+from hpc_train.pipeline.evidence import evidence
+from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.report_files import asked_for, check_format, write_report
+from hpc_train.pipeline.search import Search
+
+TABLE = """nodes,gpus_per_node,global_batch_size,samples_per_second
+1,4,256,1000
+1,4,256,1010
+2,4,256,1900
+2,4,256,1950
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    table, out = tmp_path / "mine.csv", tmp_path / "deep" / "out"
+    table.write_text(TABLE, encoding="utf-8")
+    found = evidence([str(table)], Search(root=tmp_path / "none"))
+    written = write_report(build_report(found, asked_for(out, None)), out, None)
+    assert sorted(written) == sorted(out.iterdir())
+    return out
+
+
+def test_a_folder_gets_every_form(folder: Path) -> None:
+    names = {path.name for path in folder.iterdir()}
+    texts = {"report.html", "report.md", "report.tex", "report.json", "points.csv", "tidy.csv"}
+    assert texts | {"tidy.parquet", "scaling.svg", "scaling.png", "scaling.pdf"} <= names
+    assert "scaling.svg" in (folder / "report.md").read_text()
+    assert "<svg" in (folder / "report.html").read_text()
+    rows = json.loads((folder / "report.json").read_text())["rows"]
+    with (folder / "points.csv").open(newline="") as file:
+        first, second = csv.DictReader(file)
+    assert float(second["speedup"]) == rows[1]["speedup"]["value"] > float(first["speedup"]) == 1
+
+
+def test_both_tidy_files_say_the_same(folder: Path) -> None:
+    pytest.importorskip("pyarrow")
+    parquet = pd.read_parquet(folder / "tidy.parquet")
+    text = pd.read_csv(folder / "tidy.csv")
+    assert list(parquet.columns) == list(text.columns)
+    assert parquet["value"].tolist() == text["value"].tolist()
+    assert set(parquet["metric"]) >= {"samples_per_second", "global_batch_size"}
+
+
+def test_each_picture_has_its_numbers_beside_it(folder: Path) -> None:
+    pictures = {path.stem for path in folder.glob("*.svg")}
+    assert pictures
+    assert {path.stem for path in folder.glob("*.csv")} >= pictures
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file.md").write_text("")
+    out = tmp_path / "file.md" / "out"
+    found = tmp_path / "mine.csv"
+    found.write_text(TABLE, encoding="utf-8")
+    report = build_report(evidence([str(found)], Search(root=tmp_path / "none")))
+    with pytest.raises(StoreError, match="out: cannot be made: Not a directory"):
+        write_report(report, out, None)
+
+
+def test_an_ending_that_is_not_known_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="a name without an ending is a folder"):
+        check_format(None, tmp_path / "r.foo")
