@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpc_train.model.record import UNITS
 from hpc_train.model.value import Value
 
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "gpus", "ranks")
@@ -17,6 +16,8 @@ MEASURES = (
     *RESULTS, *PER_GPU, BATCH, "first_step_time", "accuracy", "loss", "mfu", "memory", "energy",
     "power", "tflops", "learning_rate", "steps", "examples",
 )  # fmt: skip
+OF_RUN = ("run", "state", "problem", "exclude", "restarts", "wall_s")
+KNOWN = (*SIZES, *MEASURES, *OF_RUN)
 CONDITIONS = frozenset({
     "model", "dataset", "data", "precision", "torch", "nccl", "rccl", "nccl2", "cuda", "rocm",
     "driver", "mpi", "partition", "qos", "site", "cluster", "gpu", "container", "image", "commit",
@@ -31,25 +32,13 @@ UNUSED = frozenset({
     "efficiency", "ideal", "scaling_efficiency", "data_parallel", "micro_batch_size",
     "gradient_accumulation", "nr", "no", "id", "index", "url",
 })  # fmt: skip
-ALIASES = {
-    "world_size": "ranks", "global_batch": BATCH, "optimiser_steps": "steps",
-    "optimizer_steps": "steps", "samples_seen": "examples", "name": "run", "run_id": "run",
-    "excluded": "exclude", "wall_time": "wall_s", "wall_time_s": "wall_s",
-    **{f"{name}_{unit.lower()}": name for name, unit in UNITS.items() if unit in ("s", "GiB", "J")},
-}  # fmt: skip
 # What people call it, and what it has to be called, because the word alone can mean two things.
 AMBIGUOUS = {
     "throughput": "samples_per_second or tokens_per_second, over all ranks",
-    "images_per_second": "samples_per_second, over all ranks",
-    "images_per_sec": "samples_per_second, over all ranks",
-    "img_per_sec": "samples_per_second, over all ranks",
-    "tokens_per_sec": "tokens_per_second, over all ranks",
-    "samples_per_sec": "samples_per_second, over all ranks",
     "time": "step_time, epoch_time or time_to_train, in seconds",
     "runtime": "step_time, epoch_time or time_to_train, in seconds",
     "batch_size": "global_batch_size (of all ranks) or micro_batch_size (of one)",
     "batch": "global_batch_size (of all ranks) or micro_batch_size (of one)",
-    "total_gpus": "gpus",
 }
 # A name so near to one of ours is a slip of the pen, and no axis.
 _NEAR = 0.85
@@ -63,16 +52,6 @@ class Stated(Value, frozen=True, kw_only=True):
     axes: dict[str, Any] = {}
     conditions: dict[str, str] = {}
     exclude: str = ""
-
-
-def plain_name(name: str) -> str:
-    """Return a name as it is known: `Step time [s]` is `step_time`, `world_size` is `ranks`."""
-    head, _, unit = name.strip().lower().partition("[")
-    word = "_".join(head.replace("-", " ").split())
-    word = ALIASES.get(word, word)
-    if unit and unit.rstrip("] ") != UNITS.get(word, "").lower():
-        return name.strip()
-    return word
 
 
 def misspelt(name: str, known: tuple[str, ...]) -> str:
@@ -98,10 +77,11 @@ def complete_sizes(given: dict[str, int]) -> dict[str, int]:
     if "tasks_per_node" not in sizes and "ranks" not in sizes and sizes.get("gpus_per_node"):
         sizes["tasks_per_node"] = sizes["gpus_per_node"]
     _divide(sizes, "tasks_per_node", "ranks", sizes.get("ranks"))
+    _divide(sizes, "gpus_per_node", "gpus", gpus)
     if "nodes" in sizes and "tasks_per_node" in sizes:
         sizes["ranks"] = sizes["nodes"] * sizes["tasks_per_node"]
-    if "ranks" not in sizes and gpus and "nodes" not in sizes:
-        sizes["ranks"] = gpus
+    if gpus and "nodes" not in sizes:
+        sizes = {"ranks": gpus, **sizes, "gpus": gpus}
     return sizes
 
 

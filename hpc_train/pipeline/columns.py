@@ -6,31 +6,33 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from hpc_train.errors import LogParseError, nearest
+from hpc_train.model.heading import FACTORS, heading, plain_name
 from hpc_train.model.record import UNITS
 from hpc_train.model.stated import (
     AMBIGUOUS,
     CONDITIONS,
+    KNOWN,
     MEASURES,
+    OF_RUN,
     PER_GPU,
     RESULTS,
     SIZES,
     UNUSED,
     misspelt,
-    plain_name,
 )
 from hpc_train.records.result_table import ResultTable
 
 Kind = Literal["size", "measure", "condition", "axis", "unused", "run"]
-OF_RUN = ("run", "state", "problem", "exclude", "restarts", "wall_s")
-KNOWN = (*SIZES, *MEASURES, *OF_RUN)
 _ALLOWED = f"allowed: {', '.join(KNOWN)}; an axis of one's own needs a name unlike these"
 
 
 class Column(NamedTuple):
-    """What the cells of a column are, and of what name."""
+    """What the cells of a column are, of what name, and in which unit where it is not ours."""
 
     kind: Kind
     name: str
+    factor: float = 1.0
+    unit: str = ""
 
 
 def columns(table: ResultTable) -> tuple[Column, ...]:
@@ -68,18 +70,18 @@ def _check_enough(found: Sequence[Column], written: Sequence[str], where: str) -
 
 
 def _column(name: str, where: str) -> Column:
-    word = plain_name(name)
+    word, factor, unit = heading(name)
     if word in AMBIGUOUS:
         raise LogParseError(f"{where}: {name!r} can mean several things; call it {AMBIGUOUS[word]}")
-    bare = plain_name(name.partition("[")[0])
-    if word not in KNOWN and bare in MEASURES and "[" in name:
-        raise LogParseError(
-            f"{where}: {name!r}: {bare} is in {UNITS[PER_GPU.get(bare, bare)]}", _ALLOWED
-        )
+    bare = plain_name(name.replace("(", "[").partition("[")[0])
+    if word not in KNOWN and bare in MEASURES and bare != plain_name(name):
+        ours = UNITS[PER_GPU.get(bare, bare)]
+        known = ", ".join(FACTORS.get(ours, {ours: 1}))
+        raise LogParseError(f"{where}: {name!r}: {bare} is in {ours}", f"allowed units: {known}")
     meant = misspelt(word, KNOWN)
     if meant:
         raise LogParseError(f"{where}: unknown column {name!r}; did you mean {meant!r}?", _ALLOWED)
-    return Column(kind_of(word), word)
+    return Column(kind_of(word), word, factor, unit)
 
 
 def kind_of(word: str) -> Kind:

@@ -29,10 +29,13 @@ def one_kind(paths: Sequence[Path]) -> Kind:
     """Return what all of the paths are.
 
     Raises:
-        LogParseError: they are of several kinds, or several files of sizes.
+        LogParseError: they are of several kinds, several files of sizes, or a named pipe.
     """
     kinds: dict[Kind, Path] = {}
     for path in paths:
+        if path.is_fifo() and not path.is_relative_to("/dev"):
+            # It would wait for somebody to write, and say nothing.
+            raise LogParseError(f"{path}: a pipe, not a file", "`-` is what stands on stdin")
         kinds.setdefault(kind_of(path), path)
     if len(kinds) > 1:
         named = " and ".join(f"{kind} ({path})" for kind, path in kinds.items())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ _SCOPES: dict[str, Scope] = {
 _FRACTIONS = ("accuracy", "mfu")
 _ANY_SIGN = ("loss",)
 _RESULTS = (*RESULTS, *PER_GPU)
+_RATES = RESULTS[:2]
 _T = TypeVar("_T")
 
 
@@ -104,16 +106,19 @@ def _names(rows: Sequence[_Row], before: str) -> list[str]:
 
 def _measured(row: _Row) -> dict[str, float]:
     found = {
-        name: row.complain(name, lambda name=name, text=text: _value(name, text))  # type: ignore[misc]
-        for name, text in row.of("measure").items()
+        column.name: row.complain(column.name, functools.partial(_value, column, text))
+        for column, text in row.cells.items()
+        if column.kind == "measure"
     }
     if BATCH in found and "step_time" in found:
         found.setdefault("samples_per_second", found[BATCH] / found["step_time"])
     return found
 
 
-def _value(name: str, text: str) -> float:
-    value = number(text, UNITS[PER_GPU.get(name, name)])
+def _value(column: Column, text: str) -> float:
+    name = column.name
+    ours = UNITS.get(PER_GPU.get(name, name), "s")
+    value = number(text, column.unit or ours) * column.factor
     if name in _FRACTIONS and not 0 <= value <= 1:
         raise ValueError(f"{text} must be a fraction, from 0 to 1")
     if name in (*_RESULTS, BATCH) and value <= 0:
@@ -139,7 +144,7 @@ def _run(name: str, row: _Row, measured: dict[str, float]) -> ExpectedRun:
         problem = problem or f"{row.place}: no time and no rate in this row"
     if "exclude" in said:
         state, problem = EXCLUDED, said["exclude"]
-    wall = said.get("wall_s")
+    wall = [_timed(row, column) for column in row.cells if column.name == "wall_s"]
     return ExpectedRun(
         run_id=name,
         axes=dict(row.of("axis")),
@@ -150,8 +155,12 @@ def _run(name: str, row: _Row, measured: dict[str, float]) -> ExpectedRun:
         sizes=_sizes(row),
         conditions=row.of("condition"),
         restarts=row.complain("restarts", lambda: whole(said.get("restarts", "0"), 0)),
-        wall_s=(wall and row.complain("wall_s", lambda: _value("time_to_train", wall))) or None,
+        wall_s=next(iter(wall), None),
     )
+
+
+def _timed(row: _Row, column: Column) -> float | None:
+    return row.complain("wall_s", lambda: _value(column, row.cells[column])) or None
 
 
 def _sizes(row: _Row) -> dict[str, int]:
@@ -195,6 +204,13 @@ def _numbered(runs: Sequence[ExpectedRun]) -> Iterator[ExpectedRun]:
 
 def _notes(table: ResultTable, meant: Sequence[Column], rows: Sequence[_Row]) -> Iterator[str]:
     yield f"{table.path}: each row is a run; sizes, states and values are as they stand there."
+    read = [
+        f"{name!r} is read as {column.name}{_unit(column)}"
+        for name, column in zip(table.names, meant, strict=True)
+        if column.unit or (column.name in _RATES and name.strip().lower() != column.name)
+    ]
+    if read:
+        yield f"{table.path}: {'; '.join(read)}."
     unused = [
         name or f"column {place} (without a name)"
         for place, (name, column) in enumerate(zip(table.names, meant, strict=True), start=1)
@@ -211,3 +227,7 @@ def _notes(table: ResultTable, meant: Sequence[Column], rows: Sequence[_Row]) ->
             "global_batch_size: how much was done in a step is not known, nor whether this is "
             "strong or weak scaling; add the column global_batch_size."
         )
+
+
+def _unit(column: Column) -> str:
+    return f" in {column.unit}" if column.unit else " over all ranks"

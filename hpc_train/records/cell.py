@@ -45,9 +45,7 @@ def _why(text: str, unit: str) -> str:
     if _NOT_FINITE.fullmatch(text):
         return f"{text!r} is no measurement; leave the cell empty where there is none"
     if _COMMA.fullmatch(text):
-        known = text.replace(",", ".")
-        other = ", or a thousands separator" if _GROUPED.fullmatch(text) else ""
-        return f"{text!r} has a decimal comma{other}; write {known} with a point"
+        return _comma(text)
     if _GROUPED.fullmatch(text):
         return f"{text!r} has thousands separators; write the digits without them"
     suffixed = _WITH_UNIT.fullmatch(text)
@@ -57,3 +55,11 @@ def _why(text: str, unit: str) -> str:
         column = f"the column is in {unit}" if unit != "1" else "the column has no unit"
         return f"{text!r} has the unit {suffixed['unit']!r}; write a number alone, {column}"
     return f"{text[:40]!r} is no number"
+
+
+def _comma(text: str) -> str:
+    point = text.replace(",", ".")
+    if _GROUPED.fullmatch(text):
+        both = f"{point} or {text.replace(',', '')}"
+        return f"{text!r} has a decimal comma, or a thousands separator; write {both}"
+    return f"{text!r} has a decimal comma; write {point} with a point"

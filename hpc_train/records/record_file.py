@@ -34,7 +34,8 @@ def is_record_file(path: Path) -> bool:
         try:
             row = msgspec.json.decode(first)
         except msgspec.DecodeError:
-            return False
+            # Damaged, which is said when it is read.
+            return all(f'"{name}":' in first for name in _NEEDED)
         names = list(row) if isinstance(row, dict) else []
     return set(_NEEDED).issubset(names)
 

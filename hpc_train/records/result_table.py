@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.stated import AMBIGUOUS, RESULTS, SIZES, misspelt, plain_name
+from hpc_train.model.heading import plain_name
+from hpc_train.model.stated import AMBIGUOUS, RESULTS, SIZES, misspelt
 
 _FIRST = 64 * 1024
 _OURS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
 _SEPARATORS = ",;\t"
+_COMMENT = ("# ", "##", "#,", "#;", "#\t")
 _EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
 
 
@@ -36,7 +38,7 @@ def is_result_table(path: Path) -> bool:
         return False
     if b"\0" in raw or raw[:2] in (b"\xff\xfe", b"\xfe\xff") or not raw.strip():
         return True
-    first = raw.decode("utf-8-sig", "replace").lstrip("\r\n").splitlines()[0]
+    first = _first(raw.decode("utf-8-sig", "replace"))
     names = [plain_name(name.strip('" ')) for name in first.split(_separator(first))]
     # Logs of Lightning and timm have a row for each epoch or step.
     if "epoch" in names or "step" in names:
@@ -92,17 +94,28 @@ def _text(path: Path) -> str:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line and cells; a row of empty cells is none."""
-    first = next((line for line in text.split("\n") if line.strip()), "")
-    reader = csv.reader(io.StringIO(text, None), delimiter=_separator(first), strict=True)
+    """Yield line and cells; a row of empty cells is none, nor is a comment."""
+    delimiter = _separator(_first(text))
+    reader = csv.reader(io.StringIO(text, None), delimiter=delimiter, strict=True)
     before = 0
     try:
         for cells in reader:
             line, before = before + 1, reader.line_num
-            if any(cell.strip() for cell in cells):
+            if any(cell.strip() for cell in cells) and not is_comment(delimiter.join(cells)):
                 yield line, cells
     except csv.Error as failure:
         raise LogParseError(f"{path}:{reader.line_num}: not valid CSV: {failure}") from None
+
+
+def is_comment(line: str) -> bool:
+    """Whether a line is one: `# like this`; `#GPUs` is a heading."""
+    return line.lstrip('\ufeff" \t').startswith(_COMMENT)
+
+
+def _first(text: str) -> str:
+    """Return the header's line, as far as it can be told before the cells are."""
+    lines = (line for line in text.splitlines() if line.strip())
+    return next((line for line in lines if not is_comment(line)), "")
 
 
 def _separator(header: str) -> str:

@@ -48,7 +48,6 @@ def wide_columns(points: Sequence[Row], confidence: float) -> list[Shown]:
         _series(points),
         _words("regime", "regime"),
         *_sizes(),
-        _count("gpus", "gpus"),
         Shown(Column(key="micro_batch", heading="batch/\nrank"), _per_rank),
         _runs(),
         _count("warmup_steps", "warm-up\nsteps"),
@@ -108,6 +107,7 @@ def _sizes() -> Iterator[Shown]:
         ("nodes", "nodes"),
         ("gpus_per_node", "gpus/\nnode"),
         ("tasks_per_node", "tasks/\nnode"),
+        ("gpus", "gpus"),
         ("ranks", "ranks"),
         ("global_batch", "batch"),
     ):

@@ -87,8 +87,9 @@ def _worth(shown: Shown, points: Sequence[Row], *, wide: bool) -> bool:
     if key == "time_to_train_speedup" and not wide:
         return _says_more(points)
     values = {shown.text(row) for row in points}
-    if key == "ranks":
-        return len(values) > 1 and (wide or not _one_size_varies(points))
+    if key == "ranks" or (key == "gpus" and not wide):
+        new = key == "gpus" or any(row["ranks"] != row["gpus"] for row in points)
+        return len(values) > 1 and (wide or (new and not _one_size_varies(points)))
     values.discard(ABSENT)
     return len(values) > 1 if key in SIZES and not wide else bool(values)
 

@@ -26,8 +26,8 @@ from hpc_train.tables.ratios import Limits, harmonic_means, means
 from hpc_train.tables.runs import OK
 from hpc_train.tables.steps import NAN
 
-# The number of ranks tells points apart only where nobody recorded nodes and tasks.
-KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks"]
+# The numbers of ranks and GPUs tell points apart only where nobody recorded nodes.
+KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus"]
 SIZE_ORDER = ("gpus", "ranks", "nodes")
 BASES = {
     "throughput": "samples_per_second",
@@ -88,8 +88,7 @@ def grouped(runs: pd.DataFrame) -> Grouped:
 
 def sizes_of(runs: pd.DataFrame) -> tuple[Floats, ...]:
     """Return what orders runs by size: GPUs, ranks and nodes, NaN where they are not known."""
-    gpus = numbers(runs, "nodes") * numbers(runs, "gpus_per_node")
-    return (gpus, numbers(runs, "ranks"), numbers(runs, "nodes"))
+    return (numbers(runs, "gpus"), numbers(runs, "ranks"), numbers(runs, "nodes"))
 
 
 def rates_of(groups: Grouped) -> dict[str, Floats]:
@@ -130,7 +129,6 @@ def point_columns(groups: Grouped, rates: dict[str, Floats], confidence: float) 
     """
     first = groups.runs.iloc[groups.first]
     columns: dict[str, Any] = {name: first[name].array for name in (*KEY, "cpus_per_task")}
-    columns["gpus"] = (first["nodes"] * first["gpus_per_node"]).array
     columns |= _counts(groups) | _means(groups, confidence) | _throughput(groups, rates, confidence)
     return columns | _cost(groups, columns["samples_per_second"])
 

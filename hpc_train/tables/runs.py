@@ -35,7 +35,7 @@ from hpc_train.tables.steps import NAN, QUANTILES, StepSummary, reported_rate, s
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
-COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "cpus_per_task")
+COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus", "cpus_per_task")
 MEASURES = (
     "global_batch", "step_time_s", "samples_per_second", "tokens_per_second", "epoch_time_s",
     "time_to_train_s", "first_step_time_s", "accuracy", "loss", "wall_s", "step_time_mean_s",

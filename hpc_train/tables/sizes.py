@@ -26,6 +26,7 @@ class Sizes(NamedTuple):
     nodes: list[int | None]
     gpus_per_node: list[int | None]
     tasks_per_node: list[int | None]
+    gpus: list[int | None]
     cpus_per_task: list[int | None]
     ranks: Floats
     planned: Floats
@@ -37,6 +38,7 @@ def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
     What a person states of a run is taken before what is in its log.
     """
     columns = [[_stated(run, name) for run in runs] for name in NAMES]
+    gpus = [_gpus(run, nodes, each) for run, nodes, each, _ in zip(runs, *columns, strict=True)]
     cpus = [run.topology.cpus_per_task if run.topology else None for run in runs]
     # Ranks that only repeated a summary have no record.
     logged = np.maximum(named, np.array([run.ranks for run in runs], dtype=np.int64))
@@ -44,7 +46,7 @@ def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
     known = np.where(likely, np.floor(world), np.where(logged > 0, logged, np.nan))
     planned = np.array([_planned(run) for run in runs], dtype=np.float64)
     ranks = np.where(np.isnan(planned), known, planned)
-    return Sizes._make([*columns, cpus, ranks, planned])
+    return Sizes._make([*columns, gpus, cpus, ranks, planned])
 
 
 def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
@@ -66,6 +68,12 @@ def _stated(run: ExpectedRun, name: str) -> int | None:
         size: int = getattr(run.topology, name)
         return size
     return run.sizes.get(name, size_of(run.axes, name))
+
+
+def _gpus(run: ExpectedRun, nodes: int | None, each: int | None) -> int | None:
+    if nodes is None or each is None:
+        return run.sizes.get("gpus")
+    return nodes * each
 
 
 def _planned(run: ExpectedRun) -> float:

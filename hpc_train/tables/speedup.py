@@ -16,9 +16,9 @@ from hpc_train.tables.regime import regimes
 from hpc_train.tables.steps import NAN
 
 LIMITS = ("", "_low", "_high")
-COUNTS = (*KEY[1:], "gpus", "cpus_per_task", "n_ok", "n_submitted", "steps", "warmup_steps")
+COUNTS = (*KEY[1:], "cpus_per_task", "n_ok", "n_submitted", "steps", "warmup_steps")
 COLUMNS = (
-    *KEY, "gpus", "cpus_per_task", "regime", "basis", "is_baseline", "global_batch", "n_ok",
+    *KEY, "cpus_per_task", "regime", "basis", "is_baseline", "global_batch", "n_ok",
     "n_submitted", "not_ok", "steps", "warmup_steps",
     *(f"step_time_s{limit}" for limit in LIMITS),
     "step_p05_s", "step_p25_s", "step_p75_s", "step_p95_s", "epoch_time_s",

@@ -138,3 +138,12 @@ def test_no_record_object_is_made_for_a_step_in_parquet(logs: Path) -> None:
     found = read(collected(logs, "parquet"))
     assert {record.metric for record in few(found.records)} == {"world_size", "global_batch_size"}
     assert all(isinstance(record, Record) for record in few(found.records))
+
+
+def test_a_value_that_is_no_number_is_damage_with_its_line(logs: Path) -> None:
+    path = collected(logs, "jsonl")
+    first, *others = path.read_text().splitlines()
+    value = json.loads(first)["value"]
+    path.write_text("\n".join([first.replace(f'"value":{value}', '"value":NaN'), *others]))
+    with pytest.raises(LogParseError, match=r"kept\.jsonl:1: damaged"):
+        read(path)
