@@ -14,6 +14,7 @@ from hpc_train.records.reading import Log
 
 _SHOWN = 8
 _NEAREST = 3
+_TABLES = (".csv", ".tsv")
 
 
 def expanded(word: str) -> list[Path]:
@@ -62,6 +63,11 @@ def nothing(logs: Sequence[Log], census: Census, form: str = "auto") -> LogParse
         refuse_empty(paths)
     except LogParseError as empty:
         return empty
+    if all(path.suffix.lower() in _TABLES for path in paths):
+        return LogParseError(
+            f"{_all(paths)}:1: neither a log nor a table: no size and no result is named",
+            "a table begins with its columns, such as nodes,gpus_per_node,samples_per_second",
+        )
     near = sorted(census.nearly.items(), key=lambda item: -item[1].lines)[:_NEAREST]
     places = "; ".join(f"{name} ({s.source}:{s.line}: {s.text!r})" for name, s in near)
     what = "a known format" if form == "auto" else f"the format {form}"

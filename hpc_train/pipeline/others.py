@@ -30,7 +30,7 @@ from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.log_names import rank_of
 from hpc_train.records.nccl.read import transport_of
-from hpc_train.records.reading import Log
+from hpc_train.records.reading import Log, Wanted
 from hpc_train.records.record_file import read_record_file
 
 if TYPE_CHECKING:
@@ -64,6 +64,7 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
         LogParseError: paths of several kinds, or something wrong in one of them.
     """
     kind = one_kind(paths)
+    look = wanted(search.form, search.prefix, search.patterns)
     if kind == "tables":
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
@@ -74,7 +75,7 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
         found = _of_records(paths)
     else:
         logs = logs_named(points) if kind == "points" and points else paths
-        found = _of_logs(logs, search, census)
+        found = _of_logs(logs, look, census)
     if points is None or named is None:
         return found
     return _sized(found, points)._replace(read=(named, *found.read))
@@ -86,8 +87,7 @@ def _sized(found: Others, points: Points) -> Others:
     return found._replace(study=study, records=joined(found.records, more))
 
 
-def _of_logs(paths: Sequence[Path], search: Search, census: Census) -> Others:
-    look = wanted(search.form, search.prefix, search.patterns)
+def _of_logs(paths: Sequence[Path], look: Wanted, census: Census) -> Others:
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
     records = tuple(records_of(logs, look, census))

@@ -89,8 +89,11 @@ def read_points(path: Path) -> Points:
 
 def _check_entry(entry: object, key: str, origins: Mapping[str, str]) -> None:
     if not isinstance(entry, dict) or not entry:
-        example = f"{key}: {{nodes: 2, gpus_per_node: 4}}"
-        raise LogParseError(f"{origins['']}: {key}: a mapping of sizes is needed", example)
+        log = "some.log" if plain_name(key) in _ALLOWED else key
+        raise LogParseError(
+            f"{origins['']}: {key}: a mapping of sizes is needed",
+            f"name the log first: {log}: {{nodes: 2, gpus_per_node: 4}}",
+        )
     for name, value in entry.items():
         if not isinstance(value, (str, int, float)):
             raise LogParseError(f"{origins[name]}: {key}: {name} must be a number or a word")

@@ -42,6 +42,7 @@ def test_what_a_person_leaves_out_is_shown_and_is_no_failure(hpctrain: Hpctrain)
         (("table.csv", "--exclude", "c=x"), "no run is called 'c'"),
         (("table.csv", "--exclude", "b"), "a run and a reason are needed"),
         (("table.csv", "--points", "points.yaml"), "a table has the sizes of its runs in columns"),
+        (("table.csv", "--parser", "nanogtp"), "'nanogtp'; did you mean 'nanogpt'?"),
         (("bad.csv",), "bad.csv:2: samples_per_second: '1,5' has a decimal comma"),
         (("points.yaml",), "points.yaml:1: no log is called 'tabel.log'; did you mean"),
         (("tabel.log", "table.csv"), "tabel.log: no such file"),

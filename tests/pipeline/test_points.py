@@ -128,6 +128,13 @@ def test_what_is_wrong_in_the_file_is_said_with_its_line(logs: Path, text: str, 
     assert "points.yaml" in caught.value.message
 
 
+def test_sizes_without_a_log_are_answered_with_an_example(logs: Path) -> None:
+    (logs / "points.yaml").write_text("nodes: 1\ngpus: 4\n")
+    with pytest.raises(LogParseError) as caught:
+        evidence([str(logs / "points.yaml")], Search(root=logs / "none"))
+    assert "some.log: {nodes: 2" in caught.value.hint
+
+
 def test_a_key_that_names_no_file_is_answered_with_the_nearest(logs: Path) -> None:
     with pytest.raises(LogParseError, match=r"no log is called 'logs/n3-a\.log'; did you mean"):
         stated(logs, "logs/n3-a.log: {nodes: 3}\n")
