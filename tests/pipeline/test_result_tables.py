@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -102,72 +101,6 @@ def test_sizes_that_follow_from_others(tmp_path: Path) -> None:
     assert sizes[0] == {"nodes": 2, "gpus_per_node": 4, "tasks_per_node": 4, "ranks": 8}
     assert sizes[1] == {"nodes": 2, "gpus_per_node": 4, "tasks_per_node": 8, "ranks": 16}
     assert sizes[2] == {"ranks": 8, "gpus": 8}
-
-
-def test_a_column_of_gpus_alone_counts_gpus(tmp_path: Path) -> None:
-    found = read(tmp_path, "gpus,samples_per_second\n1,10\n8,65\n")
-    assert [(point["gpus"], point["ranks"]) for point in rows(found)] == [(1, 1), (8, 8)]
-    text = render_report(build_report(found), "text")
-    assert "8 GPUs train 6.50 times as fast as 1 GPU" in text
-    assert "ranks" not in text.partition("Points")[2].partition("Notes")[0]
-
-
-def test_ranks_on_other_numbers_of_gpus_are_other_points(tmp_path: Path) -> None:
-    points = rows(read(tmp_path, "gpus,ranks,samples_per_second\n4,8,10\n8,8,15\n"))
-    assert [(point["gpus"], point["ranks"], point["ideal"]) for point in points] == [
-        (4, 8, 1), (8, 8, 2),
-    ]  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("header", "size", "value"),
-    [
-        ("#GPUs,Samples/s", {"ranks": 8, "gpus": 8}, ("samples_per_second", 500)),
-        ("num_gpus,img/sec", {"ranks": 8, "gpus": 8}, ("samples_per_second", 500)),
-        ("GPUs (total),Throughput (tok/s)", {"ranks": 8, "gpus": 8}, ("tokens_per_second", 500)),
-        ("ranks,images/s/GPU", {"ranks": 8}, ("samples_per_second", 500)),
-        ("ranks,Step time (ms)", {"ranks": 8}, ("step_time", 0.5)),
-        ("ranks,step_time_ms", {"ranks": 8}, ("step_time", 0.5)),
-        ("ranks,Time to train [min]", {"ranks": 8}, ("time_to_train", 30000)),
-        ("ranks,Epoch time (s)", {"ranks": 8}, ("epoch_time", 500)),
-    ],
-)
-def test_headings_as_people_write_them(
-    tmp_path: Path, header: str, size: dict[str, int], value: tuple[str, float]
-) -> None:
-    found = read(tmp_path, f"{header}\n8,500\n")
-    assert found.study.runs[0].sizes == size
-    assert values(found, value[0]) == [pytest.approx(value[1])]
-
-
-def test_what_a_heading_was_read_as_is_said(tmp_path: Path) -> None:
-    found = read(tmp_path, "gpus,img/s,Epoch time [min],accuracy [%]\n8,500,2,93.5\n")
-    assert values(found, "accuracy") == [pytest.approx(0.935)]
-    notes = " ".join(found.study.notes)
-    said = "'img/s' is read as samples_per_second over all ranks; 'Epoch time [min]' is read as"
-    assert said in notes
-
-
-def test_a_wall_time_has_a_unit_too(tmp_path: Path) -> None:
-    found = read(tmp_path, "gpus,epoch_time,wall time [h]\n8,500,2\n")
-    assert found.study.runs[0].wall_s == 7200
-
-
-def test_comments_in_a_table_are_none_of_its_rows(tmp_path: Path) -> None:
-    text = f"# of 2026, on the cluster\n{HEAD}\n1,8,8,512,1000\n# again, hotter\n2,8,8,512,1900\n"
-    assert [p["nodes"] for p in rows(read(tmp_path, text))] == [1, 2]
-
-
-def test_a_table_without_a_header_is_told_how_one_begins(tmp_path: Path) -> None:
-    with pytest.raises(LogParseError, match=":1: neither a log nor a table") as caught:
-        read(tmp_path, "Scaling of my cluster,,\nnodes,gpus,step_time\n1,8,9\n")
-    assert "nodes,gpus_per_node,samples_per_second" in caught.value.hint
-
-
-def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
-    os.mkfifo(tmp_path / "table.csv")
-    with pytest.raises(LogParseError, match="a pipe, not a file"):
-        evidence([str(tmp_path / "table.csv")], Search(root=tmp_path / "none"))
 
 
 @pytest.mark.parametrize(
