@@ -57,7 +57,6 @@ def report(
     Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
     """
     from hpc_train.cli.output import say, show_warnings
-    from hpc_train.pipeline.bundle import check_ending, write_bundle
     from hpc_train.pipeline.evidence import evidence
     from hpc_train.pipeline.junit import write_junit
     from hpc_train.pipeline.report import build_report
@@ -65,6 +64,8 @@ def report(
 
     check_format(form, output)
     if options["bundle"]:
+        from hpc_train.pipeline.bundle import check_ending
+
         check_ending(options["bundle"])
     show_warnings()
     found = evidence(words, _search(results, options))
@@ -73,6 +74,8 @@ def report(
         write_junit(built, options["junit"])
     _put_out(built, found.warnings, output, form)
     if options["bundle"]:
+        from hpc_train.pipeline.bundle import write_bundle
+
         write_bundle(
             found, built, options["allow_mixed"] or found.study.allow_mixed, options["bundle"]
         )
