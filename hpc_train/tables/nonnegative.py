@@ -21,7 +21,10 @@ def nonnegative_least_squares(matrix: Floats, target: Floats) -> Floats:
     best, least = np.zeros(count), float(target @ target)
     for size in range(1, count + 1):
         for used in map(list, combinations(range(count), size)):
-            free = np.linalg.lstsq(matrix[:, used], target, rcond=None)[0]
+            inverse = np.linalg.pinv(matrix[:, used])
+            free = inverse @ target
+            # Once more for what rounding left: points on a law have its very numbers.
+            free += inverse @ (target - matrix[:, used] @ free)
             rest = matrix[:, used] @ free - target
             if (free >= 0).all() and float(rest @ rest) < least:
                 best, least = np.zeros(count), float(rest @ rest)
