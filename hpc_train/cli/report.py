@@ -15,6 +15,7 @@ from hpc_train.cli.terminal import plain, plain_json
 if TYPE_CHECKING:
     from hpc_train.model.report import Report
     from hpc_train.pipeline.asked import Asked
+    from hpc_train.pipeline.evidence import Evidence
     from hpc_train.pipeline.search import Search
 
 
@@ -56,8 +57,7 @@ def report(
 
     Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
     """
-    from hpc_train.cli.output import say, show_warnings
-    from hpc_train.pipeline.bundle import check_ending, write_bundle
+    from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.evidence import evidence
     from hpc_train.pipeline.junit import write_junit
     from hpc_train.pipeline.report import build_report
@@ -65,6 +65,8 @@ def report(
 
     check_format(form, output)
     if options["bundle"]:
+        from hpc_train.pipeline.bundle import check_ending
+
         check_ending(options["bundle"])
     show_warnings()
     found = evidence(words, _search(results, options))
@@ -73,10 +75,7 @@ def report(
         write_junit(built, options["junit"])
     _put_out(built, found.warnings, output, form)
     if options["bundle"]:
-        write_bundle(
-            found, built, options["allow_mixed"] or found.study.allow_mixed, options["bundle"]
-        )
-        say(f"packed: {options['bundle']}")
+        _pack(found, built, options)
     if options["check"]:
         _check(built)
     if found.unreadable or any(
@@ -98,6 +97,15 @@ def _put_out(built: Report, warnings: Sequence[str], output: Path | None, form: 
         click.echo(path)
     for text in warnings:
         say(text)
+
+
+def _pack(found: Evidence, built: Report, options: Mapping[str, Any]) -> None:
+    from hpc_train.cli.output import say
+    from hpc_train.pipeline.bundle import write_bundle
+
+    allowed = options["allow_mixed"] or found.study.allow_mixed
+    write_bundle(found, built, allowed, options["bundle"])
+    say(f"packed: {options['bundle']}")
 
 
 def _search(results: Path | None, options: Mapping[str, Any]) -> Search:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 from hpc_train.model.record import Record
@@ -40,6 +42,14 @@ def metrics_of(records: tuple[Record, ...] | pd.DataFrame) -> dict[str, set[str]
         if record.metric != "condition":
             found.setdefault(record.run, set()).add(record.metric)
     return found
+
+
+def parsers_of(records: tuple[Record, ...] | pd.DataFrame) -> Counter[str]:
+    """Return how many records each parser found."""
+    if isinstance(records, tuple):
+        return Counter(map(attrgetter("parser"), records))
+    counts = records["parser"].value_counts()
+    return Counter({str(name): int(n) for name, n in counts.items() if n})
 
 
 def joined(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
-from operator import attrgetter
 from pathlib import Path
 
 from hpc_train.model.measurement import ExpectedStudy
@@ -15,7 +14,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.study import Warmup
 from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
-from hpc_train.pipeline.few import few
+from hpc_train.pipeline.few import few, parsers_of
 from hpc_train.pipeline.run_facts import run_facts
 from hpc_train.version import VERSION
 
@@ -159,7 +158,7 @@ def _warmup(warmup: Warmup) -> str:
 
 
 def _sources(found: Evidence, digests: Digests | None) -> Iterator[Fact]:
-    parsers = Counter(map(attrgetter("parser"), found.records))
+    parsers = parsers_of(found.records)
     if parsers:
         yield Fact(name="records by parser", values=_counted(parsers))
     if digests is None:

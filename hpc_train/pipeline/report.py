@@ -6,7 +6,6 @@ import msgspec
 
 from hpc_train.model.report import Report
 from hpc_train.pipeline.asked import Asked
-from hpc_train.pipeline.details import details
 from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
 from hpc_train.pipeline.gates import checked, governed
@@ -36,10 +35,12 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     report = scaling_report(study, runs, points, wide=asked.wide)
     report = checked(report, study, (runs, points), found, asked)
     facts = provenance(found, Digests() if asked.digests else None)
-    known = details(found) if asked.details else ((), {})
-    report = msgspec.structs.replace(
-        report, partial=bool(study.unfinished), provenance=facts, details=known[0], scripts=known[1]
-    )
+    report = msgspec.structs.replace(report, partial=bool(study.unfinished), provenance=facts)
+    if asked.details:
+        from hpc_train.pipeline.details import details
+
+        each, scripts = details(found)
+        report = msgspec.structs.replace(report, details=each, scripts=scripts)
     if not asked.figures or not points["n_ok"].any():
         return report
     from hpc_train.reports.figures import FIGURES, MAIN, figures

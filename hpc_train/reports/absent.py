@@ -7,7 +7,7 @@ from typing import Any
 
 from hpc_train.model.report import ReportTable
 from hpc_train.reports.numbers import ABSENT
-from hpc_train.reports.words import size, under
+from hpc_train.reports.words import names
 
 Row = Mapping[str, Any]
 # A point without flags, or without a transport, lacks nothing.
@@ -24,6 +24,7 @@ def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
     if not any(cell.text == ABSENT for row in table.rows for cell in row):
         return
     reasons: dict[str, list[str]] = {}
+    name = names(points)
     for row, cells in zip(points, table.rows, strict=True):
         empty = {
             column.key: column.heading.replace("\n", " ").partition(" [")[0]
@@ -31,10 +32,10 @@ def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
             if cell.text == ABSENT and column.key not in COMPLETE_WITHOUT
         }
         for reason in _reasons(row, empty):
-            reasons.setdefault(reason, []).append(f"{size(row, points)}{under(row['series'])}")
-    for reason, names in reasons.items():
-        more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        where = "every point" if len(names) == len(points) > 1 else ", ".join(names[:NAMED]) + more
+            reasons.setdefault(reason, []).append(name(row))
+    for reason, rows in reasons.items():
+        more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+        where = "every point" if len(rows) == len(points) > 1 else ", ".join(rows[:NAMED]) + more
         yield f"{ABSENT}: {where}: {reason}."
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from hpc_train.reports.numbers import fixed, significant, with_limits
-from hpc_train.reports.words import UNKNOWN, one_size, place, size, under
+from hpc_train.reports.words import UNKNOWN, one_size, place, size, sizes, under
 
 Row = Mapping[str, Any]
 SPEEDS = {
@@ -43,11 +43,11 @@ def answers(points: Sequence[Row]) -> Iterator[str]:
 
 def baselines(points: Sequence[Row]) -> Iterator[str]:
     """Give each series' baseline in absolute numbers: what its speedups are ratios to."""
-    one = one_size(points)
+    one, named = one_size(points), sizes(points)
     for row in points:
         if (row["is_baseline"] or one) and (number := speed(row)):
             what = "Result" if one else "Baseline"
-            yield f"{what}{under(row['series'])}: {size(row, points)}, {number} (n={row['n_ok']})."
+            yield f"{what}{under(row['series'])}: {named(row)}, {number} (n={row['n_ok']})."
 
 
 def speed(row: Row) -> str:

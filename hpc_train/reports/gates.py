@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hpc_train.model.gate import Outcome, Verdict
 from hpc_train.model.study import Gates
-from hpc_train.reports.words import ALONE, size, under
+from hpc_train.reports.words import ALONE, names
 
 Row = Mapping[str, Any]
 # 2 x 0.75 need not be 1.5 to the last digit.
@@ -76,35 +76,38 @@ def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict
     return (*found, *nothing)
 
 
-def _name(row: Row, points: Sequence[Row]) -> str:
-    return f"{size(row, points)}{under(row['series'])}"
-
-
 def _missing(points: Sequence[Row]) -> Iterator[Verdict]:
+    name = names(points)
     for row in points:
         reason = f"{row['n_ok']} ok" if row["n_ok"] else row["not_ok"] or "no run"
         outcome: Outcome = "met" if row["n_ok"] else "not met"
-        where = _name(row, points)
+        where = name(row)
         yield Verdict(gate="missing", where=where, outcome=outcome, reason=reason)
 
 
 def _efficiency(limit: float | None, points: Sequence[Row]) -> Iterator[Verdict]:
     if limit is not None:
-        least = Least("efficiency", "efficiency", limit)
-        yield from (_decided(least, row, points) for row in points if not row["is_baseline"])
+        least, name = Least("efficiency", "efficiency", limit), names(points)
+        yield from (_decided(least, row, name) for row in points if not row["is_baseline"])
 
 
 def _doubling(limit: float | None, points: Sequence[Row]) -> Iterator[Verdict]:
     """CSC: a job on twice the nodes has to run 1.5 times as fast; doubling efficiency times 2."""
     if limit is not None:
         least = Least("doubling", "speedup from half the size", limit, 2)
-        yield from (_decided(least, row, points) for row in points if _has_half(row, points))
+        name, doubles = names(points), _doubles(points)
+        yield from (_decided(least, row, name) for row in points if _key(row) in doubles)
 
 
-def _has_half(row: Row, points: Sequence[Row]) -> bool:
-    name = "gpus" if row["gpus"] else "ranks"
-    own = [other[name] for other in points if other["series"] == row["series"]]
-    return bool(row[name]) and any(other and 2 * other == row[name] for other in own)
+def _key(row: Row) -> tuple[str, str, float]:
+    unit = "gpus" if row["gpus"] else "ranks"
+    return (row["series"], unit, row[unit] or 0)
+
+
+def _doubles(points: Sequence[Row]) -> frozenset[tuple[str, str, float]]:
+    """Return, as keys, the sizes of which half is there in the same series."""
+    units = ("gpus", "ranks")
+    return frozenset((row["series"], u, 2 * row[u]) for row in points for u in units if row[u])
 
 
 def _number(row: Row, name: str, factor: float = 1) -> Number | None:
@@ -113,9 +116,9 @@ def _number(row: Row, name: str, factor: float = 1) -> Number | None:
     return None if value is None else Number(value, low, high)
 
 
-def _decided(least: Least, row: Row, points: Sequence[Row]) -> Verdict:
+def _decided(least: Least, row: Row, name: Callable[[Row], str]) -> Verdict:
     gate, words, limit, factor = least
-    where, number = _name(row, points), _number(row, gate, factor)
+    where, number = name(row), _number(row, gate, factor)
     if number is None:
         reason = f"no {words}: {row['not_ok'] or row['note'] or 'not known'}"
         return Verdict(gate=gate, where=where, outcome="not decided", reason=reason, limit=limit)
@@ -173,8 +176,9 @@ def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[Verdict]:
     if gates.regression is None:
         return
     limit, old = 1 - gates.regression.tolerance, gates.regression.against
+    name = names(changes)
     for row in changes:
-        where, number = f"{size(row, changes)}{under(row['series'])}", _number(row, "ratio")
+        where, number = name(row), _number(row, "ratio")
         if number is None:
             why = row["why"].replace("A: ", f"{old}: ").replace("B: ", "")
             why = {"not in A": f"not in {old}", "not in B": f"only in {old}"}.get(why, why)

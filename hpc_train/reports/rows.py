@@ -16,9 +16,10 @@ RATIOS = (
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return one dict per row; NaN and NA become None, tuples become lists."""
-    objects = frame.astype(object)
-    rows = objects.where(frame.notna(), None).to_dict("records")
-    return [{str(name): _plain(value) for name, value in row.items()} for row in rows]
+    names = [str(name) for name in frame]
+    # Column by column: a frame of 10,000 runs in rows takes ten times as long.
+    columns = [_plain_column(column) for _, column in frame.items()]
+    return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
 def nested(row: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,6 +37,16 @@ def nested(row: Mapping[str, Any]) -> dict[str, Any]:
     plain["throughput"] = plain.pop("samples_per_second")
     plain["throughput_per_rank"] = plain.pop("samples_per_second_per_rank")
     return plain
+
+
+def _plain_column(column: pd.Series[Any]) -> list[Any]:
+    known = column.notna()
+    values = column.tolist()
+    if column.dtype == object:
+        values = [_plain(value) for value in values]
+    if known.all():
+        return values
+    return [v if there else None for v, there in zip(values, known, strict=True)]
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from hpc_train.model.measurement import MISSING, ExpectedStudy
@@ -36,11 +37,26 @@ def place(row: Row) -> str:
 
 def size(row: Row, points: Sequence[Row]) -> str:
     """Return `16 ranks` or `16 GPUs` where that names the point; else its whole place."""
-    own = [other for other in points if other["series"] == row["series"]]
-    if not row["ranks"] or sum(other["ranks"] == row["ranks"] for other in own) > 1:
-        return place(row)
-    gpus = all(other["gpus"] == other["ranks"] for other in points)
-    return counted(row["ranks"], "GPU" if gpus else "rank")
+    return sizes(points)(row)
+
+
+def sizes(points: Sequence[Row]) -> Callable[[Row], str]:
+    """Return what names each of many points by its size, as `size` does, but looks once."""
+    alike = Counter((row["series"], row["ranks"]) for row in points)
+    word = "GPU" if all(row["gpus"] == row["ranks"] for row in points) else "rank"
+
+    def named(row: Row) -> str:
+        if not row["ranks"] or alike[row["series"], row["ranks"]] > 1:
+            return place(row)
+        return counted(row["ranks"], word)
+
+    return named
+
+
+def names(points: Sequence[Row]) -> Callable[[Row], str]:
+    """Return what names each of many points by its size and series."""
+    named = sizes(points)
+    return lambda row: f"{named(row)}{under(row['series'])}"
 
 
 def under(series: str) -> str:

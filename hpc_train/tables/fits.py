@@ -21,11 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
-from scipy import optimize, stats
 
 from hpc_train.errors import ReportError
 from hpc_train.model.law import LEAST_SIZES, CurvePoint, Fit, Law, Parameter
 from hpc_train.tables.intervals import CONFIDENCE, fieller_limits
+from hpc_train.tables.nonnegative import nonnegative_least_squares
+from hpc_train.tables.students_t import students_t
 
 Floats = NDArray[np.float64]
 REACH, TRUSTED_REACH = 2.0, 4.0
@@ -126,13 +127,13 @@ def _solve(law: Law, q: Floats, speedup: Floats) -> Solution:
     weighted = _basis(law, q) / target[:, np.newaxis]
     # Columns of one length: q (q - 1) is a million times 1 on a large machine.
     length = np.linalg.norm(weighted, axis=0)
-    c = optimize.nnls(weighted / length, np.ones_like(q))[0] / length
+    c = nonnegative_least_squares(weighted / length, np.ones_like(q)) / length
     freedom = len(q) - len(c)
     residuals = weighted @ c - 1
     scatter = max(float(np.sqrt(residuals @ residuals / freedom)), LEAST_SCATTER)
     inverse = np.linalg.pinv(weighted / length)
     covariance = scatter**2 * (inverse @ inverse.T) / np.outer(length, length)
-    t = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    t = float(students_t(freedom, CONFIDENCE))
     return Solution(law, c, covariance, t, float(np.sqrt(np.mean(residuals**2))))
 
 

@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
 
 from hpc_train.errors import ReportError
+from hpc_train.tables.students_t import students_t
 
 Floats = NDArray[np.float64]
 CONFIDENCE = 0.95
@@ -55,7 +55,7 @@ def welch_on_logs(a: Floats, b: Floats, confidence: float) -> tuple[Any, Any, An
     spread_a = log_a.var(-1, ddof=1) / a.shape[-1]
     spread_b = log_b.var(-1, ddof=1) / b.shape[-1]
     freedom = _freedom(spread_a, spread_b, a.shape[-1], b.shape[-1])
-    half = stats.t.ppf((1 + confidence) / 2, freedom) * np.sqrt(spread_a + spread_b)
+    half = students_t(freedom, confidence) * np.sqrt(spread_a + spread_b)
     return np.exp(difference), np.exp(difference - half), np.exp(difference + half)
 
 
@@ -83,7 +83,7 @@ def fieller(a: Floats, b: Floats, confidence: float) -> tuple[Any, Any, Any]:
     mean_a, mean_b = a.mean(-1), b.mean(-1)
     var_a, var_b = a.var(-1, ddof=1) / a.shape[-1], b.var(-1, ddof=1) / b.shape[-1]
     freedom = _freedom(var_a, (mean_a / mean_b) ** 2 * var_b, a.shape[-1], b.shape[-1])
-    t = stats.t.ppf((1 + confidence) / 2, freedom)
+    t = students_t(freedom, confidence)
     return (mean_a / mean_b, *fieller_limits(mean_a, mean_b, (var_a, var_b, 0.0), t))
 
 
@@ -154,7 +154,7 @@ def harmonic_interval(rates: Sequence[float], confidence: float = CONFIDENCE) ->
     if times.size == 1:
         return Interval(1 / mean, None, None)
     error = float(times.std(ddof=1)) / float(np.sqrt(times.size))
-    half = float(stats.t.ppf((1 + confidence) / 2, times.size - 1)) * error
+    half = float(students_t(times.size - 1, confidence)) * error
     return Interval(1 / mean, 1 / (mean + half), 1 / (mean - half) if mean > half else None)
 
 

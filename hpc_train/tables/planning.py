@@ -27,15 +27,19 @@ def resolution(n: int, noise: float = NOISE) -> float | None:
     ratio. Integrated at the middles of equally likely steps of both.
     """
     import numpy as np
-    from scipy import stats
+    from scipy import special
+
+    from hpc_train.tables.students_t import students_t
 
     if n < 2:
         return None
     steps = 200
-    scaled = stats.chi2.ppf((np.arange(steps) + 0.5) / steps, n - 1) / (n - 1)
+    # The quantile of chi^2_k is twice that of the gamma distribution k/2.
+    middles = (np.arange(steps) + 0.5) / steps
+    scaled = 2 * special.gammaincinv((n - 1) / 2, middles) / (n - 1)
     x, y = np.meshgrid(scaled, scaled)
     freedom = (n - 1) * (x + y) ** 2 / (x**2 + y**2)
-    return float(np.mean(stats.t.ppf(0.975, freedom) * noise * np.sqrt((x + y) / n)))
+    return float(np.mean(students_t(freedom, 0.95) * noise * np.sqrt((x + y) / n)))
 
 
 def expected_width(n: int) -> float | None:

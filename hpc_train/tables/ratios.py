@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from hpc_train.tables.moments import Floats, Moments
 from hpc_train.tables.steps import NAN
+from hpc_train.tables.students_t import students_t
 
 
 class Limits(NamedTuple):
@@ -62,5 +62,5 @@ def _half(sample: Moments, confidence: float) -> Floats:
 
 def _students_t(freedom: Floats, confidence: float) -> Floats:
     known = np.where(freedom > 0, freedom, NAN)
-    quantile: Floats = special.stdtrit(known, (1 + confidence) / 2)
+    quantile: Floats = students_t(known, confidence)
     return quantile

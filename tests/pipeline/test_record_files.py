@@ -55,6 +55,14 @@ def test_collected_records_make_the_report_of_their_logs(logs: Path, ending: str
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
+def test_provenance_counts_the_records_of_each_parser(logs: Path, ending: str) -> None:
+    facts = {
+        fact.name: fact.values for fact in build_report(read(collected(logs, ending))).provenance
+    }
+    assert facts["records by parser"] == (("nanogpt", 234), ("events", 4))
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
 def test_records_take_sizes_too(logs: Path, ending: str) -> None:
     points = logs / "points.yaml"
     points.write_text("a.log: {nodes: 1, gpus_per_node: 4}\nb.log: {nodes: 2, gpus_per_node: 2}\n")

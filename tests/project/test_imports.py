@@ -62,3 +62,13 @@ def test_event_emitter_needs_the_standard_library_only() -> None:
         elif isinstance(node, ast.ImportFrom):
             imported.add((node.module or "").partition(".")[0])
     assert imported - set(sys.stdlib_module_names) == set()
+
+
+def test_a_report_as_text_loads_neither_figures_nor_bundles(tmp_path: Path) -> None:
+    table = tmp_path / "runs.csv"
+    rows = (f"{n},{n},{100 * n}" for n in (1, 2, 4, 8, 16, 32))
+    table.write_text("\n".join(["nodes,gpus,samples_per_second", *rows]) + "\n")
+    found = modules_after("report", str(table))
+    assert "hpc_train.tables.fits" in found
+    unused = {"matplotlib", "scipy.stats", "scipy.optimize", "hpc_train.pipeline.bundle"}
+    assert not found & {*unused, "hpc_train.pipeline.details"}

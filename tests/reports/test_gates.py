@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -51,6 +52,23 @@ def test_efficiency_is_decided_at_each_point_but_the_baseline() -> None:
     assert "missing point: 32 GPUs: 3 FAILED" in said
     assert "gate not met: 16 GPUs: efficiency 0.600 [0.500, 0.800] < 0.75" in said
     assert "gate not decided: 32 GPUs: no efficiency: 3 FAILED" in said
+
+
+class Counted(list[dict[str, Any]]):
+    """Points that count how often somebody goes through all of them."""
+
+    times = 0
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        self.times += 1
+        return super().__iter__()
+
+
+def test_gates_of_many_points_do_not_look_at_all_of_them_for_each() -> None:
+    points = Counted(point(nodes, efficiency=0.9, doubling=0.9) for nodes in range(1, 101))
+    found = verdicts(Gates(efficiency=0.75, doubling=1.5), points, Known())
+    assert len(found) == 99 + 50 + 100
+    assert points.times < 20
 
 
 def test_doubling_is_a_speedup_and_needs_half_the_size() -> None:

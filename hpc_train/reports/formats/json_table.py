@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from math import isfinite
 from typing import Any
+
+import msgspec
 
 from hpc_train.model.report import Report
 
@@ -37,14 +37,12 @@ def render(report: Report) -> str:
             for fact in report.provenance
         },
     }
-    return json.dumps(_finite(content), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    # NaN and infinite numbers become null.
+    return (
+        msgspec.json.format(msgspec.json.encode(content, enc_hook=_told), indent=2).decode() + "\n"
+    )
 
 
-def _finite(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {str(name): _finite(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [_finite(part) for part in value]
-    if isinstance(value, float) and not isfinite(value):
-        return None
-    return value if value is None or isinstance(value, (str, int, float)) else str(value)
+def _told(value: Any) -> Any:
+    """Return a number of a library as Python's own, and anything else as text."""
+    return value.item() if hasattr(value, "item") else str(value)

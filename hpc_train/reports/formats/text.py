@@ -47,10 +47,9 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def _table(table: ReportTable, width: int) -> str:
-    loose, tight = _rich_table(table, gap=1), _rich_table(table, gap=0)
-    console = _console(10_000)
-    fits = Measurement.get(console, console.options, loose).maximum <= width
-    drawn = loose if fits else tight
+    console, drawn = _console(10_000), _rich_table(table, gap=1)
+    if Measurement.get(console, console.options, drawn).maximum > width:
+        drawn = _rich_table(table, gap=0)
     needed = Measurement.get(console, console.options, drawn).minimum
     out = _console(max(width, needed))
     out.print(drawn)
