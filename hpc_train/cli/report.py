@@ -68,14 +68,13 @@ def report(
         check_ending(options["bundle"])
     show_warnings()
     found = evidence(words, _search(results, options))
-    built = build_report(found, _asked(output, form, results, options))
+    asked = _asked(output, form, results, options)
+    built = build_report(found, asked)
     if options["junit"] is not None:
         write_junit(built, options["junit"])
     _put_out(built, found.warnings, output, form)
     if options["bundle"]:
-        write_bundle(
-            found, built, options["allow_mixed"] or found.study.allow_mixed, options["bundle"]
-        )
+        write_bundle(found, built, asked, options["bundle"])
         say(f"packed: {options['bundle']}")
     if options["check"]:
         _check(built)
@@ -118,11 +117,14 @@ def _asked(
 ) -> Asked:
     import msgspec
 
+    from hpc_train.pipeline.bundle_members import PICTURES
     from hpc_train.pipeline.report_files import asked_for
 
     names = ("wide", "allow_mixed", "forecast", "force", "against")
     asked = asked_for(output, form)
     if options["bundle"]:
+        images = tuple(dict.fromkeys((*PICTURES, "inline", *asked.images)))
+        asked = msgspec.structs.replace(asked, images=images, main_figure_only=False)
         asked = msgspec.structs.replace(asked, figures=True, details=True, digests=True)
     return msgspec.structs.replace(
         asked,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import shutil
@@ -23,6 +24,8 @@ from hpc_train.pipeline.opening import open_bundle
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
+from hpc_train.reports.verdicts import verdicts_of
+from hpc_train.sites.search import find_profile
 from tests.pipeline.runs_of import written
 
 STEPS = "".join(
@@ -53,7 +56,7 @@ def bundle(home: Path) -> Path:
 
 def packed(home: Path, path: Path) -> Path:
     here = found(home)
-    write_bundle(here, build_report(here, ASKED), (), path)
+    write_bundle(here, build_report(here, ASKED), ASKED, path)
     return path
 
 
@@ -77,6 +80,17 @@ def repacked(path: Path, files: dict[str, bytes], *more: tarfile.TarInfo) -> Pat
     return path
 
 
+def relisted(path: Path, files: dict[str, bytes]) -> Path:
+    """Pack changed members with a list that agrees with them, as somebody with intent would."""
+    said = json.loads(files[MANIFEST])
+    said["members"] = {
+        name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in files.items()
+        if name != MANIFEST
+    }
+    return repacked(path, {**files, MANIFEST: json.dumps(said).encode()})
+
+
 def refusal(path: Path, **limits: int) -> str:
     with pytest.raises(StoreError) as caught:
         open_bundle(path, **limits)
@@ -96,7 +110,7 @@ def test_the_report_is_the_same_without_the_study(home: Path, bundle: Path) -> N
     assert "KeyError" in details[2].diagnosis
     assert list(collection([str(bundle)], Search(root=Path("none")))) == records
     again = bundle.with_name("again.tar.zst")
-    write_bundle(opened, build_report(opened, ASKED), (), again)
+    write_bundle(opened, build_report(opened, ASKED), ASKED, again)
     assert again.read_bytes() == bundle.read_bytes()
 
 
@@ -119,7 +133,8 @@ def test_what_a_person_said_is_kept(home: Path) -> None:
     ]
     study = msgspec.structs.replace(here.study, runs=tuple(runs))
     said = msgspec.structs.replace(here, study=study)
-    write_bundle(said, build_report(said, ASKED), ["commit"], path)
+    asked = msgspec.structs.replace(ASKED, allow_mixed=("commit",))
+    write_bundle(said, build_report(said, asked), asked, path)
     opened = found(path).study
     assert opened.runs == tuple(runs)
     assert opened.allow_mixed == ("commit",)
@@ -194,6 +209,64 @@ def test_bombs_are_refused(bundle: Path) -> None:
     entry.pax_headers = {"comment": "x" * (16 << 20)}
     assert "a header larger" in refusal(repacked(bundle, {}, entry))
     assert "a/run.json" in refusal(repacked(bundle, {"a/run.json/b": b"", "a/run.json": b""}))
+
+
+@pytest.mark.parametrize("run", ["../a", "/etc", "..", "a/b", ""])
+def test_a_run_that_leaves_the_bundle_is_refused(bundle: Path, run: str) -> None:
+    files = members(bundle)
+    said = json.loads(files["evidence.json"])
+    said["runs"][0]["run_id"] = run
+    changed = {**files, "evidence.json": json.dumps(said).encode()}
+    assert f"evidence.json: {run!r}: no name of a run" in refusal(relisted(bundle, changed))
+
+
+def test_no_file_of_this_machine_is_packed_for_a_bundle_of_others(
+    bundle: Path, tmp_path: Path
+) -> None:
+    key = tmp_path / "key.yaml"
+    key.write_text("mine alone\n")
+    files = {
+        name: content.replace(b"/sites/lab.yaml", str(key).encode())
+        for name, content in members(bundle).items()
+    }
+    again = members(packed(relisted(bundle, files), tmp_path / "again.tar.zst"))
+    assert not any(name.startswith("profiles/") for name in again)
+    assert b"mine alone" not in b"".join(again.values())
+
+
+def test_gates_of_the_site_and_the_reference_travel_along(home: Path, tmp_path: Path) -> None:
+    """The reviewer has neither the profile nor the study that this one must not be slower than."""
+    text = find_profile("local").read_text()
+    profile = tmp_path / "local.yaml"
+    profile.write_text(f"{text}report: {{gates: {{node_counts: 3}}, price_per_gpu_hour: 2.5}}\n")
+    for run in "abc":
+        manifest = home / run / "run.json"
+        manifest.write_text(manifest.read_text().replace("/sites/lab.yaml", str(profile)))
+    shutil.copytree(home, tmp_path / "old")
+    asked = msgspec.structs.replace(
+        ASKED, against=str(tmp_path / "old"), search=Search(root=Path("none"))
+    )
+    here, path = found(home), tmp_path / "gated.tar.zst"
+    before = build_report(here, asked)
+    assert {v.gate for v in verdicts_of(before)} == {"node_counts", "regression", "missing"}
+    write_bundle(here, before, asked, path)
+    for gone in (home, tmp_path / "old"):
+        shutil.rmtree(gone)
+    profile.write_text(f"{text}report: {{gates: {{efficiency: 0.9}}}}\n")
+    opened = found(path)
+    after = build_report(opened, ASKED)
+    assert verdicts_of(after) == verdicts_of(before)
+    assert after.checks == before.checks
+    again = tmp_path / "again.tar.zst"
+    write_bundle(opened, after, ASKED, again)
+    assert members(again)["evidence.json"] == members(path)["evidence.json"]
+
+
+def test_a_table_of_any_name_can_be_opened_again(tmp_path: Path) -> None:
+    table = tmp_path / ("a\\b" + "c" * 200 + ".csv")
+    table.write_text("nodes,samples_per_second\n1,100\n1,101\n")
+    opened = found(packed(table, tmp_path / "out.tar.zst"))
+    assert len(opened.study.runs) == 2
 
 
 def test_a_newer_schema_is_named(bundle: Path) -> None:
