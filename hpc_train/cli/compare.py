@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hpc_train.cli.options import results_option
 from hpc_train.cli.terminal import plain, plain_json
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.compare import Comparison
 
 
 @click.command()
@@ -26,7 +29,11 @@ from hpc_train.cli.terminal import plain, plain_json
 @click.option(
     "--allow-mixed", multiple=True, metavar="FIELD", help="Compare points that differ in it."
 )
-@click.option("--check", is_flag=True, help="Exit with 1 when B is worse at a point.")
+@click.option(
+    "--check",
+    is_flag=True,
+    help="Exit with 1 when B is worse at a point, or no point has a verdict.",
+)
 def compare(
     a: str,
     b: str,
@@ -63,13 +70,13 @@ def compare(
         for path in write_report(made.report, output, form):
             click.echo(path)
     if check:
-        _check(made.report.checks)
+        _check(made)
     if made.partial:
         sys.exit(3)
 
 
-def _check(worse: Sequence[str]) -> None:
-    for line in worse:
+def _check(made: Comparison) -> None:
+    for line in (*made.report.checks, *made.undecided):
         click.echo(plain(f"check: {line}"), err=True)
-    if worse:
+    if made.report.checks:
         sys.exit(1)

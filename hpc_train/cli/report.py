@@ -70,12 +70,13 @@ def report(
         check_ending(options["bundle"])
     show_warnings()
     found = evidence(words, _search(results, options))
-    built = build_report(found, _asked(output, form, results, options))
+    asked = _asked(output, form, results, options)
+    built = build_report(found, asked)
     if options["junit"] is not None:
         write_junit(built, options["junit"])
     _put_out(built, found.warnings, output, form)
     if options["bundle"]:
-        _pack(found, built, options)
+        _pack(found, built, asked, options["bundle"])
     if options["check"]:
         _check(built)
     if found.unreadable or any(
@@ -99,13 +100,12 @@ def _put_out(built: Report, warnings: Sequence[str], output: Path | None, form: 
         say(text)
 
 
-def _pack(found: Evidence, built: Report, options: Mapping[str, Any]) -> None:
+def _pack(found: Evidence, built: Report, asked: Asked, path: Path) -> None:
     from hpc_train.cli.output import say
     from hpc_train.pipeline.bundle import write_bundle
 
-    allowed = options["allow_mixed"] or found.study.allow_mixed
-    write_bundle(found, built, allowed, options["bundle"])
-    say(f"packed: {options['bundle']}")
+    write_bundle(found, built, asked, path)
+    say(f"packed: {path}")
 
 
 def _search(results: Path | None, options: Mapping[str, Any]) -> Search:
@@ -126,11 +126,14 @@ def _asked(
 ) -> Asked:
     import msgspec
 
+    from hpc_train.pipeline.bundle_members import PICTURES
     from hpc_train.pipeline.report_files import asked_for
 
     names = ("wide", "allow_mixed", "forecast", "force", "against")
     asked = asked_for(output, form)
     if options["bundle"]:
+        images = tuple(dict.fromkeys((*PICTURES, "inline", *asked.images)))
+        asked = msgspec.structs.replace(asked, images=images, main_figure_only=False)
         asked = msgspec.structs.replace(asked, figures=True, details=True, digests=True)
     return msgspec.structs.replace(
         asked,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import tarfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import IO
 
@@ -14,10 +14,12 @@ import zstandard
 
 from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
+from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.bundle_form import ENDING, MANIFEST, SCHEMA, Contents, Member
 from hpc_train.pipeline.bundle_members import Make, members
 from hpc_train.pipeline.disclosure import Hidden
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.gates import governed, reference
 from hpc_train.pipeline.profile_copy import profile_copies
 from hpc_train.runs.files import cannot_write, to_json
 from hpc_train.version import VERSION
@@ -36,19 +38,19 @@ def check_ending(path: Path) -> None:
         raise StoreError(f"--bundle {path}: a bundle's name ends in {ENDING}", f"NAME{ENDING}")
 
 
-def write_bundle(found: Evidence, report: Report, allowed: Iterable[str], path: Path) -> None:
+def write_bundle(found: Evidence, report: Report, asked: Asked, path: Path) -> None:
     """Pack records, scripts, settings, profile and the report; the same input, the same bytes.
 
-    `allowed` are the conditions that may differ in a series. Secrets are left out: those that the
-    runs name or this shell has, and what has the form of one.
+    What the report was `asked` for is packed, too: what may differ, the gates of the site, what it
+    must not be slower than. Secrets are left out: those that the runs name or this shell has, and
+    what has the form of one.
 
     Raises:
         StoreError: the file cannot be written.
     """
     check_ending(path)
-    study = msgspec.structs.replace(found.study, allow_mixed=tuple(allowed))
-    found = msgspec.structs.replace(found, study=study)
-    copies, notes = profile_copies(found.own)
+    found = _governed(found, asked)
+    copies, notes = profile_copies(found.own, packed=found.packed)
     wanted = {**members(found, report), **copies}
     fresh = path.with_name(f".{path.name}.part")
     try:
@@ -59,6 +61,16 @@ def write_bundle(found: Evidence, report: Report, allowed: Iterable[str], path: 
         raise cannot_write(path, failure) from None
     finally:
         fresh.unlink(missing_ok=True)
+
+
+def _governed(found: Evidence, asked: Asked) -> Evidence:
+    from hpc_train.reports.rows import plain_rows
+
+    study = governed(found, asked)
+    study = msgspec.structs.replace(study, allow_mixed=asked.allow_mixed or study.allow_mixed)
+    old = reference(study, found, asked)
+    rows = () if old is None else tuple(plain_rows(old))
+    return msgspec.structs.replace(found, study=study, against=rows)
 
 
 def _write(

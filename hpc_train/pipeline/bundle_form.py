@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Any
 
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.submission import JobState, Standing
@@ -46,7 +47,9 @@ class Judged(Value, frozen=True, kw_only=True):
 class Kept(Value, frozen=True, kw_only=True):
     """evidence.json: what was asked for and found, so that nothing must be found out again.
 
-    `transports` are those of runs that have no folder, `logs` lines about the files of anybody.
+    `study` has the gates and the price of its site, too. `transports` are those of runs that have
+    no folder, `logs` lines about the files of anybody, `against` rows of the runs of what the study
+    must not be slower than.
     """
 
     study: ExpectedStudy
@@ -55,3 +58,4 @@ class Kept(Value, frozen=True, kw_only=True):
     runs: tuple[Judged, ...] = ()
     transports: Mapping[str, Transport] = MappingProxyType({})
     logs: tuple[str, ...] = ()
+    against: tuple[dict[str, Any], ...] = ()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
@@ -27,8 +28,10 @@ from hpc_train.runs.store import STUDY_FILE
 
 Make = Callable[[], bytes]
 _REPORTS = {"html": "html", "markdown": "md", "json": "json", "csv": "csv"}
-_PICTURES = ("svg", "png", "pdf")
+# The same whatever else is written beside the bundle.
+PICTURES = ("svg", "png")
 _TABLES = (".csv", ".jsonl", ".parquet", ".yaml", ".yml")
+_UNUSUAL, _LONGEST = re.compile(r"[^\w.+-]"), 100
 
 
 def members(found: Evidence, report: Report) -> dict[str, Make]:
@@ -84,6 +87,7 @@ def _evidence(found: Evidence, own: set[str]) -> bytes:
         ),
         transports={name: way for name, way in found.transports.items() if name not in own},
         logs=tuple(file_lines(found, digests.Digests())),
+        against=found.against,
     )
     return to_json(kept)
 
@@ -101,7 +105,9 @@ def _stated(found: Evidence) -> Iterator[tuple[str, Make]]:
         if said:
             yield name, partial(_yaml, said)
     for number, path in enumerate(path for path in found.files if _is_table(path)):
-        yield f"sources/{number}-{path.name}", path.read_bytes
+        # Any name that opening accepts will do.
+        name = _UNUSUAL.sub("_", path.name)[-_LONGEST:]
+        yield f"sources/{number}-{name}", path.read_bytes
 
 
 def _is_table(path: Path) -> bool:
@@ -119,7 +125,7 @@ def _reports(report: Report) -> Iterator[tuple[str, Make]]:
         if form in known:
             yield f"report.{ending}", partial(_rendered, report, form)
     for figure in report.figures:
-        for form in _PICTURES:
+        for form in PICTURES:
             if form in figure.images:
                 yield f"{figure.name}.{form}", partial(bytes, figure.images[form])
 

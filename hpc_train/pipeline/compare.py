@@ -43,10 +43,11 @@ class Side(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The report, and whether some run has no result, or a log cannot be read."""
+    """The report, whether some run has no result or a log cannot be read, what has no verdict."""
 
     report: Report
     partial: bool
+    undecided: tuple[str, ...]
 
 
 def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
@@ -55,18 +56,20 @@ def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
     Raises:
         HpcTrainError: a side is not there, holds nothing, or has no run that was selected.
     """
-    from hpc_train.reports.comparison import comparison_report
+    from hpc_train.reports.comparison import comparison_report, undecided
     from hpc_train.reports.comparison_tables import Compared
+    from hpc_train.reports.rows import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
 
     _check(wishes)
     sides = [side(word, search, wishes.allow_mixed) for word in (a, b)]
     first, second = (one.runs for one in sides)
     wanted = Demands(min_effect=wishes.min_effect, allow_mixed=wishes.allow_mixed)
+    points = comparison_frame(first, second, wanted)
     report = comparison_report(
         Compared(
             names=_names(a, b),
-            points=comparison_frame(first, second, wanted),
+            points=points,
             runs=(first, second),
             settings=differences(
                 sides[0].own, sides[1].own, [_conditions(first), _conditions(second)]
@@ -79,8 +82,13 @@ def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
         )
     )
     states = {str(row["state"]) for row in report.run_rows}
-    partial = states != {"COMPLETED"} or any(one.unreadable for one in sides)
-    return Comparison(msgspec.structs.replace(report, partial=partial), partial)
+    partial = (
+        bool(states - {"COMPLETED", "EXCLUDED"})
+        or not states
+        or any(one.unreadable for one in sides)
+    )
+    whole = msgspec.structs.replace(report, partial=partial)
+    return Comparison(whole, partial, tuple(undecided(plain_rows(points))))
 
 
 def _names(a: str, b: str) -> tuple[str, str]:

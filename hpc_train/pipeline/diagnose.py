@@ -14,7 +14,7 @@ from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.foreign import files_of, refuse_empty
 from hpc_train.pipeline.query import latest_attempts, runs_below
-from hpc_train.pipeline.sources import tell_apart
+from hpc_train.pipeline.sources import is_bundle, tell_apart
 from hpc_train.pipeline.transport import promised_to
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.log_file import BINARY, is_binary
@@ -46,9 +46,14 @@ def diagnose(words: Sequence[str], root: Path) -> tuple[Diagnosed, ...]:
 
     Raises:
         UnknownNameError: a word names neither a run nor a file.
-        StoreError: runs and logs of anybody are mixed, or a folder has no runs.
+        StoreError: runs and logs of anybody are mixed, a folder has no runs, or it is a bundle.
         LogParseError: there is no log, or none that can be read.
     """
+    if bundle := next((word for word in words if is_bundle(word)), None):
+        raise StoreError(
+            f"{bundle}: a bundle holds no logs, but the diagnoses that were made of them",
+            f"hpctrain report {bundle} -f html; or RUN/diagnosis.txt in it",
+        )
     logs, homes = tell_apart(words, root)
     if logs and homes:
         raise StoreError("foreign logs and run folders are no one job", "diagnose them in turn")

@@ -6,7 +6,7 @@ import functools
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -38,7 +38,8 @@ class Evidence(Value, frozen=True, kw_only=True):
 
     `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
     by its name, and `files` the logs and tables of anybody that were read; of those that a bundle
-    stands for, `digested` holds a line each.
+    stands for, `digested` holds a line each. A bundle is `packed`: nothing is looked up on this
+    machine; `against` are rows of the runs that it must not be slower than.
     """
 
     study: ExpectedStudy
@@ -49,6 +50,8 @@ class Evidence(Value, frozen=True, kw_only=True):
     transports: Mapping[str, Transport] = MappingProxyType({})
     files: tuple[Path, ...] = ()
     digested: tuple[str, ...] = ()
+    packed: bool = False
+    against: tuple[dict[str, Any], ...] = ()
 
 
 def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:

@@ -33,7 +33,8 @@ def write_figures(report: Report, page: Path) -> tuple[Path, ...]:
     written = []
     for figure in report.figures:
         texts = {"csv": table_text(figure.data).encode()} if figure.data else {}
-        for ending, content in {**figure.images, **texts}.items():
+        pictures = {form: one for form, one in figure.images.items() if f".{form}" in IMAGES}
+        for ending, content in {**pictures, **texts}.items():
             target = page.with_name(f"{figure.name}.{ending}")
             write_file(target, content)
             written.append(target)

@@ -25,13 +25,13 @@ if TYPE_CHECKING:
 RULES = {"csc": Gates(node_counts=3, efficiency=0.75, doubling=1.5, script=True)}
 
 
-def governed(study: ExpectedStudy, own: Sequence[Run], asked: Asked) -> ExpectedStudy:
+def governed(found: Evidence, asked: Asked) -> ExpectedStudy:
     """Return the study with every gate that holds for it, and with the price of its site.
 
     What the command line names wins, then what the study says, then the site. Where the runs are
-    of several sites, no site's word holds.
+    of several sites, no site's word holds. That of a bundle was said when it was packed.
     """
-    site = _reporting(own)
+    study, site = found.study, Reporting() if found.packed else _reporting(found.own)
     gates = resolved(study.gates, site.gates)
     if asked.against is not None:
         tolerance = gates.regression.tolerance if gates.regression else 0.05
@@ -76,26 +76,44 @@ def checked(
     known = Known(
         scripts=(len(found.own), there),
         busbw=largest_busbw(found.records) if study.gates.busbw else {},
-        changes=_changes(study, runs, asked) if study.gates.regression else (),
+        changes=_changes(reference(study, found, asked), runs, study),
     )
     return gated(report, verdicts(study.gates, plain_rows(points), known))
 
 
-def _changes(study: ExpectedStudy, runs: pd.DataFrame, asked: Asked) -> tuple[dict[str, Any], ...]:
-    from hpc_train.reports.rows import plain_rows
-    from hpc_train.tables.comparison import Demands, comparison_frame
+def reference(study: ExpectedStudy, found: Evidence, asked: Asked) -> pd.DataFrame | None:
+    """Return the runs of what the study must not be slower than; a bundle holds them.
 
-    if study.gates.regression is None or asked.search is None:
-        return ()
+    Raises:
+        ReportError: it is not there.
+    """
+    from hpc_train.tables.selection import stored_runs
+
+    if study.gates.regression is None:
+        return None
     word = study.gates.regression.against
+    if found.against and asked.against is None:
+        return stored_runs(found.against, word)
+    if asked.search is None:
+        return None
     try:
-        old = side(word, asked.search, study.allow_mixed)
+        return side(word, asked.search, study.allow_mixed).runs
     except HpcTrainError as failure:
         raise ReportError(
             f"what the study must not be slower than: {failure.message}", failure.hint
         ) from None
+
+
+def _changes(
+    old: pd.DataFrame | None, runs: pd.DataFrame, study: ExpectedStudy
+) -> tuple[dict[str, Any], ...]:
+    from hpc_train.reports.rows import plain_rows
+    from hpc_train.tables.comparison import Demands, comparison_frame
+
+    if old is None:
+        return ()
     wanted = Demands(allow_mixed=study.allow_mixed)
-    return tuple(plain_rows(comparison_frame(old.runs, runs, wanted)))
+    return tuple(plain_rows(comparison_frame(old, runs, wanted)))
 
 
 def _reporting(own: Sequence[Run]) -> Reporting:

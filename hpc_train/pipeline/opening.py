@@ -11,7 +11,7 @@ import tempfile
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import IO, NamedTuple, cast
+from typing import IO, Any, NamedTuple, cast
 
 import msgspec
 import zstandard
@@ -55,6 +55,8 @@ class Opened(NamedTuple):
     own: tuple[Run, ...]
     transports: dict[str, Transport]
     digested: tuple[str, ...]
+    against: tuple[dict[str, Any], ...]
+    packed: bool = True
 
 
 def open_bundle(path: Path, most: int = _MOST_BYTES) -> Opened:
@@ -171,6 +173,9 @@ def _contents(path: Path, manifest: Path) -> Contents:
 
 def _read(home: Path) -> Opened:
     kept = read_json(home / EVIDENCE, Kept)
+    for run in kept.runs:
+        if "/" in run.run_id or not _NAME.fullmatch(run.run_id):
+            raise StoreError(f"{home}/{EVIDENCE}: {run.run_id!r}: no name of a run")
     folders = [RunFolder(path=home / run.run_id) for run in kept.runs]
     files = [*(folder.records for folder in folders), home / RECORDS]
     transports = {
@@ -186,6 +191,7 @@ def _read(home: Path) -> Opened:
         own=tuple(map(_run, folders, kept.runs)),
         transports={**transports, **kept.transports},
         digested=kept.logs,
+        against=kept.against,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -10,18 +11,26 @@ from hpc_train.pipeline.digests import sha256_of
 from hpc_train.pipeline.handover import PROFILE, PROFILE_DIGEST
 
 _DIGITS = 12
+_NO_DIGIT = re.compile("[^0-9a-f]")
 
 
-def profile_copies(runs: Sequence[Run]) -> tuple[dict[str, Callable[[], bytes]], tuple[str, ...]]:
-    """Return what to pack, by name, and a sentence for each profile that cannot be."""
+def profile_copies(
+    runs: Sequence[Run], *, packed: bool = False
+) -> tuple[dict[str, Callable[[], bytes]], tuple[str, ...]]:
+    """Return what to pack, by name, and a sentence for each profile that cannot be.
+
+    Of runs that were packed before, only what stands beside them: a path in a bundle of others must
+    not make a file of this machine leave it.
+    """
     copies: dict[str, Callable[[], bytes]] = {}
     notes: list[str] = []
     for path, digest in _profiles(runs):
-        name = f"profiles/{digest[:_DIGITS]}/{path.name}" if digest else f"profiles/{path.name}"
-        packed = runs[0].folder.path.parent / name
-        if packed.is_file():
-            copies[name] = packed.read_bytes
-        elif not path.is_file():
+        digits = _NO_DIGIT.sub("", digest)[:_DIGITS]
+        name = f"profiles/{digits}/{path.name}" if digits else f"profiles/{path.name}"
+        beside = runs[0].folder.path.parent / name
+        if beside.is_file():
+            copies[name] = beside.read_bytes
+        elif packed or not path.is_file():
             notes.append(f"the profile {path.name} is gone")
         elif digest and sha256_of(path) != digest:
             notes.append(f"the profile {path.name} was changed after the runs were submitted")

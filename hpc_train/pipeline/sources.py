@@ -31,13 +31,18 @@ def tell_apart(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]
     return logs, homes
 
 
+def is_bundle(word: str) -> bool:
+    """Whether a word names a bundle."""
+    return word.endswith(ENDING) and Path(word).is_file()
+
+
 def bundle_of(words: Sequence[str]) -> Path | None:
     """Return the bundle that is named; None where runs or logs are.
 
     Raises:
         StoreError: other words stand beside it.
     """
-    found = [Path(word) for word in words if word.endswith(ENDING) and Path(word).is_file()]
+    found = [Path(word) for word in words if is_bundle(word)]
     if found and len(words) > 1:
         raise StoreError(f"{found[0]}: a bundle stands alone", "compare two: hpctrain compare A B")
     return found[0] if found else None

@@ -37,7 +37,7 @@ def comparison_report(found: Compared) -> Report:
     As JSON it has `rows`, one per point: sizes, `basis`, `a` and `b` (rates: per second, times: s),
     `ratio` and `corrected` as {"value", "low", "high"} or null, `verdict`, `why`, runs and
     accuracy of both sides; `differences` with `setting`, `a`, `b`; `runs` of both sides, each with
-    its `side`. `checks` are the points at which B is worse.
+    its `side`. `checks` are the points at which B is worse, or that no point has a verdict.
     """
     points = plain_rows(found.points)
     several = sum(row["corrected_low"] is not None for row in points)
@@ -48,7 +48,7 @@ def comparison_report(found: Compared) -> Report:
         summary=(*_answers(points, level), *_sides(found), *_doubts(points)),
         tables=(points_table(points, found, level), differences_table(found), runs_table(found)),
         notes=(*_methods(points, found, several, level), *found.notes),
-        checks=tuple(_worse(row, points) for row in points if row["verdict"] == WORSE),
+        checks=tuple(_checks(points)),
         name=f"{a} against {b}",
         conditions={
             "a": a,
@@ -128,6 +128,21 @@ def _doubts(points: Sequence[Row]) -> Iterator[str]:
 
 def _batches(row: Row) -> bool:
     return row["batch_a"] is not None and row["batch_b"] is not None
+
+
+def _checks(points: Sequence[Row]) -> Iterator[str]:
+    """Say where B is worse; a check that saw nothing must not pass."""
+    yield from (_worse(row, points) for row in points if row["verdict"] == WORSE)
+    if all(row["corrected_low"] is None for row in points):
+        reasons = "; ".join(dict.fromkeys(row["why"] for row in points)) or "there is no run"
+        yield f"no point has a verdict: {reasons}"
+
+
+def undecided(points: Sequence[Row]) -> Iterator[str]:
+    """Say which points a check could not decide, and why."""
+    for row in points:
+        if row["corrected_low"] is None:
+            yield f"not decided: {_name(row, points)}: {row['why']}"
 
 
 def _worse(row: Row, points: Sequence[Row]) -> str:

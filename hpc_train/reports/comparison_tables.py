@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -43,8 +44,9 @@ class Compared(NamedTuple):
 
 
 def level_word(confidence: float) -> str:
-    """Return `98.3 %`."""
-    return f"{100 * confidence:.4g} %"
+    """Return `98.33 %`, and as many nines as there are: a level is never 100 %."""
+    digits = max(4, 1 - math.floor(math.log10(1 - confidence)))
+    return f"{100 * confidence:.{digits}g} %"
 
 
 def ratio_text(row: Row, name: str) -> str:

@@ -36,9 +36,16 @@ class Number(NamedTuple):
 
     def __str__(self) -> str:
         """Write `0.600 [0.590, 0.610]`."""
+        return self.beside(None)
+
+    def beside(self, limit: float | None) -> str:
+        """Write it with as many digits as tell it from a limit: not `0.750 < 0.75`."""
+        same = (n for n in range(3, 9) if limit is None or round(self.value, n) != round(limit, n))
+        digits = next(same, 3)
+        value = f"{self.value:.{digits}f}"
         if self.low is None or self.high is None:
-            return f"{self.value:.3f}"
-        return f"{self.value:.3f} [{self.low:.3f}, {self.high:.3f}]"
+            return value
+        return f"{value} [{self.low:.{digits}f}, {self.high:.{digits}f}]"
 
 
 class Least(NamedTuple):
@@ -127,7 +134,7 @@ def _decided(least: Least, row: Row, name: Callable[[Row], str]) -> Verdict:
         gate=gate,
         where=where,
         outcome="met" if met else "not met",
-        reason=f"{words} {number} {'>=' if met else '<'} {limit:g}",
+        reason=f"{words} {number.beside(limit)} {'>=' if met else '<'} {limit:g}",
         limit=limit,
         **number._asdict(),
     )

@@ -50,6 +50,7 @@ def comparison_frame(
     a direct comparison, never two intervals side by side). `corrected_low` and `corrected_high` are
     at the level 1 - (1 - confidence)/m for the m points with an interval (Bonferroni), and the
     verdict rests on them. With `min_effect` an interval within 1 +- min_effect is no difference.
+    Times that were cut to whole seconds are each up to 1 s longer: a verdict allows for that.
     A field of MUST_MATCH that differs at a point and is not in `allow_mixed` leaves it without a
     ratio; `why` names the field and both values.
     """
@@ -131,6 +132,7 @@ def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) ->
         row[f"accuracy_{name}"] = side["accuracy"].mean() if len(side) else NAN
         row[f"batch_{name}"] = _only(side["global_batch"])
     row |= _accuracy(ok)
+    row["cut"] = basis not in RATES and any(side["whole_seconds"].eq(True).any() for side in ok)
     row["why"] = _why(row, pair, ok, wanted.allow_mixed)
     row["samples"] = None if row["why"] else (measured[1], measured[0])
     return row
@@ -211,6 +213,8 @@ def _ratio(row: dict[str, Any], wanted: Demands, level: float) -> dict[str, Any]
     if low is None:
         alone = [n.upper() for n in SIDES if row[f"n_{n}"] == 1]
         return {**found, "verdict": "n=1: no verdict", "why": f"n=1 in {' and '.join(alone)}"}
+    if row["cut"]:
+        low, high = low * row["b"] / (row["b"] + 1), high and high * (row["a"] + 1) / row["a"]
     return {**found, "verdict": _verdict(low, high, wanted.min_effect)}
 
 

@@ -12,6 +12,8 @@ from hpc_train.tables.moments import Codes, Moments, moments
 from hpc_train.tables.points import BASES, Grouped
 
 _OUTCOMES = ("accuracy", "loss")
+# As a gate: what is met there is not flagged here.
+_ROUNDING = 1e-9
 Row = Mapping[str, Any]
 
 
@@ -80,7 +82,7 @@ def _ratio(row: Row, gate: float | None) -> Sequence[str]:
     flags = []
     if row["efficiency_low"] > 1:
         flags.append("superlinear: check cache, batch, clocks")
-    if gate is not None and row["efficiency"] < gate:
+    if gate is not None and row["efficiency"] < gate - _ROUNDING:
         flags.append(f"gate: efficiency {row['efficiency']:.3f} < {gate:g}")
     return flags
 

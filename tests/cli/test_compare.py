@@ -64,3 +64,42 @@ def test_a_report_is_a_reference_and_junit_is_written_when_the_check_fails(
     newer = hpctrain("report", new, "--check", "--against", "old.json")
     assert newer.returncode == 2
     assert "written by a newer hpctrain" in newer.stderr
+
+
+def test_a_check_that_saw_nothing_does_not_pass(
+    hpctrain: Hpctrain, sides: tuple[str, str], tmp_path: Path
+) -> None:
+    """One run has no verdict, and other sizes have no ratio."""
+    one, other = log(tmp_path / "one", [50]), tmp_path / "other.csv"
+    other.write_text("nodes,tasks_per_node,samples_per_second\n7,1,100\n7,1,101\n")
+    single = hpctrain("compare", sides[0], one, "--check")
+    assert single.returncode == 1, single.stderr
+    assert "check: no point has a verdict: n=1 in B" in single.stderr
+    apart = hpctrain("compare", sides[0], str(other), "--check")
+    assert apart.returncode == 1, apart.stderr
+    assert "check: not decided: 2 ranks: not in B" in apart.stderr
+    assert hpctrain("compare", sides[0], str(other)).returncode == 0
+
+
+def test_an_excluded_run_leaves_nothing_open(
+    hpctrain: Hpctrain, sides: tuple[str, str], tmp_path: Path
+) -> None:
+    old, new = sides
+    made = hpctrain("report", old, "--exclude", "run0.log=fan", "-o", "old.json")
+    assert made.returncode == 0, made.stderr
+    compared = hpctrain("compare", "old.json", new)
+    assert compared.returncode == 0, compared.stderr
+    assert "EXCLUDED" in compared.stdout
+
+
+def test_whatever_is_written_beside_it_the_bundle_is_the_same(
+    hpctrain: Hpctrain, sides: tuple[str, str], tmp_path: Path
+) -> None:
+    for output in ("x.png", "x.csv"):
+        made = hpctrain("report", sides[0], "-o", output, "--bundle", f"{output}.tar.zst")
+        assert made.returncode == 0, made.stderr
+    first, second = ((tmp_path / f"{name}.tar.zst").read_bytes() for name in ("x.png", "x.csv"))
+    assert first == second
+    made = hpctrain("diagnose", "x.png.tar.zst")
+    assert made.returncode == 2
+    assert "a bundle holds no logs" in made.stderr

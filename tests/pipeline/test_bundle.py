@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import shutil
@@ -53,7 +54,7 @@ def bundle(home: Path) -> Path:
 
 def packed(home: Path, path: Path) -> Path:
     here = found(home)
-    write_bundle(here, build_report(here, ASKED), (), path)
+    write_bundle(here, build_report(here, ASKED), ASKED, path)
     return path
 
 
@@ -77,6 +78,17 @@ def repacked(path: Path, files: dict[str, bytes], *more: tarfile.TarInfo) -> Pat
     return path
 
 
+def relisted(path: Path, files: dict[str, bytes]) -> Path:
+    """Pack changed members with a list that agrees with them, as somebody with intent would."""
+    said = json.loads(files[MANIFEST])
+    said["members"] = {
+        name: {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
+        for name, content in files.items()
+        if name != MANIFEST
+    }
+    return repacked(path, {**files, MANIFEST: json.dumps(said).encode()})
+
+
 def refusal(path: Path, **limits: int) -> str:
     with pytest.raises(StoreError) as caught:
         open_bundle(path, **limits)
@@ -96,7 +108,7 @@ def test_the_report_is_the_same_without_the_study(home: Path, bundle: Path) -> N
     assert "KeyError" in details[2].diagnosis
     assert list(collection([str(bundle)], Search(root=Path("none")))) == records
     again = bundle.with_name("again.tar.zst")
-    write_bundle(opened, build_report(opened, ASKED), (), again)
+    write_bundle(opened, build_report(opened, ASKED), ASKED, again)
     assert again.read_bytes() == bundle.read_bytes()
 
 
@@ -119,7 +131,8 @@ def test_what_a_person_said_is_kept(home: Path) -> None:
     ]
     study = msgspec.structs.replace(here.study, runs=tuple(runs))
     said = msgspec.structs.replace(here, study=study)
-    write_bundle(said, build_report(said, ASKED), ["commit"], path)
+    asked = msgspec.structs.replace(ASKED, allow_mixed=("commit",))
+    write_bundle(said, build_report(said, asked), asked, path)
     opened = found(path).study
     assert opened.runs == tuple(runs)
     assert opened.allow_mixed == ("commit",)
@@ -194,6 +207,29 @@ def test_bombs_are_refused(bundle: Path) -> None:
     entry.pax_headers = {"comment": "x" * (16 << 20)}
     assert "a header larger" in refusal(repacked(bundle, {}, entry))
     assert "a/run.json" in refusal(repacked(bundle, {"a/run.json/b": b"", "a/run.json": b""}))
+
+
+@pytest.mark.parametrize("run", ["../a", "/etc", "..", "a/b", ""])
+def test_a_run_that_leaves_the_bundle_is_refused(bundle: Path, run: str) -> None:
+    files = members(bundle)
+    said = json.loads(files["evidence.json"])
+    said["runs"][0]["run_id"] = run
+    changed = {**files, "evidence.json": json.dumps(said).encode()}
+    assert f"evidence.json: {run!r}: no name of a run" in refusal(relisted(bundle, changed))
+
+
+def test_no_file_of_this_machine_is_packed_for_a_bundle_of_others(
+    bundle: Path, tmp_path: Path
+) -> None:
+    key = tmp_path / "key.yaml"
+    key.write_text("mine alone\n")
+    files = {
+        name: content.replace(b"/sites/lab.yaml", str(key).encode())
+        for name, content in members(bundle).items()
+    }
+    again = members(packed(relisted(bundle, files), tmp_path / "again.tar.zst"))
+    assert not any(name.startswith("profiles/") for name in again)
+    assert b"mine alone" not in b"".join(again.values())
 
 
 def test_a_newer_schema_is_named(bundle: Path) -> None:

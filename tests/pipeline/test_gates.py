@@ -7,6 +7,7 @@ import msgspec
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates
 from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.evidence import Evidence
 from hpc_train.pipeline.gates import governed, resolved
 from hpc_train.pipeline.query import runs_below
 from hpc_train.sites.search import find_profile
@@ -25,10 +26,11 @@ def test_the_study_wins_over_its_site_and_a_rule_stands_behind_its_own_layer() -
 
 
 def test_the_command_line_names_what_to_be_no_slower_than() -> None:
-    found = governed(study([]), (), Asked(against="old")).gates.regression
+    found = governed(Evidence(study=study([]), records=()), Asked(against="old")).gates.regression
     assert found is not None
     assert (found.against, found.tolerance) == ("old", 0.05)
-    assert governed(study([], efficiency=0.5), (), Asked()).gates == Gates(efficiency=0.5)
+    said = Evidence(study=study([], efficiency=0.5), records=())
+    assert governed(said, Asked()).gates == Gates(efficiency=0.5)
 
 
 def with_profile(run: Run, file: Path) -> Run:
@@ -45,8 +47,11 @@ def test_the_site_has_gates_and_a_price_unless_the_runs_are_of_two(tmp_path: Pat
     (tmp_path / "local.yaml").write_text(text + said)
     runs = runs_below(STUDY)[:2]
     own = [with_profile(run, tmp_path / "local.yaml") for run in runs]
-    found = governed(study([]), own, Asked())
+    of_site = Evidence(study=study([]), records=(), own=tuple(own))
+    found = governed(of_site, Asked())
     assert (found.gates.efficiency, found.price_per_gpu_hour, found.currency) == (0.7, 2.5, "EUR")
-    assert governed(study([], efficiency=0.9), own, Asked()).gates.efficiency == 0.9
-    mixed = [own[0], with_profile(runs[1], tmp_path / "other.yaml")]
-    assert governed(study([]), mixed, Asked()).price_per_gpu_hour is None
+    stricter = msgspec.structs.replace(of_site, study=study([], efficiency=0.9))
+    assert governed(stricter, Asked()).gates.efficiency == 0.9
+    mixed = (own[0], with_profile(runs[1], tmp_path / "other.yaml"))
+    of_two = msgspec.structs.replace(of_site, own=mixed)
+    assert governed(of_two, Asked()).price_per_gpu_hour is None

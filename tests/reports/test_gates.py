@@ -135,3 +135,11 @@ def test_the_report_has_all_verdicts_and_shows_one_row_a_gate() -> None:
 
 def test_points_that_are_there_need_no_table() -> None:
     assert gated(empty(), verdicts(Gates(), [point(1)], Known())).tables[-1].rows == ()
+
+
+def test_a_value_is_never_written_as_the_limit_that_it_misses() -> None:
+    found = only(Gates(efficiency=0.75), point(2, efficiency=0.74996))
+    assert found.reason == "efficiency 0.74996 < 0.75"
+    assert only(Gates(efficiency=0.75), point(2, efficiency=0.75)).reason == (
+        "efficiency 0.750 >= 0.75"
+    )

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import ReportError
+from hpc_train.reports.comparison_tables import level_word
 from hpc_train.tables.busbw import largest_busbw
 from hpc_train.tables.comparison import Demands, comparison_frame
 from hpc_train.tables.intervals import ratio_interval
@@ -170,3 +171,24 @@ def test_busbw_is_that_of_the_largest_message() -> None:
     ])  # fmt: skip
     assert found == {"a": 185.0}
     assert largest_busbw([]) == {}
+
+
+def test_whole_seconds_hide_up_to_one() -> None:
+    """100.9 s are printed as 100 and 101.0 as 101: that alone makes nobody slower."""
+
+    def cut(seconds: float) -> pd.DataFrame:
+        asked = [expected(f"r{i}", nodes=1, axes={"nodes": 1}) for i in range(3)]
+        times = [record(run.run_id, "time_to_train", seconds, parser="book") for run in asked]
+        return run_frame(study(asked), times)
+
+    assert bool(cut(100)["whole_seconds"].all())
+    assert row(cut(100), cut(101))["verdict"] == "no difference seen at this n"
+    assert row(cut(101), cut(100))["verdict"] == "no difference seen at this n"
+    assert row(cut(100), cut(102))["verdict"] == "B worse"
+    assert row(cut(102), cut(100))["verdict"] == "B better"
+
+
+def test_a_level_is_never_all() -> None:
+    assert [level_word(1 - 0.05 / m) for m in (1, 3, 6, 1000)] == [
+        "95 %", "98.33 %", "99.17 %", "99.995 %",
+    ]  # fmt: skip

@@ -1,0 +1,52 @@
+"""A bundle says what was said where it was packed."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.pipeline.bundle import write_bundle
+from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.search import Search
+from hpc_train.reports.verdicts import verdicts_of
+from hpc_train.sites.search import find_profile
+from tests.pipeline.runs_of import written
+from tests.pipeline.test_bundle import ASKED, STEPS, found, members, packed
+
+
+def test_gates_of_the_site_and_the_reference_travel_along(tmp_path: Path) -> None:
+    """The reviewer has neither the profile nor the study that this one must not be slower than."""
+    home, text = tmp_path / "job", find_profile("local").read_text()
+    profile = tmp_path / "local.yaml"
+    profile.write_text(f"{text}report: {{gates: {{node_counts: 3}}, price_per_gpu_hour: 2.5}}\n")
+    for run in "abc":
+        written(home, run, STEPS)
+        manifest = home / run / "run.json"
+        manifest.write_text(manifest.read_text().replace("/sites/lab.yaml", str(profile)))
+    shutil.copytree(home, tmp_path / "old")
+    asked = msgspec.structs.replace(
+        ASKED, against=str(tmp_path / "old"), search=Search(root=Path("none"))
+    )
+    here, path = found(home), tmp_path / "gated.tar.zst"
+    before = build_report(here, asked)
+    assert {v.gate for v in verdicts_of(before)} == {"node_counts", "regression", "missing"}
+    write_bundle(here, before, asked, path)
+    for gone in (home, tmp_path / "old"):
+        shutil.rmtree(gone)
+    profile.write_text(f"{text}report: {{gates: {{efficiency: 0.9}}}}\n")
+    opened = found(path)
+    after = build_report(opened, ASKED)
+    assert verdicts_of(after) == verdicts_of(before)
+    assert after.checks == before.checks
+    again = tmp_path / "again.tar.zst"
+    write_bundle(opened, after, ASKED, again)
+    assert members(again)["evidence.json"] == members(path)["evidence.json"]
+
+
+def test_a_table_of_any_name_can_be_opened_again(tmp_path: Path) -> None:
+    table = tmp_path / ("a\\b" + "c" * 200 + ".csv")
+    table.write_text("nodes,samples_per_second\n1,100\n1,101\n")
+    opened = found(packed(table, tmp_path / "out.tar.zst"))
+    assert len(opened.study.runs) == 2
