@@ -21,6 +21,7 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     Raises:
         ReportError: the runs contradict what the study declares.
     """
+    from hpc_train.reports.laws import with_laws
     from hpc_train.reports.scaling import scaling_report
     from hpc_train.tables.comparability import separated
     from hpc_train.tables.fits import fits
@@ -34,6 +35,7 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     points = speedup_frame(runs, study)
     laws = fits(points, asked.forecast, force=asked.force)
     report = scaling_report(study, runs, points, wide=asked.wide)
+    report = with_laws(report, laws, forecast=asked.forecast is not None)
     report = checked(report, study, (runs, points), found, asked)
     facts = provenance(found, Digests() if asked.digests else None)
     known = details(found) if asked.details else ((), {})
