@@ -36,6 +36,12 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     laws = fits(points, asked.forecast, force=asked.force)
     report = scaling_report(study, runs, points, wide=asked.wide)
     report = with_laws(report, laws, forecast=asked.forecast is not None)
+    if asked.target is not None:
+        from hpc_train.reports.targets import with_target
+        from hpc_train.tables.targets import target_rows
+
+        rows = target_rows(found.records, runs, points, asked.target)
+        report = with_target(report, rows, asked.target)
     report = checked(report, study, (runs, points), found, asked)
     facts = provenance(found, Digests() if asked.digests else None)
     known = details(found) if asked.details else ((), {})

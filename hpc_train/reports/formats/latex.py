@@ -20,8 +20,9 @@ _BLANK = re.compile(r"\s+")
 
 
 def render(report: Report) -> str:
-    """Return the points as a `table` with caption, label and notes; then the other tables, but not the
-    gates, which are no result.
+    """Return the points as a `table` with caption, label and notes; then the other tables.
+
+    Gates are no result and are left out.
 
     Text is escaped, so that names and log lines are shown as they are. `'` and `"` need the
     package textcomp and T1 fonts.
