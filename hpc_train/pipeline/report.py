@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from hpc_train.model.report import Report
+from hpc_train.model.target import Target
 from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.details import details
 from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
 from hpc_train.pipeline.gates import checked, governed
 from hpc_train.pipeline.provenance import provenance
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT = Asked()
 
@@ -37,11 +43,7 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     report = scaling_report(study, runs, points, wide=asked.wide)
     report = with_laws(report, laws, forecast=asked.forecast is not None)
     if asked.target is not None:
-        from hpc_train.reports.targets import with_target
-        from hpc_train.tables.targets import target_rows
-
-        rows = target_rows(found.records, runs, points, asked.target)
-        report = with_target(report, rows, asked.target)
+        report = _with_target(report, found, (runs, points), asked.target)
     report = checked(report, study, (runs, points), found, asked)
     facts = provenance(found, Digests() if asked.digests else None)
     known = details(found) if asked.details else ((), {})
@@ -57,3 +59,12 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     measured = Measured(runs, points, laws, node_frame(study, found.records))
     names = (MAIN,) if asked.main_figure_only else tuple(FIGURES)
     return msgspec.structs.replace(report, figures=figures(study, measured, asked.images, names))
+
+
+def _with_target(
+    report: Report, found: Evidence, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
+) -> Report:
+    from hpc_train.reports.targets import with_target
+    from hpc_train.tables.targets import target_rows
+
+    return with_target(report, target_rows(found.records, *frames, target), target)
