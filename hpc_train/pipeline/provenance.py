@@ -159,7 +159,9 @@ def _warmup(warmup: Warmup) -> str:
 
 
 def _sources(found: Evidence, digests: Digests | None) -> Iterator[Fact]:
-    parsers = Counter(map(attrgetter("parser"), found.records))
+    kept = found.records
+    names = map(attrgetter("parser"), kept) if isinstance(kept, tuple) else kept["parser"]
+    parsers: Counter[str] = Counter(names)
     if parsers:
         yield Fact(name="records by parser", values=_counted(parsers))
     if digests is None:
