@@ -41,6 +41,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-mixed", multiple=True, metavar="FIELD", help="Let runs differ in it within a series."
 )
+@click.option("--target", metavar="METRIC=VALUE", help="Samples and time to accuracy or loss.")
 @click.option("--forecast", type=float, metavar="TIMES", help="Continue fits so many times.")
 @click.option("--force", is_flag=True, help="Forecast beyond twice the largest measured size.")
 @click.option("--against", metavar="STUDY|FILE", help="A gate: must not be slower than this.")
@@ -128,6 +129,7 @@ def _asked(
 
     from hpc_train.pipeline.bundle_members import PICTURES
     from hpc_train.pipeline.report_files import asked_for
+    from hpc_train.pipeline.targets import target_of
 
     names = ("wide", "allow_mixed", "forecast", "force", "against")
     asked = asked_for(output, form)
@@ -138,6 +140,7 @@ def _asked(
     return msgspec.structs.replace(
         asked,
         search=_search(results, options),
+        target=target_of(options["target"]),
         **{name: options[name] for name in names},
     )
 

@@ -36,8 +36,8 @@ class Fit(Value, frozen=True, kw_only=True):
 
     `points` were fitted, the largest at `largest_q` times the baseline. `rms` is the root mean
     square of the relative residuals. `peak` is the q of the highest speedup, None where the law has
-    none or the data do not bound it. `curve` reaches to twice the largest measured q, farther only
-    where somebody insisted; `notes` then say what it is worth.
+    none or the data do not bound it; `no_peak` says which. `curve` reaches to twice the largest
+    measured q, farther only where somebody insisted; `notes` then say what it is worth.
     """
 
     series: str
@@ -47,6 +47,7 @@ class Fit(Value, frozen=True, kw_only=True):
     parameters: tuple[Parameter, ...] = ()
     rms: float = 0.0
     peak: Parameter | None = None
+    no_peak: str = ""
     curve: tuple[CurvePoint, ...] = ()
     refused: str = ""
     notes: tuple[str, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hpc_train.model.target import Target
 from hpc_train.model.value import Value
 from hpc_train.pipeline.search import Search
 
@@ -14,6 +15,7 @@ class Asked(Value, frozen=True, kw_only=True):
     `forecast` is how many times the largest measured size a fit should be continued to,
     with `force` also beyond 2. `against` names a stored study or report that this one must not be
     slower than, and `search` says where to find it. `details`: what a page shows of each run.
+    `target`: say what each point takes to it.
     `digests`: read the logs once more to say which ones they were.
     """
 
@@ -27,4 +29,5 @@ class Asked(Value, frozen=True, kw_only=True):
     forecast: float | None = None
     force: bool = False
     against: str | None = None
+    target: Target | None = None
     search: Search | None = None

@@ -13,15 +13,30 @@ from hpc_train.model.transport import Transport
 
 # What changes how data moves between GPUs; with TORCH_DIST_USE_NCCL2, which library moves it.
 FABRIC = re.compile(r"^(?:R?NCCL|UCX|FI|OFI|GLOO|TORCH_NCCL|TORCH_DIST|MPICH|OMPI_MCA)_")
-# Sizes, which are a point's key, and what each run has of its own: options by the words of a name.
+# Sizes, which are a point's key, and the seed of a repetition: options by the words of a name.
 _OF_SIZE = frozenset(
     """
     nodes node nnodes ranks nranks gpus ngpus devices world worldsize tasks ntasks nproc batch bs
-    mbs gbs output out log logs logdir save checkpoint tensorboard run name wandb port seed
+    batchsize mbs gbs accum accumulate accumulation dp seed
     """.split()
 )
-_OPTION = re.compile(r"(?P<name>-{0,2}[A-Za-z][\w.-]*)(?:=(?P<value>.*))?", re.DOTALL)
+_LETTERS = frozenset({"-b", "-g", "-n", "-N", "-np", "-nr"})
+# What each run has of its own, unless the name is one of the work: `model.name`, `log.precision`.
+_OF_RUN = frozenset(
+    """
+    output out log logs logdir save results checkpoint ckpt tensorboard run name wandb port job tag
+    trial master addr host endpoint rdzv url timestamp
+    """.split()
+)
+_OF_WORK = frozenset(
+    """
+    model data dataset optimizer optimiser optim scheduler task tokenizer arch network precision
+    dtype loss activation activations gradient mode backend
+    """.split()
+)
+_OPTION = re.compile(r"(?P<name>(?:-{0,2}|\+{1,2})[A-Za-z][\w.-]*)(?:=(?P<value>.*))?", re.DOTALL)
 _LONGEST = 200
+CHANGES = "+changes"
 _DIRECTIVES = ("partition", "constraint", "exclusive")
 
 
@@ -54,7 +69,8 @@ def _asked(manifest: Manifest) -> Iterator[tuple[str, str]]:
         "command": lambda: steady_command(manifest.spec.command, axes),
         "site": lambda: plan.site,
         "container": lambda: plan.container.image if plan.container else "none",
-        "commit": lambda: commit_of(manifest.provenance.get("git")),
+        # Nobody knows what uncommitted changes were: they are told as provenance, not compared.
+        "commit": lambda: commit_of(manifest.provenance.get("git")).removesuffix(CHANGES),
         "template": lambda: manifest.template_digest[:12],
         "modules": lambda: " ".join(plan.modules) or "none",
         "setup": lambda: "; ".join(manifest.spec.setup) or "none",
@@ -99,7 +115,7 @@ def commit_of(git: Any) -> str:
     """Return `1a2b3c4d5e6f`, with `+changes` where the working tree was not clean."""
     if not isinstance(git, dict) or not git.get("commit"):
         return ""
-    return str(git["commit"])[:12] + ("+changes" if git.get("dirty") else "")
+    return str(git["commit"])[:12] + (CHANGES if git.get("dirty") else "")
 
 
 def variables_of(plan: LaunchPlan) -> dict[str, str]:
@@ -133,5 +149,7 @@ def _set_by(axes: frozenset[str], name: str) -> bool:
 
 
 def _is_of_size(name: str) -> bool:
-    parts = re.split(r"[._-]", name.lower())
-    return any(part in _OF_SIZE for part in parts)
+    parts = frozenset(re.split(r"[._-]", name.lower().lstrip("+-")))
+    if name in _LETTERS or parts & _OF_SIZE or parts >= {"data", "parallel"}:
+        return True
+    return bool(parts & _OF_RUN) and not parts & _OF_WORK

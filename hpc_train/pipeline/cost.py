@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.site import Reporting
 from hpc_train.model.value import Value
 from hpc_train.plans.nested import TURN_S
 
@@ -50,6 +51,15 @@ def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
         core_hours=sum(n * c * h for n, c, h in zip(nodes, cores, hours, strict=True)),
         exclusive=any("exclusive" in dict(plan.directives) for plan in plans),
     )
+
+
+def bill(cost: Cost, asked: Reporting) -> str:
+    """Return the cost in one line, in money too where the site has a price for its GPUs."""
+    price, unit = asked.price_per_gpu_hour, f" {asked.currency}".rstrip()
+    if price is None or not cost.gpu_hours:
+        return str(cost)
+    whole = cost.gpu_hours * price
+    return f"{cost}; at most {whole:,.2f}{unit} at {price:g}{unit} a GPU-hour"
 
 
 def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:

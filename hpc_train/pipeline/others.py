@@ -21,7 +21,6 @@ from hpc_train.pipeline.few import few, joined, metrics_of, one_by_one
 from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.kinds import one_kind
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
-from hpc_train.pipeline.models import model_notes
 from hpc_train.pipeline.points import Points, logs_named, read_points
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sizing import sized
@@ -98,7 +97,7 @@ def _of_logs(paths: Sequence[Path], look: Wanted, census: Census) -> Others:
         run: 1 + max([census.ranks.get(run, -1), *(_rank(log) for log in files)])
         for run, files in runs.items()
     }
-    study = _study("logs", ranks, metrics_of(records), records)
+    study = _study("logs", ranks, metrics_of(records))
     notes = (*study.notes, *mlperf_notes(log.path for log in logs))
     files = {run: [log.path for log in own] for run, own in runs.items()}
     study = msgspec.structs.replace(study, notes=notes)
@@ -113,7 +112,7 @@ def _of_records(paths: Sequence[Path]) -> Others:
     if not runs:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
     head = few(records)
-    study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs, head)
+    study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs)
     study = msgspec.structs.replace(study, notes=(*study.notes, *_misspelt(paths[0], runs)))
     return Others(study, records, head, {}, {}, tuple(paths))
 
@@ -141,7 +140,6 @@ def _study(
     name: str,
     ranks: Mapping[str, int],
     found: Mapping[str, AbstractSet[str]],
-    few: Sequence[Record],
 ) -> ExpectedStudy:
     """Return runs of which nobody recorded more than what they printed."""
     expected = tuple(
@@ -156,7 +154,7 @@ def _study(
         )
         for number, run in enumerate(ranks, start=1)
     )
-    return undeclared(name, expected, _FIRST, model_notes(few))
+    return undeclared(name, expected, _FIRST)
 
 
 def _rank(log: Log) -> int:

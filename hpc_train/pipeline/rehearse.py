@@ -9,7 +9,7 @@ from pathlib import Path
 
 from hpc_train.model.script import Script
 from hpc_train.model.submission import Cluster
-from hpc_train.pipeline.cost import check_budget, cost_of
+from hpc_train.pipeline.cost import bill, check_budget, cost_of
 from hpc_train.pipeline.handover import cluster_of
 from hpc_train.pipeline.notices import notices
 from hpc_train.pipeline.outlook import outlook
@@ -35,7 +35,8 @@ def rehearse(prepared: Prepared, wish: Wish) -> Iterator[str]:
         return
     yield from notices(prepared.site, plans[0])
     # Runs that are there already would be kept; whether any are depends on the results folder.
-    yield f"cost{' for the whole study' if prepared.study else ''}: {cost}"
+    whole = " for the whole study" if prepared.study else ""
+    yield f"cost{whole}: {bill(cost, prepared.site.value.report)}"
     yield from outlook(prepared)
     if not shutil.which("sbatch"):
         yield "no sbatch here, so nobody has said whether the cluster accepts this"

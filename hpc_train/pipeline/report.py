@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import msgspec
 
 from hpc_train.model.report import Report
+from hpc_train.model.target import Target
 from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
 from hpc_train.pipeline.gates import checked, governed
 from hpc_train.pipeline.provenance import provenance
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 DEFAULT = Asked()
 
@@ -20,6 +26,7 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     Raises:
         ReportError: the runs contradict what the study declares.
     """
+    from hpc_train.reports.laws import with_laws
     from hpc_train.reports.scaling import scaling_report
     from hpc_train.tables.comparability import separated
     from hpc_train.tables.fits import fits
@@ -33,6 +40,9 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     points = speedup_frame(runs, study)
     laws = fits(points, asked.forecast, force=asked.force)
     report = scaling_report(study, runs, points, wide=asked.wide)
+    report = with_laws(report, laws, forecast=asked.forecast is not None)
+    if asked.target is not None:
+        report = _with_target(report, found, (runs, points), asked.target)
     report = checked(report, study, (runs, points), found, asked)
     facts = provenance(found, Digests() if asked.digests else None)
     report = msgspec.structs.replace(report, partial=bool(study.unfinished), provenance=facts)
@@ -50,3 +60,12 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     measured = Measured(runs, points, laws, node_frame(study, found.records))
     names = (MAIN,) if asked.main_figure_only else tuple(FIGURES)
     return msgspec.structs.replace(report, figures=figures(study, measured, asked.images, names))
+
+
+def _with_target(
+    report: Report, found: Evidence, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
+) -> Report:
+    from hpc_train.reports.targets import with_target
+    from hpc_train.tables.targets import target_rows
+
+    return with_target(report, target_rows(found.records, *frames, target), target)

@@ -12,7 +12,7 @@ from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
-from hpc_train.pipeline.cost import check_budget, cost_of
+from hpc_train.pipeline.cost import bill, check_budget, cost_of
 from hpc_train.pipeline.digests import sha256_of
 from hpc_train.pipeline.handover import (
     PROFILE,
@@ -104,7 +104,8 @@ def _announce(
         return
     texts: list[str] = []
     if prepared.site.value.scheduler != "local":
-        texts += [*notices(prepared.site, entries[0][0].plan), f"cost: {cost}"]
+        said = bill(cost, prepared.site.value.report)
+        texts += [*notices(prepared.site, entries[0][0].plan), f"cost: {said}"]
     for text in (*texts, *outlook(prepared)):
         say(text)
 

@@ -44,7 +44,8 @@ def _git(folder: Path) -> dict[str, Any] | None:
     commit = run(["git", "rev-parse", "HEAD"], 10, folder)
     if commit.returncode != 0:
         return None
-    changes = run(["git", "status", "--porcelain"], 30, folder)
+    # The results of the first submission are untracked, and would make the second one another.
+    changes = run(["git", "status", "--porcelain", "--untracked-files=no"], 30, folder)
     return {"commit": commit.stdout.strip(), "dirty": bool(changes.stdout.strip())}
 
 

@@ -87,7 +87,7 @@ def _reach(forecast: float | None, *, force: bool) -> float:
         raise ReportError(
             f"a forecast of {forecast:g} times the largest measured size; beyond {REACH:g} times, "
             "fits to measured points are wrong too often",
-            "measure a larger size, or insist with --force",
+            f"measure a larger size, or insist: --forecast {forecast:g} --force",
         )
     return forecast
 
@@ -103,6 +103,7 @@ def _fit(series: str, law: Law, usable: pd.DataFrame, reach: float) -> Fit:
     if not np.asarray(SCALE[law]) @ solved.c > 0:
         refused = "the points do not follow this law at all"
         return Fit(series=series, law=law, points=len(q), refused=refused)
+    peak = _peak(solved)
     return Fit(
         series=series,
         law=law,
@@ -110,7 +111,8 @@ def _fit(series: str, law: Law, usable: pd.DataFrame, reach: float) -> Fit:
         largest_q=float(q.max()),
         parameters=_parameters(solved),
         rms=solved.rms,
-        peak=_peak(solved) if law == "usl" else None,
+        peak=None if isinstance(peak, str) else peak,
+        no_peak=peak if isinstance(peak, str) else "",
         curve=_curve(solved, q, reach),
         notes=_notes(usable, reach),
     )
@@ -168,21 +170,28 @@ def _scale(solved: Solution) -> Parameter:
     return Parameter(name="L", value=1 / value, low=1 / high, high=1 / low if low > 0 else None)
 
 
-def _peak(solved: Solution) -> Parameter | None:
-    """Return q* = sqrt((1 - a)/b), unless its interval reaches to infinity or below q = 1."""
+def _peak(solved: Solution) -> Parameter | str:
+    """Return USL's q* = sqrt((1 - a)/b), or why there is none."""
+    if solved.law != "usl":
+        bound = 1 / solved.c[1] if solved.law == "amdahl" and solved.c[1] > 0 else np.inf
+        return f"stays below {bound:.3g}" if np.isfinite(bound) else "grows without end"
     b = solved.c[2]
     if not b > solved.t * float(np.sqrt(solved.covariance[2, 2])):
-        return None
+        return "the interval of b touches 0"
     square, low, high = _ratio(solved, *PEAK)
-    if not square > 1 or low is None or high is None:
-        return None
+    if not square > 1:
+        return "highest at the baseline or below"
+    if low is None or high is None:
+        return "its interval has no bound"
     value, low, high = (float(np.sqrt(one)) for one in (square, low, high))
     return Parameter(name="q*", value=value, low=max(low, 1.0), high=high)
 
 
 def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
     largest = float(q.max())
-    at = np.unique([*q, *np.geomspace(float(q.min()), reach * largest, CURVE_POINTS)])
+    doublings = largest * 2.0 ** np.arange(1, int(np.log2(reach)) + 1)
+    smooth = np.geomspace(float(q.min()), reach * largest, CURVE_POINTS)
+    at = np.unique([*q, *smooth, *doublings])
     basis = _basis(solved.law, at)
     middle = basis @ solved.c
     half = solved.t * np.sqrt(np.einsum("ij,jk,ik->i", basis, solved.covariance, basis))

@@ -10,7 +10,7 @@ from hpc_train.model.record import UNITS, Record
 from hpc_train.tables.frame import records_frame
 
 # What is asked one record at a time, instead of in columns.
-_METRICS = ("world_size", "global_batch_size", "parameters", "condition", "seed")
+_METRICS = ("world_size", "global_batch_size", "condition", "seed")
 _SAID_ONCE = ["run", "parser", "metric", "value", "variant", "message_size"]
 
 

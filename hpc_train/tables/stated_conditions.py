@@ -15,9 +15,14 @@ def conditions_of(fields: Columns, runs: Sequence[ExpectedRun]) -> list[dict[str
     """Return what is recorded of each run, and over it what its log says: NAME=VALUE.
 
     The runs of the records are numbered as `runs` are. Where the ranks of one run say different
-    things, all of them stand there: `2.4 / 2.5`.
+    things, all of them stand there: `2.4 / 2.5`. `parameters` are those that a log counts, unless
+    somebody states them.
     """
-    found = [dict(run.conditions) for run in runs]
+    sizes = _parameters(fields, len(runs))
+    found = [
+        ({"parameters": f"{sizes[i]:.0f}"} if i in sizes else {}) | dict(run.conditions)
+        for i, run in enumerate(runs)
+    ]
     if "condition" not in fields.metric.names:
         return found
     run = fields.run.codes
@@ -32,4 +37,17 @@ def conditions_of(fields: Columns, runs: Sequence[ExpectedRun]) -> list[dict[str
             said.setdefault((one, name), set()).add(value)
     for (one, name), values in said.items():
         found[one][name] = " / ".join(sorted(values))
+    return found
+
+
+def _parameters(fields: Columns, runs: int) -> dict[int, float]:
+    """Return the size of each run's model: the sum of its parts, each counted once."""
+    run = fields.run.codes
+    chosen = np.flatnonzero((fields.metric.among(["parameters"]) == 0) & (run < runs))
+    names = zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True)
+    parts = dict(zip(names, fields.value[chosen].tolist(), strict=True))
+    found: dict[int, float] = {}
+    for (one, _), count in parts.items():
+        if 0 < count < np.inf:
+            found[one] = found.get(one, 0.0) + count
     return found

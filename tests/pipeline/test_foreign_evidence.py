@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
+from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.evidence import evidence
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
@@ -45,6 +46,9 @@ def test_no_word_is_no_evidence(tmp_path: Path) -> None:
         evidence([], Search(root=tmp_path))
 
 
+ALONE = '@hpct {"world_size": 1}\n'
+
+
 def model(parameters: int, parts: int) -> str:
     """Return what Megatron prints of a model in so many parts, and of a step."""
     named = "".join(
@@ -58,7 +62,10 @@ def model(parameters: int, parts: int) -> str:
 @pytest.mark.parametrize(("other", "differ"), [(4_100_000_000, False), (8_000_000_000, True)])
 def test_models_of_different_sizes_are_named(tmp_path: Path, other: int, differ: bool) -> None:
     for name, text in (("a", model(4_000_000_000, 2)), ("b", model(other, 4)), ("c", STEPS)):
-        (tmp_path / f"{name}.log").write_text(text)
-    notes = evidence([str(tmp_path)], Search(root=tmp_path / "none")).study.notes
-    said = "the models differ: 4 billion parameters in a.log, 8 in b.log"
+        (tmp_path / f"{name}.log").write_text(text + ALONE)
+    found = evidence([str(tmp_path)], Search(root=tmp_path / "none"))
+    notes = build_report(found).notes
+    said = f"parameters differs: 4000000000 (1 run, a.log), {other} (1 run, b.log)"
     assert any(said in note for note in notes) == differ
+    allowed = build_report(found, Asked(allow_mixed=("parameters",))).notes
+    assert any("allowed to differ: parameters" in note for note in allowed) == differ

@@ -20,7 +20,9 @@ _BLANK = re.compile(r"\s+")
 
 
 def render(report: Report) -> str:
-    """Return the points as a `table` with caption, label and notes; then the runs without a result.
+    """Return the points as a `table` with caption, label and notes; then the other tables.
+
+    Gates are no result and are left out.
 
     Text is escaped, so that names and log lines are shown as they are. `'` and `"` need the
     package textcomp and T1 fonts.
@@ -28,9 +30,9 @@ def render(report: Report) -> str:
     label = re.sub(r"[^A-Za-z0-9-]+", "-", report.name or "scaling").strip("-")
     caption = " ".join((f"{report.title}.", *report.summary))
     blocks = [
-        _float(table, caption if first else table.title, f"tab:{label}{'' if first else '-runs'}")
-        for first, table in zip((True, False), report.tables, strict=False)
-        if table.rows
+        _float(table, table.title if i else caption, f"tab:{label}{f'-{table.key}' if i else ''}")
+        for i, table in enumerate(report.tables)
+        if table.rows and table.key != "gates"
     ]
     return "\n".join([*blocks, *_comments(report.notes)]) + "\n"
 

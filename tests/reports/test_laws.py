@@ -1,0 +1,100 @@
+"""Laws in a report: every fit is said, with its limits or why there is none."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import ReportError
+from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.evidence import evidence
+from hpc_train.pipeline.render_report import render_report
+from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.search import Search
+
+NOISE = (0.99, 1.0, 1.012)
+
+
+def _csv(folder: Path, nodes: Sequence[int], coherence: float = 1e-4) -> str:
+    lines = ["nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"]
+    for i, n in enumerate(nodes):
+        ideal = 1000 * n / (1 + 0.02 * (n - 1) + coherence * n * (n - 1)) * NOISE[i % 3]
+        lines += [f"{n},4,4,4096,{ideal * NOISE[(i + k) % 3]:.2f}" for k in range(3)]
+    path = folder / "table.csv"
+    path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return str(path)
+
+
+def _report(path: str, form: str = "text", asked: Asked | None = None) -> str:
+    found = evidence([path], Search(root=Path("results")))
+    return render_report(build_report(found, asked or Asked()), form)
+
+
+SEVEN = (1, 2, 4, 8, 16, 32, 64)
+
+
+def test_laws_stand_in_every_form(tmp_path: Path) -> None:
+    path = _csv(tmp_path, SEVEN)
+    text = _report(path)
+    assert max(map(len, text.splitlines())) <= 100
+    for form in ("text", "markdown", "latex", "html"):
+        shown = " ".join(_report(path, form).split())
+        assert "Laws" in shown
+        assert "Amdahl" in shown
+        assert "stays below" in shown
+    usl = json.loads(_report(path, "json"))["laws"][1]
+    assert usl["law"] == "usl"
+    assert usl["points"] == 7
+    assert usl["largest_q"] == 64
+    a, peak = usl["parameters"]["a"], usl["peak"]
+    assert a["low"] < 0.02 < a["high"]
+    assert peak["low"] < 98.99 < peak["high"]
+    assert "curve" not in usl
+
+
+def test_a_peak_that_nothing_bounds_is_told_in_words(tmp_path: Path) -> None:
+    path = _csv(tmp_path, (1, 2, 3, 4, 6, 8))
+    usl = json.loads(_report(path, "json"))["laws"][1]
+    assert usl["peak"] is None
+    assert usl["no_peak"] == "the interval of b touches 0"
+    assert "none: the interval of b touches 0" in " ".join(_report(path).split())
+
+
+def test_too_few_sizes_make_no_table_but_are_said_to_programs(tmp_path: Path) -> None:
+    path = _csv(tmp_path, (1, 2))
+    assert "Laws" not in _report(path)
+    laws = json.loads(_report(path, "json"))["laws"]
+    assert [law["refused"] for law in laws] == [
+        "needs 3 points, there are 2", "needs 6 points, there are 2",
+    ]  # fmt: skip
+
+
+def test_a_refused_law_stands_beside_the_other(tmp_path: Path) -> None:
+    shown = " ".join(_report(_csv(tmp_path, (1, 2, 4, 8))).split())
+    assert "refused: needs 6 points, there are 4" in shown
+
+
+def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None:
+    path = _csv(tmp_path, SEVEN)
+    text = _report(path, asked=Asked(forecast=5, force=True))
+    assert text.count("beyond the measurements") == 6
+    assert "untrustworthy: continued to 5 times" in text
+    rows = json.loads(_report(path, "json", Asked(forecast=5, force=True)))["forecast"]
+    assert [row["q"] for row in rows if row["law"] == "usl"] == [128, 256, 320]
+    for row in rows:
+        assert row["speedup"]["low"] < row["speedup"]["value"] < row["speedup"]["high"]
+    assert "Forecast" not in _report(path)
+
+
+def test_a_forecast_without_a_law_says_why(tmp_path: Path) -> None:
+    text = " ".join(_report(_csv(tmp_path, (1, 2)), asked=Asked(forecast=2)).split())
+    assert "no law is fitted: Amdahl needs 3 points, there are 2" in text
+
+
+def test_a_far_forecast_needs_force(tmp_path: Path) -> None:
+    with pytest.raises(ReportError, match="a forecast of 3 times") as refused:
+        _report(_csv(tmp_path, SEVEN), asked=Asked(forecast=3))
+    assert "--forecast 3 --force" in (refused.value.hint or "")
