@@ -48,7 +48,9 @@ def runs_table(runs: Sequence[Row]) -> ReportTable:
     names = ("run_id", "state", "problem")
     return ReportTable(
         title="Runs without a result",
-        columns=tuple(Column(key=name, heading=name, align="left") for name in names),
+        columns=tuple(
+            Column(key=name, heading=name.removesuffix("_id"), align="left") for name in names
+        ),
         rows=tuple(
             tuple(Cell(text=str(run[name] or ABSENT), value=run[name]) for name in names)
             for run in runs

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpc_train.reports.figures.drawing import Drawing, point_of
+from hpc_train.reports.figures.hollow import draw_hollow
 from hpc_train.reports.figures.legend import (
     draw_legend,
     draw_title,
@@ -21,7 +22,6 @@ from hpc_train.reports.figures.marks import (
     GREY,
     Dot,
     draw_bars,
-    draw_hollow,
     draw_means,
     draw_runs,
     mean_dot,
@@ -60,12 +60,14 @@ def draw(drawing: Drawing) -> Sheet | None:
     if gate is not None:
         axes.axhline(100 * gate, color=GATE, lw=1.4, zorder=1)
         sheet.rows.append({"quantity": "efficiency [%]", "drawn": "gate", "value": 100 * gate})
-    draw_hollow(sheet, axes, drawing)
+    draw_hollow(sheet, axes, drawing, runs=True)
     size_axis(axes, drawing.place)
     plain_axis(axes, 0.0, max(values))
     draw_title(sheet.canvas, heading_lines(drawing))
     draw_legend(
-        sheet.canvas, drawing, [*hollow_entry(drawing), *gate_entry(drawing), ideal_entry()]
+        sheet.canvas,
+        drawing,
+        [*hollow_entry(drawing, runs=True), *gate_entry(drawing), ideal_entry()],
     )
     return sheet
 

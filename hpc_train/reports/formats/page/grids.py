@@ -42,7 +42,7 @@ def every_column(table: ReportTable) -> Grid:
     names = dict.fromkeys(name for row in table.records for name in row)
     filled = [n for n in names if any(row.get(n) not in (None, "", []) for row in table.records)]
     axis = series_heading(table.records) if "series" in names else ""
-    heads = ["", *(_point_name(row, axis) for row in table.records)]
+    heads = ["", *("\n".join(point_words(row, axis)) for row in table.records)]
     return Grid(
         label=f"{table.title}, every column",
         heads=heads,
@@ -61,15 +61,6 @@ def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
     return Grid("Provenance", ("fact", "value"), (), rows)
 
 
-def conditions_grid(conditions: Row) -> Grid:
-    """Return how the numbers were made: regime, warm-up, confidence, gates."""
-    rows = [
-        [name, whole(value) if isinstance(value, float) else text_of(value)]
-        for name, value in conditions.items()
-    ]
-    return Grid("Analysis", ("setting", "value"), (), rows)
-
-
 def text_of(value: Any) -> str:
     """Return a value of a program's table as a reader sees it."""
     if isinstance(value, Mapping):
@@ -85,11 +76,9 @@ def text_of(value: Any) -> str:
     return ABSENT if value in (None, "") else str(value)
 
 
-def _point_name(row: Row, axis: str) -> str:
-    parts = (
-        [short_series(str(row["series"]), axis)]
-        if row.get("series") not in (None, "", ALONE)
-        else []
-    )
-    parts += [f"{name}={text_of(row[name])}" for name in ("nodes", "ranks") if row.get(name)]
-    return "\n".join(parts) or ABSENT
+def point_words(row: Row, axis: str) -> list[str]:
+    """Return `srun`, `2 nodes`, `8 ranks`: the point that a row or a run belongs to."""
+    alone = row.get("series") in (None, "", ALONE)
+    parts = [] if alone else [short_series(str(row["series"]), axis)]
+    parts += [counted(row[name], name[:-1]) for name in ("nodes", "ranks") if row.get(name)]
+    return parts or [ABSENT]
