@@ -97,9 +97,9 @@ def _words(report: Report) -> Words:
     doubts = [_after(DOUBT, line) for line in summary if line.startswith(DOUBT)]
     answer = [line for line in summary if not line.startswith((*MEASURED, DOUBT))]
     confidence = report.conditions.get("confidence")
-    given = confidence and "regime" in report.conditions and any(" [" in line for line in answer)
-    brackets = f"In brackets: the {confidence:.0%} interval of the number before them."
-    return Words(answer, brackets if given else "", measured, doubts)
+    given = "regime" in report.conditions and any(" [" in line for line in answer)
+    brackets = f"In brackets: the {confidence:.0%} interval of the number before." if given else ""
+    return Words(answer, brackets, measured, doubts)
 
 
 def _after(label: str, line: str) -> str:
