@@ -57,6 +57,7 @@ def _known(row: Row) -> bool:
 
 
 def _mean(row: Row, look: Look) -> Dot:
-    shown = f"{row['doubling']:.3g} times half the size"
-    dot = mean_dot(row, row["ranks"] * look.mean, row["doubling"], shown)
-    return with_limits(dot, row.get("doubling_low"), row.get("doubling_high"))
+    value = IDEAL * row["doubling"]
+    dot = mean_dot(row, row["ranks"] * look.mean, value, f"{value:.3g} times half the size")
+    limits = (row.get("doubling_low"), row.get("doubling_high"))
+    return with_limits(dot, *(None if limit is None else IDEAL * limit for limit in limits))
