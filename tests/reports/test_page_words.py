@@ -29,7 +29,6 @@ def test_settings_of_the_analysis_are_said_in_words() -> None:
     page = render(whole())
     assert not re.search(r"warmup_steps<|gate_efficiency<", page)
     assert "In brackets: the 95% interval of the number before." in page
-    assert re.search(r"efficiency \d+\N{NO-BREAK SPACE}%", page)
 
 
 def test_a_script_is_named_by_its_point() -> None:

@@ -91,8 +91,7 @@ def _environment() -> Environment:
 
 
 def _words(report: Report) -> Words:
-    # A number and its % stay on one line.
-    summary = [line.replace(" %", "\N{NO-BREAK SPACE}%") for line in report.summary]
+    summary = report.summary
     measured = [_after(MEASURED[0], line) for line in summary if line.startswith(MEASURED)]
     doubts = [_after(DOUBT, line) for line in summary if line.startswith(DOUBT)]
     answer = [line for line in summary if not line.startswith((*MEASURED, DOUBT))]
