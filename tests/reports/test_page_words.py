@@ -9,6 +9,7 @@ import msgspec
 from hpc_train.model.study import Gates
 from hpc_train.reports.figures import figures
 from hpc_train.reports.formats.html import render
+from hpc_train.reports.rows import plain_rows
 from hpc_train.reports.summary import MOST_LINES, summary_lines
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.measured import measured
@@ -72,6 +73,6 @@ def test_the_fit_figure_says_what_its_fits_are_worth() -> None:
 
 def test_of_many_series_the_summary_says_the_first() -> None:
     study, tables = measured((1, 2), tuple(f"way{i:02d}" for i in range(12)), 2, ())
-    lines = summary_lines(study, [], tables.points.to_dict("records"))
+    lines = summary_lines(study, [], plain_rows(tables.points))
     assert sum("times as fast" in line for line in lines) == MOST_LINES
     assert "And: 4 more series, in the table of points." in lines

@@ -47,7 +47,9 @@ def every_column(table: ReportTable) -> Grid:
         label=f"{table.title}, every column",
         heads=heads,
         right=range(2, len(heads) + 1),
-        rows=[[name, *(text_of(row.get(name)) for row in table.records)] for name in filled],
+        rows=[
+            [_words(name), *(text_of(row.get(name)) for row in table.records)] for name in filled
+        ],
     )
 
 
@@ -74,6 +76,12 @@ def text_of(value: Any) -> str:
     if isinstance(value, (list, tuple)):
         return "; ".join(map(str, value)) or ABSENT
     return ABSENT if value in (None, "") else str(value)
+
+
+def _words(name: str) -> str:
+    """Return `step time [s]` for `step_time_s`."""
+    unit = " [s]" if name.endswith("_s") else ""
+    return name.removesuffix("_s").replace("_", " ") + unit
 
 
 def point_words(row: Row, axis: str) -> list[str]:

@@ -91,10 +91,9 @@ def _environment() -> Environment:
 
 
 def _words(report: Report) -> Words:
-    summary = report.summary
-    measured = [_after(MEASURED[0], line) for line in summary if line.startswith(MEASURED)]
-    doubts = [_after(DOUBT, line) for line in summary if line.startswith(DOUBT)]
-    answer = [line for line in summary if not line.startswith((*MEASURED, DOUBT))]
+    measured = [_after(MEASURED[0], line) for line in report.summary if line.startswith(MEASURED)]
+    doubts = [_after(DOUBT, line) for line in report.summary if line.startswith(DOUBT)]
+    answer = [line for line in report.summary if not line.startswith((*MEASURED, DOUBT))]
     confidence = report.conditions.get("confidence")
     given = "regime" in report.conditions and any(" [" in line for line in answer)
     brackets = f"In brackets: the {confidence:.0%} interval of the number before." if given else ""
