@@ -160,7 +160,8 @@ def _warmup(warmup: Warmup) -> str:
 def _sources(found: Evidence, digests: Digests | None) -> Iterator[Fact]:
     parsers = parsers_of(found.records)
     if parsers:
-        yield Fact(name="records by parser", values=_counted(parsers))
+        ranked = [f"{name} {count}" for name, count in _counted(parsers)]
+        yield Fact(name="records by parser", values=((", ".join(ranked), len(found.study.runs)),))
     if digests is None:
         return
     logs = [line for run in found.own if (line := digests.of_run(run))]

@@ -172,7 +172,10 @@ def _accuracy(row: Row) -> str:
         return ABSENT
     change = row["accuracy_change_pp"]
     shown = fixed(row["accuracy"], 1, 100)
-    return shown if change is None or row["is_baseline"] else f"{shown} ({change:+.1f})"
+    if change is None or row["is_baseline"]:
+        return shown
+    # No -0.0.
+    return f"{shown} ({round(change, 1) + 0.0:+.1f})"
 
 
 def _flags(row: Row) -> str:

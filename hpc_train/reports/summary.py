@@ -15,6 +15,8 @@ from hpc_train.reports.transports import transport_doubts
 from hpc_train.reports.words import foreign, one_size
 
 Row = Mapping[str, Any]
+# Answers, and baselines, of so many series are said in words.
+MOST_LINES = 8
 REGIMES = {
     "strong": "strong scaling: the same global batch at every size",
     "weak": "weak scaling: the same batch per rank",
@@ -36,12 +38,21 @@ def summary_lines(
         return (f"No point to compare: {counted}.",)
     measured = [counted, _regime(study, points), constants(points), _warmup(study, points)]
     return (
-        *answers(points),
+        *_first(list(answers(points)), "series"),
         f"Measured: {'; '.join(part for part in measured if part)}.",
-        *baselines(points),
+        *_first(list(baselines(points)), "baselines"),
         *doubts(points),
         *transport_doubts(points),
     )
+
+
+def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
+    """Return so many lines as somebody reads, and how many are left to the table."""
+    if len(lines) <= MOST_LINES:
+        return tuple(lines)
+    label = "Baseline" if what == "baselines" else "And"
+    rest = len(lines) - MOST_LINES
+    return (*lines[:MOST_LINES], f"{label}: {rest} more {what}, in the table of points.")
 
 
 def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:

@@ -7,13 +7,20 @@ from typing import Any
 
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.columns import Shown, compact_columns, wide_columns
-from hpc_train.reports.numbers import ABSENT, whole
+from hpc_train.reports.numbers import ABSENT
 from hpc_train.reports.rows import nested
-from hpc_train.reports.words import one_size
+from hpc_train.reports.words import counted, one_size
 
 Row = Mapping[str, Any]
 OK = "COMPLETED"
 SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "global_batch", "gpus")
+SIZE_WORDS = {
+    "nodes": ("node", ""),
+    "gpus_per_node": ("GPU", " per node"),
+    "tasks_per_node": ("task", " per node"),
+    "cpus_per_task": ("CPU", " per task"),
+    "global_batch": ("sample", " in a global batch"),
+}
 RATIOS = ("speedup", "ideal", "efficiency")
 # What leaves the table first where it is wider than a terminal, unless speedup is made of it.
 LESS = ("time_to_train_speedup", "time_to_train_s", "epoch_time_s", "step_time_s")
@@ -48,7 +55,9 @@ def runs_table(runs: Sequence[Row]) -> ReportTable:
     names = ("run_id", "state", "problem")
     return ReportTable(
         title="Runs without a result",
-        columns=tuple(Column(key=name, heading=name, align="left") for name in names),
+        columns=tuple(
+            Column(key=name, heading=name.removesuffix("_id"), align="left") for name in names
+        ),
         rows=tuple(
             tuple(Cell(text=str(run[name] or ABSENT), value=run[name]) for name in names)
             for run in runs
@@ -60,10 +69,13 @@ def runs_table(runs: Sequence[Row]) -> ReportTable:
 
 
 def constants(points: Sequence[Row]) -> str:
-    """Return `nodes=1, tasks_per_node=4` for the sizes that do not vary, to be said once."""
-    names = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "global_batch")
-    same = {name: {row[name] for row in points} - {None} for name in names}
-    return ", ".join(f"{name}={whole(v.pop())}" for name, v in same.items() if len(v) == 1)
+    """Return `1 node, 4 tasks per node` for the sizes that do not vary, to be said once."""
+    said = []
+    for name, (word, after) in SIZE_WORDS.items():
+        values = {row[name] for row in points} - {None}
+        if len(values) == 1:
+            said.append(f"{counted(values.pop(), word)}{after}")
+    return ", ".join(said)
 
 
 def _fitting(shown: list[Shown], points: Sequence[Row]) -> list[Shown]:

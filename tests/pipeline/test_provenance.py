@@ -83,7 +83,7 @@ def test_logs_of_anybody_are_named_by_file_and_parser(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text('@hpct {"samples_per_second": 10, "conditions": {"torch": "2.9"}}\n')
     said = facts(evidence([str(log)], Search(root=tmp_path / "none")), Digests())
-    assert said["records by parser"] == (("events", 2),)
+    assert said["records by parser"] == (("events 2", 1),)
     assert said["torch"] == (("2.9", 1),)
     assert str(said["logs"][0]).startswith("('a.log: 65 B, sha256 ")
 

@@ -137,7 +137,7 @@ def test_everything_of_the_report_is_there(elements: Elements) -> None:
     assert "2.4.0+cu124 (15 runs)" in elements.text
     assert elements.text.count(SCRIPT) == 2
     assert elements.text.count("site_profiles/x.yaml:12") == 1
-    assert "cpus_per_task" in elements.text
+    assert "cpus per task" in elements.text
 
 
 def test_runs_that_ended_alike_are_told_once(elements: Elements) -> None:

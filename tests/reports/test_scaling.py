@@ -118,7 +118,7 @@ def test_constant_columns_are_said_once() -> None:
     keys = [column.key for column in shown.tables[0].columns]
     assert "nodes" in keys
     assert "gpus_per_node" not in keys
-    assert any("gpus_per_node=4, tasks_per_node=4" in line for line in shown.summary)
+    assert any("4 GPUs per node, 4 tasks per node" in line for line in shown.summary)
 
 
 def test_a_table_that_is_too_wide_loses_columns_and_says_so() -> None:

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hpc_train.reports.figures import doubling
 from hpc_train.reports.figures.drawing import Drawing, point_of
+from hpc_train.reports.figures.hollow import draw_hollow
 from hpc_train.reports.figures.legend import (
     draw_legend,
     draw_title,
@@ -21,7 +23,6 @@ from hpc_train.reports.figures.marks import (
     GREY,
     Dot,
     draw_bars,
-    draw_hollow,
     draw_means,
     draw_runs,
     mean_dot,
@@ -30,7 +31,7 @@ from hpc_train.reports.figures.marks import (
 )
 from hpc_train.reports.figures.rates import RATES, usable
 from hpc_train.reports.figures.scales import plain_axis, size_axis
-from hpc_train.reports.figures.sheet import Sheet, opened
+from hpc_train.reports.figures.sheet import NARROW, WIDE, Sheet, opened
 from hpc_train.reports.tables import OK
 
 Row = Mapping[str, Any]
@@ -45,8 +46,9 @@ def draw(drawing: Drawing) -> Sheet | None:
     if all(row["is_baseline"] for row in known):
         return None
     caption = f"{drawing.study.name}: parallel efficiency against the number of ranks"
-    sheet = opened(caption)
-    axes = sheet.canvas.subplots()
+    halves = doubling.wanted(drawing)
+    sheet = opened(caption, WIDE if halves else NARROW)
+    axes, *right = sheet.canvas.subplots(1, 1 + halves, squeeze=False)[0]
     axes.set(xlabel="ranks", ylabel="efficiency [%]")
     values = [100.0]
     for look in drawing.looks:
@@ -60,12 +62,16 @@ def draw(drawing: Drawing) -> Sheet | None:
     if gate is not None:
         axes.axhline(100 * gate, color=GATE, lw=1.4, zorder=1)
         sheet.rows.append({"quantity": "efficiency [%]", "drawn": "gate", "value": 100 * gate})
-    draw_hollow(sheet, axes, drawing)
+    draw_hollow(sheet, axes, drawing, runs=True)
     size_axis(axes, drawing.place)
     plain_axis(axes, 0.0, max(values))
+    for panel in right:
+        doubling.draw(sheet, panel, drawing)
     draw_title(sheet.canvas, heading_lines(drawing))
     draw_legend(
-        sheet.canvas, drawing, [*hollow_entry(drawing), *gate_entry(drawing), ideal_entry()]
+        sheet.canvas,
+        drawing,
+        [*hollow_entry(drawing, runs=True), *gate_entry(drawing), ideal_entry()],
     )
     return sheet
 

@@ -62,10 +62,25 @@ def draw(drawing: Drawing) -> Sheet | None:
         drawn += _draw_series(sheet, axes, drawing.own(look), laws, look)
     for axes in panels:
         value_axis(axes, drawn, hollow=False, doubling=True)
-    draw_title(sheet.canvas, heading_lines(shown_in(drawing, looks), runs=False))
+    shown = shown_in(drawing, looks)
+    notes = _notes([law for law in fitted if law.series in {look.series for look in shown.looks}])
+    draw_title(sheet.canvas, "\n".join([heading_lines(shown, runs=False), *notes]))
     kinds = [name for name in LAWS if any(law.law == name for law in fitted)]
     draw_legend(sheet.canvas, drawing, _entries(kinds), series=False)
     return sheet
+
+
+def _notes(laws: Sequence[Fit]) -> list[str]:
+    """Return what the fits say of their worth, each once, with the laws that say it."""
+    names: dict[str, list[str]] = {}
+    for law in laws:
+        for note in law.notes:
+            names.setdefault(note, []).append(LAWS[law.law])
+    every = {LAWS[law.law] for law in laws}
+    return [
+        note if {*said} == every else f"{', '.join(dict.fromkeys(said))}: {note}"
+        for note, said in names.items()
+    ]
 
 
 def _draw_series(

@@ -6,7 +6,7 @@ import re
 from itertools import pairwise
 from xml.etree import ElementTree as Xml
 
-from hpc_train.reports.figures.sheet import Sheet
+from hpc_train.reports.figures.sheet import NARROW, Sheet
 from hpc_train.reports.formats.plain import one_line
 
 _SPACE = re.compile(r"^\{[^}]*\}")
@@ -41,6 +41,7 @@ def inlined(svg: bytes, name: str, sheet: Sheet) -> bytes:
         "xmlns": "http://www.w3.org/2000/svg",
         "role": "img",
         "aria-labelledby": f"{name}-title",
+        "class": "broad" if float(width.removesuffix("pt")) > 72 * NARROW else "",
         "style": f"width:100%;max-width:{width};height:auto;{STROKES}",
     }
     title = Xml.Element("title", {"id": f"{name}-title"})

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from hpc_train.reports.figures.drawing import Drawing
+from hpc_train.reports.figures.hollow import draw_hollow
 from hpc_train.reports.figures.legend import draw_legend, draw_title, heading_lines, hollow_entry
 from hpc_train.reports.figures.looks import Look
 from hpc_train.reports.figures.marks import (
     GREY,
     Dot,
     draw_bars,
-    draw_hollow,
     draw_means,
     mean_dot,
     with_limits,

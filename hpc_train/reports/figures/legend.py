@@ -129,14 +129,19 @@ def _series(drawing: Drawing, heading: str) -> list[Entry]:
     return entries
 
 
-def hollow_entry(drawing: Drawing) -> list[Entry]:
-    """Return the entry for hollow markers, where there are any."""
+def hollow_entry(drawing: Drawing, *, runs: bool = False) -> list[Entry]:
+    """Return the entries for hollow markers, where there are any; `runs`: also for small ones."""
     from matplotlib.lines import Line2D
 
-    if not any(row["ranks"] and not row["n_ok"] for row in drawing.points):
-        return []
-    empty = Line2D([], [], ls="none", marker="o", mfc="none", mec=GREY, mew=1.4, ms=7)
-    return [(empty, "hollow: no run with a result")]
+    sized = [row for row in drawing.points if row["ranks"]]
+    kinds = [(7, "hollow: no run with a result", any(not row["n_ok"] for row in sized))]
+    fewer = any(row["n_ok"] and row["not_ok"] for row in sized)
+    kinds += [(4, "small, hollow: some runs without", runs and fewer)]
+    return [
+        (Line2D([], [], ls="none", marker="o", mfc="none", mec=GREY, mew=1.4, ms=size), words)
+        for size, words, there in kinds
+        if there
+    ]
 
 
 def ideal_entry() -> Entry:
@@ -158,7 +163,7 @@ def gate_entry(drawing: Drawing) -> list[Entry]:
 
 def limits(drawing: Drawing) -> list[Entry]:
     """Return the entries that follow the series in the figure of rates and speedup."""
-    entries = hollow_entry(drawing)
+    entries = hollow_entry(drawing, runs=True)
     if any(row["ideal"] and not row["is_baseline"] for row in drawing.points):
         entries += [*gate_entry(drawing), ideal_entry()]
     return entries

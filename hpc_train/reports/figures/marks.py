@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpc_train.reports.figures.drawing import Drawing, point_of
 from hpc_train.reports.figures.looks import Look
 from hpc_train.reports.figures.sheet import Sheet, explain
 from hpc_train.reports.formats.plain import one_line
@@ -99,32 +98,6 @@ def draw_bars(axes: Axes, dots: Sequence[Dot], look: Look) -> list[float]:
         capsize=2.5,
     )  # fmt: skip
     return low + high
-
-
-def draw_hollow(sheet: Sheet, axes: Axes, drawing: Drawing) -> bool:
-    """Draw the points without a result hollow on the axis, not joined; return whether there are."""
-    anything = False
-    runs: dict[tuple[Any, ...], list[str]] = {}
-    for row in drawing.runs:
-        runs.setdefault(point_of(row), []).append(f"{row['run_id']}: {row['state']}")
-    for look in drawing.looks:
-        empty = drawing.empty(look)
-        if not empty:
-            continue
-        anything = True
-        where = [row["ranks"] * look.mean for row in empty]
-        (artist,) = axes.plot(
-            where, [0.04] * len(where), look.marker, mfc="none", mec=look.colour, mew=1.4,
-            ms=look.marker_points + 1, ls="none", transform=axes.get_xaxis_transform(),
-        )  # fmt: skip
-        texts = [one_line("; ".join(runs.get(point_of(row), ["no run"]))) for row in empty]
-        explain(sheet, artist, texts)
-        sheet.rows.extend(
-            {"drawn": "no result", "series": row["series"], "ranks": row["ranks"],
-             "state": row["not_ok"]}
-            for row in empty
-        )  # fmt: skip
-    return anything
 
 
 def _parts(dots: Sequence[Dot], gaps: Sequence[int]) -> list[list[Dot]]:

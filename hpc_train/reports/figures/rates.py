@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.drawing import Drawing
+from hpc_train.reports.figures.hollow import draw_hollow
 from hpc_train.reports.figures.looks import Look
 from hpc_train.reports.figures.marks import (
     DOTTED,
     GATE,
     Dot,
     draw_bars,
-    draw_hollow,
     draw_means,
     draw_runs,
     mean_dot,
@@ -103,7 +103,7 @@ def usable(row: Row, column: str) -> bool:
 def _finish(
     sheet: Sheet, axes: Axes, drawing: Drawing, values: list[float], *, doubling: bool
 ) -> None:
-    hollow = draw_hollow(sheet, axes, drawing)
+    hollow = draw_hollow(sheet, axes, drawing, runs=not doubling)
     size_axis(axes, drawing.place)
     value_axis(axes, values, hollow=hollow, doubling=doubling)
     if not values:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.drawing import Drawing, point_of
+from hpc_train.reports.figures.hollow import draw_hollow
 from hpc_train.reports.figures.legend import (
     Entry,
     draw_legend,
@@ -17,7 +18,6 @@ from hpc_train.reports.figures.looks import Look, room
 from hpc_train.reports.figures.marks import (
     GREY,
     Dot,
-    draw_hollow,
     draw_means,
     draw_runs,
     mean_dot,
@@ -54,7 +54,7 @@ def draw(drawing: Drawing) -> Sheet | None:
     _draw_panel(sheet, left, drawing, lambda row: 1e-3)
     _draw_panel(sheet, right, drawing, lambda row: row["step_time_s"])
     draw_title(sheet.canvas, heading_lines(drawing))
-    draw_legend(sheet.canvas, drawing, [*_entries(), *hollow_entry(drawing)])
+    draw_legend(sheet.canvas, drawing, [*_entries(), *hollow_entry(drawing, runs=True)])
     return sheet
 
 
@@ -71,7 +71,7 @@ def _draw_panel(sheet: Sheet, axes: Axes, drawing: Drawing, unit: Callable[[Row]
         values += _draw_boxes(axes, [row for row in own if _spread(row)], look, units, width)
         draw_means(sheet, axes, medians, look._replace(dashes="none"))
         values += [dot.y for dot in (*medians, *runs)]
-    hollow = draw_hollow(sheet, axes, drawing)
+    hollow = draw_hollow(sheet, axes, drawing, runs=True)
     size_axis(axes, drawing.place)
     value_axis(axes, values, hollow=hollow, doubling=False)
 

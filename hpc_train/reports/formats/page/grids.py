@@ -42,12 +42,14 @@ def every_column(table: ReportTable) -> Grid:
     names = dict.fromkeys(name for row in table.records for name in row)
     filled = [n for n in names if any(row.get(n) not in (None, "", []) for row in table.records)]
     axis = series_heading(table.records) if "series" in names else ""
-    heads = ["", *(_point_name(row, axis) for row in table.records)]
+    heads = ["", *("\n".join(point_words(row, axis)) for row in table.records)]
     return Grid(
         label=f"{table.title}, every column",
         heads=heads,
         right=range(2, len(heads) + 1),
-        rows=[[name, *(text_of(row.get(name)) for row in table.records)] for name in filled],
+        rows=[
+            [_words(name), *(text_of(row.get(name)) for row in table.records)] for name in filled
+        ],
     )
 
 
@@ -59,15 +61,6 @@ def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
         shown = [v if alone else f"{v} ({counted(n, 'run')})" for v, n in fact.values]
         rows.append([fact.name, "; ".join(shown) or ABSENT])
     return Grid("Provenance", ("fact", "value"), (), rows)
-
-
-def conditions_grid(conditions: Row) -> Grid:
-    """Return how the numbers were made: regime, warm-up, confidence, gates."""
-    rows = [
-        [name, whole(value) if isinstance(value, float) else text_of(value)]
-        for name, value in conditions.items()
-    ]
-    return Grid("Analysis", ("setting", "value"), (), rows)
 
 
 def text_of(value: Any) -> str:
@@ -85,11 +78,15 @@ def text_of(value: Any) -> str:
     return ABSENT if value in (None, "") else str(value)
 
 
-def _point_name(row: Row, axis: str) -> str:
-    parts = (
-        [short_series(str(row["series"]), axis)]
-        if row.get("series") not in (None, "", ALONE)
-        else []
-    )
-    parts += [f"{name}={text_of(row[name])}" for name in ("nodes", "ranks") if row.get(name)]
-    return "\n".join(parts) or ABSENT
+def _words(name: str) -> str:
+    """Return `step time [s]` for `step_time_s`."""
+    unit = " [s]" if name.endswith("_s") else ""
+    return name.removesuffix("_s").replace("_", " ") + unit
+
+
+def point_words(row: Row, axis: str) -> list[str]:
+    """Return `srun`, `2 nodes`, `8 ranks`: the point that a row or a run belongs to."""
+    alone = row.get("series") in (None, "", ALONE)
+    parts = [] if alone else [short_series(str(row["series"]), axis)]
+    parts += [counted(row[name], name[:-1]) for name in ("nodes", "ranks") if row.get(name)]
+    return parts or [ABSENT]

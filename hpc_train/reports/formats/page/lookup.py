@@ -11,8 +11,9 @@ from typing import NamedTuple
 
 from hpc_train.model.report import Report, RunDetail
 from hpc_train.model.submission import JobState
-from hpc_train.reports.formats.page.grids import Grid
+from hpc_train.reports.formats.page.grids import Grid, point_words
 from hpc_train.reports.numbers import ABSENT
+from hpc_train.reports.words import counted, series_heading
 
 OK = JobState.COMPLETED.value
 MOST_ENDS, MOST_NAMES, MOST_SETTINGS = 200, 50, 300
@@ -32,10 +33,11 @@ class End(NamedTuple):
 
 
 class Script(NamedTuple):
-    """The text of a job script, and how many runs had it."""
+    """The text of a job script, the point that it started, and how many runs had it."""
 
     digest: str
     text: str
+    where: str
     runs: int
 
 
@@ -99,14 +101,22 @@ def _scripts(report: Report) -> tuple[list[Script], dict[str, int]]:
             runs.setdefault(one.script, []).append(one.run_id)
     kept, room = [], LARGEST_SCRIPTS
     numbers: dict[str, int] = {}
+    points = {str(run["run_id"]): run for run in report.run_rows}
+    axis = series_heading(report.run_rows)
     for digest, names in runs.items():
         text = report.scripts[digest]
         room -= len(text)
         if room < 0:
             break
-        kept.append(Script(digest, text, len(names)))
+        own = [", ".join(point_words(points[name], axis)) for name in names if name in points]
+        kept.append(Script(digest, text, _few(list(dict.fromkeys(own))), len(names)))
         numbers |= dict.fromkeys(names, len(kept))
     return kept, numbers
+
+
+def _few(names: Sequence[str]) -> str:
+    more = f" and {counted(len(names) - 1, 'other point')}" if len(names) > 1 else ""
+    return f"{names[0]}{more}" if names else ABSENT
 
 
 def _settings(details: Sequence[RunDetail]) -> tuple[Grid, Grid, dict[str, int]]:

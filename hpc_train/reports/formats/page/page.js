@@ -100,10 +100,7 @@
       if (way) step(at < 0 && way < 0 ? marks.length - 1 : at + way);
       else leave();
     });
-    const hint = document.createElement("span");
-    hint.textContent = " Point at a mark to see its run, or step with the arrow keys.";
-    hint.className = "hint";
-    drawing.parentNode.querySelector("figcaption").append(hint);
+    document.getElementById("hint").hidden = false;
   }
 
   let closed = [];

@@ -14,7 +14,7 @@ from markupsafe import Markup, escape
 
 from hpc_train.model.report import Report
 from hpc_train.reports.formats.page.drawings import drawing
-from hpc_train.reports.formats.page.grids import conditions_grid, every_column, facts_grid, grid
+from hpc_train.reports.formats.page.grids import every_column, facts_grid, grid
 from hpc_train.reports.formats.page.lookup import MOST_NAMES, lookup
 from hpc_train.reports.formats.page.run_rows import run_table
 from hpc_train.reports.formats.plain import one_line
@@ -27,9 +27,10 @@ _NOT_PLAIN = re.compile(r"[^\n\t -~]")
 
 
 class Words(NamedTuple):
-    """The summary in its parts: the answer, what was measured, and what to distrust."""
+    """The summary in its parts; `brackets` says what the brackets of the answer are."""
 
     answer: list[str]
+    brackets: str
     measured: list[str]
     doubts: list[str]
 
@@ -42,14 +43,13 @@ def page(report: Report) -> str:
     script = _part("page.js")
     return _environment().get_template("page.html.j2").render(
         report=report,
-        words=_words(report.summary),
+        words=_words(report),
         points=[grid(table) for table in first if table.rows],
         wide=[every_column(table) for table in first if table.records],
         others=[grid(table) for table in others if table.rows],
         drawings=[drawing(figure, i) for i, figure in enumerate(report.figures, start=1)],
         failed=grid(failed, MANY) if failed and failed.rows else None,
         facts=facts_grid(report.provenance, len(report.run_rows)),
-        conditions=conditions_grid(report.conditions),
         found=found,
         runs=run_table(report, found),
         most_names=MOST_NAMES,
@@ -90,11 +90,14 @@ def _environment() -> Environment:
     return made
 
 
-def _words(summary: tuple[str, ...]) -> Words:
-    measured = [_after(MEASURED[0], line) for line in summary if line.startswith(MEASURED)]
-    doubts = [_after(DOUBT, line) for line in summary if line.startswith(DOUBT)]
-    answer = [line for line in summary if not line.startswith((*MEASURED, DOUBT))]
-    return Words(answer, measured, doubts)
+def _words(report: Report) -> Words:
+    measured = [_after(MEASURED[0], line) for line in report.summary if line.startswith(MEASURED)]
+    doubts = [_after(DOUBT, line) for line in report.summary if line.startswith(DOUBT)]
+    answer = [line for line in report.summary if not line.startswith((*MEASURED, DOUBT))]
+    confidence = report.conditions.get("confidence")
+    given = "regime" in report.conditions and any(" [" in line for line in answer)
+    brackets = f"In brackets: the {confidence:.0%} interval of the number before." if given else ""
+    return Words(answer, brackets, measured, doubts)
 
 
 def _after(label: str, line: str) -> str:

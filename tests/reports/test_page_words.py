@@ -1,0 +1,78 @@
+"""The page in a reader's words: order, names of points, what brackets and hollow marks mean."""
+
+from __future__ import annotations
+
+import re
+
+import msgspec
+
+from hpc_train.model.study import Gates
+from hpc_train.reports.figures import figures
+from hpc_train.reports.formats.html import render
+from hpc_train.reports.rows import plain_rows
+from hpc_train.reports.summary import MOST_LINES, summary_lines
+from hpc_train.tables.speedup import speedup_frame
+from tests.reports.measured import measured
+from tests.reports.test_figures import inline, simple
+from tests.reports.whole import whole
+
+
+def test_checks_come_before_the_figures_and_ends_are_said_once() -> None:
+    page = render(whole())
+    order = re.findall(r'<section id="(\w+)"', page)
+    assert order.index("points") < order.index("checks") < order.index("figures")
+    failed = page.partition('<section id="failed"')[2].partition("</section>")[0]
+    assert failed.count('<details class="end">') == 2
+    assert "<table" not in failed
+
+
+def test_settings_of_the_analysis_are_said_in_words() -> None:
+    page = render(whole())
+    assert not re.search(r"warmup_steps<|gate_efficiency<", page)
+    assert "In brackets: the 95% interval of the number before." in page
+
+
+def test_a_script_is_named_by_its_point() -> None:
+    page = render(whole())
+    assert "Script 1: srun, 1 node, 4 ranks and 2 other points" in page
+
+
+def test_runs_that_a_point_lacks_are_small_and_hollow() -> None:
+    study, tables = simple()
+    runs = tables.runs.copy()
+    lost = runs.index[(runs["nodes"] == 2) & (runs["repetition"] == 1)]
+    runs.loc[lost, "state"] = "FAILED"
+    fewer = tables._replace(runs=runs, points=speedup_frame(runs, study))
+    text = inline(study, fewer, "scaling")
+    assert "<title>srun-2-1: FAILED</title>" in text
+    assert "small, hollow: some runs without" in text
+    assert "small, hollow" not in inline(study, tables, "scaling")
+
+
+def test_a_gate_on_the_speedup_from_half_the_size_has_a_panel() -> None:
+    study, tables = measured((1, 2, 4, 8), ("srun", "torchrun"), 3, (("torchrun", 4),))
+    gated = msgspec.structs.replace(study, gates=Gates(doubling=1.5))
+    (figure,) = figures(gated, tables, ("inline",), ["efficiency"])
+    assert figure.data is not None
+    panel = [r for r in figure.data.records if r["quantity"] == "speedup from half the size"]
+    own = [row["value"] for row in panel if row["drawn"] == "mean"]
+    known = tables.points["doubling"].dropna()
+    assert own == [2 * value for value in known]
+    assert 1.5 < min(own) <= max(own) < 2.1
+    assert [row["value"] for row in panel if row["drawn"] == "gate"] == [1.5]
+    assert "from half" not in inline(study, tables, "efficiency")
+
+
+def test_the_fit_figure_says_what_its_fits_are_worth() -> None:
+    study, tables = measured((1, 2, 4, 8), ("srun",), 3, ())
+    note = "measured on one node"
+    amdahl, *rest = tables.laws
+    laws = (msgspec.structs.replace(amdahl, notes=(note,)), *rest)
+    assert f">Amdahl: {note}</text>" in inline(study, tables._replace(laws=laws), "fits")
+
+
+def test_of_many_series_the_summary_says_the_first() -> None:
+    study, tables = measured((1, 2), tuple(f"way{i:02d}" for i in range(12)), 2, ())
+    lines = summary_lines(study, [], plain_rows(tables.points))
+    assert sum("times as fast" in line for line in lines) == MOST_LINES
+    assert "And: 4 more series, in the table of points." in lines
