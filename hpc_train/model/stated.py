@@ -11,11 +11,11 @@ SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "gpus", "r
 BATCH = "global_batch_size"
 # One of these is enough for a row of a speedup table.
 RESULTS = ("samples_per_second", "tokens_per_second", "step_time", "epoch_time", "time_to_train")
-# Published tables state rates so; they are multiplied by the number of ranks.
+# Published tables state rates so; they are multiplied by the number of GPUs (ranks without any).
 PER_GPU = {f"{name}_per_gpu": name for name in RESULTS[:2]}
 MEASURES = (
     *RESULTS, *PER_GPU, BATCH, "first_step_time", "accuracy", "loss", "mfu", "memory", "energy",
-    "power", "tflops", "learning_rate", "steps", "examples",
+    "power", "tflops", "learning_rate", "steps", "samples", "examples",
 )  # fmt: skip
 CONDITIONS = frozenset({
     "model", "dataset", "data", "precision", "torch", "nccl", "rccl", "nccl2", "cuda", "rocm",
@@ -33,7 +33,7 @@ UNUSED = frozenset({
 })  # fmt: skip
 ALIASES = {
     "world_size": "ranks", "global_batch": BATCH, "optimiser_steps": "steps",
-    "optimizer_steps": "steps", "samples_seen": "examples", "name": "run", "run_id": "run",
+    "optimizer_steps": "steps", "samples_seen": "samples", "name": "run", "run_id": "run",
     "excluded": "exclude", "wall_time": "wall_s", "wall_time_s": "wall_s",
     **{f"{name}_{unit.lower()}": name for name, unit in UNITS.items() if unit in ("s", "GiB", "J")},
 }  # fmt: skip
