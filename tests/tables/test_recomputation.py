@@ -111,3 +111,12 @@ def test_every_number_of_a_random_study(seed: int, tmp_path: Path) -> None:
             assert point[name] == (
                 None if value is None else pytest.approx(value, rel=1e-9, abs=1e-9)
             ), (key, name)
+
+
+def test_a_rate_per_gpu_is_of_all_gpus_however_many_processes_drive_them(tmp_path: Path) -> None:
+    table = tmp_path / "jobs.csv"
+    head = "nodes,gpus_per_node,tasks_per_node,samples_per_second_per_gpu"
+    table.write_text(f"{head}\n1,4,1,10\n2,4,4,9\n4,0,2,8\n", encoding="utf-8")
+    found = build_report(evidence([str(table)], Search(root=tmp_path / "none")))
+    rates = [row["samples_per_second"] for row in found.run_rows]
+    assert rates == pytest.approx([40, 72, 64])
