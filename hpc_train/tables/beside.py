@@ -33,7 +33,8 @@ def beside(rest: Columns, rows: Rows, warmup: Warmup, ranks: Floats) -> dict[str
     `mfu` and `tflops_per_gpu`: the median of the measured steps, mean over ranks, as the program
     printed them. `memory_gib`: the most that any rank names, of what it allocated or reserved.
     `learning_rate`: the highest of the schedule. `optimiser_steps`: as stated, else the number of
-    the last step (one more where they count from 0). `energy_j`: of the run as stated, else the sum of the steps, of all ranks.
+    the last step (one more where they count from 0). `energy_j`: of the run as stated, else the sum
+    of the steps, of all ranks.
     """
     size = len(ranks)
     kinds = {name: _rows(rest, name, size) for name in ("mfu", "tflops", "energy")}

@@ -38,13 +38,14 @@ def recomputed(rows: Sequence[Row]) -> dict[tuple[Any, ...], Found]:
         basis = _basis([row for row in own if _ok(row)])
         points: dict[tuple[int, ...], list[Row]] = {}
         for row in own:
-            key = (row["nodes"], row["gpus_per_node"], row["tasks_per_node"])
-            points.setdefault(key, []).append(row)
-        base = min(points, key=lambda key: (key[0] * key[1], key[0] * key[2], key[0]))
+            size = (row["nodes"], row["gpus_per_node"], row["tasks_per_node"])
+            points.setdefault(size, []).append(row)
+        base = min(points, key=lambda size: (size[0] * size[1], size[0] * size[2], size[0]))
         for key, of_point in points.items():
             half = _half(key, list(points))
             others = (points[base], points[half] if half else [])
-            found[(series, *key)] = _point(of_point, others, basis, key == base)
+            place: tuple[Any, ...] = (series, *key)
+            found[place] = _point(of_point, others, basis, key == base)
     return found
 
 

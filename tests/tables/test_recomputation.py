@@ -29,7 +29,7 @@ Row = dict[str, Any]
 
 def study(seed: int) -> list[Row]:
     """One row for each job: other sizes, numbers and gaps with each seed."""
-    chance = random.Random(seed)
+    chance = random.Random(seed)  # noqa: S311
     weak, wanted = chance.random() < 0.5, chance.sample(MEASURES, 7)
     wanted.append(chance.choice(MEASURES[:4]))
     sizes = sorted(chance.sample(SIZES, chance.randint(1, 6)))
@@ -130,7 +130,7 @@ def test_a_run_that_is_left_out_changes_no_number_of_the_others(
 ) -> None:
     """Leaving a run out is as if it had never been there, but for what was asked for and spent."""
     rows = [{"torch": "2.8", **row} for row in study(seed) if not row["exclude"]]
-    at = random.Random(seed).randrange(len(rows))
+    at = random.Random(seed).randrange(len(rows))  # noqa: S311
     extra = {**rows[at], "samples_per_second": 1.0, "exclude": "hot", "state": "", **odd}
     without = reported(tmp_path / "jobs.csv", rows)
     points = reported(tmp_path / "jobs.csv", [*rows[: at + 1], extra, *rows[at + 1 :]])
