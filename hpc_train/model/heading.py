@@ -25,7 +25,7 @@ _ALIASES = {
     "world_size": "ranks", "n_ranks": "ranks", "num_ranks": "ranks", "ntasks": "ranks",
     "global_batch": "global_batch_size", "gbs": "global_batch_size",
     "batch_size_global": "global_batch_size", "total_batch_size": "global_batch_size",
-    "optimiser_steps": "steps", "optimizer_steps": "steps", "samples_seen": "examples",
+    "optimiser_steps": "steps", "optimizer_steps": "steps", "samples_seen": "samples",
     "name": "run", "run_id": "run", "excluded": "exclude", "wall_time": "wall_s",
     "time_per_step": "step_time", "iteration_time": "step_time", "time_per_iteration": "step_time",
     "time_per_epoch": "epoch_time",

@@ -10,11 +10,11 @@ SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "gpus", "r
 BATCH = "global_batch_size"
 # One of these is enough for a row of a speedup table.
 RESULTS = ("samples_per_second", "tokens_per_second", "step_time", "epoch_time", "time_to_train")
-# Published tables state rates so; they are multiplied by the number of ranks.
+# Published tables state rates so; they are multiplied by the number of GPUs (ranks without any).
 PER_GPU = {f"{name}_per_gpu": name for name in RESULTS[:2]}
 MEASURES = (
     *RESULTS, *PER_GPU, BATCH, "first_step_time", "accuracy", "loss", "mfu", "memory", "energy",
-    "power", "tflops", "learning_rate", "steps", "examples",
+    "power", "tflops", "learning_rate", "steps", "samples", "examples",
 )  # fmt: skip
 OF_RUN = ("run", "state", "problem", "exclude", "restarts", "wall_s")
 KNOWN = (*SIZES, *MEASURES, *OF_RUN)

@@ -76,8 +76,8 @@ def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...
         names = _names(rows, f"{path.stem}: " if len(paths) > 1 else "")
         for name, row in zip(names, rows, strict=True):
             measured = _measured(row)
-            records += _records(name, path, row.line, measured)
             runs.append(_run(name, row, measured))
+            records += _records(runs[-1], path, row.line, measured)
         notes += _notes(table, meant, rows)
     expected = tuple(_numbered(runs))
     study = undeclared(paths[0].stem, expected, Warmup(steps=0), tuple(notes))
@@ -128,12 +128,18 @@ def _value(column: Column, text: str) -> float:
     return value
 
 
-def _records(run: str, path: Path, line: int, measured: dict[str, float]) -> Iterator[Record]:
+def _records(
+    run: ExpectedRun, path: Path, line: int, measured: dict[str, float]
+) -> Iterator[Record]:
+    gpus = run.sizes.get("nodes", 0) * run.sizes.get("gpus_per_node", 0)
     for name, value in measured.items():
-        metric = PER_GPU.get(name, name)
+        metric, scope = PER_GPU.get(name, name), _SCOPES.get(name, "global")
+        if name in PER_GPU and gpus and metric not in measured:
+            # One process may drive several GPUs.
+            value, scope = value * gpus, "global"
         yield Record(
-            run=run, source=str(path), line=line, parser="table", metric=metric, value=value,
-            unit=UNITS[metric], scope=_SCOPES.get(name, "global"),
+            run=run.run_id, source=str(path), line=line, parser="table", metric=metric,
+            value=value, unit=UNITS[metric], scope=scope,
         )  # fmt: skip
 
 

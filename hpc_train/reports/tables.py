@@ -23,7 +23,10 @@ SIZE_WORDS = {
 }
 RATIOS = ("speedup", "ideal", "efficiency")
 # What leaves the table first where it is wider than a terminal, unless speedup is made of it.
-LESS = ("time_to_train_speedup", "time_to_train_s", "epoch_time_s", "step_time_s")
+LESS = (
+    "time_to_train_speedup", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
+    "tokens_per_second", "samples_per_second",
+)  # fmt: skip
 BASES = {"epoch time": "epoch_time_s", "time to train": "time_to_train_s"}
 ROOM = 100
 

@@ -33,7 +33,8 @@ def beside(rest: Columns, rows: Rows, warmup: Warmup, ranks: Floats) -> dict[str
     `mfu` and `tflops_per_gpu`: the median of the measured steps, mean over ranks, as the program
     printed them. `memory_gib`: the most that any rank names, of what it allocated or reserved.
     `learning_rate`: the highest of the schedule. `optimiser_steps`: as stated, else the number of
-    the last step. `energy_j`: of the run as stated, else the sum of the steps, of all ranks.
+    the last step (one more where they count from 0). `energy_j`: of the run as stated, else the sum
+    of the steps, of all ranks.
     """
     size = len(ranks)
     kinds = {name: _rows(rest, name, size) for name in ("mfu", "tflops", "energy")}
@@ -118,7 +119,9 @@ def _last_step(rows: Rows, runs: int) -> Floats:
     for metric in _STEPPED:
         own = rows.named(metric)
         own = own.take(own.stepped)
-        found = np.fmax(found, highest(own.step.astype(np.float64), own.run, runs))
+        step = own.step.astype(np.float64)
+        from_0 = highest(-step, own.run, runs) == 0
+        found = np.fmax(found, highest(step, own.run, runs) + from_0)
     return found
 
 

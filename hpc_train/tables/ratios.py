@@ -38,9 +38,13 @@ def ratios(a: Moments, b: Moments, confidence: float) -> Limits:
 
 
 def means(times: Moments, confidence: float) -> Limits:
-    """Return arithmetic means of times with Student's limits; no limits for one value."""
+    """Return arithmetic means of times with Student's limits; no limits for one value.
+
+    There is no lower limit where the interval reaches zero: no time is below it.
+    """
     half = _half(times, confidence)
-    return Limits(times.mean, times.mean - half, times.mean + half)
+    low = np.where(times.mean > half, times.mean - half, NAN)
+    return Limits(times.mean, low, times.mean + half)
 
 
 def harmonic_means(times: Moments, confidence: float) -> Limits:

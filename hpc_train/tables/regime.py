@@ -12,13 +12,16 @@ from hpc_train.model.study import Scaling
 from hpc_train.tables.moments import Codes, Floats, agree, least, most, numbers
 from hpc_train.tables.runs import OK
 
+# More than this is another batch, however many ranks round it.
+ROUNDED = 0.01
 Regime = Literal["strong", "weak", "mixed", "unknown"]
 
 
 def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Regime]:
     """Return the regime of each series, from the global batch and ranks of its completed runs.
 
-    strong: the same global batch at every size; weak: the same batch per rank; mixed: neither;
+    strong: the same global batch at every size, but for what is lost or added where each rank takes
+    whole samples (999 of 1000 on 3); weak: the same batch per rank; mixed: neither;
     unknown: not recorded, or the series has one size, where the known series do not agree on one.
 
     Raises:
@@ -64,8 +67,17 @@ def _of_series(own: pd.DataFrame, series: Codes, size: int) -> list[Regime]:
         return list((agree(low, high) | np.isnan(low)).tolist())
 
     with np.errstate(divide="ignore", invalid="ignore"):
-        columns = (same(ranks), same(batch), same(batch / ranks))
+        columns = (same(ranks), _one_batch(batch, ranks, series, size), same(batch / ranks))
     return [_regime(*answers) for answers in zip(*columns, strict=True)]
+
+
+def _one_batch(batch: Floats, ranks: Floats, series: Codes, size: int) -> list[bool]:
+    """Whether the batches of a series are one that each rank may have rounded, down or up."""
+    low, high = least(batch, series, size), most(batch, series, size)
+    down = most(high[series] - batch - ranks, series, size) < 0
+    up = most(batch - low[series] - ranks, series, size) < 0
+    rounded = (down | up) & (high - low <= ROUNDED * high)
+    return list((agree(low, high) | rounded | np.isnan(low)).tolist())
 
 
 def _regime(one_size: bool, one_batch: bool, one_share: bool) -> Regime:

@@ -27,6 +27,8 @@ from hpc_train.tables.measurements import GLOBAL, PER_GPU, PER_RANK, Rows
 
 NAN = float("nan")
 LEAST_STEPS = 20
+# Sixty seconds are a little less when they are the sum of six hundred tenths.
+ROUNDING = 1e-9
 QUANTILES = {"step_p05_s": 0.05, "step_p25_s": 0.25, "step_p75_s": 0.75, "step_p95_s": 0.95}
 
 
@@ -74,12 +76,12 @@ def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Flo
     kept = times.take(keep)
     seconds = per_run(total, kept.value * kept.weight, kept.run, runs)
     processed = per_run(total, _samples(kept, samples, global_batch) * kept.weight, kept.run, runs)
-    steps = np.bincount(kept.run, weights=kept.weight, minlength=runs).astype(np.int64)
+    steps = _steps_of(kept, runs)
     none = ~(seconds > 0)
     ordered = within_runs(lambda rows: np.sort(rows, axis=1), kept.value, kept.run)
     return StepSummary(
-        seen=counts(times.run, runs),
-        warmup_steps=counts(times.run[~keep], runs),
+        seen=_steps_of(times, runs),
+        warmup_steps=_steps_of(times.take(~keep), runs),
         steps=steps,
         step_time_s=_unless(none, per_run(median, kept.value, kept.run, runs)),
         mean=_unless(none, seconds / np.maximum(steps, 1)),
@@ -114,14 +116,17 @@ def measured(times: Steps, warmup: Warmup) -> Flags:
     """Return which steps count: those after `warmup.steps` steps and `warmup.seconds` seconds.
 
     Steps are counted by their numbers, so that a log with every tenth step does not lose ten times
-    as many.
+    as many; those between two lines of a log took as long as the later one says.
     """
     first = starts(times.run)
     begun = np.repeat(times.step[first], lengths(first, len(times.run)))
     kept: Flags = times.step - begun >= warmup.steps
     if warmup.seconds or (times.value < 0).any():
-        before = within_runs(lambda rows: rows.cumsum(axis=1), times.value, times.run)
-        kept &= before - times.value >= warmup.seconds
+        since = np.diff(times.step, prepend=0)
+        since[first] = 0
+        spent = times.value * np.maximum(times.weight, since)
+        passed = within_runs(lambda rows: rows.cumsum(axis=1), spent, times.run)
+        kept &= passed - spent >= warmup.seconds * (1 - ROUNDING)
     return kept
 
 
@@ -152,7 +157,8 @@ def step_totals(rows: Rows, ranks: Floats) -> Steps:
 def reported_rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     """Return the throughput [1/s] of all ranks that runs themselves printed, NaN without.
 
-    Rates per step: harmonic mean after the warm-up (Hoefler and Belli, SC15, rule 4). Else the
+    Rates per step: harmonic mean over the steps after the warm-up (Hoefler and Belli, SC15, rule 4;
+    the rate of several steps counts for all of them). Else the
     global summary, once; else the mean per GPU times the ranks; else the sum over the ranks, if
     every rank printed one.
     """
@@ -164,7 +170,8 @@ def reported_rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     )
     positive = ~any_of(~(kept.value > 0), kept.run, runs)
     with np.errstate(divide="ignore", invalid="ignore"):
-        harmonic = 1 / per_run(lambda rows: (1 / rows).mean(axis=1), kept.value, kept.run, runs)
+        times = per_run(total, kept.weight / kept.value, kept.run, runs)
+        harmonic = _steps_of(kept, runs) / times
     whole = rows.take(rows.scope == GLOBAL)
     stated = last_of(whole.value, whole.run, runs)
     gpus = of_last(rows.take(rows.scope == PER_GPU))
@@ -205,6 +212,11 @@ def _quantile(ordered: Floats, run: Ints, runs: int, share: float) -> Floats:
     low, high = ordered[first + below], ordered[first + np.ceil(place).astype(np.int64)]
     found[run[first]] = low + (high - low) * (place - below)
     return found
+
+
+def _steps_of(some: Steps, runs: int) -> Ints:
+    """Return how many steps each run has: one value may be of several."""
+    return np.bincount(some.run, weights=some.weight, minlength=runs).astype(np.int64)
 
 
 def _steps(rows: Rows, first: Ints, value: Floats) -> Steps:

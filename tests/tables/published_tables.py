@@ -36,6 +36,7 @@ BERT = "NVIDIA/DeepLearningExamples@729963d PyTorch/LanguageModeling/BERT, DGX A
 DDP = "pytorch/pytorch@bf69c14 benchmarks/distributed/ddp/README.md, p50 of 32 V100s"
 DLPERF = "Oneflow-Inc/DLPerf@c89430b, 4 nodes of 8 V100s"
 MPT = "mosaicml/llm-foundry@8c8dd48 scripts/train/benchmarking/README.md"
+MLPERF = "mlcommons/training_results"
 PUBLISHED = {
     "book": Published("Accelerate Model Training with PyTorch 2.X, ch. 10", (1, 6.5), (100, 81)),
     "nvidia_resnet50_amp": Published(
@@ -63,6 +64,21 @@ PUBLISHED = {
     ),
     "mpt_1b_a100": Published(MPT, (), (100, 99, 81, 99, 97)),
     "mpt_7b_h100": Published(MPT, (), (100, 98.4, 95.1, 90.9)),
+    "mpt_1b_h100": Published(MPT, (), (100, 98.0, 96.4, 95.8, 92.4, 86.5)),
+    "mlperf_lora_gb200": Published(
+        f"{MLPERF}_v5.0, Llama 2 70B LoRA, GB200", (), (100, 74, 55, 31)
+    ),
+    "mlperf_gpt3_tpu": Published(f"{MLPERF}_v4.0, GPT-3, TPU v5p", (), (100, 101, 98, 78)),
+    "mlperf_resnet50_pcie": Published(
+        f"{MLPERF}_v3.1, ResNet-50, A100-PCIe", (), (100, 98, 97, 95)
+    ),
+    "mlperf_transformer_a100": Published(
+        f"{MLPERF}_v0.7, Transformer, A100", (), (100, 90, 43, 38, 21)
+    ),
+    "mlperf_bert_a100": Published(f"{MLPERF}_v2.1, BERT, A100", (), (100, 85, 31, 16)),
+    "torchtitan_8b": Published(
+        "pytorch/torchtitan@b5bcd76 benchmarks/llama3_h100_202412", (), (100, 97.3)
+    ),
     "athena": Published(
         "Some-random/athena docs/tutorials, 1S-1, 1S-4, 2S-2x2, 2S-2x4",
         (1, 2.23, 2.43, 4.32),

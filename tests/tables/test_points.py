@@ -128,3 +128,12 @@ def test_a_loss_is_compared_only_after_as_many_samples() -> None:
         frame["samples_seen"] = samples
         flags.append(speedup_frame(frame, asked)["flags"].tolist()[1])
     assert flags == [("loss: +0.2, standard error 0.0071",), ()]
+
+
+def test_no_time_is_below_zero_however_few_runs_there_are() -> None:
+    asked = study([expected("a"), expected("b")])
+    records = [record("a", "step_time", 1.0), record("b", "step_time", 2.0)]
+    row = speedup_frame(run_frame(asked, records), asked).iloc[0]
+    assert row["step_time_s"] == pytest.approx(1.5)
+    assert pd.isna(row["step_time_s_low"])
+    assert row["step_time_s_high"] == pytest.approx(1.5 + 12.7062 * 0.5, abs=1e-3)
