@@ -64,9 +64,7 @@ def study_json() -> dict[str, Any]:
 
 def shown_as() -> dict[str, str]:
     """Return in which table of text each key is, by the page."""
-    return {
-        key: re.split(r"[ ,]", row[1])[0] for row in table("Columns") for key in code(row[0])
-    }
+    return {key: re.split(r"[ ,]", row[1])[0] for row in table("Columns") for key in code(row[0])}
 
 
 def test_every_key_of_a_point_is_explained_and_no_other() -> None:
