@@ -42,7 +42,10 @@ DERIVED = {"micro_batch"}
 
 def section(name: str) -> str:
     text = READING.read_text(encoding="utf-8")
-    return dict(re.findall(r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL))[name]
+    found: list[tuple[str, str]] = re.findall(
+        r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    return dict(found)[name]
 
 
 def table(name: str) -> list[list[str]]:

@@ -89,7 +89,7 @@ def test_how_far_a_peak_is_bounded() -> None:
     )
     near = [simulated(s, "usl", np.array([1.0, 2, 3, 4, 6, 8])).peak for s in range(200)]
     assert sum(peak is None for peak in near) / 200 == pytest.approx(none / of, abs=0.03)
-    far = [simulated(s, "usl", 2.0 ** np.arange(7)).peak for s in range(200)]
+    far = [simulated(s, "usl", 2.0 ** np.arange(7.0)).peak for s in range(200)]
     known = [(p.low, p.high) for p in far if p and p.low is not None and p.high is not None]
     assert np.median(known, axis=0) == pytest.approx([low, high], rel=0.03)
 
