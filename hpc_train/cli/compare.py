@@ -19,11 +19,15 @@ if TYPE_CHECKING:
 @click.argument("a", metavar="A")
 @click.argument("b", metavar="B")
 @results_option
-@click.option("-f", "--format", "form", help="text, markdown, csv or json.")
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write here.")
-@click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
+@click.option("-f", "--format", "form", help="text (default), markdown, csv, json, html or latex.")
 @click.option(
-    "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node, …"
+    "-o", "--output", type=click.Path(path_type=Path), help="A file: .html, .md, .csv, .json …"
+)
+@click.option(
+    "--parser", default="auto", show_default=True, help="One format of logs: collect --list."
+)
+@click.option(
+    "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node …"
 )
 @click.option("--min-effect", type=float, metavar="0.02", help="Smaller differences are none.")
 @click.option(
@@ -49,7 +53,8 @@ def compare(
     """Say at which points B is faster or slower than A, and what differs between them.
 
     A and B are what `hpctrain report` takes, a report as JSON, or runs of a study that share a
-    value: STUDY:launcher=srun. Exit code 3 when some of the runs have no result.
+    value: STUDY:launcher=srun. Exit code 1 with --check, when B is worse; 3 when a run of either
+    has no result. Verdicts: docs/compare.md.
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.compare import Wishes

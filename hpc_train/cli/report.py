@@ -22,31 +22,49 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("words", metavar="STUDY|PATH…", nargs=-1, required=True)
 @results_option
-@click.option("-f", "--format", "form", help="text, markdown, csv, json, html, latex or tidy.")
+@click.option(
+    "-f", "--format", "form", help="text (default), markdown, csv, json, html, latex or tidy."
+)
 @click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="A file; .md has figures beside it, a picture is the main one alone. Or a folder for all.",
+    help="A file: .html, .md (figures beside it), .csv, .svg … Without ending: a folder for all.",
 )
-@click.option("--parser", default="auto", show_default=True, help="Which lines to look for.")
+@click.option(
+    "--parser", default="auto", show_default=True, help="One format of logs: collect --list."
+)
 @click.option(
     "--check", is_flag=True, help="Exit with 1 when a gate is not met or a point has no result."
 )
-@click.option("--wide", is_flag=True, help="Every column.")
+@click.option("--wide", is_flag=True, help="Every column, not only those that fit 100 characters.")
 @click.option(
-    "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node, …"
+    "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node …"
 )
-@click.option("--exclude", multiple=True, metavar="RUN=REASON", help="Leave a run out; say why.")
 @click.option(
-    "--allow-mixed", multiple=True, metavar="FIELD", help="Let runs differ in it within a series."
+    "--exclude",
+    multiple=True,
+    metavar="RUN=REASON",
+    help="Leave a run out; it is shown with the reason.",
+)
+@click.option(
+    "--allow-mixed", multiple=True, metavar="FIELD", help="Let runs of a series differ in it."
 )
 @click.option("--target", metavar="METRIC=VALUE", help="Samples and time to accuracy or loss.")
-@click.option("--forecast", type=float, metavar="TIMES", help="Continue fits so many times.")
-@click.option("--force", is_flag=True, help="Forecast beyond twice the largest measured size.")
-@click.option("--against", metavar="STUDY|FILE", help="A gate: must not be slower than this.")
+@click.option(
+    "--forecast",
+    type=float,
+    metavar="TIMES",
+    help="Continue fits to so many times the largest size; at most 2.",
+)
+@click.option("--force", is_flag=True, help="Let --forecast go beyond 2.")
+@click.option("--against", metavar="STUDY|FILE", help="A gate: not slower than this.")
 @click.option("--junit", type=click.Path(path_type=Path), help="Write the checks as JUnit XML.")
-@click.option("--bundle", type=click.Path(path_type=Path), help="Pack all of it: FILE.tar.zst.")
+@click.option(
+    "--bundle",
+    type=click.Path(path_type=Path),
+    help="Pack records, scripts and report: FILE.tar.zst.",
+)
 def report(
     words: tuple[str, ...],
     results: Path | None,
@@ -54,9 +72,10 @@ def report(
     output: Path | None,
     **options: Any,
 ) -> None:
-    """Print the speedup table of a study, of a job's runs, of logs, or of a CSV table.
+    """Say how a study scales: of its runs, of a job's, of logs, records, a CSV table or a bundle.
 
-    Exit code 3 when some of the runs that were asked for have no result, or logs cannot be read.
+    Exit code 1 with --check, when something is not met; 3 when a run that was asked for has no
+    result, or a log cannot be read. Columns, flags and files: docs/reading-a-report.md.
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.evidence import evidence

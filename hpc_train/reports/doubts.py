@@ -21,9 +21,11 @@ MEANING = {
     "superlinear": "more than ideal",
     "varies": "a run contradicts itself",
     "accuracy": "accuracy is not the baseline's",
+    "loss": "loss is not the baseline's",
     "whole seconds": "times in whole seconds",
     "unmeasured": "ok runs left out of the comparison",
     "not finite": "values that are no numbers",
+    "requeued": "runs that were restarted",
 }
 SAID = frozenset({"n=1", "baseline n=1"})
 

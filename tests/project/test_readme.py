@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import hpc_train
+from tests.project.shown_commands import (
+    BLOCK,
+    ROOT,
+    Shown,
+    check_output,
+    environment_with,
+    printed,
+    shown,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
-BLOCK = re.compile(r"^```console\n(.*?)^```", re.MULTILINE | re.DOTALL)
+README = ROOT / "README.md"
 TARGET = re.compile(r"^([a-z]+):", re.MULTILINE)
 
 
@@ -23,20 +29,14 @@ def commands(program: str, prompt: str = "$") -> list[str]:
 
     Those of root have the prompt `#`.
     """
-    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    text = README.read_text(encoding="utf-8")
     lines = "\n".join(BLOCK.findall(text)).replace("\\\n", " ").splitlines()
     return [line[2:].strip() for line in lines if line.startswith(f"{prompt} {program}")]
 
 
 @pytest.fixture(scope="module")
 def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Return an environment in which `hpctrain` is this checkout's, installed or not."""
-    programs = tmp_path_factory.mktemp("bin")
-    command = programs / "hpctrain"
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m hpc_train "$@"\n')
-    command.chmod(0o755)
-    search = [str(programs), str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
-    return {**os.environ, "PATH": os.pathsep.join(search), "PYTHONPATH": str(ROOT)}
+    return environment_with(tmp_path_factory.mktemp("bin"))
 
 
 def test_readme_shows_commands() -> None:
@@ -57,42 +57,23 @@ def test_the_packages_are_those_that_make_test_installs() -> None:
     assert missing == []
 
 
-def shown(program: str) -> list[tuple[str, list[str]]]:
-    """Return the command lines of a program below which output is shown, and that output."""
-    found: list[tuple[str, list[str]]] = []
-    for block in BLOCK.findall((ROOT / "README.md").read_text(encoding="utf-8")):
-        for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
-            line, *output = part.splitlines()
-            if output and line.startswith(program):
-                found.append((line, output))
-    return found
+def with_output() -> list[Shown]:
+    """Return the commands of the README below which output is shown."""
+    return [one for one in shown(README) if one.output]
 
 
-@pytest.mark.parametrize(("line", "output"), shown("hpctrain "), ids=lambda part: str(part)[:30])
+@pytest.mark.parametrize("command", with_output(), ids=lambda command: str(command.line)[:30])
 def test_output_is_what_is_printed(
-    line: str, output: list[str], tmp_path: Path, environment: dict[str, str]
+    command: Shown, tmp_path: Path, environment: dict[str, str]
 ) -> None:
     shutil.copytree(ROOT / "examples", tmp_path / "examples")
-    both = subprocess.run(
-        ["bash", "-c", f"{line} 2>&1"],
-        cwd=tmp_path,
-        env=environment,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    )
-    printed = both.stdout.splitlines()
-    # Each `…` leaves out lines, or the rest of one; all else stands there, in this order.
-    for expected in (one for one in output if one != "…"):
-        beginning = expected.removesuffix("…")
-        at = [number for number, one in enumerate(printed) if one.startswith(beginning)]
-        assert at, expected
-        assert printed[at[0]] == expected or beginning != expected
-        printed = printed[at[0] + 1 :]
+    text, code = printed(command.line, tmp_path, environment)
+    assert code == 0
+    check_output(command.output, text)
 
 
 def test_output_of_three_questions_is_shown() -> None:
-    assert {line.split()[1] for line, _ in shown("hpctrain ")} >= {"collect", "report", "diagnose"}
+    assert {one.line.split()[1] for one in with_output()} >= {"collect", "report", "diagnose"}
 
 
 @pytest.mark.slow
@@ -135,7 +116,7 @@ def run_all(lines: list[str], folder: Path, environment: dict[str, str]) -> str:
 
 
 def test_the_example_in_python_is_a_table(monkeypatch: pytest.MonkeyPatch) -> None:
-    (argument,) = re.findall(r'`hpc_train\.collect\("([^"]+)"\)`', (ROOT / "README.md").read_text())
+    (argument,) = re.findall(r'`hpc_train\.collect\("([^"]+)"\)`', README.read_text())
     monkeypatch.chdir(ROOT)
     found = hpc_train.collect(argument)
     assert {"run", "metric", "value", "unit", "scope"} <= set(found.columns)

@@ -1,0 +1,166 @@
+"""Pages on reports: every key, state, flag, file and option stands there; every example works."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+import shutil
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+
+from hpc_train.cli.compare import compare
+from hpc_train.cli.report import report
+from hpc_train.model.measurement import EXCLUDED, MISSING
+from hpc_train.model.submission import JobState
+from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.evidence import evidence
+from hpc_train.pipeline.figure_files import IMAGES
+from hpc_train.pipeline.render_report import render_report
+from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.report_files import FORMAT_OF, TIDY
+from hpc_train.pipeline.report_folder import TEXTS
+from hpc_train.pipeline.search import Search
+from hpc_train.registry import BUILT_IN
+from hpc_train.reports.columns import compact_columns, wide_columns
+from hpc_train.reports.doubts import MEANING
+from hpc_train.reports.figures import FIGURES
+from hpc_train.tables.runs import UNPARSED
+from tests.project.shown_commands import ROOT, environment_with, run_page
+
+READING = ROOT / "docs" / "reading-a-report.md"
+STUDY = ROOT / "results" / "studies" / "digits-two-cores"
+RENAMED = {"samples_per_second": "throughput", "samples_per_second_per_rank": "throughput_per_rank"}
+# Made of two others, as the page says of `global_batch`.
+DERIVED = {"micro_batch"}
+
+
+def section(name: str) -> str:
+    text = READING.read_text(encoding="utf-8")
+    found: list[tuple[str, str]] = re.findall(
+        r"^## (.+?)\n(.*?)(?=^## |\Z)", text, re.MULTILINE | re.DOTALL
+    )
+    return dict(found)[name]
+
+
+def table(name: str) -> list[list[str]]:
+    """Return the cells of the tables of a section, without headings."""
+    rows = re.findall(r"^\| (`.+) \|$", section(name), re.MULTILINE)
+    return [row.split(" | ") for row in rows]
+
+
+def code(text: str) -> list[str]:
+    return re.findall(r"`([^`]+)`", text)
+
+
+@cache
+def study_json() -> dict[str, Any]:
+    found = evidence([str(STUDY)], Search(root=ROOT / "none"))
+    loaded: dict[str, Any] = json.loads(render_report(build_report(found), "json"))
+    return loaded
+
+
+def shown_as() -> dict[str, str]:
+    """Return in which table of text each key is, by the page."""
+    return {key: re.split(r"[ ,]", row[1])[0] for row in table("Columns") for key in code(row[0])}
+
+
+def test_every_key_of_a_point_is_explained_and_no_other() -> None:
+    assert sorted(shown_as()) == sorted(study_json()["rows"][0])
+
+
+def test_the_page_knows_which_columns_a_text_has() -> None:
+    points = study_json()["rows"]
+    compact, wide = (
+        {RENAMED.get(shown.column.key, shown.column.key) for shown in columns(points, 0.95)}
+        for columns in (compact_columns, wide_columns)
+    )
+    for key, said in shown_as().items():
+        if key in compact:
+            assert said == "yes", key
+        elif key in wide:
+            assert said == "wide", key
+    assert (compact | wide) - set(shown_as()) == DERIVED
+    # Shown within the column of another.
+    within = {"n_submitted", "not_ok", "accuracy_change_pp", "note",
+              "step_time_s_low", "step_time_s_high"}  # fmt: skip
+    said_shown = {key for key, said in shown_as().items() if said != "no"}
+    assert said_shown - compact - wide - within == set()
+
+
+def test_csv_has_the_same_keys() -> None:
+    found = evidence([str(STUDY)], Search(root=ROOT / "none"))
+    text = render_report(build_report(found), "csv")
+    head = next(csv.reader(io.StringIO(text)))
+    plain = {re.sub(r"_(low|high)$", "", name) for name in head}
+    assert plain == {re.sub(r"_(low|high)$", "", name) for name in shown_as()}
+
+
+def test_the_keys_of_the_json_are_on_the_page() -> None:
+    text, made = section("JSON"), study_json()
+    block = "```" + text.split("```")[1] + "```"
+    top = re.findall(r'"(\w+)": ', block)
+    assert sorted(top) == sorted(made)
+    inner = {*re.findall(r'"(\w+)"', block)}
+    assert inner >= {*made["conditions"], *made["gates"][0]}
+    assert f'"schema": {made["schema"]}' in block
+    nested = {key for key, value in made["rows"][0].items() if isinstance(value, dict)}
+    assert nested - set(code(text.replace(block, ""))) == set()
+    known = set(shown_as()) | {key for row in table("JSON") for key in code(row[0])}
+    assert {key for key in made["runs"][0] if not key.startswith("axis.")} - known == set()
+
+
+def test_every_state_is_explained() -> None:
+    states = {state.value for state in JobState} | {EXCLUDED, MISSING, UNPARSED}
+    assert {key for row in table("Completeness") for key in code(row[0])} == states
+
+
+def test_every_flag_is_explained_on_the_page_and_in_words() -> None:
+    listed = {key for row in table("Flags") for key in code(row[0])}
+    sources = (ROOT / "hpc_train" / "tables" / name for name in ("flags.py", "doubts.py"))
+    texts = "".join(path.read_text(encoding="utf-8") for path in sources)
+    raised = set(re.findall(r'f?"([a-z][a-z =1]*): [^"]', texts)) - {"docs"}
+    assert listed == set(MEANING) == raised | {"accuracy", "loss"}
+
+
+def test_every_figure_is_explained() -> None:
+    assert [key for row in table("Figures") for key in code(row[0])] == list(FIGURES)
+
+
+def test_every_format_and_file_is_named() -> None:
+    text = section("Formats and files")
+    formats = {f"`{name}`" for name in BUILT_IN["formats"]}
+    endings = {*FORMAT_OF, *IMAGES, TIDY} - {".md"}
+    names = {*TEXTS, "tidy.parquet", *formats, *endings}
+    assert [name for name in sorted(names) if name not in text] == []
+
+
+@pytest.mark.parametrize(("command", "page"), [(report, READING), (compare, "compare.md")])
+def test_every_option_is_on_its_page(command: click.Command, page: str) -> None:
+    text = (ROOT / "docs" / page).read_text(encoding="utf-8")
+    options = [o for param in command.params if isinstance(param, click.Option) for o in param.opts]
+    assert [option for option in options if not re.search(rf"`{option}\b", text)] == []
+
+
+def test_a_note_on_what_differs_reads_as_shown(tmp_path: Path) -> None:
+    rows = [f"{v}-r{i},{n},4,64,{100 * n + i},{nccl}" for v, nccl in (("old", "2.20.5"),
+            ("new", "2.27.3")) for i, n in enumerate((1, 1, 2), start=1)]  # fmt: skip
+    head = "run,nodes,gpus_per_node,global_batch_size,samples_per_second,nccl"
+    (tmp_path / "t.csv").write_text("\n".join([head, *rows]))
+    found = evidence([str(tmp_path / "t.csv")], Search(root=tmp_path))
+    notes = build_report(found, Asked()).notes
+    block = section("What must match").partition("```text\n")[2].partition("```")[0]
+    assert " ".join(block.split()) in notes
+
+
+@pytest.mark.parametrize("page", ["foreign-results.md", "compare.md"])
+def test_examples_print_what_is_shown(page: str, tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    shutil.copytree(ROOT / "examples", tmp_path / "examples")
+    shutil.copytree(STUDY, tmp_path / "results" / "digits-strong")
+    assert run_page(ROOT / "docs" / page, tmp_path, environment_with(tmp_path / "bin")) >= 8
