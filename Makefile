@@ -37,9 +37,10 @@ demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and 
 	may_be_partial() { "$$@" || { code=$$?; (( code == 3 )); }; }
 	may_be_partial hpctrain submit examples/digits/study.yaml --wait "$${options[@]}"
 	may_be_partial hpctrain report $(STUDY)
-	may_be_partial hpctrain report $(STUDY) -f markdown -o $(RESULT)/report.md
+	may_be_partial hpctrain report $(STUDY) -o $(RESULT)/report.md >/dev/null
+	may_be_partial hpctrain report $(STUDY) -o $(RESULT)/report.html >/dev/null
 	printf '%s\n' '' 'figure: $(RESULT)/report.svg, $(RESULT)/report.png' \
-	    'report: $(RESULT)/report.md'
+	    'report: $(RESULT)/report.md' 'page: $(RESULT)/report.html'
 	exit "$$code"
 
 test: $(VENV)/.dev-installed system lint ## check style, types and contracts, run every test
