@@ -77,7 +77,8 @@ def constants(points: Sequence[Row]) -> str:
     for name, (word, after) in SIZE_WORDS.items():
         values = {row[name] for row in points} - {None}
         if len(values) == 1:
-            said.append(f"{counted(values.pop(), word)}{after}")
+            value = values.pop()
+            said.append(f"{counted(value, word)}{after}" if value else f"no {word}s")
     return ", ".join(said)
 
 
