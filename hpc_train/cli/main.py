@@ -41,7 +41,7 @@ COMMANDS = {
     ),
     "report": (
         "hpc_train.cli.report:report",
-        "Print the speedup table of a study, of a job's runs, or of logs.",
+        "Say how a study scales: its runs, or logs, records, a CSV table or a bundle.",
     ),
     "compare": (
         "hpc_train.cli.compare:compare",

@@ -72,7 +72,7 @@ def report(
     output: Path | None,
     **options: Any,
 ) -> None:
-    """Say how a study scales: of its runs, of a job's, of logs, records, a CSV table or a bundle.
+    """Say how a study scales: its runs, or logs, records, a CSV table or a bundle.
 
     Exit code 1 with --check, when something is not met; 3 when a run that was asked for has no
     result, or a log cannot be read. Columns, flags and files: docs/reading-a-report.md.

@@ -175,7 +175,9 @@ def test_report_writes_the_figure_beside_the_page(hpctrain: Hpctrain, train: Pat
     words = ("--launcher", "single", "--cpus-per-task", "1", "--wait")
     hpctrain("submit", "train.py", *words)
     done = hpctrain("report", "train", "-o", "page.md")
-    assert done.stdout.split() == ["page.md", "page.svg", "page.png", "page.csv"]
+    names = done.stdout.split()
+    assert names[:4] == ["page.md", "page.svg", "page.png", "page.csv"]
+    assert {Path(name).suffix for name in names[4:]} <= {".svg", ".png", ".csv"}
     assert "(page.svg)" in Path("page.md").read_text()
     first = [Path(name).read_bytes() for name in done.stdout.split()]
     hpctrain("report", "train", "-o", "page.md")
