@@ -23,6 +23,11 @@ if TYPE_CHECKING:
 
 # CSC, "How to access the Mahti large partition": docs.csc.fi/accounts/.
 RULES = {"csc": Gates(node_counts=3, efficiency=0.75, doubling=1.5, script=True)}
+RULE_WORDS = {
+    "csc": "Rule csc: CSC Finland asks those who want Mahti's large partition for results at 3 node "
+    "counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the "
+    "job script."
+}
 
 
 def governed(found: Evidence, asked: Asked) -> ExpectedStudy:
@@ -77,6 +82,9 @@ def checked(
     from hpc_train.tables.busbw import largest_busbw
 
     runs, points = tables
+    if study.gates.rule:
+        said = RULE_WORDS[study.gates.rule]
+        report = msgspec.structs.replace(report, notes=(*report.notes, said))
     there = sum(run.folder.script.is_file() for run in found.own)
     known = Known(
         scripts=(len(found.own), there),

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.model.gate import Outcome, Verdict
 from hpc_train.model.study import Gates
-from hpc_train.reports.benchmarks import Key, benchmarked, key_of
+from hpc_train.reports.benchmarks import benchmarked, key_of
 from hpc_train.reports.words import ALONE, names
 
 Row = Mapping[str, Any]
@@ -19,8 +19,9 @@ WHOLE = "the study"
 class Known(NamedTuple):
     """What gates need beside the points.
 
-    `scripts` counts the runs, and those of them whose script is there. `busbw` is GB/s by run.
-    `runs` are their rows, where bandwidths are asked for. `changes` are the rows of a comparison with `against`: how much faster this study is.
+    `scripts` counts the runs, and those of them whose script is there. `busbw` is GB/s by run,
+    `runs` are their rows, where it is asked for. `changes` are the rows of a comparison with
+    `against`: how much faster this study is.
     """
 
     scripts: tuple[int, int] = (0, 0)
@@ -73,11 +74,7 @@ def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict
         *(_script(known.scripts) if gates.script else ()),
         *_busbw(gates.busbw, known.busbw),
         *_regressions(gates, known.changes),
-        *(
-            _missing(points, benchmarked(known.runs, known.busbw))
-            if gates.missing is not False
-            else ()
-        ),
+        *(_missing(points, known) if gates.missing is not False else ()),
     ]
     asked = [name for name in Gates.__struct_fields__ if getattr(gates, name) and name != "rule"]
     decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
@@ -89,13 +86,13 @@ def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict
     return (*found, *nothing)
 
 
-def _missing(points: Sequence[Row], benchmarks: Mapping[Key, int]) -> Iterator[Verdict]:
-    name = names(points)
+def _missing(points: Sequence[Row], known: Known) -> Iterator[Verdict]:
+    name, benchmarks = names(points), benchmarked(known.runs, known.busbw)
     for row in points:
         reason = f"{row['n_ok']} ok" if row["n_ok"] else row["not_ok"] or "no run"
         measured = benchmarks.get(key_of(row), 0)
         if measured:
-            reason = f"bandwidth of {measured}"
+            reason = f"{measured} with a bandwidth"
         outcome: Outcome = "met" if row["n_ok"] or measured else "not met"
         where = name(row)
         yield Verdict(gate="missing", where=where, outcome=outcome, reason=reason)
