@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 # CSC, "How to access the Mahti large partition": docs.csc.fi/accounts/.
 RULES = {"csc": Gates(node_counts=3, efficiency=0.75, doubling=1.5, script=True)}
 RULE_WORDS = {
-    "csc": "Rule csc: CSC Finland asks those who want Mahti's large partition for results at 3 node "
-    "counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the "
+    "csc": "Rule csc: CSC Finland asks those who want Mahti's large partition for results at 3 "
+    "node counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the "
     "job script."
 }
 
