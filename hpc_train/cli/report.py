@@ -50,6 +50,11 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-mixed", multiple=True, metavar="FIELD", help="Let runs of a series differ in it."
 )
+@click.option(
+    "--interval",
+    type=click.Choice(("welch", "fieller", "bootstrap")),
+    help="That of ratios: welch (default), fieller, or bootstrap from 20 runs.",
+)
 @click.option("--target", metavar="METRIC=VALUE", help="Samples and time to accuracy or loss.")
 @click.option(
     "--forecast",
@@ -82,6 +87,7 @@ def report(
     from hpc_train.pipeline.junit import write_junit
     from hpc_train.pipeline.report import build_report
     from hpc_train.pipeline.report_files import check_format
+    from hpc_train.reports.benchmarks import without_result
 
     check_format(form, output)
     if options["bundle"]:
@@ -99,9 +105,7 @@ def report(
         _pack(found, built, asked, options["bundle"])
     if options["check"]:
         _check(built)
-    if found.unreadable or any(
-        row["state"] not in ("COMPLETED", "EXCLUDED") for row in built.run_rows
-    ):
+    if found.unreadable or any(without_result(built)):
         sys.exit(3)
 
 
@@ -150,7 +154,7 @@ def _asked(
     from hpc_train.pipeline.report_files import asked_for
     from hpc_train.pipeline.targets import target_of
 
-    names = ("wide", "allow_mixed", "forecast", "force", "against")
+    names = ("wide", "allow_mixed", "interval", "forecast", "force", "against")
     asked = asked_for(output, form)
     if options["bundle"]:
         images = tuple(dict.fromkeys((*PICTURES, "inline", *asked.images)))

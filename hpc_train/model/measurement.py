@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from hpc_train.model.plan import Topology
 from hpc_train.model.study import Gates, Scaling, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 
+IntervalKind = Literal["welch", "fieller", "bootstrap"]
+INTERVALS: dict[IntervalKind, str] = {
+    "welch": "Welch on logarithms",
+    "fieller": "Fieller",
+    "bootstrap": "percentile bootstrap of means",
+}
+# So begins the problem of a run whose log says another size than the one that is known.
+CONTRADICTED = "the log says world_size "
 MISSING = "MISSING"
 EXCLUDED = "EXCLUDED"
 _UNFINISHED = frozenset(state.value for state in JobState if state.active)
@@ -48,7 +56,8 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     """The study as it was asked for; `scaling` is None where nobody declared it.
 
     `allow_mixed` names the conditions that may differ within a series because a person says so.
-    `price_per_gpu_hour` is in `currency`, None where the site states none.
+    `price_per_gpu_hour` is in `currency`, None where the site states none. `interval` is that of
+    the ratios of points.
     """
 
     name: str
@@ -61,6 +70,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     allow_mixed: tuple[str, ...] = ()
     price_per_gpu_hour: float | None = None
     currency: str = ""
+    interval: IntervalKind = "welch"
 
     @property
     def unfinished(self) -> tuple[ExpectedRun, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hpc_train.model.measurement import IntervalKind
 from hpc_train.model.target import Target
 from hpc_train.model.value import Value
 from hpc_train.pipeline.search import Search
@@ -11,7 +12,8 @@ class Asked(Value, frozen=True, kw_only=True):
     """Wishes of the reader.
 
     `figures`: draw them, as these kinds of `images` (svg, png, pdf, inline), or only the main one.
-    `wide`: every column. `allow_mixed` names conditions that may differ in a series.
+    `wide`: every column. `allow_mixed` names conditions that may differ in a series. `interval` is
+    that of ratios; without it, the one of the study.
     `forecast` is how many times the largest measured size a fit should be continued to,
     with `force` also beyond 2. `against` names a stored study or report that this one must not be
     slower than, and `search` says where to find it. `details`: what a page shows of each run.
@@ -26,6 +28,7 @@ class Asked(Value, frozen=True, kw_only=True):
     details: bool = False
     digests: bool = False
     allow_mixed: tuple[str, ...] = ()
+    interval: IntervalKind | None = None
     forecast: float | None = None
     force: bool = False
     against: str | None = None

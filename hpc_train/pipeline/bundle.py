@@ -67,7 +67,6 @@ def _governed(found: Evidence, asked: Asked) -> Evidence:
     from hpc_train.reports.rows import plain_rows
 
     study = governed(found, asked)
-    study = msgspec.structs.replace(study, allow_mixed=asked.allow_mixed or study.allow_mixed)
     old = reference(study, found, asked)
     rows = () if old is None else tuple(plain_rows(old))
     return msgspec.structs.replace(found, study=study, against=rows)

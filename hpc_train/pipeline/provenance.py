@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.measurement import INTERVALS, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
@@ -146,7 +146,7 @@ def _analysis(study: ExpectedStudy) -> Iterator[Fact]:
     count = len(study.runs)
     yield Fact(name="warm-up left out", values=((_warmup(study.warmup), count),))
     yield Fact(name="a run's number", values=(("median step of its slowest rank", count),))
-    yield Fact(name="interval", values=(("95 %, Welch on logarithms, over jobs", count),))
+    yield Fact(name="interval", values=((f"95 %, {INTERVALS[study.interval]}, over jobs", count),))
     yield Fact(name="analysed by", values=((f"hpctrain {VERSION}", count),))
     if study.allow_mixed:
         yield Fact(name="allowed to differ", values=((", ".join(study.allow_mixed), count),))

@@ -34,7 +34,7 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     from hpc_train.tables.speedup import speedup_frame
 
     study = governed(found, asked)
-    study = msgspec.structs.replace(study, allow_mixed=asked.allow_mixed or study.allow_mixed)
+    found = msgspec.structs.replace(found, study=study)
     runs, apart = separated(run_frame(study, found.records), study)
     study = msgspec.structs.replace(study, notes=(*study.notes, *apart))
     points = speedup_frame(runs, study)

@@ -15,6 +15,7 @@ NOT_OK = "not every run is ok"
 MEANING = {
     "n=1": "n=1, so no interval",
     "baseline n=1": "one baseline run, so no interval",
+    "bootstrap": "no interval by resampling",
     "short": "few measured steps",
     "gate": "below the gate",
     "ranks": "ranks without steps",

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.model.gate import Outcome, Verdict
 from hpc_train.model.study import Gates
+from hpc_train.reports.benchmarks import benchmarked, key_of
 from hpc_train.reports.words import ALONE, names
 
 Row = Mapping[str, Any]
@@ -18,12 +19,14 @@ WHOLE = "the study"
 class Known(NamedTuple):
     """What gates need beside the points.
 
-    `scripts` counts the runs, and those of them whose script is there. `busbw` is GB/s by run.
-    `changes` are the rows of a comparison with `against`: how much faster this study is.
+    `scripts` counts the runs, and those of them whose script is there. `busbw` is GB/s by run,
+    `runs` are their rows, where it is asked for. `changes` are the rows of a comparison with
+    `against`: how much faster this study is.
     """
 
     scripts: tuple[int, int] = (0, 0)
     busbw: Mapping[str, float] = {}
+    runs: tuple[Row, ...] = ()
     changes: tuple[Row, ...] = ()
 
 
@@ -71,7 +74,7 @@ def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict
         *(_script(known.scripts) if gates.script else ()),
         *_busbw(gates.busbw, known.busbw),
         *_regressions(gates, known.changes),
-        *(_missing(points) if gates.missing is not False else ()),
+        *(_missing(points, known) if gates.missing is not False else ()),
     ]
     asked = [name for name in Gates.__struct_fields__ if getattr(gates, name) and name != "rule"]
     decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
@@ -83,11 +86,14 @@ def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict
     return (*found, *nothing)
 
 
-def _missing(points: Sequence[Row]) -> Iterator[Verdict]:
-    name = names(points)
+def _missing(points: Sequence[Row], known: Known) -> Iterator[Verdict]:
+    name, benchmarks = names(points), benchmarked(known.runs, known.busbw)
     for row in points:
         reason = f"{row['n_ok']} ok" if row["n_ok"] else row["not_ok"] or "no run"
-        outcome: Outcome = "met" if row["n_ok"] else "not met"
+        measured = benchmarks.get(key_of(row), 0)
+        if measured:
+            reason = f"{measured} with a bandwidth"
+        outcome: Outcome = "met" if row["n_ok"] or measured else "not met"
         where = name(row)
         yield Verdict(gate="missing", where=where, outcome=outcome, reason=reason)
 
@@ -148,11 +154,12 @@ def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[Verdict]:
         counts = sorted({row["nodes"] for row in own if row["nodes"]})
         met = len(counts) >= limit
         shown = ", ".join(map(str, counts)) or "none known"
+        plural = "" if len(counts) == 1 else "s"
         yield Verdict(
             gate="node_counts",
             where=WHOLE if series == ALONE else str(series),
             outcome="met" if met else "not met",
-            reason=f"{len(counts)} node counts ({shown}) {'>=' if met else '<'} {limit}",
+            reason=f"{len(counts)} node count{plural} ({shown}) {'>=' if met else '<'} {limit}",
             value=len(counts),
             limit=limit,
         )

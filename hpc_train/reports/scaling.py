@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.measurement import INTERVALS, ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.absent import absent_notes
 from hpc_train.reports.rows import plain_rows
@@ -23,11 +23,11 @@ STATE_UNKNOWN = (
     "with the same number are repetitions of one point, and one without is a point of its own."
 )
 RATIOS = (
-    "speedup = X(p)/X(p0) as a ratio of geometric means over the runs, 1 at the baseline by "
+    "speedup = X(p)/X(p0) as a ratio of {means} over the runs, 1 at the baseline by "
     "definition; ideal = ratio of GPUs (of ranks without GPUs); efficiency = speedup/ideal."
 )
-INTERVALS = (
-    "Intervals: {confidence:.0%}, Welch on logarithms; the replicate is the run, not a step. Rows "
+REPLICATE = (
+    "Intervals: {confidence:.0%}, {interval}; the replicate is the run, not a step. Rows "
     "of one series are correlated: they share the noise of their baseline."
 )
 
@@ -57,7 +57,7 @@ def scaling_report(
             "regime": points[0]["regime"] if points else "unknown",
             "declared": study.scaling,
             "confidence": confidence,
-            "interval": "Welch on logarithms; the replicate is the run",
+            "interval": f"{INTERVALS[study.interval]}; the replicate is the run",
             "warmup_steps": study.warmup.steps,
             "warmup_seconds": study.warmup.seconds,
             "gate_efficiency": study.gates.efficiency,
@@ -87,9 +87,11 @@ def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tu
     if foreign(study):
         notes.append(STATE_UNKNOWN)
     if any(row["speedup"] is not None and not row["is_baseline"] for row in points):
-        notes.append(RATIOS)
+        means = "geometric means" if study.interval == "welch" else "mean times (1/X)"
+        notes.append(RATIOS.format(means=means))
     if any(row["speedup_low"] is not None for row in points):
-        notes.append(INTERVALS.format(confidence=confidence))
+        words = INTERVALS[study.interval]
+        notes.append(REPLICATE.format(confidence=confidence, interval=words))
     if any(row["step_time_s"] is not None and row["steps"] for row in points):
         notes.append("step = median over a run's steps of its slowest rank.")
     return tuple(notes)

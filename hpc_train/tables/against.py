@@ -11,10 +11,11 @@ from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.tables.baseline import baselines
 from hpc_train.tables.halves import halves
 from hpc_train.tables.laws import doubling_efficiency, karp_flatt
-from hpc_train.tables.moments import Bools, Codes, Floats, Moments, moments
+from hpc_train.tables.moments import Bools, Codes, Floats, moments
 from hpc_train.tables.points import BASES, Grouped, limited, sizes_of, variation
-from hpc_train.tables.ratios import Limits, ratios
+from hpc_train.tables.ratios import Limits
 from hpc_train.tables.refusals import refused
+from hpc_train.tables.samples import Samples, samples
 from hpc_train.tables.steps import NAN
 
 TO_TRAIN = "time to train"
@@ -28,18 +29,6 @@ class Against(NamedTuple):
     base: Codes
 
 
-class _Rates(NamedTuple):
-    """Moments of the logarithms of rates, for each basis and point; `basis` is each point's."""
-
-    of_basis: tuple[Moments, ...]
-    basis: Codes
-
-    def of(self, points: Codes) -> Moments:
-        """Return those of other points, each in the basis of the point that it stands beside."""
-        each = [own.of(points) for own in self.of_basis]
-        return Moments(*(np.choose(self.basis, columns) for columns in zip(*each, strict=True)))
-
-
 def against(
     groups: Grouped, study: ExpectedStudy, rates: Mapping[str, Floats], columns: Columns
 ) -> Against:
@@ -47,23 +36,21 @@ def against(
     every = np.arange(groups.size)
     names = list(BASES)
     basis = np.array([names.index(name) for name in columns["basis"]], dtype=np.int64)
-    logs = _Rates(
-        tuple(moments(np.log(rates[name]), groups.point, groups.size) for name in names), basis
-    )
+    sides = samples((rates[name] for name in names), groups.point, basis, study.interval)
     found = baselines(groups, study)
-    base = refused(groups, found, logs.of(found.point).number, columns)
+    base = refused(groups, found, sides.of(found.point).number, columns)
     confidence = float(columns["confidence"][0]) if groups.size else NAN
-    own, q = logs.of(every), ideal(groups, base.point)
-    speedup = _one(ratios(own, logs.of(base.point), confidence), base.point == every)
+    q = ideal(groups, base.point)
+    speedup = _one(sides.ratio(base.point, confidence), base.point == every)
     mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
     half = np.where(mixed, -1, halves(groups))
-    doubled = ratios(own, logs.of(half), confidence)
+    doubled = sides.ratio(half, confidence)
     added: dict[str, Any] = {
         "is_baseline": base.point == every,
         "ideal": q,
         "note": base.note,
-        "usable": own.number,
-        "base_usable": logs.of(base.point).number,
+        "usable": sides.of(every).number,
+        "base_usable": sides.of(base.point).number,
         "cv": _variation(groups, rates, basis),
         "accuracy_change_pp": _change(columns["accuracy"], base.point),
         **limited("speedup", speedup),
@@ -71,7 +58,10 @@ def against(
         **limited("doubling", Limits(*(_halved(limit) for limit in doubled))),
         **limited("karp_flatt", _karp_flatt(speedup, q)),
     }
-    train = _to_train(groups, study, logs.of_basis[names.index(TO_TRAIN)], confidence)
+    timed = sides._replace(basis=np.full(groups.size, names.index(TO_TRAIN)))
+    train = _to_train(groups, study, timed, confidence)
+    few = np.fmin(sides.fewest((base.point, half)), train.pop("fewest"))
+    added["fewest"] = few if study.interval == "bootstrap" else np.full(groups.size, NAN)
     added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
     added["is_baseline"] |= mixed & train.pop("first")
     return Against(added | train, base.point)
@@ -89,7 +79,7 @@ def ideal(groups: Grouped, base: Codes) -> Floats:
 
 
 def _to_train(
-    groups: Grouped, study: ExpectedStudy, logs: Moments, confidence: float
+    groups: Grouped, study: ExpectedStudy, times: Samples, confidence: float
 ) -> dict[str, Any]:
     """Return T(p0)/T(p) of the times to train, also where the batch is not the same.
 
@@ -97,12 +87,13 @@ def _to_train(
     """
     every = np.arange(groups.size)
     base = baselines(groups, study, "series_comparable").point
-    timed = logs.of(base).number > 0
-    ratio = _one(ratios(logs, logs.of(base), confidence), (base == every) & timed)
+    timed = times.of(base).number > 0
+    ratio = _one(times.ratio(base, confidence), (base == every) & timed)
     known = ~np.isnan(ratio.value)
     q = np.where(known, ideal(groups, base), NAN)
     return {
         "q": q,
+        "fewest": times.fewest((base,)),
         "first": (base == every) & known,
         **limited("time_to_train_speedup", ratio),
         **limited("time_to_train_efficiency", Limits(*(limit / q for limit in ratio))),

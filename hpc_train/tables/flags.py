@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from hpc_train.tables.intervals import LEAST_FOR_MEAN
 from hpc_train.tables.moments import Codes, Moments, moments
 from hpc_train.tables.points import BASES, Grouped
 
@@ -31,10 +32,10 @@ def point_flags(
     """Return the flags of each point from its columns; `base` is the point that counts as 1.
 
     Beside the columns of the table there are `usable` and `base_usable`: how many runs of the
-    point and of its baseline have the basis.
+    point and of its baseline have the basis; `fewest`: how few a resampled interval has.
     """
     names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds",
-             "efficiency", "efficiency_low", "samples_seen")  # fmt: skip
+             "efficiency", "efficiency_low", "samples_seen", "fewest")  # fmt: skip
     lists = [np.asarray(columns[name]).tolist() for name in names]
     rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
     seen = _of_runs(groups)
@@ -80,7 +81,11 @@ def _alone(row: Row, of_runs: set[str]) -> list[str]:
 
 def _ratio(row: Row, gate: float | None) -> Sequence[str]:
     flags = []
-    if row["efficiency_low"] > 1:
+    if row["fewest"] < LEAST_FOR_MEAN:
+        flags.append(f"bootstrap: needs {LEAST_FOR_MEAN} runs, there are {row['fewest']:g}")
+    # Without an interval, what the table shows as more than 1.
+    low = row["efficiency_low"]
+    if (round(row["efficiency"], 3) if isnan(low) else low) > 1:
         flags.append("superlinear: check cache, batch, clocks")
     if gate is not None and row["efficiency"] < gate - _ROUNDING:
         flags.append(f"gate: efficiency {row['efficiency']:.3f} < {gate:g}")

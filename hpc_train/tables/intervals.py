@@ -54,8 +54,8 @@ def welch_on_logs(a: Floats, b: Floats, confidence: float) -> tuple[Any, Any, An
     difference = log_a.mean(-1) - log_b.mean(-1)
     spread_a = log_a.var(-1, ddof=1) / a.shape[-1]
     spread_b = log_b.var(-1, ddof=1) / b.shape[-1]
-    freedom = _freedom(spread_a, spread_b, a.shape[-1], b.shape[-1])
-    half = students_t(freedom, confidence) * np.sqrt(spread_a + spread_b)
+    degrees = freedom(spread_a, spread_b, a.shape[-1], b.shape[-1])
+    half = students_t(degrees, confidence) * np.sqrt(spread_a + spread_b)
     return np.exp(difference), np.exp(difference - half), np.exp(difference + half)
 
 
@@ -82,8 +82,8 @@ def fieller(a: Floats, b: Floats, confidence: float) -> tuple[Any, Any, Any]:
     """Return value, low and high of a/b along the last axis; see `fieller_interval`."""
     mean_a, mean_b = a.mean(-1), b.mean(-1)
     var_a, var_b = a.var(-1, ddof=1) / a.shape[-1], b.var(-1, ddof=1) / b.shape[-1]
-    freedom = _freedom(var_a, (mean_a / mean_b) ** 2 * var_b, a.shape[-1], b.shape[-1])
-    t = students_t(freedom, confidence)
+    degrees = freedom(var_a, (mean_a / mean_b) ** 2 * var_b, a.shape[-1], b.shape[-1])
+    t = students_t(degrees, confidence)
     return (mean_a / mean_b, *fieller_limits(mean_a, mean_b, (var_a, var_b, 0.0), t))
 
 
@@ -158,7 +158,7 @@ def harmonic_interval(rates: Sequence[float], confidence: float = CONFIDENCE) ->
     return Interval(1 / mean, 1 / (mean + half), 1 / (mean - half) if mean > half else None)
 
 
-def _freedom(spread_a: Any, spread_b: Any, n_a: int, n_b: int) -> Any:
+def freedom(spread_a: Any, spread_b: Any, n_a: Any, n_b: Any) -> Any:
     """Return the degrees of freedom of a sum of two variances (Welch 1947, Satterthwaite 1946)."""
     total = np.asarray(spread_a + spread_b)
     # Without any spread there is no number of degrees of freedom to compute, and no width.

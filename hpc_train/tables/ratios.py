@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from hpc_train.tables.intervals import fieller_limits, freedom
 from hpc_train.tables.moments import Floats, Moments
 from hpc_train.tables.steps import NAN
 from hpc_train.tables.students_t import students_t
@@ -35,6 +36,22 @@ def ratios(a: Moments, b: Moments, confidence: float) -> Limits:
         half = _students_t(freedom, confidence) * np.sqrt(spread)
         low, high = np.exp(difference - half), np.exp(difference + half)
     return Limits(np.exp(difference), low, np.where(np.isfinite(high), high, NAN))
+
+
+def fiellers(a: Moments, b: Moments, confidence: float) -> Limits:
+    """Return mean(a)/mean(b) from moments: what `intervals.fieller_interval` does for one pair.
+
+    No limits where a side has one value, or where mean(b) cannot be told from zero. Computed
+    relative to the means, so that neither large nor small numbers leave the range.
+    """
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        value = a.mean / b.mean
+        spread_a = a.variance / a.number / a.mean**2
+        spread_b = b.variance / b.number / b.mean**2
+        t = students_t(freedom(spread_a, spread_b, a.number, b.number), confidence)
+        low, high = fieller_limits(1.0, 1.0, (spread_a, spread_b, 0.0), t)
+        limits = [np.where(np.isfinite(limit), value * limit, NAN) for limit in (low, high)]
+    return Limits(value, *limits)
 
 
 def means(times: Moments, confidence: float) -> Limits:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.measurement import CONTRADICTED, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.submission import JobState
 from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
@@ -135,7 +135,7 @@ def _verdicts(
     for run in np.flatnonzero(apart).tolist():
         # Ranks that each train alone look like perfect scaling.
         word = "planned" if study.runs[run].topology else "stated"
-        said = f"the log says world_size {world[run]:g}, {word} {planned[run]:.0f}"
+        said = f"{CONTRADICTED}{world[run]:g}, {word} {planned[run]:.0f}"
         states[run], why[run] = UNPARSED, said
     unmeasured = (steps.seen > 0) & ~(steps.step_time_s > 0)
     nothing = np.all([np.isnan(found[name]) for name in RESULTS], axis=0)

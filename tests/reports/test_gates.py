@@ -94,6 +94,7 @@ def test_node_counts_are_those_with_a_result() -> None:
     found = only(Gates(node_counts=3), *points)
     assert (found.outcome, found.reason) == ("not met", "2 node counts (1, 2) < 3")
     assert only(Gates(node_counts=2), *points).outcome == "met"
+    assert only(Gates(node_counts=3), point(1)).reason == "1 node count (1) < 3"
 
 
 @pytest.mark.parametrize(("scripts", "outcome"), [((3, 3), "met"), ((3, 2), "not met"),

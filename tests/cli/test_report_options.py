@@ -1,0 +1,84 @@
+"""`hpctrain report`: the interval that is asked for, and benchmarks whose gate is a bandwidth."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+ROWS = "".join(
+    f"{n}-{r},{n},4,{100 * n * (1 + 0.01 * r)}\n" for n in (1, 2) for r in (0, 1, 2)
+)  # fmt: skip
+TABLE = "run,nodes,gpus_per_node,samples_per_second\n" + ROWS
+BUS = """\
+# nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1
+#
+# Using devices
+#  Rank  0 Group  0 Pid      1 on         a device  0 [0x01] NVIDIA H100
+#       size         count      type   redop    root     time   algbw   busbw #wrong
+#        (B)    (elements)                               (us)  (GB/s)  (GB/s)
+           8             2     float     sum      -1    10.00    2.00    3.50      0
+"""
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "Welch on logarithms; the replicate is the run"),
+        (("--interval", "fieller"), "Fieller; the replicate is the run"),
+    ],
+)
+def test_the_interval_is_named_wherever_it_counts(
+    hpctrain: Hpctrain, words: tuple[str, ...], said: str
+) -> None:
+    Path("t.csv").write_text(TABLE)
+    done = hpctrain("report", "t.csv", "-f", "json", *words)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout)
+    name = said.partition(";")[0]
+    assert found["conditions"]["interval"] == said
+    assert any(f"Intervals: 95%, {name};" in note for note in found["notes"])
+    assert found["provenance"]["interval"][0]["value"] == f"95 %, {name}, over jobs"
+
+
+def test_a_bundle_keeps_the_interval(hpctrain: Hpctrain) -> None:
+    Path("t.csv").write_text(TABLE)
+    hpctrain("report", "t.csv", "--interval", "fieller", "--bundle", "b.tar.zst")
+    done = hpctrain("report", "b.tar.zst", "-f", "json")
+    assert json.loads(done.stdout)["conditions"]["interval"].startswith("Fieller")
+
+
+@pytest.mark.parametrize(
+    ("gates", "stated", "code"),
+    [
+        ("{busbw: 3}", 1, 0),
+        ("{busbw: 4}", 1, 1),
+        ("{efficiency: 0.5}", 1, 1),
+        ("{busbw: 3}", 2, 1),
+    ],
+)
+def test_a_bandwidth_is_a_result_where_it_is_the_gate(
+    hpctrain: Hpctrain, gates: str, stated: int, code: int
+) -> None:
+    Path("a.log").write_text(BUS)
+    size = f"{{nodes: {stated}, gpus_per_node: 1}}"
+    Path("points.yaml").write_text(f"gates: {gates}\npoints:\n  a.log: {size}\n")
+    done = hpctrain("report", "points.yaml", "--check")
+    assert done.returncode == code, done.stdout + done.stderr
+    assert ("missing point" in done.stderr) == ("busbw" not in gates or stated == 2)
+    # Without --check the code says whether each run has what was asked for.
+    missed = "busbw" not in gates or stated == 2
+    assert hpctrain("report", "points.yaml").returncode == (3 if missed else 0)
+
+
+def test_the_rule_of_csc_is_said_once(hpctrain: Hpctrain) -> None:
+    Path("t.csv").write_text(TABLE)
+    Path("a.log").write_text(BUS)
+    Path("points.yaml").write_text("gates: {rule: csc}\npoints: {a.log: {nodes: 1}}\n")
+    done = hpctrain("report", "points.yaml")
+    assert done.stdout.count("CSC Finland") == 1
+    assert "CSC" not in hpctrain("report", "t.csv").stdout
