@@ -45,7 +45,7 @@ COMMANDS = {
     ),
     "compare": (
         "hpc_train.cli.compare:compare",
-        "Say at which points one study is faster than another, and what differs.",
+        "Say at which points B is faster or slower than A, and what differs between them.",
     ),
     "diagnose": (
         "hpc_train.cli.diagnose:diagnose",
