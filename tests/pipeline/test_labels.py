@@ -64,3 +64,13 @@ def test_a_label_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(LogParseError, match=r"table.csv:3: scaling: 'storng' is none") as caught:
         report(tmp_path, "scaling", STRONG[0].format("strong"), STRONG[1].format("storng"))
     assert "did you mean 'strong'?; allowed: strong, weak" in caught.value.message
+
+
+def test_the_gain_in_time_to_train_is_an_answer_where_batches_differ(tmp_path: Path) -> None:
+    path = tmp_path / "gpt3.csv"
+    rows = "64,8,1536,6564\n1344,8,2688,441\n"
+    path.write_text(f"nodes,gpus_per_node,global_batch_size,time_to_train\n{rows}")
+    summary = build_report(evidence([str(path)], Search(root=tmp_path / "none"))).summary
+    assert summary[0].startswith("No speedup: batch and size change together")
+    said = "Time to train: 10752 GPUs end the training 14.88 times as fast as 512 GPUs."
+    assert summary[1] == said
