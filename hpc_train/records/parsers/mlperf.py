@@ -2,10 +2,11 @@
 
 All values are of the whole job. `time_to_train` [s] lies between run_start and run_stop of a run
 that did not fail. `tracked_stats` state a rate [1/s] and the time of a step [s]; the rates of GPT-3
-are tokens. `eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. What
-several ranks print counts once. The events `throughput` and `imgs_sec` are left out: some
-submitters mean one GPU by them, others all. `world_size` is the number of GPUs: `number_of_ranks`
-or, without it, that of the machine (`:::SYSJSON`, or a submission_platform that names it).
+are tokens. `eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. The
+benchmark is the condition `model`. What several ranks print counts once. The events `throughput`
+and `imgs_sec` are left out: some submitters mean one GPU by them, others all. `world_size` is the
+number of GPUs: `number_of_ranks` or, without it, that of the machine (`:::SYSJSON`, or a
+submission_platform that names it).
 """
 
 from __future__ import annotations
