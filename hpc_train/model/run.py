@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+from msgspec import Meta
 
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
@@ -12,6 +14,8 @@ from hpc_train.model.submission import JobState, Standing, Submission
 from hpc_train.model.value import Value
 
 MANIFEST_SCHEMA = 1
+# What a newer schema means is not known here, though it may look alike.
+ManifestSchema = Annotated[int, Meta(le=MANIFEST_SCHEMA)]
 _RUN_NAME = re.compile(r"(?P<stem>.+)-r(?P<repetition>\d+)(?:\.(?P<attempt>\d+))?")
 
 
@@ -128,7 +132,7 @@ class JobStatus(Value, frozen=True, kw_only=True):
 class Manifest(Value, frozen=True, kw_only=True):
     """run.json: all that is needed to understand the run without asking anyone."""
 
-    schema: int
+    schema: ManifestSchema
     run_id: str
     name: str
     study: str | None

@@ -9,6 +9,7 @@ from msgspec import Meta
 from hpc_train.model.job import JobSpec, Name
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.plan import Topology
+from hpc_train.model.run import ManifestSchema
 from hpc_train.model.value import Sourced, Value
 
 Scalar = str | int | float | bool
@@ -131,7 +132,7 @@ class StudyPoint(Value, frozen=True, kw_only=True):
 class StudyManifest(Value, frozen=True, kw_only=True):
     """study.json: everything that a study asked for, so that what is missing can be named."""
 
-    schema: int
+    schema: ManifestSchema
     spec: StudySpec
     baseline: dict[str, Any]
     points: tuple[StudyPoint, ...]

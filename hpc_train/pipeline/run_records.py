@@ -7,6 +7,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.pipeline.keeping import keep, read_kept
@@ -14,6 +15,7 @@ from hpc_train.records.census import Census
 from hpc_train.records.collect import each_once, logs_of, records_of
 from hpc_train.records.index import Index
 from hpc_train.records.reading import Log, Wanted
+from hpc_train.records.record_file import read_record_file
 
 _DECODE = msgspec.json.Decoder(Record).decode_lines
 
@@ -26,7 +28,7 @@ def run_records(run: Run, look: Wanted, census: Census) -> Iterator[Record]:
     """
     folder, seen = run.folder, Census()
     if not folder.logs.is_dir():
-        yield from read_kept(folder.records, _DECODE) or ()
+        yield from _kept(folder.records)
         return
     logs = logs_of(folder.run_id, [folder.logs], folder.path)
     if not look.usual:
@@ -39,6 +41,14 @@ def run_records(run: Run, look: Wanted, census: Census) -> Iterator[Record]:
         index = Index(look, folder.index.read_bytes())
         again = each_once(logs, look, Census(), index)
         keep(folder.records, (msgspec.json.encode(record) + b"\n" for record in again))
+
+
+def _kept(path: Path) -> Sequence[Record]:
+    try:
+        return read_kept(path, _DECODE) or ()
+    except LogParseError:
+        # Slower, and says which line is damaged, or that a newer hpctrain wrote it.
+        return read_record_file(path)
 
 
 def _older(kept: Path, index: Path) -> bool:

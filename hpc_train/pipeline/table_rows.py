@@ -8,6 +8,8 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
+import msgspec
+
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.model.measurement import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record, Scope
@@ -16,6 +18,7 @@ from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.columns import Column, columns
 from hpc_train.pipeline.expectation import undeclared
+from hpc_train.pipeline.labels import LABEL, declared, labelled
 from hpc_train.records.cell import ABSENT, number, whole
 from hpc_train.records.result_table import ResultTable, read_table
 
@@ -79,9 +82,10 @@ def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...
             runs.append(_run(name, row, measured))
             records += _records(runs[-1], path, row.line, measured)
         notes += _notes(table, meant, rows)
-    expected = tuple(_numbered(runs))
+    kept, scaling = declared(runs)
+    expected = tuple(_numbered(kept))
     study = undeclared(paths[0].stem, expected, Warmup(steps=0), tuple(notes))
-    return study, tuple(records)
+    return msgspec.structs.replace(study, scaling=scaling), tuple(records)
 
 
 def _rows(table: ResultTable, meant: Sequence[Column]) -> Iterator[_Row]:
@@ -153,7 +157,7 @@ def _run(name: str, row: _Row, measured: dict[str, float]) -> ExpectedRun:
     wall = [_timed(row, column) for column in row.cells if column.name == "wall_s"]
     return ExpectedRun(
         run_id=name,
-        axes=dict(row.of("axis")),
+        axes=row.complain(LABEL, lambda: labelled(row.of("axis"))),
         repetition=1,
         topology=None,
         state=state,
@@ -199,8 +203,6 @@ def _state(row: _Row, said: dict[str, str]) -> str:
 
 
 def _numbered(runs: Sequence[ExpectedRun]) -> Iterator[ExpectedRun]:
-    import msgspec
-
     seen: Counter[str] = Counter()
     for run in runs:
         key = repr((sorted(run.sizes.items()), run.axes, run.conditions))

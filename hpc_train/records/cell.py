@@ -59,7 +59,7 @@ def _why(text: str, unit: str) -> str:
 
 def _comma(text: str) -> str:
     point = text.replace(",", ".")
-    if _GROUPED.fullmatch(text):
+    if _GROUPED.fullmatch(text) and not text.lstrip("+-").startswith("0"):
         both = f"{point} or {text.replace(',', '')}"
         return f"{text!r} has a decimal comma, or a thousands separator; write {both}"
     return f"{text!r} has a decimal comma; write {point} with a point"

@@ -35,6 +35,7 @@ def answers(points: Sequence[Row]) -> Iterator[str]:
         elif own[0]["note"] and not one_size(points):
             reason = str(own[0]["note"]).removeprefix("no speedup: ")
             yield f"No speedup{under(series)}: {reason}."
+            yield from _trained(own, points, str(series))
         elif not one_size(points):
             yield f"No point{under(series)} but the baseline has a result: nothing to compare."
     if one_size(points):
@@ -84,6 +85,20 @@ def _comparison(known: Sequence[Row], points: Sequence[Row], series: str) -> str
     if largest is not best:
         text += f"; {size(largest, points)} {with_limits(largest, 'speedup', 2)}{_share(largest)}"
     return text + "."
+
+
+def _trained(own: Sequence[Row], points: Sequence[Row], series: str) -> Iterator[str]:
+    """Say what was gained in time to train, which is known where batches differ, too."""
+    timed = [r for r in own if r["time_to_train_speedup"] is not None]
+    base = next((row for row in timed if row["is_baseline"]), None)
+    others = [row for row in timed if row is not base]
+    if base and others:
+        best = max(others, key=lambda row: float(row["time_to_train_speedup"]))
+        shown = with_limits(best, "time_to_train_speedup", 2)
+        both = (
+            f"{size(best, points)} end the training {shown} times as fast as {size(base, points)}"
+        )
+        yield f"Time to train{under(series)}: {both}."
 
 
 def _baseline_of(row: Row, points: Sequence[Row]) -> Row | None:

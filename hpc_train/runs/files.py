@@ -13,9 +13,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from hpc_train.errors import StoreError
+from hpc_train.model.run import MANIFEST_SCHEMA
 from hpc_train.model.value import decode_unit, encode_unit
 
 T = TypeVar("T")
+
+
+class _Said(msgspec.Struct):
+    """What any version of a file says of its own form."""
+
+    schema: int = MANIFEST_SCHEMA
 
 
 def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
@@ -71,11 +78,26 @@ def read_json(path: Path, kind: type[T]) -> T:
         StoreError: missing, unreadable, cut short, or not of that kind.
     """
     try:
-        return msgspec.json.decode(path.read_bytes(), type=kind, dec_hook=decode_unit)
+        raw = path.read_bytes()
     except OSError as failure:
         raise StoreError(f"{path}: {failure.strerror or failure}") from None
+    try:
+        return msgspec.json.decode(raw, type=kind, dec_hook=decode_unit)
     except msgspec.DecodeError as failure:
+        schema = _schema(raw)
+        if schema > MANIFEST_SCHEMA:
+            said = (
+                f"written by a newer hpctrain (schema {schema}, this one reads {MANIFEST_SCHEMA})"
+            )
+            raise StoreError(f"{path}: {said}", "use that hpctrain") from None
         raise StoreError(f"{path}: damaged: {failure}") from None
+
+
+def _schema(raw: bytes) -> int:
+    try:
+        return msgspec.json.decode(raw, type=_Said).schema
+    except msgspec.DecodeError:
+        return MANIFEST_SCHEMA
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 import pandas as pd
@@ -14,6 +14,7 @@ from hpc_train.tables.runs import OK
 
 # More than this is another batch, however many ranks round it.
 ROUNDED = 0.01
+_LABEL = "axis.scaling"
 Regime = Literal["strong", "weak", "mixed", "unknown"]
 
 
@@ -25,8 +26,12 @@ def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Re
     unknown: not recorded, or the series has one size, where the known series do not agree on one.
 
     Raises:
-        ReportError: the data contradict `declared`; names two runs and their batches.
+        ReportError: the data contradict `declared`; names two runs and their batches. Where an axis
+            is called `scaling`, its values are declarations of their runs.
     """
+    if declared is None and _LABEL in runs:
+        for label in get_args(Scaling):
+            regimes(runs[runs[_LABEL] == label], label)
     if runs["ranks"].isna().all():
         # A table may have a column of nodes and nothing more.
         runs = runs.assign(ranks=runs["nodes"])

@@ -159,6 +159,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "loose comma": (f"{ROW}1234,5\n", ":2: 6 cells, but the header has 5 columns; a decimal comma"),
     "thousands": (f'{ROW}"1,234,567"\n', "has thousands separators"),
     "either": (f'{ROW}"1,234"\n', "or a thousands separator; write 1.234 or 1234"),
+    "no thousands": (f'{ROW}"0,512"\n', "has a decimal comma; write 0.512 with a point"),
     "space": (f"{ROW}1 234\n", "has thousands separators"),
     "zero": (f"{ROW}0\n", ":2: samples_per_second: 0 must be above 0; leave the cell empty"),
     "negative": (f"{ROW}-3\n", "-3 must be above 0"),

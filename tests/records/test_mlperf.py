@@ -29,6 +29,7 @@ def test_what_several_ranks_print_counts_once() -> None:
     census = Census()
     records = list(collect("r", [LOGS / "doubled.log"], "mlperf", census=census))
     assert [(r.metric, r.value, r.scope, r.step, r.variant) for r in records] == [
+        ("condition", 1.0, "global", None, "model=llama2_70b_lora"),
         ("global_batch_size", 8.0, "global", None, ""),
         ("samples_per_second", 2.5, "global", 10, ""),
         ("step_time", 3.2, "global", 10, ""),
@@ -43,7 +44,7 @@ def test_what_several_ranks_print_counts_once() -> None:
 @pytest.mark.parametrize(
     ("name", "expected"),
     [
-        ("first_round.log", [("accuracy", 0.31), ("time_to_train", 3600.25)]),
+        ("first_round.log", [("condition", 1.0), ("accuracy", 0.31), ("time_to_train", 3600.25)]),
         (
             "second_round.log",
             [("global_batch_size", 4096.0), ("accuracy", 0.5), ("time_to_train", 500.5)],
@@ -76,6 +77,7 @@ def test_rates_of_gpt3_are_tokens_and_its_steps_are_counted_in_them() -> None:
     )
     found = [(hit.metric, hit.value, hit.step) for _, hit, _ in parse(text, "mlperf")]
     assert found == [
+        ("condition", 1.0, None),
         ("global_batch_size", 4.0, None),
         ("step_time", 11.5, 3),
         ("tokens_per_second", 345.0, 3),
@@ -95,7 +97,8 @@ def test_losses_of_their_own_and_times_of_a_step() -> None:
 
 def test_a_quality_that_is_neither_accuracy_nor_loss_is_left_out() -> None:
     named = line("submission_benchmark", '"stable_diffusion"')
-    assert parse(named + line("eval_accuracy", "0.16"), "mlperf") == []
+    (said,) = parse(named + line("eval_accuracy", "0.16"), "mlperf")
+    assert said[1].metric == "condition"
     assert parse(line("eval_accuracy", "25.1"), "mlperf") == []
 
 

@@ -12,7 +12,14 @@ from hpc_train.errors import StoreError, UnknownNameError
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.script import Script
 from hpc_train.runs.files import to_json, write_file
-from hpc_train.runs.store import create_runs, find, read_run, results_root, run_folders
+from hpc_train.runs.store import (
+    create_runs,
+    find,
+    read_run,
+    read_study,
+    results_root,
+    run_folders,
+)
 
 Entries = Callable[[str], tuple[Manifest, Script]]
 
@@ -65,6 +72,21 @@ def test_a_manifest_cut_in_half_is_a_problem_not_an_error(tmp_path: Path, entry:
     files = read_run(folder)
     assert files.manifest is None
     assert files.problem.startswith("run.json: damaged: ")
+
+
+@pytest.mark.parametrize("change", ['"schema": 9', '"schema": 9, "colour": "red"'])
+def test_a_manifest_of_a_newer_schema_is_not_guessed_at(
+    tmp_path: Path, entry: Entries, change: str
+) -> None:
+    (folder,) = create_runs(tmp_path, [entry("r1")])
+    text = folder.manifest.read_text().replace('"schema": 1', change, 1)
+    folder.manifest.write_text(text)
+    (tmp_path / "study.json").write_text(text)
+    said = "written by a newer hpctrain (schema 9, this one reads 1)"
+    assert read_run(folder).problem == f"run.json: {said}"
+    with pytest.raises(StoreError) as failure:
+        read_study(tmp_path)
+    assert failure.value.message == f"{tmp_path}/study.json: {said}"
 
 
 @pytest.mark.parametrize("word", ["j", "r1-abc", "r1-a", "{tmp}/j", "{tmp}/j/r1-abc"])

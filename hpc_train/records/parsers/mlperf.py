@@ -2,10 +2,11 @@
 
 All values are of the whole job. `time_to_train` [s] lies between run_start and run_stop of a run
 that did not fail. `tracked_stats` state a rate [1/s] and the time of a step [s]; the rates of GPT-3
-are tokens. `eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. What
-several ranks print counts once. The events `throughput` and `imgs_sec` are left out: some
-submitters mean one GPU by them, others all. `world_size` is the number of GPUs: `number_of_ranks`
-or, without it, that of the machine (`:::SYSJSON`, or a submission_platform that names it).
+are tokens. `eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. The
+benchmark is the condition `model`. What several ranks print counts once. The events `throughput`
+and `imgs_sec` are left out: some submitters mean one GPU by them, others all. `world_size` is the
+number of GPUs: `number_of_ranks` or, without it, that of the machine (`:::SYSJSON`, or a
+submission_platform that names it).
 """
 
 from __future__ import annotations
@@ -82,13 +83,13 @@ class Mlperf:
                 yield event
                 continue
             if event.task:
-                self.words.setdefault("submission_benchmark", event.task)
+                yield from self._word("submission_benchmark", event.task)
             yield from self._hits(event, line.rank)
 
     def _hits(self, event: Event, rank: int | None) -> Iterator[Hit]:
         key, value = event.key, finite(event.value)
         if key in _WORDS and isinstance(event.value, str):
-            self.words.setdefault(key, event.value)
+            yield from self._word(key, event.value)
             if key == "submission_platform":
                 yield from self._machine(gpus_of_platform(event.value))
         elif key == "run_start" and self.started_ms is None:
@@ -106,6 +107,12 @@ class Mlperf:
             yield Hit("loss", value, "global", self._step(event), once=_place(event))
         elif key == "tracked_stats" and isinstance(event.value, dict) and self._speaks(rank):
             yield from self._tracked(event.value, event)
+
+    def _word(self, key: str, value: str) -> Iterator[Hit]:
+        """Keep a word; another benchmark is another model, and no size of this one."""
+        if key == "submission_benchmark" and key not in self.words:
+            yield Hit("condition", 1.0, "global", variant=f"model={value}", once=key)
+        self.words.setdefault(key, value)
 
     def _machine(self, gpus: int | None) -> Iterator[Hit]:
         """Yield the GPUs of the machine, unless the run itself has said how many it uses."""
