@@ -33,7 +33,7 @@ REACH, TRUSTED_REACH = 2.0, 4.0
 CURVE_POINTS = 65
 # Digits beyond the sixth are no measurement: points that lie on a law by chance bound nothing.
 LEAST_SCATTER = 1e-6
-# Published curves, continued one doubling by Amdahl's law: half miss by less than 1 %, the worst by 20 %.
+# Published curves, continued one doubling by Amdahl: half miss by less than 1 %, the worst by 20 %.
 DOUBT_PER_DOUBLING = 0.05
 # Parameters, and the square of the peak, as ratios of two sums of coefficients.
 RATIOS: dict[Law, dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
