@@ -146,7 +146,7 @@ def _asked(
 ) -> Asked:
     import msgspec
 
-    from hpc_train.pipeline.packing.members import PICTURES
+    from hpc_train.pipeline.bundles.form import PICTURES
     from hpc_train.pipeline.report_files import asked_for
     from hpc_train.pipeline.targets import target_of
 

@@ -17,7 +17,7 @@ from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline import details, digests
-from hpc_train.pipeline.bundles.form import EVIDENCE, RECORDS, Judged, Kept
+from hpc_train.pipeline.bundles.form import EVIDENCE, PICTURES, RECORDS, Judged, Kept
 from hpc_train.pipeline.evidence import Evidence
 from hpc_train.pipeline.provenance import file_lines
 from hpc_train.pipeline.render_report import render_report
@@ -28,8 +28,6 @@ from hpc_train.runs.store import STUDY_FILE
 
 Make = Callable[[], bytes]
 _REPORTS = {"html": "html", "markdown": "md", "json": "json", "csv": "csv"}
-# The same whatever else is written beside the bundle.
-PICTURES = ("svg", "png")
 _TABLES = (".csv", ".jsonl", ".parquet", ".yaml", ".yml")
 _UNUSUAL, _LONGEST = re.compile(r"[^\w.+-]"), 100
 
