@@ -91,7 +91,7 @@ def report(
 
     check_format(form, output)
     if options["bundle"]:
-        from hpc_train.pipeline.bundle import check_ending
+        from hpc_train.pipeline.packing.bundle import check_ending
 
         check_ending(options["bundle"])
     show_warnings()
@@ -126,7 +126,7 @@ def _put_out(built: Report, warnings: Sequence[str], output: Path | None, form: 
 
 def _pack(found: Evidence, built: Report, asked: Asked, path: Path) -> None:
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.bundle import write_bundle
+    from hpc_train.pipeline.packing.bundle import write_bundle
 
     write_bundle(found, built, asked, path)
     say(f"packed: {path}")
@@ -150,7 +150,7 @@ def _asked(
 ) -> Asked:
     import msgspec
 
-    from hpc_train.pipeline.bundle_members import PICTURES
+    from hpc_train.pipeline.bundles.form import PICTURES
     from hpc_train.pipeline.report_files import asked_for
     from hpc_train.pipeline.targets import target_of
 

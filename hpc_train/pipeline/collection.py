@@ -11,8 +11,8 @@ from pathlib import Path
 from hpc_train.errors import LogParseError
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
+from hpc_train.pipeline.bundles.opening import open_bundle
 from hpc_train.pipeline.foreign import foreign_runs, nothing
-from hpc_train.pipeline.opening import open_bundle
 from hpc_train.pipeline.ranks_apart import apart_warnings, is_apart
 from hpc_train.pipeline.run_records import indexed
 from hpc_train.pipeline.search import Search

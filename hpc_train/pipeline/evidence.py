@@ -16,12 +16,12 @@ from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
+from hpc_train.pipeline.bundles.opening import open_bundle
 from hpc_train.pipeline.conditions import conditions_of
 from hpc_train.pipeline.exclusions import without
 from hpc_train.pipeline.links import Rate, link_rate, link_warnings
-from hpc_train.pipeline.opening import open_bundle
-from hpc_train.pipeline.others import others
 from hpc_train.pipeline.ranks_apart import apart_warnings
+from hpc_train.pipeline.results.others import others
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import bundle_of, tell_apart
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs

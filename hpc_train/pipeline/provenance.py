@@ -14,7 +14,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.study import Warmup
 from hpc_train.pipeline.digests import Digests
 from hpc_train.pipeline.evidence import Evidence
-from hpc_train.pipeline.few import few, parsers_of
+from hpc_train.pipeline.results.few import few, parsers_of
 from hpc_train.pipeline.run_facts import run_facts
 from hpc_train.version import VERSION
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from hpc_train.errors import StoreError, UnknownNameError
-from hpc_train.pipeline.bundle_form import ENDING
+from hpc_train.pipeline.bundles.form import ENDING
 from hpc_train.pipeline.foreign import expanded, no_such_file
 from hpc_train.runs.store import find
 

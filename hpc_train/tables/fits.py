@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 from hpc_train.errors import ReportError
 from hpc_train.model.law import LEAST_SIZES, CurvePoint, Fit, Law, Parameter
 from hpc_train.tables.intervals import CONFIDENCE, fieller_limits
-from hpc_train.tables.nonnegative import nonnegative_least_squares
 from hpc_train.tables.students_t import students_t
 
 Floats = NDArray[np.float64]
@@ -125,11 +124,13 @@ def _basis(law: Law, q: Floats) -> Floats:
 
 def _solve(law: Law, q: Floats, speedup: Floats) -> Solution:
     """Minimise the relative residuals with all coefficients at 0 or above."""
+    from scipy.optimize import nnls
+
     target = speedup if law == "gustafson" else q / speedup
     weighted = _basis(law, q) / target[:, np.newaxis]
     # Columns of one length: q (q - 1) is a million times 1 on a large machine.
     length = np.linalg.norm(weighted, axis=0)
-    c = nonnegative_least_squares(weighted / length, np.ones_like(q)) / length
+    c = nnls(weighted / length, np.ones_like(q))[0] / length
     freedom = len(q) - len(c)
     residuals = weighted @ c - 1
     scatter = max(float(np.sqrt(residuals @ residuals / freedom)), LEAST_SCATTER)

@@ -28,7 +28,6 @@ from hpc_train.tables.steps import NAN
 
 # The numbers of ranks and GPUs tell points apart only where nobody recorded nodes.
 KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus"]
-SIZE_ORDER = ("gpus", "ranks", "nodes")
 BASES = {
     "throughput": "samples_per_second",
     "token throughput": "tokens_per_second",

@@ -16,11 +16,11 @@ import zstandard
 from hpc_train.errors import StoreError
 from hpc_train.model.plan import Secret
 from hpc_train.pipeline.asked import Asked
-from hpc_train.pipeline.bundle import check_ending, write_bundle
-from hpc_train.pipeline.bundle_form import MANIFEST
+from hpc_train.pipeline.bundles.form import MANIFEST
+from hpc_train.pipeline.bundles.opening import open_bundle
 from hpc_train.pipeline.collection import collection
 from hpc_train.pipeline.evidence import Evidence, evidence
-from hpc_train.pipeline.opening import open_bundle
+from hpc_train.pipeline.packing.bundle import check_ending, write_bundle
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search

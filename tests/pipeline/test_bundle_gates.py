@@ -7,7 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.pipeline.bundle import write_bundle
+from hpc_train.pipeline.packing.bundle import write_bundle
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
 from hpc_train.reports.verdicts import verdicts_of

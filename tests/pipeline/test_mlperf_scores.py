@@ -9,7 +9,7 @@ import pytest
 import hpc_train
 from hpc_train.errors import LogParseError
 from hpc_train.pipeline.evidence import evidence
-from hpc_train.pipeline.mlperf_scores import mlperf_notes
+from hpc_train.pipeline.results.mlperf_scores import mlperf_notes
 from hpc_train.pipeline.search import Search
 
 

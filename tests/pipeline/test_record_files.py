@@ -141,7 +141,7 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_record_object_is_made_for_a_step_in_parquet(logs: Path) -> None:
-    from hpc_train.pipeline.few import few
+    from hpc_train.pipeline.results.few import few
 
     found = read(collected(logs, "parquet"))
     assert {record.metric for record in few(found.records)} == {"world_size", "global_batch_size"}

@@ -65,10 +65,20 @@ def test_event_emitter_needs_the_standard_library_only() -> None:
 
 
 def test_a_report_as_text_loads_neither_figures_nor_bundles(tmp_path: Path) -> None:
-    table = tmp_path / "runs.csv"
-    rows = (f"{n},{n},{100 * n}" for n in (1, 2, 4, 8, 16, 32))
-    table.write_text("\n".join(["nodes,gpus,samples_per_second", *rows]) + "\n")
-    found = modules_after("report", str(table))
-    assert "hpc_train.tables.fits" in found
-    unused = {"matplotlib", "scipy.stats", "scipy.optimize", "hpc_train.pipeline.bundle"}
+    found = modules_after("report", str(sized_table(tmp_path, 1, 2, 4, 8, 16, 32)))
+    assert "scipy.optimize" in found
+    unused = {"matplotlib", "scipy.stats", "hpc_train.pipeline.packing"}
     assert not found & {*unused, "hpc_train.pipeline.details"}
+
+
+def test_the_solver_is_loaded_only_where_a_law_is_fitted(tmp_path: Path) -> None:
+    found = modules_after("report", str(sized_table(tmp_path, 1, 2)))
+    assert "hpc_train.tables.fits" in found
+    assert "scipy.optimize" not in found
+
+
+def sized_table(folder: Path, *nodes: int) -> Path:
+    table = folder / "runs.csv"
+    rows = (f"{n},{n},{100 * n}" for n in nodes)
+    table.write_text("\n".join(["nodes,gpus,samples_per_second", *rows]) + "\n")
+    return table

@@ -11,7 +11,7 @@ import msgspec
 from hpc_train.model.measurement import EXCLUDED, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record
 from hpc_train.model.stated import BATCH, Stated
-from hpc_train.pipeline.points import Points, by_run
+from hpc_train.pipeline.results.points import Points, by_run
 
 # As in the run table: what a run says contradicts what was stated of it.
 _UNPARSED = "UNPARSED"

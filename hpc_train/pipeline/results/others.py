@@ -17,14 +17,14 @@ from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline.expectation import undeclared
-from hpc_train.pipeline.few import few, joined, metrics_of, one_by_one
 from hpc_train.pipeline.foreign import foreign_runs, nothing
-from hpc_train.pipeline.kinds import one_kind
-from hpc_train.pipeline.mlperf_scores import mlperf_notes
-from hpc_train.pipeline.points import Points, logs_named, read_points
+from hpc_train.pipeline.results.few import few, joined, metrics_of, one_by_one
+from hpc_train.pipeline.results.kinds import one_kind
+from hpc_train.pipeline.results.mlperf_scores import mlperf_notes
+from hpc_train.pipeline.results.points import Points, logs_named, read_points
+from hpc_train.pipeline.results.sizing import sized
+from hpc_train.pipeline.results.table_rows import table_study
 from hpc_train.pipeline.search import Search
-from hpc_train.pipeline.sizing import sized
-from hpc_train.pipeline.table_rows import table_study
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.log_names import rank_of

@@ -17,19 +17,17 @@ from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline import details, digests
-from hpc_train.pipeline.bundle_form import EVIDENCE, RECORDS, Judged, Kept
+from hpc_train.pipeline.bundles.form import EVIDENCE, PICTURES, RECORDS, Judged, Kept
 from hpc_train.pipeline.evidence import Evidence
-from hpc_train.pipeline.few import one_by_one
 from hpc_train.pipeline.provenance import file_lines
 from hpc_train.pipeline.render_report import render_report
+from hpc_train.pipeline.results.few import one_by_one
 from hpc_train.registry import names
 from hpc_train.runs.files import to_json
 from hpc_train.runs.store import STUDY_FILE
 
 Make = Callable[[], bytes]
 _REPORTS = {"html": "html", "markdown": "md", "json": "json", "csv": "csv"}
-# The same whatever else is written beside the bundle.
-PICTURES = ("svg", "png")
 _TABLES = (".csv", ".jsonl", ".parquet", ".yaml", ".yml")
 _UNUSUAL, _LONGEST = re.compile(r"[^\w.+-]"), 100
 

@@ -21,7 +21,7 @@ from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.transport import Transport
-from hpc_train.pipeline.bundle_form import (
+from hpc_train.pipeline.bundles.form import (
     EVIDENCE,
     MANIFEST,
     RECORDS,

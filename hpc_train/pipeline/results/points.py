@@ -15,8 +15,8 @@ from hpc_train.model.heading import plain_name
 from hpc_train.model.stated import BATCH, SIZES, Stated, complete_sizes, misspelt
 from hpc_train.model.study import Gates, Scalar, Scaling, Warmup
 from hpc_train.model.value import Value
-from hpc_train.pipeline.columns import kind_of
 from hpc_train.pipeline.foreign import expanded
+from hpc_train.pipeline.results.columns import kind_of
 from hpc_train.yamlfile import join, read
 
 _ALLOWED = (*SIZES, BATCH, "exclude")

@@ -15,12 +15,12 @@ import zstandard
 from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
 from hpc_train.pipeline.asked import Asked
-from hpc_train.pipeline.bundle_form import ENDING, MANIFEST, SCHEMA, Contents, Member
-from hpc_train.pipeline.bundle_members import Make, members
+from hpc_train.pipeline.bundles.form import ENDING, MANIFEST, SCHEMA, Contents, Member
 from hpc_train.pipeline.disclosure import Hidden
 from hpc_train.pipeline.evidence import Evidence
 from hpc_train.pipeline.gates import governed, reference
-from hpc_train.pipeline.profile_copy import profile_copies
+from hpc_train.pipeline.packing.members import Make, members
+from hpc_train.pipeline.packing.profile_copy import profile_copies
 from hpc_train.runs.files import cannot_write, to_json
 from hpc_train.version import VERSION
 

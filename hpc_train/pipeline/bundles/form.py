@@ -16,6 +16,8 @@ SCHEMA = 1
 MANIFEST = "MANIFEST.json"
 EVIDENCE = "evidence.json"
 RECORDS = "records.jsonl"
+# The same whatever else is written beside the bundle.
+PICTURES = ("svg", "png")
 
 
 class Member(Value, frozen=True, kw_only=True):

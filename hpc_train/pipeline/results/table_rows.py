@@ -16,9 +16,9 @@ from hpc_train.model.record import UNITS, Record, Scope
 from hpc_train.model.stated import BATCH, PER_GPU, RESULTS, complete_sizes
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.columns import Column, columns
 from hpc_train.pipeline.expectation import undeclared
-from hpc_train.pipeline.labels import LABEL, declared, labelled
+from hpc_train.pipeline.results.columns import Column, columns
+from hpc_train.pipeline.results.labels import LABEL, declared, labelled
 from hpc_train.records.cell import ABSENT, number, whole
 from hpc_train.records.result_table import ResultTable, read_table
 

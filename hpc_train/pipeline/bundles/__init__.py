@@ -1,0 +1,1 @@
+"""What a bundle is made of, and what one holds."""

@@ -1,0 +1,1 @@
+"""Evidence and its report -> a bundle."""
