@@ -12,7 +12,7 @@ from hpc_train.reports.doubts import doubts
 from hpc_train.reports.numbers import whole
 from hpc_train.reports.tables import OK, constants
 from hpc_train.reports.transports import transport_doubts
-from hpc_train.reports.words import foreign, one_size
+from hpc_train.reports.words import counted, foreign, one_size
 
 Row = Mapping[str, Any]
 # Answers, and baselines, of so many series are said in words.
@@ -83,7 +83,7 @@ def _warmup(study: ExpectedStudy, points: Sequence[Row]) -> str:
 
 
 def _rule(warmup: Warmup) -> str:
-    steps = f"{warmup.steps} steps"
+    steps = counted(warmup.steps, "step")
     return f"{steps} and {whole(warmup.seconds)} s" if warmup.seconds else steps
 
 
