@@ -19,4 +19,7 @@ def plain(text: str) -> str:
 def plain_json(text: str | bytes) -> str:
     """Return the same JSON with such characters written as `\\u009b`."""
     decoded = text.decode() if isinstance(text, bytes) else text
+    # JSON itself escapes the controls below a blank.
+    if decoded.isascii() and "\x7f" not in decoded:
+        return decoded
     return _ACTIVE.sub(lambda match: f"\\u{ord(match[0]):04x}", decoded)

@@ -11,7 +11,6 @@ from hpc_train.errors import StoreError
 from hpc_train.model.measurement import MISSING, ExpectedRun, ExpectedStudy
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, StudyManifest, Warmup
-from hpc_train.pipeline.diagnose import problem_of
 from hpc_train.pipeline.query import latest_attempts
 
 _NEVER = "never submitted, or its folder was removed"
@@ -19,6 +18,9 @@ _NEVER = "never submitted, or its folder was removed"
 
 def expected_study(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStudy:
     """List every run that the study asked for, the missing ones too."""
+    # Tables of anybody need no diagnosis, whose signatures take a while to load.
+    from hpc_train.pipeline.diagnose import problem_of
+
     latest = latest_attempts(runs)
     expected = []
     for point in manifest.points:
@@ -90,6 +92,8 @@ def single_jobs(home: Path, runs: Sequence[Run]) -> ExpectedStudy:
     Raises:
         StoreError: there are none.
     """
+    from hpc_train.pipeline.diagnose import problem_of
+
     if not runs:
         raise StoreError(f"{home}: no runs in this folder")
     seen: Counter[str] = Counter()

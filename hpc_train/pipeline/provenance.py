@@ -67,7 +67,7 @@ def provenance(found: Evidence, digests: Digests | None = None) -> tuple[Fact, .
 def _facts_of_runs(found: Evidence) -> Iterator[Mapping[str, str]]:
     """Yield what is recorded of each run; what the job says itself wins."""
     own = {run.folder.run_id: run for run in found.own}
-    said = _said(few(found.records))
+    said = _said(few(found.records, ("condition", "seed")))
     for expected in found.study.runs:
         name = expected.run_id
         run, way = own.get(name), found.transports.get(name)

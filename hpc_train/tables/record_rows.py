@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import pandas as pd
 
 from hpc_train.model.record import UNITS, Record
 from hpc_train.tables.frame import records_frame
 
-# What is asked one record at a time, instead of in columns.
-_METRICS = ("world_size", "global_batch_size", "condition", "seed")
 _SAID_ONCE = ["run", "parser", "metric", "value", "variant", "message_size"]
 
 
-def few_rows(frame: pd.DataFrame) -> tuple[Record, ...]:
-    """Return what runs say of themselves and of networks, what is said again only once."""
-    chosen = frame[frame["metric"].isin(_METRICS) | (frame["parser"] == "perftest")]
+def few_rows(frame: pd.DataFrame, metrics: Sequence[str]) -> tuple[Record, ...]:
+    """Return the rows of these metrics and of networks, what is said again only once."""
+    chosen = frame[frame["metric"].isin(metrics) | (frame["parser"] == "perftest")]
     return as_records(chosen.drop_duplicates(_SAID_ONCE))
 
 

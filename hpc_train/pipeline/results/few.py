@@ -13,13 +13,18 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-def few(records: tuple[Record, ...] | pd.DataFrame) -> Sequence[Record]:
-    """Return the records that say something of a whole run; all of them where all are at hand."""
+WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
+
+
+def few(
+    records: tuple[Record, ...] | pd.DataFrame, metrics: Sequence[str] = WHOLE_RUN
+) -> Sequence[Record]:
+    """Return the records of these metrics and of networks; all of them where all are at hand."""
     if isinstance(records, tuple):
         return records
     from hpc_train.tables.record_rows import few_rows
 
-    return few_rows(records)
+    return few_rows(records, metrics)
 
 
 def one_by_one(records: tuple[Record, ...] | pd.DataFrame) -> tuple[Record, ...]:

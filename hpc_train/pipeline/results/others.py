@@ -63,7 +63,9 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
         LogParseError: paths of several kinds, or something wrong in one of them.
     """
     kind = one_kind(paths)
-    look = wanted(search.form, search.prefix, search.patterns)
+    if kind in ("tables", "records") and search.form != "auto":
+        # What is no log has no format, but a wrong word is wrong anyway.
+        wanted(search.form)
     if kind == "tables":
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
@@ -74,6 +76,7 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
         found = _of_records(paths)
     else:
         logs = logs_named(points) if kind == "points" and points else paths
+        look = wanted(search.form, search.prefix, search.patterns)
         found = _of_logs(logs, look, census)
     if points is None or named is None:
         return found
