@@ -9,10 +9,11 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.model.run import Run
-from hpc_train.pipeline.keeping import read_kept
+from hpc_train.pipeline.keeping import keep, read_kept
 from hpc_train.records.log_names import log_files, readable
+from hpc_train.runs.files import to_json
 
-# Beside a bundle's runs, in place of their logs.
+# Beside a run, for when its logs are gone; in a bundle, in place of them.
 KEPT = "logs.json"
 _MOST = 1 << 30
 _decode = msgspec.json.Decoder(str).decode
@@ -27,6 +28,7 @@ class Digests:
     def of_run(self, run: Run) -> str:
         """Return a line for all logs of a run or, where they are gone, what was kept of them.
 
+        That of a finished run is kept in logs.json.
         Its digest is that of the lines which `sha256sum` prints for the logs, from the run's
         folder, by name.
 
@@ -41,7 +43,10 @@ class Digests:
         said = [f"{self._of(p)}  {p.relative_to(folder.path).as_posix()}\n" for p in files]
         whole = not any(line.startswith("-") for line in said)
         digest = hashlib.sha256("".join(map(readable, said)).encode()).hexdigest()
-        return f"{folder.run_id}: {len(files)} files, {size} B{_shown(digest if whole else '')}"
+        line = f"{folder.run_id}: {len(files)} files, {size} B{_shown(digest if whole else '')}"
+        if run.state.finished:
+            keep(folder.path / KEPT, to_json(line))
+        return line
 
     def of_files(self, files: Iterable[tuple[str, Path]]) -> Iterator[str]:
         """Yield a line for each file: its name, size, and digest."""
