@@ -28,7 +28,7 @@ from hpc_train.tables.intervals import CONFIDENCE, fieller_limits
 from hpc_train.tables.students_t import students_t
 
 Floats = NDArray[np.float64]
-REACH, TRUSTED_REACH = 2.0, 4.0
+REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
 CURVE_POINTS = 65
 # Digits beyond the sixth are no measurement: points that lie on a law by chance bound nothing.
 LEAST_SCATTER = 1e-6
@@ -78,9 +78,11 @@ def fits(
 def _reach(forecast: float | None, *, force: bool) -> float:
     if forecast is None:
         return REACH
-    if not 1 <= forecast < np.inf:
+    if not 1 <= forecast <= MOST_REACH:
         raise ReportError(
-            f"a forecast of {forecast:g} times the largest measured size; allowed is 1 to {REACH:g}"
+            f"a forecast of {forecast:g} times the largest measured size; allowed is 1 to "
+            f"{REACH:g}, and with --force to {MOST_REACH:g}",
+            f"--forecast {REACH:g}",
         )
     if forecast > REACH and not force:
         raise ReportError(

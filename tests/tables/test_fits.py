@@ -130,7 +130,7 @@ def test_forecasts() -> None:
     )
     (note,) = fitted(frame, "amdahl", forecast=8, force=True).notes
     assert note == "untrustworthy: continued to 8 times the largest measured size"
-    for wrong in (0.5, -1, float("nan"), float("inf")):
+    for wrong in (0.5, -1, 65, 1e300, float("nan"), float("inf")):
         with pytest.raises(ReportError, match="allowed is 1 to 2"):
             fits(frame, wrong, force=True)
 
