@@ -15,6 +15,7 @@ from hpc_train.records.signatures.mpich import MPICH
 from hpc_train.records.signatures.nccl import NCCL
 from hpc_train.records.signatures.nccl_network import NCCL_NETWORK
 from hpc_train.records.signatures.nccl_notes import NCCL_NOTES
+from hpc_train.records.signatures.nccl_tests import NCCL_TESTS
 from hpc_train.records.signatures.python import PYTHON
 from hpc_train.records.signatures.slurm_end import SLURM_END
 from hpc_train.records.signatures.slurm_exit import SLURM_EXIT
@@ -40,6 +41,7 @@ SIGNATURES: tuple[Signature, ...] = (
     *MPICH,
     *NCCL_NETWORK,
     *NCCL,
+    *NCCL_TESTS,
     *NCCL_NOTES,
     *WATCHDOG,
     *C10D,

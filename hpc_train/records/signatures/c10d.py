@@ -92,6 +92,25 @@ C10D = (
         sources=_C10D,
     ),
     Signature(
+        id="c10d_store_barrier",
+        group="c10d",
+        severity="fatal",
+        literals=(b"in store based barrier on rank: ",),
+        pattern=re.compile(
+            r"Timed out initializing process group in store based barrier on rank: "
+            r"(?P<rank>\d{1,7}), [^\n]{0,120}\(world_size=(?P<size>\d{1,7}), "
+            r"worker_count=(?P<count>\d{1,7})"
+        ),
+        title="Of {size} ranks, {count} came to the start of the process group",
+        cause="Fewer: a rank failed before, or was not started. More: the store is left over from"
+        " another start with the same port, or world_size is wrong.",
+        advice="Look for the first error of the other ranks; a new MASTER_PORT for each job;"
+        " WORLD_SIZE = number of processes.",
+        example="RuntimeError: Timed out initializing process group in store based barrier on rank:"
+        " 2, for key: store_based_barrier_key:1 (world_size=2, worker_count=4, timeout=0:30:00)",
+        sources=_C10D,
+    ),
+    Signature(
         id="c10d_address_in_use",
         group="c10d",
         severity="fatal",
@@ -117,12 +136,17 @@ C10D = (
         id="c10d_connect_timeout",
         group="c10d",
         severity="fatal",
-        literals=(b"The client socket has ", b"DistNetworkError", b"DistStoreError"),
+        literals=(
+            b"The client socket has ",
+            b"DistNetworkError",
+            b"DistStoreError",
+            b"connect() timed out",
+        ),
         pattern=re.compile(
             r"The client socket has (?:timed out after (?P<timeout>\d{1,9}\w{0,3})"
             r"|failed to connect)"
             r"[^\n]{0,60}?(?:to \(?(?P<host>[^\s,()]{1,100}), (?P<port>\d{1,5})\)?|$)"
-            r"|DistNetworkError|DistStoreError"
+            r"|DistNetworkError|DistStoreError|connect\(\) timed out\."
         ),
         title="A process{of_rank} did not reach the head node",
         cause="The name of the head node leads to a wrong address or interface, its process did not"

@@ -59,13 +59,18 @@ CUDA = (
         id="framework_oom",
         group="cuda",
         severity="fatal",
-        literals=(b"OOM when allocating tensor", b"RESOURCE_EXHAUSTED: Out of memory"),
+        literals=(
+            b"OOM when allocating tensor",
+            b"RESOURCE_EXHAUSTED: ",
+            b"Resource exhausted: ",
+        ),
         pattern=re.compile(
             r"OOM when allocating tensor with shape ?\[(?P<shape>[\d,]{0,80})\]"
-            r"|RESOURCE_EXHAUSTED: Out of memory"
+            r"|(?:RESOURCE_EXHAUSTED|Resource exhausted): (?:Out of memory|Error allocating device"
+            r" buffer|Failed to allocate request|Attempting to reserve|Ran out of memory)"
         ),
-        title="TensorFlow or JAX found no room on the GPU",
-        cause="The program needs more memory than the GPU has, or a second process took it all.",
+        title="TensorFlow or JAX found no room on the GPU or TPU",
+        cause="The program needs more memory than the device has, or a second process took it.",
         advice="Smaller batch; one process per GPU; XLA_PYTHON_CLIENT_PREALLOCATE=false or"
         " TF_FORCE_GPU_ALLOW_GROWTH=true where a GPU is shared.",
         example="OOM when allocating tensor with shape[256,1024] and type float on /device:GPU:0",

@@ -41,6 +41,19 @@ FILESYSTEM = (
         " mode",
     ),
     Signature(
+        id="shared_memory_denied",
+        group="filesystem",
+        severity="fatal",
+        literals=(b"shm_open",),
+        pattern=re.compile(r"\bshm_open\b[^\n]{0,200}?: Permission denied"),
+        title="A process{of_rank} may not use /dev/shm",
+        cause="A segment of the same name belongs to another user, or /dev/shm is not writable in"
+        " the job or container.",
+        advice="`ls -ld /dev/shm; ls -l /dev/shm` on the node: remove what is left over, ask the"
+        " site for mode 1777; bind /dev/shm into the container.",
+        example="OMP: System error #13: shm_open: Permission denied",
+    ),
+    Signature(
         id="no_space_left",
         group="filesystem",
         severity="fatal",

@@ -160,11 +160,28 @@ FRAMEWORKS = (
         sources=("https://docs.jax.dev/en/latest/multi_process.html",),
     ),
     Signature(
+        id="jax_barrier_timeout",
+        group="software",
+        severity="fatal",
+        literals=(b"Barrier timed out. ",),
+        pattern=re.compile(
+            r"Barrier timed out\. (?:Barrier_id|Id): (?!PjRT_Client_Connect|\[Init\])"
+            r"(?P<barrier>[\w:./-]{1,80}[\w/-])"
+        ),
+        title="Not all processes of JAX came to the barrier {barrier}",
+        cause="A process failed before, is much slower (reading, compiling, saving), or takes"
+        " another way through the program.",
+        advice="The lines after it name the tasks that did not come: read their logs.",
+        example="jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out."
+        " Barrier_id: multihost_broadcast_sync0. Timed out task names:",
+        sources=("https://docs.jax.dev/en/latest/multi_process.html",),
+    ),
+    Signature(
         id="jax_connect_timeout",
         group="software",
         severity="fatal",
-        literals=(b"Barrier_id: PjRT_Client_Connect",),
-        pattern=re.compile(r"Barrier timed out\. [^\n]{0,20}Barrier_id: PjRT_Client_Connect"),
+        literals=(b"Barrier timed out. ",),
+        pattern=re.compile(r"Barrier timed out\. (?:Barrier_id: PjRT_Client_Connect|Id: \[Init\])"),
         title="Not all processes of JAX came to jax.distributed.initialize",
         cause="Fewer processes were started than num_processes says, the coordinator cannot be"
         " reached, or one of them failed before.",

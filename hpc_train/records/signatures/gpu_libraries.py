@@ -37,6 +37,19 @@ GPU_LIBRARIES = (
         sources=("https://docs.nvidia.com/deeplearning/cudnn/",),
     ),
     Signature(
+        id="torch_without_cuda",
+        group="cuda",
+        severity="fatal",
+        literals=(b"Torch not compiled with CUDA enabled",),
+        pattern=re.compile(r"Torch not compiled with CUDA enabled"),
+        title="PyTorch was installed without CUDA",
+        cause="The wheel or package of PyTorch is the one for processors only.",
+        advice="`python -c 'import torch; print(torch.version.cuda)'` prints None: install the"
+        " build for your CUDA; see which environment the job activates.",
+        example="AssertionError: Torch not compiled with CUDA enabled",
+        sources=("https://pytorch.org/get-started/locally/",),
+    ),
+    Signature(
         id="nvml_version_mismatch",
         group="cuda",
         severity="fatal",
