@@ -57,11 +57,25 @@ class Culprit(Value, frozen=True, kw_only=True):
     said_by: str = ""
 
 
+class Attempt(Value, frozen=True, kw_only=True):
+    """How an attempt of a job ended, that the next one is appended to; `line` is its first line.
+
+    `id` and `title` are those of its root, if that is known.
+    """
+
+    outcome: Outcome
+    why: str
+    line: int
+    id: str | None = None
+    title: str | None = None
+
+
 class Diagnosis(Value, frozen=True, kw_only=True):
     """How a job ended and why; the findings come in the order root, consequences, others.
 
     `why` says what the outcome rests on. `last_words` are the last lines of the rank that failed
-    first, where nothing else says why.
+    first, where nothing else says why. Where a log holds several attempts, all else is about the
+    last one, which begins at `line`; `earlier` are those before it.
     """
 
     outcome: Outcome
@@ -69,6 +83,8 @@ class Diagnosis(Value, frozen=True, kw_only=True):
     findings: tuple[Finding, ...] = ()
     first_failure: Culprit | None = None
     last_words: tuple[Evidence, ...] = ()
+    earlier: tuple[Attempt, ...] = ()
+    line: int = 1
 
     @property
     def root(self) -> Finding | None:

@@ -22,6 +22,7 @@ _PREFIX = re.compile(
     r"|\[(?P<host>[A-Za-z][\w.-]{0,255})(?<!\.py)(?<!\.cc)(?<!\.cu)(?<!\.cpp)(?<!\.c)"
     r":(?P<slot>\d{1,2})\]:? ?"  # sites: host and local rank
     r"|\[(?P<intel>\d{1,7})\] "  # Intel MPI -prepend-rank
+    r"|\([A-Za-z_][\w.:<>-]{0,128} pid=\d{1,10}(?:, ip=[\w.:]{3,64})?\) ?"  # Ray: actor or task
     r"|(?P<address>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}): "  # pdsh, which DeepSpeed calls
     r")"
 )

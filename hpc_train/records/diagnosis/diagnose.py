@@ -7,9 +7,11 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, Finding, JobEnd
+from hpc_train.model.diagnosis import Attempt, Culprit, Diagnosis, Evidence, Finding, JobEnd
+from hpc_train.records.diagnosis.attempts import attempts_of
 from hpc_train.records.diagnosis.judge import judge
 from hpc_train.records.diagnosis.observe import last_words, observe
+from hpc_train.records.diagnosis.observed import Observed
 from hpc_train.records.log_names import rank_of
 from hpc_train.records.nccl.tally import Tally
 
@@ -37,7 +39,9 @@ def diagnose_logs(
         LogParseError: none of the files can be read.
     """
     observed = observe(files, names, tally)
-    found = judge(observed, end)
+    *earlier, last = attempts_of(observed)
+    attempts = tuple(_attempt(part, judge(part, JobEnd())) for part in earlier)
+    found = replace(judge(last, end), earlier=attempts, line=last.first_line)
     if found.outcome == "failed" and found.root is None:
         words = _last_words(files, names, found.first_failure)
         unknown = _unknown(end, words)
@@ -47,6 +51,16 @@ def diagnose_logs(
         words = _last_words([path for path, _ in own], [name for _, name in own], None)
         found = replace(found, last_words=words)
     return found, observed.failed
+
+
+def _attempt(observed: Observed, found: Diagnosis) -> Attempt:
+    return Attempt(
+        outcome=found.outcome,
+        why=found.why,
+        line=observed.first_line,
+        id=found.root.id if found.root else None,
+        title=found.root.title if found.root else None,
+    )
 
 
 def _is_of(path: Path, found: Diagnosis) -> bool:

@@ -10,8 +10,9 @@ from hpc_train.model.value import Value
 from hpc_train.records.line import Line
 
 # `work`: the work is done, but what the program still has to do (save, evaluate) may fail;
-# `bench`: a measurement is done, perhaps one before the work.
-Kind = Literal["success", "work", "bench", "restart", "failure"]
+# `bench`: a measurement is done, perhaps one before the work; `part`: an epoch or a stage is done,
+# or all of them: any failure after it counts.
+Kind = Literal["success", "work", "bench", "part", "restart", "failure"]
 
 
 class Ending(Value, frozen=True, kw_only=True):
@@ -25,24 +26,91 @@ class Ending(Value, frozen=True, kw_only=True):
 LONGEST = 500
 _Pattern = tuple[Kind, bytes, re.Pattern[str]]
 
-_PATTERNS: tuple[_Pattern, ...] = (
-    ("success", b"run_stop", re.compile(r'"status": ?"success"|run_stop: \{"success": true')),
-    ("failure", b"run_stop", re.compile(r'"status": ?"aborted"|run_stop: \{"success": false')),
+_MLPERF: tuple[_Pattern, ...] = (
+    (
+        "success",
+        b"run_stop",
+        re.compile(r'"(?:status|value)": ?"success"|"success": ?"?[Tt]rue\b'),
+    ),
+    ("failure", b"run_stop", re.compile(r'"status": ?"aborted"|"success": ?"?[Ff]alse\b')),
     ("restart", b"run_start", re.compile(r":::MLP?.{0,400}\brun_start\b")),
+    # The last word of rounds 0.5 and 0.6, and the line of the script around the program.
+    ("work", b"run_final", re.compile(r":::MLP?.{0,400}\brun_final\b")),
+    (
+        "work",
+        b"RESULT,",
+        re.compile(r"^RESULT,[\w .-]{1,60},[\d,]{1,24}[\w .-]{0,40},\d{4}-\d\d-\d\d "),
+    ),
+)
+# What launchers, schedulers and PyTorch's own trainers say.
+_LAUNCHERS: tuple[_Pattern, ...] = (
     ("success", b"Training completed", re.compile(r"(?:^|- |\] )Training completed\b")),
-    ("success", b"[after training is done]", re.compile(r"\[after training is done\]")),
-    ("success", b"done training in", re.compile(r"\bdone training in \d")),
     *(
         ("success", literal, re.compile(r'@hpct \{[^{}]{0,400}"event": ?"end"'))
         for literal in (b'"event":"end"', b'"event": "end"')
     ),
     ("success", b"exits successfully", re.compile(r"\bProcess \d+ exits successfully")),
+    (
+        "success",
+        b"worker group finished (",
+        re.compile(r"worker group finished \((?:WorkerState\.)?SUCCEEDED\)"),
+    ),
+    ("success", b"successfully finished.", re.compile(r"\] All workers successfully finished\.$")),
+    (
+        "success",
+        b"COMPLETED (exit code 0)",
+        re.compile(r"^\s{0,8}State ?: COMPLETED \(exit code 0\)"),
+    ),
+    ("success", b"Successfully completed.", re.compile(r"^Successfully completed\.$")),
+    ("part", b"process to finish... (success)", re.compile(r"finish\.\.\. \(success\)")),
+)
+_TRAINERS: tuple[_Pattern, ...] = (
+    ("success", b"[after training is done]", re.compile(r"\[after training is done\]")),
+    (
+        "work",
+        b"exiting program a",
+        re.compile(r"exiting program (?:at iteration \d|after [\d.]{1,12} minutes)"),
+    ),
+    ("success", b"done training in", re.compile(r"\bdone training in \d")),
     ("work", b"'train_runtime':", re.compile(r"^\{.{0,400}'train_runtime':")),
+    ("work", b"***** train metrics *****", re.compile(r"^\*{5} train metrics \*{5}")),
     (
         "work",
         b"`Trainer.fit` stopped: ",
         re.compile(r"`Trainer\.fit` stopped: `max_\w+=.{1,40} rea"),
     ),
+    ("work", b"Training time ", re.compile(r"^Training time \d+(?: days?, \d+)?:\d\d:\d\d")),
+    ("work", b"Training time: ", re.compile(r"^Training time: [\d.]{1,16}s$")),
+    # Detectron2 prints the like of it after an error, too, but with the time of its hooks.
+    (
+        "work",
+        b"Total training time: ",
+        re.compile(r"Total training time: [\d:., day]{4,40} \([\d.]{1,12} s / it\)"),
+    ),
+    ("work", b"epochs completed in", re.compile(r"^\d{1,6} epochs completed in [\d.]+ hours")),
+    ("work", b"Run stats:", re.compile(r"\bRun stats:$")),
+    ("work", b"All done!", re.compile(r"\bAll done!$")),
+    ("work", b"*** Best metric: ", re.compile(r"\*\*\* Best metric: ")),
+    ("work", b"Loss for final step: ", re.compile(r"\bLoss for final step: ")),
+    ("work", b"Final validation metrics: ", re.compile(r"\bFinal validation metrics: ")),
+    ("work", b"total average iteration time: ", re.compile(r"^total average iteration time: \d")),
+    *(
+        (
+            "part",
+            literal,
+            re.compile(r"(?<![\w\"'`])[Tt]raining (?:is )?(?:complete|finished|done)"),
+        )
+        for literal in (
+            *(b"raining complete", b"raining finished", b"raining done"),
+            *(b"raining is complete", b"raining is finished", b"raining is done"),
+        )
+    ),
+    *(
+        ("part", literal, re.compile(r"^(?:\W{0,8}|.{0,120}[\]:-] )(?:Finished|Done) [Tt]raining"))
+        for literal in (b"Finished Training", b"Finished training", b"Done training")
+    ),
+)
+_BENCHMARKS: tuple[_Pattern, ...] = (
     ("bench", b"Avg bus bandwidth", re.compile(r"^#\s*Avg bus bandwidth\s*:\s*[\d.]+")),
     ("bench", b"Collective test concluded", re.compile(r"^#\s*Collective test concluded")),
     (
@@ -51,11 +119,11 @@ _PATTERNS: tuple[_Pattern, ...] = (
         re.compile(r"^#\s*Out of bounds values\s*:\s*[1-9]\d* FAIL"),
     ),
     ("work", b"Total img/sec on", re.compile(r"^Total img/sec on \d+ ")),
-    ("work", b"Training time ", re.compile(r"^Training time \d+(?: days?, \d+)?:\d\d:\d\d")),
-    ("work", b"Run stats:", re.compile(r"\bRun stats:$")),
-    ("work", b"All done!", re.compile(r"\bAll done!$")),
-    ("work", b"*** Best metric: ", re.compile(r"\*\*\* Best metric: ")),
+    ("work", b"total images/sec: ", re.compile(r"^total images/sec: \d")),
+    ("bench", b"End of Tests.", re.compile(r"^End of Tests\.$")),
+    ("bench", b"entering MPI_Finalize", re.compile(r"^# All processes entering MPI_Finalize")),
 )
+_PATTERNS = (*_MLPERF, *_LAUNCHERS, *_TRAINERS, *_BENCHMARKS)
 _STATUS = re.compile(r'"(?:status|success)": ?(?:"\w{1,40}"|true|false)')
 
 

@@ -18,7 +18,7 @@ from hpc_train.model.diagnosis import (
 )
 from hpc_train.records.diagnosis.hang import explain_hang
 from hpc_train.records.diagnosis.missed import missed
-from hpc_train.records.diagnosis.observe import Observed
+from hpc_train.records.diagnosis.observed import Observed
 from hpc_train.records.diagnosis.order import (
     Seen,
     choose_root,
@@ -31,7 +31,7 @@ from hpc_train.records.diagnosis.order import (
 from hpc_train.records.diagnosis.outcome import decide
 from hpc_train.records.diagnosis.torchrun import first_of, is_first
 from hpc_train.records.signatures.all import BY_ID
-from hpc_train.records.signatures.base import Sighting, Signature
+from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.explain import explain
 
 _STATES = {
@@ -83,7 +83,7 @@ def _findings(
     seen: Iterable[Seen], root: Seen | None, outcome: Outcome, counts: Mapping[str, int]
 ) -> list[Finding]:
     by_id: dict[str, list[Seen]] = defaultdict(list)
-    for one in seen:
+    for one in sorted(seen, key=lambda one: one.survived):
         by_id[one.signature.id].append(one)
     return [_finding(several, root, outcome, counts) for several in by_id.values()]
 
@@ -102,7 +102,7 @@ def _finding(
     return Finding(
         id=signature.id,
         group=signature.group,
-        severity=_severity(signature, role, outcome),
+        severity=_severity(chief, role, outcome),
         role=role,
         title=told.title,
         cause=told.cause,
@@ -112,8 +112,11 @@ def _finding(
     )
 
 
-def _severity(signature: Signature, role: Role, outcome: Outcome) -> Severity:
+def _severity(chief: Seen, role: Role, outcome: Outcome) -> Severity:
     """Return how bad it was in this job: what was survived, and any teardown, is benign."""
+    signature = chief.signature
+    if chief.survived and signature.severity == "fatal":
+        return "benign" if outcome == "success" else "info"
     if outcome == "success" and (signature.severity == "fatal" or role == "consequence"):
         return "benign"
     # A job that was stopped from outside did not fail.

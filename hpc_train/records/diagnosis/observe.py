@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import MappingProxyType
+
+from msgspec.structs import replace
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Evidence
-from hpc_train.model.value import Value
 from hpc_train.records.blocks import blocks
+from hpc_train.records.diagnosis.attempts import StartReader
 from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.endings import Ending, EndingReader
 from hpc_train.records.diagnosis.last_step import StepReader
-from hpc_train.records.diagnosis.order import Seen
+from hpc_train.records.diagnosis.observed import AGAIN, Observed, Start
+from hpc_train.records.diagnosis.order import ENDED, Seen, rung
+from hpc_train.records.diagnosis.second_look import look_again
 from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
 from hpc_train.records.log_file import open_log
@@ -32,22 +35,6 @@ _log = logging.getLogger(__name__)
 _MOST = 5000
 _TAIL = 1 << 16
 _LONGEST = 500
-
-
-class Observed(Value, frozen=True, kw_only=True):
-    """What the logs of one job say, in the order of files and lines; `failed` could not be read.
-
-    `endings` stand with the number of their file. `counts` says how often each signature was seen,
-    of which `seen` has the first ones.
-    """
-
-    sources: tuple[str, ...] = ()
-    seen: tuple[Seen, ...] = ()
-    endings: tuple[tuple[int, Ending], ...] = ()
-    waits: tuple[Wait, ...] = ()
-    progress: tuple[Progress, ...] = ()
-    counts: Mapping[str, int] = MappingProxyType({})
-    failed: tuple[str, ...] = ()
 
 
 def observe(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None) -> Observed:
@@ -77,6 +64,7 @@ def observe(files: Sequence[Path], names: Sequence[str], tally: Tally | None = N
         progress=tuple(one for one in gathered.said if isinstance(one, Progress)),
         counts=dict(gathered.counts),
         failed=tuple(problems),
+        starts=tuple(gathered.starts),
     )
 
 
@@ -89,14 +77,15 @@ class _Gathered:
         self.endings: list[tuple[int, Ending]] = []
         self.said: list[Wait | Progress] = []
         self.counts: Counter[str] = Counter()
+        self.starts: list[tuple[int, Start]] = []
 
     def read(self, path: Path, name: str, number: int) -> None:
         symptoms, endings = SymptomReader(name), EndingReader()
         collectives = CollectiveReader(name)
         nccl = TransportReader(name)
-        steps, ended = StepReader(), list[Ending]()
+        steps, ended, starts = StepReader(), list[Ending](), StartReader()
         whole = (steps,) if self.tally is None else (steps, nccl)
-        readers = (symptoms, endings, collectives)
+        readers = (symptoms, endings, collectives, starts)
         try:
             with open_log(path) as stream:
                 for line, asked in dispatch(stream, readers, rank_of(path), whole=whole):
@@ -106,6 +95,8 @@ class _Gathered:
                         ended += endings.read(line)
                     if 2 in asked and len(self.said) < _MOST:
                         self.said += collectives.read(line)
+                    if 3 in asked:
+                        self.starts += ((number, start) for start in starts.read(line))
         finally:
             # What stands before the damage counts.
             ended = sorted([*steps.endings, *ended], key=lambda ending: ending.line)
@@ -113,6 +104,21 @@ class _Gathered:
         self.counts += symptoms.counts
         if self.tally is not None:
             self.tally.add(nccl.tally)
+        self._again(path, number)
+
+    def _again(self, path: Path, number: int) -> None:
+        """Look once more into a log with errors: what did it survive, does it begin again?"""
+        bad = [one for one in self.seen if one.file == number and (one.fatal or rung(one) == ENDED)]
+        if not bad:
+            return
+        look = look_again(path, [one.sighting.line for one in bad])
+        self.starts += ((number, Start(kind=AGAIN, line=line)) for line in look.begins)
+        self.seen = [
+            replace(one, work_after=look.work_after.get(one.sighting.line, 0))
+            if one.file == number
+            else one
+            for one in self.seen
+        ]
 
     def see(self, sightings: Iterable[Sighting], number: int) -> None:
         for sighting in sightings:

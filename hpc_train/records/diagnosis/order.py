@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
@@ -17,9 +18,11 @@ _ECHOES = frozenset(
         "c10d_connect_timeout",
         "c10d_heartbeat",
         "c10d_monitored_barrier",
+        "c10d_store_barrier",
         "cpp_exception",
         "dataloader_worker_killed",
         "horovod_shut_down",
+        "jax_barrier_timeout",
         "jax_connect_timeout",
         "jax_peer_died",
         "mpi_lost_daemon",
@@ -46,6 +49,7 @@ _ENDS = (
     "mpich_error",
     "nccl_communicator_aborted",
     "nccl_error",
+    "nccl_tests_failure",
     "nccl_watchdog_aborts",
     "pyxis_container_start",
     "slurm_task_failure",
@@ -57,6 +61,8 @@ _KILLS = frozenset({"exit_bus_error", "exit_killed", "exit_segmentation_fault", 
 # Whoever ends a job does so after its failure, too.
 _ENDED = frozenset({"slurm_cancelled", "slurm_signalled", "slurm_requeued"})
 _GENERAL = frozenset({"python_exception"})
+# Told when a step ends, of what was killed long before: who missed the process says so earlier.
+_TOLD_LATE = frozenset({"slurm_host_oom", "kernel_oom_killer"})
 _ECHO_TYPES = (
     "DistBackendError",
     "DistNetworkError",
@@ -74,24 +80,37 @@ _ECHO_WORDS = (
     "Connection closed by",
     "Connection reset by peer",
     "communicator was aborted",
-    "in DataLoader worker process",
+)
+# What one process or thread caught, and another raises again; the cause has a traceback of its own.
+_RAISED = re.compile(
+    r"Caught \w{1,80} in (?:replica \d|DataLoader worker process|pin memory thread)"
+    r"|^(?:jax\._src\.traceback_util\.)?UnfilteredStackTrace: "
+    r"|^(?:ray\.exceptions\.)?RayTaskError\(|^Exception:?$"
+    r"|^torch\.multiprocessing\.spawn\.Process(?:Raised|Exited)Exception"
+    r"|^concurrent\.futures\.process\._RemoteTraceback|^multiprocessing\.pool\.RemoteTraceback"
 )
 # Where a process notices that the other end of a pipe is gone.
 _ECHO_FILE = "multiprocessing/connection.py"
 
-CAUSE, ECHO, EXIT, ENDED, CONSEQUENCE = range(5)
+_SLIGHT: frozenset[str] = frozenset({"filesystem", "software", "container"})
+# What a process may have written before it failed, and hands on when it ends: two buffers [B].
+_BUFFERED = 2 * 8192
+
+CAUSE, ECHO, RAISED_AGAIN, EXIT, ENDED, CONSEQUENCE = range(6)
 
 
 class Seen(Value, frozen=True, kw_only=True):
     """A sighting, its signature, and its place in the order of all files.
 
-    `when` is its time or, where the line has none, that of the last sighting before it in the file.
+    `when` is its time or, where the line has none, that of the last sighting before it in the file;
+    `work_after` [B] how much log there is from its line to the last lines of work in the file.
     """
 
     sighting: Sighting
     signature: Signature
     file: int
     when: str | None = None
+    work_after: int = 0
 
     @property
     def place(self) -> tuple[int, int]:
@@ -99,21 +118,37 @@ class Seen(Value, frozen=True, kw_only=True):
         return self.file, self.sighting.line
 
     @property
+    def by_slurm(self) -> bool:
+        """Whether Slurm says it."""
+        return self.signature.group == "slurm"
+
+    @property
     def fatal(self) -> bool:
         """Whether a job does not survive it."""
-        return self.signature.severity == "fatal"
+        return self.signature.severity == "fatal" and not self.survived
+
+    @property
+    def survived(self) -> bool:
+        """Whether the work went on after it."""
+        # A tool of the script around the work says it, or a library that has another way.
+        frame = "file" in dict(self.sighting.groups)
+        slight = self.signature.group in _SLIGHT and not frame and self.sighting.rank is None
+        return self.work_after > (0 if slight else _BUFFERED)
 
 
 def rung(seen: Seen) -> int:
     """Return how far it is from a root.
 
-    CAUSE, ECHO of another's failure, EXIT code, ENDED by somebody, CONSEQUENCE.
+    CAUSE, ECHO of another's failure, RAISED_AGAIN by who waited for it, EXIT code, ENDED by
+    somebody, CONSEQUENCE.
     """
     signature = seen.signature
     if signature.id in _ENDED:
         return ENDED
     if signature.id in _ECHOES or signature.id in _KILLS or _crashed(seen):
         return ECHO
+    if _RAISED.search(seen.sighting.text):
+        return RAISED_AGAIN
     if tells_end(seen) and seen.fatal:
         return EXIT
     if signature.role == "consequence":
@@ -151,6 +186,8 @@ def choose_root(candidates: Sequence[Seen], culprit: Culprit | None) -> Seen | N
         return None
     lowest = min(map(rung, candidates))
     rivals = specific([seen for seen in candidates if rung(seen) == lowest])
+    if any(seen.signature.id in _TOLD_LATE for seen in rivals):
+        rivals = [seen for seen in rivals if seen.signature.id not in _GENERAL]
     first = culprit.rank if culprit else None
     timed = all(seen.when for seen in rivals)
 

@@ -3,15 +3,22 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from hpc_train.model.diagnosis import JobEnd, Outcome
 from hpc_train.model.value import Value
-from hpc_train.records.diagnosis.endings import Ending
-from hpc_train.records.diagnosis.order import CAUSE, ECHO, ENDED, Seen, rung
+from hpc_train.records.diagnosis.endings import Ending, Kind
+from hpc_train.records.diagnosis.order import CAUSE, ENDED, EXIT, RAISED_AGAIN, Seen, rung
 
 # What a program may stumble over while it takes itself apart, its work done.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "mpi", "torchrun", "c10d", "nccl"})
+# The kinds of evidence that work is done, the best first, and the mildest failure that undoes each.
+_MILDEST: Mapping[Kind, int] = {
+    "success": CAUSE,
+    "work": CAUSE,
+    "bench": RAISED_AGAIN,
+    "part": EXIT,
+}
 _DOCUMENTS = (".md", ".rst")
 
 Endings = Sequence[tuple[int, Ending]]
@@ -33,8 +40,9 @@ def decide(endings: Endings, sources: Sequence[str], seen: Sequence[Seen], end: 
     if sources and all(source.endswith(_DOCUMENTS) for source in sources):
         return Verdict(outcome="unknown", why="a document quotes logs; it is no log of a job")
     last = _last(endings)
-    result = [item for item in last if item[1].kind != "bench"]
-    if any(item[1].kind == "failure" for item in result[-1:]):
+    # What a script says after the program does not make good what the program says.
+    result = [item for item in last if item[1].kind in ("success", "failure")][-1:]
+    if any(item[1].kind == "failure" for item in result):
         file, ending = result[-1]
         why = _says(result[-1], sources)
         return Verdict(outcome="failed", why=why, failure=ending, source=sources[file])
@@ -58,11 +66,10 @@ def _after_work(
     done: Endings, sources: Sequence[str], seen: Sequence[Seen], end: JobEnd
 ) -> Verdict:
     kinds = [item[1].kind for item in done]
-    best = next(kind for kind in ("success", "work", "bench", "failure") if kind in kinds)
+    best = next(kind for kind in _MILDEST if kind in kinds)
     proof = [item for item in done if item[1].kind == best][-1]
     said = _says(proof, sources)
-    known = _TEARDOWN if proof[1].kind != "bench" else frozenset()
-    later = [one for one in seen if _breaks(one, known) and not _before(one, proof)]
+    later = [one for one in seen if _breaks(one, best) and not _before(one, proof)]
     if later and (best != "success" or end.exit_code is not None):
         return Verdict(
             outcome="failed", why=f"the work was done ({said}), but what came after failed"
@@ -71,9 +78,9 @@ def _after_work(
     return Verdict(outcome="success", why=said + code)
 
 
-def _breaks(seen: Seen, teardown: frozenset[str]) -> bool:
-    mildest = CAUSE if teardown else ECHO
-    return seen.fatal and rung(seen) <= mildest and seen.signature.group not in teardown
+def _breaks(seen: Seen, done: Kind) -> bool:
+    torn = done in ("success", "work") and seen.signature.group in _TEARDOWN
+    return seen.fatal and rung(seen) <= _MILDEST[done] and not torn
 
 
 def _before(seen: Seen, proof: tuple[int, Ending]) -> bool:
@@ -94,6 +101,11 @@ def _without_ending(seen: Sequence[Seen], end: JobEnd) -> Verdict:
         return Verdict(outcome="failed", why=end.problem or f"the run is {end.state}")
     if fatal:
         return Verdict(outcome="unknown", why="it was ended before its work was done")
+    if any(one.survived for one in seen):
+        return Verdict(
+            outcome="unknown",
+            why="the work went on after the errors, and nothing says that it was done",
+        )
     return Verdict(
         outcome="unknown",
         why="nothing in the logs says that it failed, and nothing that its work was done",

@@ -1,0 +1,118 @@
+"""What was observed in logs that were appended to -> what was observed in each attempt."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from hpc_train.records.diagnosis.endings import Ending
+from hpc_train.records.diagnosis.observed import AGAIN, Observed, Start
+from hpc_train.records.diagnosis.order import ENDED, EXIT, Seen, rung
+from hpc_train.records.line import Line
+
+# What is said by one process of a job alone, or of the program around all of them.
+_SURE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
+    (b"nohup: ignoring input", re.compile(r"^nohup: ignoring input")),
+    (b"will restart worker group", re.compile(r"attempts left; will restart worker group")),
+)
+_ONCE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
+    (b"using world size: ", re.compile(r"^using world size: ")),
+    (b"***** Running training *****", re.compile(r"\*{5} Running training \*{5}")),
+    (b"] cmd = ", re.compile(r"\[runner\.py:\d{1,5}:main\] cmd = ")),
+    (b"# nThread ", re.compile(r"^# nThread \d")),
+    (b"STARTING TIMING RUN AT", re.compile(r"^STARTING TIMING RUN AT")),
+    (b"run_start", re.compile(r":::MLP?.{0,400}\brun_start\b")),
+    (b"Started a local Ray instance", re.compile(r"Started a local Ray instance")),
+    (b"Starting job: ", re.compile(r"^\[?titan.{0,80}Starting job: ")),
+    (b"were not passed to `accelerate launch`", re.compile(r"values were not passed to `accel")),
+    (b"SLURM_JOB_ID", re.compile(r"^\W{0,4}SLURM_JOB_?ID\W{1,4}\d")),
+)
+
+
+class StartReader:
+    """Finds in one log the lines by which an attempt may begin."""
+
+    literals = tuple(literal for literal, _ in (*_SURE, *_ONCE))
+    wants_next = False
+
+    def read(self, line: Line) -> Iterator[Start]:
+        """Yield the start that a line tells."""
+        if line.raw.lstrip().startswith(b"+"):
+            return
+        for literal, pattern in (*_SURE, *_ONCE):
+            if literal in line.raw and pattern.search(line.text):
+                sure = (literal, pattern) in _SURE
+                yield Start(kind=literal.decode(), line=line.number, sure=sure)
+                return
+
+
+def attempts_of(observed: Observed) -> list[Observed]:
+    """Split what was observed, the last attempt last; several files only where they agree."""
+    firsts = [list(_firsts(observed, file)) for file in range(len(observed.sources))]
+    counts = {len(lines) for lines in firsts if lines}
+    if len(counts) != 1:
+        return [observed]
+    last = counts.pop()
+    parts = [_part(observed, firsts, number, last) for number in range(last + 1)]
+    full = [part for part in parts[:-1] if part.seen or part.endings]
+    return [*full, parts[-1]]
+
+
+def _firsts(observed: Observed, file: int) -> Iterator[int]:
+    """Yield the first line of each attempt but the first one."""
+    begun: dict[str, int] = {}
+    seen = [one for one in observed.seen if one.file == file]
+    ended = [ending for number, ending in observed.endings if number == file]
+    since = 1
+    for start in sorted((one for number, one in observed.starts if number == file), key=_line):
+        before = begun.get(start.kind, since if start.kind == AGAIN else None)
+        if start.sure:
+            new = start.line > since
+        else:
+            new = before is not None and _over(start, before, seen, ended)
+        if new:
+            yield start.line
+            begun, since = {}, start.line
+        begun[start.kind] = start.line
+
+
+def _line(start: Start) -> int:
+    return start.line
+
+
+def _over(start: Start, since: int, seen: Sequence[Seen], ended: Sequence[Ending]) -> bool:
+    """Whether something says, before a start, that what was started before it had ended."""
+    if any(since <= one.line < start.line and one.kind != "restart" for one in ended):
+        return True
+    between = [one for one in seen if since <= one.sighting.line < start.line]
+    # Many ranks may begin with the same line: then a launcher or Slurm has to tell the end.
+    return any(
+        rung(one) == ENDED
+        or (one.fatal and (start.kind != AGAIN or rung(one) == EXIT or one.by_slurm))
+        for one in between
+    )
+
+
+def _part(observed: Observed, firsts: Sequence[list[int]], number: int, last: int) -> Observed:
+    def within(file: int, line: int) -> bool:
+        lines = firsts[file]
+        attempt = sum(first <= line for first in lines) if lines else last
+        return attempt == number
+
+    index = {source: file for file, source in enumerate(observed.sources)}
+    seen = tuple(one for one in observed.seen if within(*one.place))
+    if number < last:
+        # The work after its errors is that of the next attempt.
+        seen = tuple(replace(one, work_after=0) for one in seen)
+    return replace(
+        observed,
+        seen=seen,
+        endings=tuple(item for item in observed.endings if within(item[0], item[1].line)),
+        waits=tuple(one for one in observed.waits if within(index[one.source], one.line)),
+        progress=tuple(one for one in observed.progress if within(index[one.source], one.line)),
+        counts=Counter(one.signature.id for one in seen),
+        first_line=min((lines[number - 1] for lines in firsts if lines and number), default=1),
+    )

@@ -1,0 +1,41 @@
+"""What is observed in the logs of one job, before anything is judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from hpc_train.model.value import Value
+from hpc_train.records.diagnosis.collectives import Progress, Wait
+from hpc_train.records.diagnosis.endings import Ending
+from hpc_train.records.diagnosis.order import Seen
+
+# The kind of a start that repeats one of the first lines of its log.
+AGAIN = "again"
+
+
+class Start(Value, frozen=True, kw_only=True):
+    """A line that is printed when a job starts, once; a `sure` one needs no other sign."""
+
+    kind: str
+    line: int
+    sure: bool = False
+
+
+class Observed(Value, frozen=True, kw_only=True):
+    """What the logs of one job say, in the order of files and lines; `failed` could not be read.
+
+    `endings` stand with the number of their file. `counts` says how often each signature was seen,
+    of which `seen` has the first ones. `starts` are the lines by which an attempt may begin;
+    `first_line` is that of the attempt, where it is one of several.
+    """
+
+    sources: tuple[str, ...] = ()
+    seen: tuple[Seen, ...] = ()
+    endings: tuple[tuple[int, Ending], ...] = ()
+    waits: tuple[Wait, ...] = ()
+    progress: tuple[Progress, ...] = ()
+    counts: Mapping[str, int] = MappingProxyType({})
+    failed: tuple[str, ...] = ()
+    starts: tuple[tuple[int, Start], ...] = ()
+    first_line: int = 1
