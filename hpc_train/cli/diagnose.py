@@ -13,12 +13,14 @@ from hpc_train.cli.options import results_option
 from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
+    from hpc_train.model.diagnosis import Diagnosis
     from hpc_train.pipeline.diagnose import Diagnosed
 
 
 @click.command()
 @click.argument("words", metavar="RUN|LOG…", nargs=-1)
 @results_option
+@click.option("--one-job", is_flag=True, help="All LOGs are those of one job.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all findings.")
 @click.option("--benign", is_flag=True, help="Show what does no harm, too.")
 @click.option("--list", "as_list", is_flag=True, help="List what is known to go wrong and stop.")
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
 def diagnose(
     words: tuple[str, ...],
     results: Path | None,
+    one_job: bool,
     as_json: bool,
     benign: bool,
     as_list: bool,
@@ -33,7 +36,8 @@ def diagnose(
 ) -> None:
     """Say why a run failed, or the job of any logs: the root cause first.
 
-    RUN is a run, or a job or study: then each of its runs. Several LOGs are those of one job.
+    RUN is a run, or a job or study: then each of its runs. Several LOGs are several jobs, but for
+    the files of the ranks of one run, and for standard output and standard error of one job.
     Exit code 0: logs were read, whatever is in them; 2: there is none that can be; 3: some cannot.
     """
     from hpc_train.cli.output import show_warnings
@@ -45,7 +49,7 @@ def diagnose(
     if not words:
         raise click.UsageError("name a run or log files, or --list")
     show_warnings()
-    found = diagnose_words(words, results_root(results))
+    found = diagnose_words(words, results_root(results), one_job=one_job)
     if as_json:
         _print_json(found)
     else:
@@ -94,8 +98,21 @@ def _row(one: Diagnosed) -> dict[str, Any]:
         "transport": one.transport,
         "first_failure": diagnosis.first_failure,
         "last_words": diagnosis.last_words,
+        "attempts": _attempts(diagnosis),
         "unreadable": one.unreadable,
     }
+
+
+def _attempts(diagnosis: Diagnosis) -> list[dict[str, Any]]:
+    """Return a row for each attempt that a log holds, the judged one last; none if it is alone."""
+    from msgspec.structs import asdict
+
+    if not diagnosis.earlier:
+        return []
+    root = diagnosis.root
+    last = {"outcome": diagnosis.outcome, "why": diagnosis.why, "line": diagnosis.line}
+    named = {"id": root.id if root else None, "title": root.title if root else None}
+    return [*map(asdict, diagnosis.earlier), {**last, **named}]
 
 
 def _print_catalogue(as_json: bool, markdown: bool) -> None:

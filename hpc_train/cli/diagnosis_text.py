@@ -33,6 +33,7 @@ def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
     if diagnosis.last_words:
         words = diagnosis.last_words
         yield from _section(f"Last lines of {words[0].source}", map(_quoted, words))
+    yield from _section("Attempts before", _earlier(diagnosis))
     yield from _others(diagnosis, benign=benign)
 
 
@@ -70,6 +71,14 @@ def _where(root: Finding, culprit: Culprit | None) -> str:
         on = f" on {culprit.host}" if culprit.host else ""
         parts.append(f"the first to end was rank {culprit.rank}{on} ({culprit.said_by})")
     return ", ".join(parts) or "--"
+
+
+def _earlier(diagnosis: Diagnosis) -> Iterator[str]:
+    if diagnosis.earlier:
+        yield from _wrapped("  ", f"the one above begins at line {diagnosis.line}")
+    for one in diagnosis.earlier:
+        said = f"{_WORDS[one.outcome]}  from line {one.line}: {one.title or one.why}"
+        yield from _wrapped("  ", said)
 
 
 def _place(evidence: Evidence, near: str = "") -> str:

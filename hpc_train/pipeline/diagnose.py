@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
@@ -18,10 +20,12 @@ from hpc_train.pipeline.sources import is_bundle, tell_apart
 from hpc_train.pipeline.transport import promised_to
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.log_file import BINARY, is_binary
+from hpc_train.records.log_jobs import jobs_of
 from hpc_train.records.log_names import log_files, readable
 from hpc_train.records.nccl.read import transport_in
 from hpc_train.records.nccl.tally import Tally
 
+_log = logging.getLogger(__name__)
 # Endings of a run that are nobody's wish.
 FAILED = (
     JobState.FAILED,
@@ -41,8 +45,8 @@ class Diagnosed(Value, frozen=True, kw_only=True):
     unreadable: tuple[str, ...] = ()
 
 
-def diagnose(words: Sequence[str], root: Path) -> tuple[Diagnosed, ...]:
-    """Diagnose runs, each by itself, or log files, all of them those of one job.
+def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tuple[Diagnosed, ...]:
+    """Diagnose runs or the jobs of log files, each by itself; with `one_job`, all files together.
 
     Raises:
         UnknownNameError: a word names neither a run nor a file.
@@ -58,7 +62,7 @@ def diagnose(words: Sequence[str], root: Path) -> tuple[Diagnosed, ...]:
     if logs and homes:
         raise StoreError("foreign logs and run folders are no one job", "diagnose them in turn")
     if logs:
-        return (_foreign(logs),)
+        return _foreign(logs, one_job=one_job)
     found = tuple(_own(run) for home in homes for run in _last_attempts(home))
     if not found:
         raise StoreError(f"{homes[0]}: no runs in this folder", "hpctrain status lists them")
@@ -143,15 +147,39 @@ def _iso(seconds: float | None) -> str | None:
     return None if seconds is None else datetime.fromtimestamp(seconds).isoformat("T", "seconds")
 
 
-def _foreign(logs: Sequence[Path]) -> Diagnosed:
+def _foreign(logs: Sequence[Path], *, one_job: bool) -> tuple[Diagnosed, ...]:
     files = sorted(files_of(logs))
     refuse_empty(files)
+    if one_job or len(files) == 1:
+        name = readable(logs[0].name) if len(logs) == 1 else f"{len(files)} logs"
+        return (_of_logs(name, files),)
+    jobs = jobs_of(files)
+    names = Counter(path.name for path in jobs)
+    found, failed = [], list[LogParseError]()
+    for path, several in jobs.items():
+        name = path.name if names[path.name] == 1 and path.name else path.as_posix()
+        try:
+            found.append(_of_logs(readable(name), several))
+        except LogParseError as error:
+            failed.append(error)
+            found.append(_unreadable(readable(name), error))
+    if len(failed) == len(found):
+        raise failed[0]
+    return tuple(found)
+
+
+def _of_logs(name: str, files: Sequence[Path]) -> Diagnosed:
     names = [readable(path.as_posix()) for path in files]
     tally = Tally()
     diagnosis, unreadable = diagnose_logs(files, names, JobEnd(), tally)
     if not diagnosis.findings and diagnosis.outcome == "unknown" and all(map(is_binary, files)):
         raise LogParseError(f"{names[0]}: {BINARY}")
-    name = readable(logs[0].name) if len(logs) == 1 else f"{len(files)} logs"
     return Diagnosed(
         name=name, diagnosis=diagnosis, transport=transport_in(tally), unreadable=unreadable
     )
+
+
+def _unreadable(name: str, error: LogParseError) -> Diagnosed:
+    _log.warning("%s", error.message)
+    diagnosis = Diagnosis(outcome="unknown", why=error.message)
+    return Diagnosed(name=name, diagnosis=diagnosis, unreadable=(error.message,))

@@ -67,10 +67,41 @@ def test_json_has_the_transport(hpctrain: Hpctrain, tmp_path: Path) -> None:
     assert answer["transport"]["channels"] == {"NET/Socket": 10}
 
 
-def test_several_logs_are_one_job(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
-    (tmp_path / "rank-0.out").write_text("Training completed\n")
-    answer = json.loads(hpctrain("diagnose", log, "rank-0.out", "--json").stdout)
+def test_several_logs_are_several_jobs(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
+    (tmp_path / "other.log").write_text("Training completed\n")
+    answer = json.loads(hpctrain("diagnose", log, "other.log", "--json").stdout)
+    assert {row["run"]: row["outcome"] for row in answer["runs"]} == {
+        "job.log": "failed",
+        "other.log": "success",
+    }
+    assert answer["outcome"] == "failed"
+    assert {finding["run"] for finding in answer["findings"]} == {"job.log"}
+    said = hpctrain("diagnose", log, "other.log").stdout
+    assert said.startswith("== job.log\nFAILED")
+    assert "\n== other.log\nSUCCESS" in said
+
+
+def test_logs_are_one_job_on_request(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
+    (tmp_path / "other.log").write_text("Training completed\n")
+    answer = json.loads(hpctrain("diagnose", log, "other.log", "--one-job", "--json").stdout)
+    assert (answer["outcome"], answer["run"]) == ("success", "2 logs")
+
+
+def test_json_lists_the_attempts_of_a_log(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
+    assert json.loads(hpctrain("diagnose", log, "--json").stdout)["attempts"] == []
+    first = FAILED.replace("[rank1]: ", "")
+    (tmp_path / "job.log").write_text(
+        f"nohup: ignoring input\n{first}nohup: ignoring input\nTraining completed\n"
+    )
+    answer = json.loads(hpctrain("diagnose", log, "--json").stdout)
     assert answer["outcome"] == "success"
+    assert [(one["outcome"], one["line"], one["id"]) for one in answer["attempts"]] == [
+        ("failed", 1, "python_exception"),
+        ("success", 8, None),
+    ]
+    said = hpctrain("diagnose", log).stdout
+    assert "Attempts before" in said
+    assert "FAILED  from line 1: ValueError: heads must divide the width" in said
 
 
 def test_what_cannot_be_read(hpctrain: Hpctrain, log: str, tmp_path: Path) -> None:
@@ -85,7 +116,8 @@ def test_what_cannot_be_read(hpctrain: Hpctrain, log: str, tmp_path: Path) -> No
     assert "empty: no log files in this folder" in folder.stderr
     assert "bad.log.gz: cannot be read" in bad.stderr
     assert "bad.log.gz: cannot be read" in some.stderr
-    assert some.stdout.startswith("FAILED")
+    assert some.stdout.startswith("== bad.log.gz\nUNKNOWN  bad.log.gz: cannot be read")
+    assert "== job.log\nFAILED" in some.stdout
     assert "Traceback" not in none.stderr + folder.stderr + bad.stderr
     assert hpctrain("diagnose").returncode == 2
 
