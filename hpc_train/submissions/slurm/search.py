@@ -73,5 +73,6 @@ def _without_entry(
     age_s = (datetime.datetime.now(datetime.timezone.utc) - asked).total_seconds()
     if age_s < _ON_ITS_WAY_S:
         said = f"sbatch was called {age_s:.0f} s ago and has not said which job it is"
+        said += f"; without a job it is lost in {_ON_ITS_WAY_S - age_s:.0f} s"
         return Standing(state=JobState.UNKNOWN, reason=said)
     return Standing(state=JobState.LOST, reason="Slurm never had it: sbatch was not answered")
