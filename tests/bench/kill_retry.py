@@ -13,7 +13,6 @@ import argparse
 import json
 import os
 import random
-import shutil
 import signal
 import statistics
 import subprocess
@@ -28,6 +27,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.value import Value
 from hpc_train.submissions.slurm.search import WITHIN_S
 from tests.bench.about import machine
+from tests.bench.copies import Copy, copies
 from tests.bench.place import HPCTRAIN, NoLab, Place, place
 
 STUDY = """\
@@ -67,44 +67,6 @@ class Moments(Value, frozen=True, kw_only=True):
     locked_s: float
 
 
-class Copy(Value, frozen=True, kw_only=True):
-    """A copy of the failed study."""
-
-    at: Place
-    number: int
-
-    @property
-    def results(self) -> Path:
-        """The folder of `--results`."""
-        return self.at.folder / str(self.number)
-
-    @property
-    def home(self) -> Path:
-        """The folder of the study."""
-        return self.results / self.at.name
-
-    def call(self, word: str, *words: str) -> list[str]:
-        """Return a command line about it."""
-        return [*HPCTRAIN, word, self.at.name, "--results", str(self.results), *words]
-
-    def rows(self) -> list[dict[str, Any]]:
-        """Return how its runs stand."""
-        rows: list[dict[str, Any]] = json.loads(self.at.run(self.call("status", "--json")))["runs"]
-        return rows
-
-    def retry(self) -> None:
-        """Retry; that there is nothing to retry is an answer."""
-        done = subprocess.run(
-            self.call("retry"),
-            cwd=self.at.folder,
-            env=self.at.environment,
-            capture_output=True,
-            text=True,
-        )
-        if done.returncode != 0 and "nothing to retry" not in done.stderr:
-            raise SystemExit(f"{self.home}: {done.stderr.strip()[-500:]}")
-
-
 def failed_study(at: Place) -> Path:
     """Run a study whose runs fail, and let them succeed from then on; return its folder."""
     flag = at.folder / "flag"
@@ -118,15 +80,6 @@ def failed_study(at: Place) -> Path:
         raise SystemExit(f"not every run of {first.home} has failed")
     flag.touch()
     return first.home
-
-
-def copies(at: Place, original: Path, numbers: Sequence[int]) -> list[Copy]:
-    """Copy the study."""
-    made = [Copy(at=at, number=number) for number in numbers]
-    for copy in made:
-        shutil.copytree(original, copy.home)
-        (copy.home / ".submit.lock").unlink()
-    return made
 
 
 def start(copy: Copy) -> subprocess.Popen[bytes]:

@@ -13,7 +13,7 @@ from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.handover import Submitted
 from hpc_train.pipeline.query import runs_below
-from hpc_train.pipeline.retry import attempts, retry
+from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.submit import submit, unheard
 from hpc_train.runs.files import read_json
 from tests.pipeline.on_slurm import RESULTS, folders, job, says, study, submission
@@ -247,40 +247,3 @@ def test_a_job_that_is_tried_again_is_not_tried_a_third_time(slurm: FakeSlurm) -
     fails(slurm, "1002")
     (third,) = retry(done.home, [], unheard).new
     assert read_json(third.manifest, Manifest).attempt == 3
-
-
-def test_a_sibling_that_gave_its_script_was_not_tried_again(slurm: FakeSlurm) -> None:
-    done = submit(study(), RESULTS, [])
-    shutil.rmtree(named(done, "1001_1").path)
-    (new,) = retry(done.home, [], unheard).new
-    fails(slurm, "1001_2")
-    sibling = named(done, "1001_2")
-    runs = runs_below(done.home)
-    made = next(run for run in runs if run.folder == new)
-    assert attempts(made, runs) == [made]
-    assert [run.run_id for run in retry(sibling.path, [], unheard).new] == [f"{sibling.run_id}.2"]
-
-
-@pytest.mark.parametrize("kind", ["study", "job"])
-def test_the_chain_of_retries_is_followed_to_its_beginning(slurm: FakeSlurm, kind: str) -> None:
-    done = submit(study() if kind == "study" else job(), RESULTS, [])
-    chain = [done.new[0]]
-    for _ in range(3):
-        fails(slurm, submission(chain[0]).native_id)
-        (new,) = retry(done.home, [], unheard).new
-        chain.insert(0, new)
-    there = runs_below(done.home)
-    by_folder = {run.folder: run for run in there}
-    assert [run.folder for run in attempts(by_folder[chain[0]], there)] == chain
-    assert [run.folder for run in attempts(by_folder[chain[2]], there)] == chain[2:]
-
-
-@pytest.mark.parametrize("kind", ["study", "job"])
-def test_the_nodes_of_every_attempt_stay_excluded(slurm: FakeSlurm, kind: str) -> None:
-    run = submit(study() if kind == "study" else job(), RESULTS, []).new[0]
-    for host in ("n7", "n3", "n5"):
-        says(run, ended=1001.0, exit_code=1, failure={"rank": 0, "host": host, "exit_code": 1})
-        fails(slurm, submission(run).native_id)
-        (run,) = retry(run.path, [], unheard, exclude_failed_nodes=True).new
-    excluded = [option(call, "exclude") for call in slurm.calls("sbatch")]
-    assert excluded[-3:] == ["n7", "n3,n7", "n3,n5,n7"]
