@@ -111,6 +111,19 @@ def test_a_job_that_said_its_id_itself_is_asked_for(slurm: FakeSlurm, tmp_path: 
     assert (standing.state, standing.job) == (JobState.LOST, "4711")
 
 
+@pytest.mark.parametrize(
+    ("age_s", "state"),
+    [(60.0, JobState.UNKNOWN), (100.0, JobState.UNKNOWN), (140.0, JobState.LOST)],
+)
+def test_an_sbatch_has_two_minutes(
+    slurm: FakeSlurm, tmp_path: Path, age_s: float, state: JobState
+) -> None:
+    """It tries again for a while when the controller is slow (man slurm.conf, MessageTimeout)."""
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=age_s)
+    assert one(run)["p-r1"].state is state
+
+
 def test_a_status_without_an_id_says_nothing_of_the_job(slurm: FakeSlurm, tmp_path: Path) -> None:
     (run,) = runs(tmp_path, "p-r1")
     submitted(run, "", comment="hpctrain:a", age_s=1e4)
