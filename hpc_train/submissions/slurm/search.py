@@ -34,7 +34,9 @@ def search(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFo
         user = owner(run.path)
         answer = answers.get(user) or squeue(cluster, (), user)
         answers[user] = answer
-        entry = next((e for e in answer.entries if _is_job_of(e, submission)), None)
+        mine = [entry for entry in answer.entries if _is_job_of(entry, submission)]
+        # Accepted late, and once more: the older one is kept wherever that is seen.
+        entry = min(mine, key=lambda one: int(one.job.partition("_")[0]), default=None)
         if entry is not None:
             found[run] = msgspec.structs.replace(entry.standing, job=entry.job)
         else:

@@ -43,6 +43,22 @@ def test_an_array_is_found_as_a_whole(slurm: FakeSlurm) -> None:
     assert find(CLUSTER, "hpctrain:a", "me") == (("12",), "")
 
 
+def test_of_two_that_were_accepted_the_older_one_is_it(slurm: FakeSlurm, tmp_path: Path) -> None:
+    one_run, many = runs(tmp_path, "p-r1", "q-r2")
+    submitted(one_run, "", comment="hpctrain:a")
+    submitted(many, "_2", comment="hpctrain:b")
+    queue(
+        slurm,
+        ("10", "RUNNING", "hpctrain:a"),
+        ("9", "PENDING", "hpctrain:a"),
+        ("12_[1-2]", "PENDING", "hpctrain:b"),
+        ("11_2", "RUNNING", "hpctrain:b"),
+    )
+    found = {name: standing.job for name, standing in one(one_run, many).items()}
+    assert found == {"p-r1": "9", "q-r2": "11_2"}
+    assert find(CLUSTER, "hpctrain:a", "me")[0][0] == "9"
+
+
 def test_silence_is_told(slurm: FakeSlurm) -> None:
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     job, failure = find(CLUSTER, "hpctrain:a", "me")
