@@ -49,11 +49,13 @@ def up(**given: Any) -> None:
 
 
 @lab.command()
-def down() -> None:
+@click.option("--dir", "folder", help="Only the lab in this folder; by default whichever there is.")
+def down(folder: str | None) -> None:
     """End the lab and its jobs, and remove all that belongs to it."""
     from hpc_train.lab.down import down as remove
 
-    click.echo("the lab is gone" if remove() else "there is no lab")
+    gone = remove(folder)
+    click.echo(f"the lab in {gone} is gone" if gone else "there is no lab")
 
 
 @lab.command()

@@ -10,7 +10,7 @@ from pathlib import Path
 from hpc_train.lab.commands import SEARCH_PATH
 from hpc_train.lab.errors import LabError
 from hpc_train.lab.network import namespace
-from hpc_train.lab.processes import NETNS, Daemon, is_alive, start_time
+from hpc_train.lab.processes import NETNS, Daemon, boot_id, is_alive, start_time
 from hpc_train.lab.settings import Settings
 from hpc_train.shell import start
 
@@ -47,7 +47,8 @@ def start_daemon(
         **(extra or {}),
     }
     process = start(argv, output_of(folder, name), environment)
-    return Daemon(name=name, pid=process.pid, started=start_time(process.pid) or 0)
+    started = start_time(process.pid) or 0
+    return Daemon(name=name, pid=process.pid, started=started, boot=boot_id())
 
 
 def output_of(folder: str, name: str) -> Path:

@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 from hpc_train.lab import record
+from hpc_train.lab.claim import check_within_reach
 from hpc_train.lab.commands import ask
 from hpc_train.lab.errors import LabError
 from hpc_train.lab.network import HOST_LINK
@@ -17,36 +18,45 @@ from hpc_train.lab.settings import DEFAULT_FOLDER
 _GRACE_S = 2.0
 
 
-def down() -> bool:
-    """Remove the lab; whether there was one.
+def down(folder: str | None = None) -> str:
+    """Remove the lab; return its folder, or nothing where there was no lab.
 
     Raises:
-        LabError: something cannot be removed.
+        LabError: it is in another folder or namespace, or something cannot be removed.
     """
     check_root()
     with record.only_one():
-        if record.read() is None and not leftovers():
-            return False
-        clear()
-    return True
+        found = record.read()
+        there = found.settings.folder if found else folder or DEFAULT_FOLDER
+        if found is None and not leftovers(there):
+            return ""
+        if found is not None:
+            if folder not in (None, there):
+                raise LabError(
+                    f"the lab of this machine is in {there}, not in {folder}",
+                    f"hpctrain lab down --dir {there}",
+                )
+            check_within_reach(found)
+        clear(there)
+    return there
 
 
-def leftovers() -> tuple[str, ...]:
+def leftovers(folder: str = DEFAULT_FOLDER) -> tuple[str, ...]:
     """Return what is there of a lab that no record tells of: after a reboot, say."""
     parts = [f"namespace {name}" for name in record.existing_namespaces()]
     if record.has_host_link():
         parts.append(f"interface {HOST_LINK}")
     if record.RECORD.exists():
         parts.append(str(record.RECORD))
-    if is_lab_folder(Path(DEFAULT_FOLDER)):
-        parts.append(DEFAULT_FOLDER)
+    if is_lab_folder(Path(folder)):
+        parts.append(folder)
     if is_ours(profile_path()):
         parts.append(str(profile_path()))
     return tuple(parts)
 
 
-def clear() -> None:
-    """End the lab's processes, then remove what they used.
+def clear(folder: str) -> None:
+    """End the lab's processes, then remove what they used; without a record, in a folder.
 
     Raises:
         LabError: something cannot be removed.
@@ -58,11 +68,11 @@ def clear() -> None:
     for name in record.existing_namespaces():
         ask(("ip", "netns", "del", name))
     remove(Path(lab.profile) if lab else profile_path(), lab.profile_folders if lab else ())
-    for folder in {DEFAULT_FOLDER, lab.settings.folder if lab else DEFAULT_FOLDER}:
-        if is_lab_folder(Path(folder)):
-            shutil.rmtree(folder)
+    there = lab.settings.folder if lab else folder
+    if is_lab_folder(Path(there)):
+        shutil.rmtree(there)
     record.RECORD.unlink(missing_ok=True)
-    if left := leftovers():
+    if left := leftovers(there):
         raise LabError(f"could not be removed: {', '.join(left)}")
 
 

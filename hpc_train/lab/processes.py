@@ -14,11 +14,20 @@ NETNS = Path("/run/netns")
 
 
 class Daemon(Value, frozen=True, kw_only=True):
-    """A started daemon; a process id alone may by now be somebody else's."""
+    """A started daemon; a process id alone may by now be somebody else's.
+
+    Neither is the time of its start enough, which counts from the boot.
+    """
 
     name: str
     pid: int
     started: int
+    boot: str = ""
+
+
+def boot_id() -> str:
+    """Return what tells this boot of the machine from all others."""
+    return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
 def start_time(pid: int) -> int | None:
@@ -34,21 +43,22 @@ def start_time(pid: int) -> int | None:
 
 def is_alive(daemon: Daemon) -> bool:
     """Whether this very process is still there."""
-    return start_time(daemon.pid) == daemon.started
+    return daemon.boot in ("", boot_id()) and start_time(daemon.pid) == daemon.started
 
 
 def members(namespaces: Iterable[str]) -> set[int]:
     """Return the ids of the processes inside network namespaces given by name."""
-    inodes = {inode for name in namespaces if (inode := _inode(NETNS / name)) is not None}
+    wanted = {one for name in namespaces if (one := _identity(NETNS / name)) is not None}
     pids = (int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit())
-    return {pid for pid in pids if _inode(Path(f"/proc/{pid}/ns/net")) in inodes}
+    return {pid for pid in pids if _identity(Path(f"/proc/{pid}/ns/net")) in wanted}
 
 
-def _inode(path: Path) -> int | None:
+def _identity(path: Path) -> tuple[int, int] | None:
     try:
-        return path.stat().st_ino
+        found = path.stat()
     except OSError:
         return None
+    return found.st_dev, found.st_ino
 
 
 def end(alive: Callable[[], set[int]], grace_s: float) -> bool:

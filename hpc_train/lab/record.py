@@ -19,11 +19,15 @@ RECORD = Path("/run/hpctrain-lab.json")
 
 
 class Lab(Value, frozen=True, kw_only=True):
-    """A lab that was made, or begun: enough to end and remove it."""
+    """A lab that was made, or begun: enough to end and remove it.
+
+    `made_from` names the namespaces of the process that made it.
+    """
 
     schema: int = 1
     settings: Settings
     profile: str
+    made_from: str = ""
     profile_folders: tuple[str, ...] = ()
     daemons: tuple[Daemon, ...] = ()
     complete: bool = False

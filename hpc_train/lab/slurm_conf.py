@@ -32,6 +32,8 @@ JobAcctGatherFrequency=5
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmdSpoolDir={folder}/spool/%n
+# PMIx makes a folder of a step's name here, on every node: in one /tmp they would be the same.
+TmpFS={folder}/tmp/%n
 StateSaveLocation={folder}/state
 SlurmctldLogFile={folder}/log/slurmctld.log
 SlurmdLogFile={folder}/log/slurmd.%n.log

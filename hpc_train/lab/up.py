@@ -16,6 +16,7 @@ import msgspec
 
 from hpc_train.lab import record
 from hpc_train.lab.accounting import start_accounting
+from hpc_train.lab.claim import check_unclaimed, is_live, made_from
 from hpc_train.lab.commands import ask, installed, must, slurm
 from hpc_train.lab.daemons import check_alive, last_words, launch, wait_for
 from hpc_train.lab.down import clear, leftovers
@@ -47,38 +48,41 @@ def up(settings: Settings, say: Say) -> Up:
     """Make the lab unless it is there already; what is left of a broken one is removed first.
 
     Raises:
-        LabError: a lab with other settings is up, or this one cannot be made; nothing is left.
+        LabError: another lab, or this one with other settings, is up, or it cannot be made; then
+            nothing is left of it.
     """
     check_root()
     check(settings)
     check_machine(settings)
     with record.only_one():
         found = record.read()
-        broken = record.faults(found) if found else leftovers()
+        check_unclaimed(found, settings.folder)
+        if found and is_live(found):
+            _check_same(found, settings)
+        broken = record.faults(found) if found else leftovers(settings.folder)
         if found and not broken:
-            return Up(lab=_same(found, settings), made=False)
+            return Up(lab=found, made=False)
         if broken:
             say(f"removing what is left of a lab: {'; '.join(broken)}")
-            clear()
+            clear(settings.folder)
         check_free(settings)
         check_place(profile_path())
         return Up(lab=_make(settings), made=True)
 
 
-def _same(found: Lab, asked: Settings) -> Lab:
+def _check_same(found: Lab, asked: Settings) -> None:
     different = differences(found.settings, asked)
     if different:
         raise LabError(
             f"a lab is up with other settings: {', '.join(different)}",
             "hpctrain lab down   (one lab per machine; its jobs end with it)",
         )
-    return found
 
 
 def _make(settings: Settings) -> Lab:
-    lab = Lab(settings=settings, profile=str(profile_path()))
+    lab = Lab(settings=settings, profile=str(profile_path()), made_from=made_from())
     with ExitStack() as undo:
-        undo.callback(clear)
+        undo.callback(clear, settings.folder)
         record.write(lab)
         try:
             _write_files(settings)
@@ -104,10 +108,12 @@ def _write_files(settings: Settings) -> None:
     # slurm.conf comes first: it marks the folder as the lab's.
     (folder / "slurm.conf").write_text(slurm_conf(settings), encoding="utf-8")
     folder.chmod(0o755)
-    for name in ("state", "log", "spool", "dev", "db", "munge"):
+    for name in ("state", "log", "spool", "dev", "db", "munge", "tmp"):
         (folder / name).mkdir(mode=0o755)
     for node in nodes_of(settings):
         (folder / "spool" / node.name).mkdir(mode=0o755)
+        (folder / "tmp" / node.name).mkdir()
+        (folder / "tmp" / node.name).chmod(0o1777)
     (folder / "gres.conf").write_text(gres_conf(settings), encoding="utf-8")
     (folder / "hosts").write_text(hosts(settings, socket.gethostname()), encoding="utf-8")
     (folder / "env").write_text(environment(settings), encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -75,14 +75,22 @@ def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> Cluster:
 
 
 def hand_over(
-    home: Path, entries: Sequence[Entry], terms: Terms, study: StudyManifest | None = None
+    home: Path,
+    entries: Sequence[Entry],
+    terms: Terms,
+    study: StudyManifest | None = None,
+    ready: Collection[RunFolder] = (),
 ) -> tuple[RunFolder, ...]:
     """Create the runs' folders, write what the study asks for, and submit them, in order.
 
+    The folders of those that are `ready` are there: a command that made them was killed.
+
     Raises:
-        HpcTrainError: what was not handed over is not left on the disk either.
+        HpcTrainError: what was not handed over is not left on the disk either, unless it was ready.
     """
-    new = create_runs(home, entries)
+    created = create_runs(home, entries)
+    folders = [RunFolder(path=home / manifest.run_id) for manifest, _ in entries]
+    new = tuple(folder for folder in folders if folder in created or folder in ready)
     file = home / STUDY_FILE
     before = file.read_bytes() if file.exists() else None
     try:
@@ -93,7 +101,7 @@ def hand_over(
         executor_of(entries[0][0].plan.scheduler).submit(home, new, terms)
     except HpcTrainError:
         left = [run for run in new if not run.submission.exists()]
-        remove_runs(left)
+        remove_runs([run for run in left if run in created])
         if len(left) == len(new):
             _restore(file, before)
         raise

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 import msgspec
@@ -94,9 +94,14 @@ def _cost(lots: Sequence[Lot]) -> Cost:
 
 
 def hand_over_lots(
-    home: Path, lots: Sequence[Lot], say: Callable[[str], None]
+    home: Path,
+    lots: Sequence[Lot],
+    say: Callable[[str], None],
+    ready: Collection[RunFolder] = (),
 ) -> tuple[RunFolder, ...]:
     """Submit to one site after the other, and say what was submitted when one refuses.
+
+    The folders of those that are `ready` are there already.
 
     Raises:
         HpcTrainError: what was not handed over is not left on the disk either.
@@ -104,7 +109,7 @@ def hand_over_lots(
     new: tuple[RunFolder, ...] = ()
     for lot in lots:
         try:
-            new += hand_over(home, lot.entries, lot.terms)
+            new += hand_over(home, lot.entries, lot.terms, ready=ready)
         except HpcTrainError:
             if new:
                 total = sum(len(each.entries) for each in lots)

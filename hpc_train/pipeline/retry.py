@@ -10,17 +10,18 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import StoreError
-from hpc_train.model.run import Manifest, Run, RunName
+from hpc_train.model.run import Manifest, Run, RunFolder, RunName
 from hpc_train.model.script import Script
+from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.handover import PROFILE, Entry, Submitted
 from hpc_train.pipeline.lots import before, hand_over_lots, lot_of, spare
-from hpc_train.pipeline.query import latest_attempts, read_runs, runs_below
+from hpc_train.pipeline.query import judge, latest_attempts, read_runs, runs_below
 from hpc_train.pipeline.submit import single_run_id
 from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
-from hpc_train.runs.state import was_never_handed_over
+from hpc_train.runs.state import is_untouched, was_never_handed_over
 from hpc_train.runs.store import read_study
 
 # In a new run's provenance: the run that it repeats.
@@ -28,11 +29,17 @@ _RETRY_OF = "retry_of"
 
 
 class Again(Value, frozen=True, kw_only=True):
-    """What is retried: the last attempt of a run, or a sibling where its folder is gone."""
+    """What is retried, after a model: the last attempt, or a sibling where its folder is gone.
+
+    `repeats` names the attempt before. What is `ready` is the model itself: a command that made its
+    folder was killed before it handed it over.
+    """
 
     model: Run
     repetition: int
     attempt: int
+    repeats: str = ""
+    ready: bool = False
 
 
 def retry(
@@ -69,7 +76,8 @@ def retry(
             lots = [spare(lot, mine, say) for lot, mine in zip(lots, old, strict=True)]
         for text in before(lots, max_gpu_hours):
             say(text)
-        new = hand_over_lots(home, lots, say)
+        ready = [again.model.folder for again in wanted if again.ready]
+        new = hand_over_lots(home, lots, say, ready)
         if not new:
             raise _tried_again(path, home)
         return Submitted(home=home, new=new)
@@ -78,7 +86,8 @@ def retry(
 def _nothing_to_retry(path: Path, home: Path, runs: Sequence[Run]) -> StoreError:
     if path != home and any(map(_has_no_result, runs)):
         return _tried_again(path, home)
-    return StoreError(f"{path.name}: nothing to retry; {_states(runs)}")
+    why = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
+    return StoreError(f"{path.name}: nothing to retry; {_states(runs)}", why)
 
 
 def _tried_again(path: Path, home: Path) -> StoreError:
@@ -95,30 +104,55 @@ def _by_site(wanted: Sequence[Again]) -> list[list[Again]]:
 
 
 def _wanted(path: Path, home: Path, runs: Sequence[Run]) -> list[Again]:
-    if path != home or read_study(home) is None:
-        # All that lie next to it: the attempt that repeats a single job has a name of its own.
-        files = read_runs(home)
-        old = {item.manifest.provenance.get(_RETRY_OF) for item in files if item.manifest}
-        return [
-            _single(run) for run in runs if _has_no_result(run) and run.folder.run_id not in old
-        ]
-    study = read_study(home)
+    study = read_study(home) if path == home else None
+    return _singles(home, runs) if study is None else _of_study(study, home, runs)
+
+
+def _of_study(study: StudyManifest, home: Path, runs: Sequence[Run]) -> list[Again]:
     latest = latest_attempts(runs)
     wanted = []
-    for point in study.points if study else ():
-        for repetition in range(1, (study.spec.repetitions if study else 0) + 1):
+    for point in study.points:
+        for repetition in range(1, study.spec.repetitions + 1):
             attempt, run = latest.get(f"{point.stem}-r{repetition}", (0, None))
             if run is not None and not _has_no_result(run):
                 continue
-            model = run if run and run.manifest else _sibling(point.stem, runs, home)
-            wanted.append(Again(model=model, repetition=repetition, attempt=attempt + 1))
+            if run is not None and run.manifest is not None:
+                wanted.append(_again(run))
+                continue
+            model = _sibling(point.stem, runs, home)
+            old = run.folder.run_id if run is not None else ""
+            wanted.append(
+                Again(model=model, repetition=repetition, attempt=attempt + 1, repeats=old)
+            )
     return wanted
 
 
-def _single(run: Run) -> Again:
-    name = RunName.parse(run.folder.run_id)
-    attempt = run.manifest.attempt if run.manifest else 1
-    return Again(model=run, repetition=name.repetition if name else 1, attempt=attempt + 1)
+def _singles(home: Path, runs: Sequence[Run]) -> list[Again]:
+    """Return what no run repeats yet, and repeats that nobody handed over, in their place."""
+    # All that lie next to it: the attempt that repeats a single job has a name of its own.
+    later = {
+        str(run.manifest.provenance.get(_RETRY_OF)): run
+        for run in judge(read_runs(home), {})
+        if run.manifest is not None
+    }
+    wanted: dict[RunFolder, Again] = {}
+    for run in filter(_has_no_result, runs):
+        last = later.get(run.folder.run_id, run)
+        if last is run or is_untouched(last):
+            wanted[last.folder] = _again(last)
+    return list(wanted.values())
+
+
+def _again(run: Run) -> Again:
+    name, manifest, ready = RunName.parse(run.folder.run_id), run.manifest, is_untouched(run)
+    attempt = name.attempt if name else manifest.attempt if manifest else 1
+    return Again(
+        model=run,
+        repetition=name.repetition if name else 1,
+        attempt=attempt if ready else attempt + 1,
+        repeats="" if ready else run.folder.run_id,
+        ready=ready,
+    )
 
 
 def _sibling(stem: str, runs: Sequence[Run], home: Path) -> Run:
@@ -165,6 +199,8 @@ def _manifest(run: Run) -> Manifest:
 
 def _entry(again: Again, facts: dict[str, object]) -> Entry:
     old = _manifest(again.model)
+    if again.ready:
+        return old, _script(again.model, old)
     now = datetime.now(timezone.utc)
     name = RunName.parse(old.run_id)
     run_id = (
@@ -178,7 +214,7 @@ def _entry(again: Again, facts: dict[str, object]) -> Entry:
         repetition=again.repetition,
         attempt=again.attempt,
         created=now.isoformat(timespec="seconds"),
-        provenance={**old.provenance, **facts, _RETRY_OF: old.run_id},
+        provenance={**old.provenance, **facts, _RETRY_OF: again.repeats},
     )
     return manifest, _script(again.model, old)
 

@@ -29,7 +29,7 @@ from hpc_train.pipeline.prepare import Prepared, PreparedPoint, shuffled
 from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
-from hpc_train.runs.state import was_never_handed_over
+from hpc_train.runs.state import is_untouched, was_never_handed_over
 from hpc_train.runs.store import remove_home, remove_root, remove_runs
 
 # Runs that lack a result through no fault of the job, which a study still wants.
@@ -147,17 +147,11 @@ def _split(
             if run is not None and not _is_missing(run, again):
                 kept.append(run)
                 continue
-            if run is not None and _is_untouched(run):
+            if run is not None and is_untouched(run):
                 remove_runs([run.folder])
                 attempt -= 1
             wanted.append(_Wanted(point=point, repetition=repetition, attempt=attempt + 1))
     return tuple(kept), shuffled(wanted, prepared.study.spec.seed)
-
-
-def _is_untouched(run: Run) -> bool:
-    """Whether a submission was killed between making the folder and asking the executor."""
-    nothing = run.submission is None and run.status is None
-    return nothing and run.manifest is not None and not any(run.folder.logs.iterdir())
 
 
 def single_run_id(now: datetime, stem: str) -> str:

@@ -120,7 +120,16 @@ def was_never_handed_over(run: Run) -> bool:
     A run that has begun, or whose submission.json is damaged, may be.
     """
     unknown = run.state is JobState.UNKNOWN and run.status is None
-    return unknown and not run.folder.submission.exists()
+    return unknown and not (run.folder.submission.exists() or run.folder.status.exists())
+
+
+def is_untouched(run: Run) -> bool:
+    """Whether a submission was killed between making the folder and asking the executor.
+
+    The folder is whole, and nothing was ever done with it: it can be handed over as it is.
+    """
+    whole = run.manifest is not None and was_never_handed_over(run)
+    return whole and not any(run.folder.logs.glob("*"))
 
 
 def _without_reason(state: JobState, status: JobStatus | None) -> str:

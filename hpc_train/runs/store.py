@@ -21,6 +21,8 @@ from hpc_train.runs.files import cannot_write, read_json, to_json, write_file
 
 T = TypeVar("T")
 STUDY_FILE = "study.json"
+# How the name of a folder begins that is being made, or removed.
+_NEW, _GONE = ".new-", ".gone-"
 
 
 class RunFiles(Value, frozen=True, kw_only=True):
@@ -45,13 +47,16 @@ def results_root(option: Path | None) -> Path:
 def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[RunFolder, ...]:
     """Create the folders of several runs: all of them or, when one fails, none.
 
-    A run that is already there (somebody else was faster) is left alone and not returned.
+    A run that is already there (somebody else was faster) is left alone and not returned. What a
+    killed command left half made or half removed goes: who calls this holds the lock of `home`.
 
     Raises:
         StoreError: a folder cannot be written, or one that is no run has its name.
     """
     created: list[RunFolder] = []
     _make_home(home)
+    for begun in (path for mark in (_NEW, _GONE) for path in home.glob(f"{mark}*")):
+        shutil.rmtree(begun, ignore_errors=True)
     try:
         for manifest, script in runs:
             folder = _create_run(home, manifest, script)
@@ -71,9 +76,12 @@ def _make_home(home: Path) -> None:
 
 
 def remove_runs(folders: Sequence[RunFolder]) -> None:
-    """Take back the folders of runs that were never handed over."""
+    """Take back the folders of runs that were never handed over, each as a whole."""
     for folder in folders:
-        shutil.rmtree(folder.path, ignore_errors=True)
+        gone = folder.path.with_name(f"{_GONE}{folder.run_id}-{os.getpid()}")
+        with suppress(OSError):
+            folder.path.rename(gone)
+        shutil.rmtree(gone, ignore_errors=True)
 
 
 def remove_home(home: Path) -> None:
@@ -89,7 +97,7 @@ def remove_root(root: Path) -> None:
 
 
 def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | None:
-    fresh = RunFolder(path=home / f".new-{manifest.run_id}-{os.getpid()}")
+    fresh = RunFolder(path=home / f"{_NEW}{manifest.run_id}-{os.getpid()}")
     final = RunFolder(path=home / manifest.run_id)
     try:
         fresh.path.mkdir()

@@ -10,16 +10,18 @@ import pytest
 
 from hpc_train.lab.record import Lab
 from tests.conftest import Slurm, refuse
+from tests.end_to_end.queue import wait_until_idle
 from tests.end_to_end.user import User, user_of
 from tests.pipeline.waiting import wait_for
 
 
 @pytest.fixture
 def user(lab: Lab, slurm: Slurm, tmp_path: Path) -> Iterator[User]:
-    """Return somebody with an empty folder; end whatever is left in the queue."""
+    """Return somebody with an empty folder and an idle lab; end whatever is left in the queue."""
+    wait_until_idle(slurm)
     yield user_of(lab, tmp_path)
     slurm("scancel", "--user=root")
-    wait_for(lambda: slurm("squeue", "--noheader") == "", within_s=40)
+    wait_for(lambda: slurm("squeue", "--noheader") == "", within_s=120)
 
 
 @pytest.fixture

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Slurm
+from tests.end_to_end.queue import start_now
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
@@ -17,7 +18,7 @@ WAIT = "echo attempt ${SLURM_RESTART_COUNT:-0}; until [ -e go ]; do sleep 0.1; d
 
 
 def job(name: str, script: str, **resources: int) -> dict[str, Any]:
-    size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "3m", **resources}
+    size = {"nodes": 1, "tasks_per_node": 1, "cpus_per_task": 1, "time": "10m", **resources}
     return {
         "name": name,
         "command": ["bash", "-c", script],
@@ -36,16 +37,17 @@ def test_a_run_that_is_queued_again(user: User, slurm: Slurm) -> None:
         wait_for(lambda: "RUNNING" in seen.read_text())
         row = user.run("again")
         assert (row["state"], row["nodes"], row["restart_count"]) == ("RUNNING", "lab1", 0)
-        slurm("scontrol", "requeue", row["job"])
+        slurm("scontrol", "requeuehold", row["job"])
         wait_for(lambda: "PENDING" in seen.read_text().partition("RUNNING")[2])
-        # Its credential has to run out first; 120 s are too long for a test.
-        release = f"JobId={row['job']}"
+        # It is held until it is released, and would then wait for its credential to run out.
         wait_for(lambda: slurm("squeue", "-ho%T", f"-j{row['job']}") == "PENDING\n")
-        slurm("scontrol", "update", release, "StartTime=now")
+        assert user.run("again")["state"] == "PENDING"
+        slurm("scontrol", "release", row["job"])
+        start_now(row["job"])
         wait_for(lambda: "attempt 1\n" in shown.read_text())
         assert (logs.poll(), status.poll()) == (None, None)
         (user.folder / "go").touch()
-        assert (logs.wait(timeout=30), status.wait(timeout=30)) == (0, 0)
+        assert (logs.wait(timeout=120), status.wait(timeout=120)) == (0, 0)
     lines = shown.read_text().splitlines()
     printed = ["attempt 0", "attempt 1", "over"]
     assert [line for line in lines if line in printed] == printed
@@ -82,7 +84,7 @@ def test_wait(user: User, codes: list[str], answer: int, states: set[str]) -> No
 
 def test_a_run_that_waits(user: User, slurm: Slurm) -> None:
     reason = "it is next, and waits for nodes to become free"
-    blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 99")
+    blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 600")
     wait_for(lambda: slurm("squeue", "-h", "-o%T") == "RUNNING\n")
     assert user.submit(user.write("job.yaml", job("late", "echo here"))).returncode == 0
     wait_for(lambda: user.run("late")["reason"] == reason)

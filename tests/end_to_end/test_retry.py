@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.conftest import Slurm
+from tests.end_to_end.queue import drained
 from tests.end_to_end.user import User
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
@@ -39,17 +41,17 @@ def states(user: User) -> dict[tuple[int, int, int], tuple[str, str]]:
     }
 
 
-def test_retry(user: User) -> None:
+def test_retry(user: User, slurm: Slurm) -> None:
     good, bad = ("COMPLETED", ""), ("FAILED", "rank 0 on lab1: exit code 9")
-    assert user.submit(user.write("study.yaml", STUDY), "--wait").returncode == 3
-    first = {(1, 1, 1): good, (1, 2, 1): good, (2, 1, 1): bad, (2, 2, 1): bad}
-    assert states(user) == first
+    with drained(slurm, "lab[2-4]"):
+        assert user.submit(user.write("study.yaml", STUDY), "--wait").returncode == 3
+        first = {(1, 1, 1): good, (1, 2, 1): good, (2, 1, 1): bad, (2, 2, 1): bad}
+        assert states(user) == first
 
-    # An idle lab gives its first node: it fails again.
-    again = user.hpctrain("retry", "unlucky", "--wait")
-    assert again.returncode == 1
-    second = {**first, (2, 1, 2): bad, (2, 2, 2): bad}
-    assert states(user) == second
+        again = user.hpctrain("retry", "unlucky", "--wait")
+        assert again.returncode == 1
+        second = {**first, (2, 1, 2): bad, (2, 2, 2): bad}
+        assert states(user) == second
 
     elsewhere = user.hpctrain("retry", "unlucky", "--wait", "--exclude-failed-nodes")
     assert elsewhere.returncode == 0, elsewhere.stderr

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import Slurm
+from tests.end_to_end.queue import drained
 from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
@@ -21,36 +22,36 @@ def sleeper(name: str, **resources: Any) -> dict[str, Any]:
 def test_drained_cancelled_suspended_and_out_of_time(user: User, slurm: Slurm) -> None:
     """One scenario, because a time limit cannot be shorter than a minute."""
     assert user.submit(user.write("late.yaml", sleeper("late"))).returncode == 0
+    wait_for(lambda: user.run("late")["started"] is not None)
+    # Its minute does not go on meanwhile.
+    job = user.run("late")["job"]
+    slurm("scontrol", "suspend", job)
+    wait_for(lambda: user.run("late")["state"] == "SUSPENDED")
+
     assert user.submit(user.write("gone.yaml", sleeper("gone"))).returncode == 0
     wait_for(lambda: user.run("gone")["started"] is not None)
-
     slurm("scancel", user.run("gone")["job"])
-    wait_for(lambda: user.run("gone")["state"] == "CANCELLED", within_s=30)
+    wait_for(lambda: user.run("gone")["state"] == "CANCELLED")
     assert user.run("gone")["problem"] == "cancelled, not by hpctrain"
     twice = user.hpctrain("cancel", "gone")
     assert twice.returncode == 2
     assert "nothing to cancel; 1 run is CANCELLED" in twice.stderr
 
-    job = user.run("late")["job"]
-    slurm("scontrol", "suspend", job)
-    wait_for(lambda: user.run("late")["state"] == "SUSPENDED")
     slurm("scontrol", "resume", job)
     wait_for(lambda: user.run("late")["state"] == "RUNNING")
 
-    slurm("scontrol", "update", "nodename=lab[1-4]", "state=drain", "reason=test")
-    try:
-        assert user.submit(user.write("waits.yaml", sleeper("waits", nodes=2))).returncode == 0
+    waits = sleeper("waits", nodes=2, time="10m")
+    with drained(slurm, "lab[1-4]"):
+        assert user.submit(user.write("waits.yaml", waits)).returncode == 0
         # Slurm names the nodes only for its first few seconds; both of its sentences say why.
-        wait_for(lambda: "drained" in user.run("waits")["reason"], within_s=30)
+        wait_for(lambda: "drained" in user.run("waits")["reason"])
         assert user.run("waits")["state"] == "PENDING"
-    finally:
-        slurm("scontrol", "update", "nodename=lab[1-4]", "state=resume")
-    wait_for(lambda: user.run("waits")["state"] == "RUNNING", within_s=60)
+    wait_for(lambda: user.run("waits")["state"] == "RUNNING")
     ended = user.hpctrain("cancel", "waits")
     assert ended.returncode == 0, ended.stderr
     assert user.run("waits")["problem"] == "cancelled by the user"
 
-    wait_for(lambda: user.run("late")["state"] == "TIMEOUT", within_s=120)
+    wait_for(lambda: user.run("late")["state"] == "TIMEOUT", within_s=180)
     row = user.run("late")
     assert "time limit" in row["problem"]
     # The ranks were told to end; none of them is to blame.

@@ -85,7 +85,7 @@ def test_a_cancelled_allocation(user: User) -> None:
     )
     axes = {"env.X": [1, 2, 3, 4]}
     wanted = study("halted", before, placement="nested", axes=axes, repetitions=1)
-    wanted["job"]["resources"]["nodes"] = 1
+    wanted["job"]["resources"] |= {"nodes": 1, "time": "5m"}
     assert user.submit(user.write("study.yaml", wanted)).returncode == 0
     home = user.folder / "results" / "halted"
     wait_for(lambda: any("hangs" in log.read_text() for log in home.glob("*/logs/rank-0.out")))
@@ -153,7 +153,8 @@ def test_an_array_of_a_hundred(user: User, tmp_path: Path) -> None:
     times = [float(line) for line in asked.read_text().split()]
     pauses = [after - before for before, after in pairwise(times)]
     assert times
-    assert all(pause > 1.9 for pause in pauses), pauses
+    # Two seconds, and what the start of a process may be late by.
+    assert all(pause > 1 for pause in pauses), pauses
 
     same = user.submit("study.yaml")
     assert (same.returncode, same.stdout) == (0, "")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import subprocess
-import time
 
-from hpc_train.lab.processes import Daemon, end, is_alive, members, start_time
+import msgspec
+
+from hpc_train.lab.processes import Daemon, boot_id, end, is_alive, members, start_time
+from tests.pipeline.waiting import wait_for
 
 
 def test_a_process_is_more_than_its_id() -> None:
@@ -14,12 +16,13 @@ def test_a_process_is_more_than_its_id() -> None:
         assert started is not None
         assert is_alive(Daemon(name="sleep", pid=process.pid, started=started))
         assert not is_alive(Daemon(name="sleep", pid=process.pid, started=started - 1))
+        # The ticks count from the boot: another boot's process may have had the same ones.
+        known = Daemon(name="sleep", pid=process.pid, started=started, boot=boot_id())
+        assert is_alive(known)
+        assert not is_alive(msgspec.structs.replace(known, boot="of an earlier boot"))
         process.kill()
-        deadline = time.monotonic() + 5
-        while start_time(process.pid) is not None and time.monotonic() < deadline:
-            time.sleep(0.01)
         # A zombie until somebody waits for it; for us it has ended.
-        assert start_time(process.pid) is None
+        wait_for(lambda: start_time(process.pid) is None)
 
 
 def test_who_does_not_listen_is_killed() -> None:

@@ -21,7 +21,7 @@ def finished(home: Path, within_s: float = 60) -> dict[str, Run]:
     raise AssertionError(f"not finished: {[(r.folder.run_id, r.state) for r in runs_below(home)]}")
 
 
-def wait_for(condition: Callable[[], bool], within_s: float = 20) -> None:
+def wait_for(condition: Callable[[], bool], within_s: float = 60) -> None:
     """Wait until something is true."""
     deadline = time.monotonic() + within_s
     while not condition():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -17,6 +18,7 @@ from hpc_train.runs.store import (
     find,
     read_run,
     read_study,
+    remove_runs,
     results_root,
     run_folders,
 )
@@ -50,6 +52,31 @@ def test_a_folder_that_is_no_run_is_not_taken_for_one(tmp_path: Path, entry: Ent
     with pytest.raises(StoreError, match=r"a-r2: in the way: .* \(no run\.json\)"):
         create_runs(tmp_path, entries)
     assert [path.name for path in tmp_path.iterdir()] == ["a-r2"]
+
+
+def test_what_a_killed_command_left_goes(tmp_path: Path, entry: Entries) -> None:
+    for name in (".new-r1-4711/logs", ".gone-r2-4711/logs", ".queue/1"):
+        (tmp_path / "j" / name).mkdir(parents=True)
+    create_runs(tmp_path / "j", [entry("r1")])
+    assert sorted(path.name for path in (tmp_path / "j").iterdir()) == [".queue", "r1"]
+
+
+def test_a_removal_that_is_cut_short_leaves_no_half_run(tmp_path: Path, entry: Entries) -> None:
+    (folder,) = create_runs(tmp_path, [entry("r1")])
+    seen: list[list[str]] = []
+
+    def look(frame: object, event: str, called: object) -> None:
+        if event == "c_call" and called in (os.unlink, os.rmdir):
+            seen.append(sorted(path.name for path in tmp_path.iterdir()))
+
+    sys.setprofile(look)
+    try:
+        remove_runs([folder])
+    finally:
+        sys.setprofile(None)
+    assert seen
+    assert all(not name.startswith("r1") for names in seen for name in names)
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_when_one_folder_fails_none_is_left(tmp_path: Path, entry: Entries) -> None:

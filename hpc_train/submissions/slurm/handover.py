@@ -71,8 +71,9 @@ class Call(Value, frozen=True, kw_only=True):
 
 def begin(sbatch: Sbatch, note: Callable[[], None]) -> Call:
     """Start an sbatch."""
-    note()
     executor = _executor(sbatch)
+    # At once before: whoever is killed in between leaves a run of which nobody knows for minutes.
+    note()
     return Call(sbatch=sbatch, note=note, executor=executor, process=executor.start())
 
 

@@ -16,7 +16,7 @@ from hpc_train.submissions.slurm.query import silence, standings
 from hpc_train.submissions.slurm.squeue import Entry, QueueAnswer, squeue
 
 # sbatch may still be on its way: it tries again for a while when the controller is slow.
-_ON_ITS_WAY_S = 120.0
+WITHIN_S = 120.0
 
 
 def find(cluster: Cluster, comment: str, user: str) -> tuple[tuple[str, ...], str]:
@@ -34,7 +34,9 @@ def search(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFo
         user = owner(run.path)
         answer = answers.get(user) or squeue(cluster, (), user)
         answers[user] = answer
-        entry = next((e for e in answer.entries if _is_job_of(e, submission)), None)
+        mine = [entry for entry in answer.entries if _is_job_of(entry, submission)]
+        # Accepted late, and once more: the older one is kept wherever that is seen.
+        entry = min(mine, key=lambda one: int(one.job.partition("_")[0]), default=None)
         if entry is not None:
             found[run] = msgspec.structs.replace(entry.standing, job=entry.job)
         else:
@@ -71,7 +73,8 @@ def _without_entry(
         return silence(failure)
     asked = datetime.datetime.fromisoformat(submission.submitted)
     age_s = (datetime.datetime.now(datetime.timezone.utc) - asked).total_seconds()
-    if age_s < _ON_ITS_WAY_S:
+    if age_s < WITHIN_S:
         said = f"sbatch was called {age_s:.0f} s ago and has not said which job it is"
+        said += f"; without a job it is lost in {WITHIN_S - age_s:.0f} s"
         return Standing(state=JobState.UNKNOWN, reason=said)
     return Standing(state=JobState.LOST, reason="Slurm never had it: sbatch was not answered")

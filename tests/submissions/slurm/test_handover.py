@@ -115,6 +115,46 @@ def test_what_was_not_accepted_is_submitted_once_more(
     assert "Slurm does not answer (Batch job submission failed: Socket timed out" in caplog.text
 
 
+@pytest.mark.parametrize("names", [("p-r1",), ("p-r1", "p-r2")])
+def test_of_two_that_were_accepted_the_older_one_stays(
+    slurm: FakeSlurm, tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """The first came through late, after the queue was searched for it."""
+    late = f'[ $n = 1 ] || {{ accept "$@"; job=1001; accept "$@"; }}; echo "{SLOW}" >&2; exit 1'
+    slurm.on("sbatch", late)
+    assert asked_for(sbatch(tmp_path, *names)) == "1001"
+    assert len(slurm.calls("sbatch")) == 2
+    assert slurm.calls("scancel") == [["1002"]]
+    kept = [job for job in slurm.ids() if job.startswith("1001")]
+    queue = (slurm.folder / "queue").read_text()
+    assert len(kept) == queue.count("PENDING") == queue.count("CANCELLED") == len(names)
+
+
+@pytest.mark.parametrize(
+    ("said", "waits_s"),
+    [
+        (SLOW, 15.0),
+        ("sbatch: error: Zero Bytes were transmitted or received", 15.0),
+        ("sbatch: error: Unable to contact slurm controller (connect failure)", 2.0),
+        ("sbatch: error: Connection refused", 2.0),
+        ("sbatch: error: No route to host", 2.0),
+    ],
+)
+def test_what_may_be_under_way_is_given_time(said: str, waits_s: float) -> None:
+    assert handover._patience(said, 2.0) == waits_s
+    assert handover._patience(said, 30.0) == 30.0
+
+
+def test_the_queue_is_not_searched_before_that_time_is_over(
+    slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(handover, "_UNDER_WAY_S", 0.5)
+    slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
+    assert asked_for(sbatch(tmp_path, "p-r1")) == "1002"
+    asked, searched = (slurm.folder / f"{name}.1.argv" for name in ("sbatch", "squeue"))
+    assert searched.stat().st_mtime - asked.stat().st_mtime > 0.4
+
+
 def test_nothing_is_sent_again_while_the_queue_cannot_be_seen(
     slurm: FakeSlurm, tmp_path: Path
 ) -> None:

@@ -43,6 +43,22 @@ def test_an_array_is_found_as_a_whole(slurm: FakeSlurm) -> None:
     assert find(CLUSTER, "hpctrain:a", "me") == (("12",), "")
 
 
+def test_of_two_that_were_accepted_the_older_one_is_it(slurm: FakeSlurm, tmp_path: Path) -> None:
+    one_run, many = runs(tmp_path, "p-r1", "q-r2")
+    submitted(one_run, "", comment="hpctrain:a")
+    submitted(many, "_2", comment="hpctrain:b")
+    queue(
+        slurm,
+        ("10", "RUNNING", "hpctrain:a"),
+        ("9", "PENDING", "hpctrain:a"),
+        ("12_[1-2]", "PENDING", "hpctrain:b"),
+        ("11_2", "RUNNING", "hpctrain:b"),
+    )
+    found = {name: standing.job for name, standing in one(one_run, many).items()}
+    assert found == {"p-r1": "9", "q-r2": "11_2"}
+    assert find(CLUSTER, "hpctrain:a", "me")[0][0] == "9"
+
+
 def test_silence_is_told(slurm: FakeSlurm) -> None:
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     job, failure = find(CLUSTER, "hpctrain:a", "me")
@@ -109,6 +125,19 @@ def test_a_job_that_said_its_id_itself_is_asked_for(slurm: FakeSlurm, tmp_path: 
     slurm.on("sacct", "")
     standing = one(run)["p-r1"]
     assert (standing.state, standing.job) == (JobState.LOST, "4711")
+
+
+@pytest.mark.parametrize(
+    ("age_s", "state"),
+    [(60.0, JobState.UNKNOWN), (100.0, JobState.UNKNOWN), (140.0, JobState.LOST)],
+)
+def test_an_sbatch_has_two_minutes(
+    slurm: FakeSlurm, tmp_path: Path, age_s: float, state: JobState
+) -> None:
+    """It tries again for a while when the controller is slow (man slurm.conf, MessageTimeout)."""
+    (run,) = runs(tmp_path, "p-r1")
+    submitted(run, "", comment="hpctrain:a", age_s=age_s)
+    assert one(run)["p-r1"].state is state
 
 
 def test_a_status_without_an_id_says_nothing_of_the_job(slurm: FakeSlurm, tmp_path: Path) -> None:

@@ -54,6 +54,28 @@ def test_a_job_on_its_way_has_not_finished(word: str) -> None:
     assert said
 
 
+# What the manual says of each, in the words of a JobState.
+MEANINGS = {
+    JobState.PENDING: "PENDING CONFIGURING REQUEUED REQUEUE_FED REQUEUE_HOLD RESV_DEL_HOLD "
+    "SPECIAL_EXIT POWER_UP_NODE EXPEDITING",
+    JobState.RUNNING: "RUNNING COMPLETING RESIZING SIGNALING STAGE_OUT",
+    JobState.SUSPENDED: "SUSPENDED STOPPED",
+    JobState.COMPLETED: "COMPLETED",
+    JobState.FAILED: "FAILED",
+    JobState.CANCELLED: "CANCELLED",
+    JobState.TIMEOUT: "TIMEOUT DEADLINE",
+    JobState.NODE_FAIL: "NODE_FAIL BOOT_FAIL",
+    JobState.PREEMPTED: "PREEMPTED",
+    JobState.OUT_OF_MEMORY: "OUT_OF_MEMORY",
+    JobState.UNKNOWN: "REVOKED LAUNCH_FAILED RECONFIG_FAIL UPDATE_DB",
+}
+
+
+def test_the_meaning_of_every_word() -> None:
+    meant = {word: state for state, words in MEANINGS.items() for word in words.split()}
+    assert {word: job_state(word)[0] for word in [*MANUAL, *FLAGS]} == meant
+
+
 @pytest.mark.parametrize("word", ["", " ", "HIBERNATING", "completed", "COMPLET+", "\N{SNOWMAN}"])
 def test_an_unknown_word_is_unknown_and_named(word: str) -> None:
     state, said = job_state(word)

@@ -1,0 +1,31 @@
+"""States of the queue and its nodes that stay until a test ends them."""
+
+from __future__ import annotations
+
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from tests.conftest import Slurm
+from tests.pipeline.waiting import wait_for
+
+
+def wait_until_idle(slurm: Slurm) -> None:
+    """Wait until no job is on any node: one that is ending is not given to the next."""
+    wait_for(lambda: set(slurm("sinfo", "-h", "-N", "-o", "%T").split()) == {"idle"})
+
+
+@contextmanager
+def drained(slurm: Slurm, *nodes: str) -> Iterator[None]:
+    """Keep jobs off nodes."""
+    names = f"nodename={','.join(nodes)}"
+    slurm("scontrol", "update", names, "state=drain", "reason=test")
+    try:
+        yield
+    finally:
+        slurm("scontrol", "update", names, "state=resume")
+
+
+def start_now(job: str) -> None:
+    """Let a job that was queued again start before its two minutes are over, unless it has."""
+    subprocess.run(["scontrol", "update", f"jobid={job}", "starttime=now"], capture_output=True)
