@@ -130,9 +130,10 @@ def test_ranks_save_what_they_have_before_the_time_limit(user: User) -> None:
     """F29: asked for by the job, under srun, an agent and mpirun alike."""
     launchers = ("srun", "torchrun", "mpirun")
     for launcher in launchers:
-        file = job(user, f"save-{launcher}", SAVE, launcher, tasks_per_node=2, time="2m")
-        # Half a minute, in which every rank gets ready, passes first.
-        done = user.submit(file, "--set", "signal_before_end=90s")
+        file = job(user, f"save-{launcher}", SAVE, launcher, tasks_per_node=2, time="3m")
+        # Slurm takes half a minute more, and looks every half a minute: the ranks have as long to
+        # get ready.
+        done = user.submit(file, "--set", "signal_before_end=120s")
         assert done.returncode == 0, done.stderr
     for launcher in launchers:
         name = f"save-{launcher}"
