@@ -7,6 +7,15 @@ from math import floor, isfinite, log10
 from typing import Any
 
 ABSENT = "--"
+# A clock tells a second in nanoseconds; digits beyond these differ from processor to processor.
+DIGITS = 9
+
+
+def rounded(value: Any) -> Any:
+    """Return a fraction to nine significant digits; whole numbers, and all else, as they are."""
+    if not isinstance(value, float) or value.is_integer() or not isfinite(value):
+        return value
+    return float(f"{value:.{DIGITS}g}")
 
 
 def significant(value: float | None, digits: int = 4) -> str:
