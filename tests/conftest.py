@@ -101,7 +101,7 @@ def hpctrain(tmp_path_factory: pytest.TempPathFactory) -> Hpctrain:
             capture_output=True,
             text=True,
             env={**environment, **extra},
-            timeout=120,
+            timeout=240,
         )
 
     return run
@@ -146,7 +146,7 @@ def slurm() -> Slurm:
     """Run a program of Slurm that has to work; return its output."""
 
     def run(*argv: str) -> str:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, f"{argv}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

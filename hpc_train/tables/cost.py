@@ -45,4 +45,4 @@ def kwh(joules: Number) -> Number:
 @bounded
 def kwh_per_million(joules: Number, samples: Number) -> Number:
     """Return the energy [kWh] for a million samples, from what a run used and saw."""
-    return kwh(joules) * MILLION / above(samples, "a number of samples")
+    return joules * (MILLION / KWH_J) / above(samples, "a number of samples")

@@ -129,7 +129,7 @@ def bootstrap_interval(
             f"a bootstrap of {statistic}s takes {least} jobs on each side, there are {fewest}",
             "the default interval (Welch on logarithms) takes two",
         )
-    return Interval(*(float(one) for one in bootstrap(first, second, statistic, confidence, seed)))
+    return _interval(*bootstrap(first, second, statistic, confidence, seed))
 
 
 def bootstrap(

@@ -19,7 +19,7 @@ def user(lab: Lab, slurm: Slurm, tmp_path: Path) -> Iterator[User]:
     """Return somebody with an empty folder; end whatever is left in the queue."""
     yield user_of(lab, tmp_path)
     slurm("scancel", "--user=root")
-    wait_for(lambda: slurm("squeue", "--noheader") == "", within_s=40)
+    wait_for(lambda: slurm("squeue", "--noheader") == "")
 
 
 @pytest.fixture

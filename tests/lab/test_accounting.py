@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import time
-
 import pytest
 
 from hpc_train.lab import record
 from hpc_train.lab.commands import installed
 from tests.lab.conftest import Hpctrain, Slurm, refuse
+from tests.pipeline.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
 
@@ -25,10 +24,8 @@ def test_sacct_shows_the_job(
     monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
     slurm("srun", "-N2", "--qos=high", "--account=research", "--job-name=seen", "true")
     # slurmctld hands finished jobs over in batches.
-    deadline = time.monotonic() + 10
-    while "COMPLETED" not in (rows := _jobs(slurm)) and time.monotonic() < deadline:
-        time.sleep(0.2)
-    assert rows.split() == ["seen|COMPLETED|research|high"]
+    wait_for(lambda: "COMPLETED" in _jobs(slurm))
+    assert _jobs(slurm).split() == ["seen|COMPLETED|research|high"]
     assert "normal" in slurm("sacctmgr", "-nP", "list", "qos", "high", "format=preempt")
     assert hpctrain("down").returncode == 0
 

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 import subprocess
-import time
 
 from hpc_train.lab.processes import Daemon, end, is_alive, members, start_time
+from tests.pipeline.waiting import wait_for
 
 
 def test_a_process_is_more_than_its_id() -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         started = start_time(process.pid)
         assert started is not None
         assert is_alive(Daemon(name="sleep", pid=process.pid, started=started))
         assert not is_alive(Daemon(name="sleep", pid=process.pid, started=started - 1))
         process.kill()
-        deadline = time.monotonic() + 5
-        while start_time(process.pid) is not None and time.monotonic() < deadline:
-            time.sleep(0.01)
         # A zombie until somebody waits for it; for us it has ended.
-        assert start_time(process.pid) is None
+        wait_for(lambda: start_time(process.pid) is None)
 
 
 def test_who_does_not_listen_is_killed() -> None:

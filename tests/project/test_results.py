@@ -45,7 +45,7 @@ def pair(
             cwd=copy.parent,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
         )
         assert done.returncode == 0, done.stderr
     if os.environ.get("HPCTRAIN_WRITE_GOLDEN") == "1":

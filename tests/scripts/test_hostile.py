@@ -59,7 +59,7 @@ def run(plan: LaunchPlan, folder: Path) -> subprocess.CompletedProcess[str]:
         cwd=folder,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=240,
     )
 
 
