@@ -119,7 +119,9 @@ TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="
 
 
 @settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=60,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(value=TEXT, before=TEXT)
 def test_any_text_keeps_its_one_line(tmp_path: Path, value: str, before: str) -> None:
