@@ -21,7 +21,11 @@ export HPCTRAIN_REQUIRE_SLURM := $(REQUIRE_SLURM)
 # Some images set it; then every start of hpctrain would compile every module.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint bench clean system
+# Tests of what is computed; `make portable` runs them without the newer instructions of a processor.
+NUMERIC := tests/tables tests/reports tests/records tests/known tests/workload \
+    tests/project/test_results.py tests/project/test_statistics_page.py
+
+.PHONY: help demo test portable lint bench clean system
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-8s %s\n", $$1, $$2 }' Makefile
@@ -45,6 +49,15 @@ demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and 
 
 test: $(VENV)/.dev-installed system lint ## check style, types and contracts, run every test
 	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n $(WORKERS)
+
+portable: $(VENV)/.dev-installed ## run the numeric tests as on an old processor
+	@newer='from numpy._core import _multiarray_umath as m
+	print(*(name for name in m.__cpu_dispatch__ if m.__cpu_features__[name]))'
+	export NPY_DISABLE_CPU_FEATURES="$$($(BIN)/python -c "$$newer")"
+	export OPENBLAS_CORETYPE=Prescott ATEN_CPU_CAPABILITY=default
+	export GLIBC_TUNABLES=glibc.cpu.hwcaps=-AVX512F,-AVX512VL,-AVX2,-AVX,-FMA,-FMA4,-BMI2,-ERMS
+	env | grep -E '^(NPY|OPENBLAS|ATEN|GLIBC)_'
+	$(BIN)/pytest -n $(WORKERS) $(NUMERIC)
 
 lint: $(VENV)/.dev-installed ## check style, types and contracts only
 	@export PATH="$(CURDIR)/$(BIN):$$PATH"

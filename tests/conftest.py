@@ -12,12 +12,39 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from hpc_train.lab.record import Lab
 
 # A shell that ignores it (nohup) would pass that on to every script that is told to end here.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# The same examples on every machine, however slow; HPCTRAIN_FUZZ=1000 draws so many others, and
+# with --hypothesis-seed=N always the same others.
+settings.register_profile(
+    "hpctrain",
+    deadline=None,
+    derandomize="HPCTRAIN_FUZZ" not in os.environ,
+    max_examples=int(os.environ.get("HPCTRAIN_FUZZ", "100")),
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.load_profile("hpctrain")
+
+# What a job, a launcher, a terminal or a user may have set would change what programs do.
+FOREIGN = (
+    "COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR", "HPCTRAIN_", "LOCAL_", "MASTER_",
+    "NCCL_", "OMPI_", "PMI", "PRTE_", "RANK", "SACCT_", "SALLOC_", "SBATCH_", "SINFO_", "SLURM_",
+    "SQUEUE_", "TORCHELASTIC_", "WORLD_SIZE",
+)  # fmt: skip
+KEPT = {f"HPCTRAIN_{name}" for name in ("FUZZ", "REQUIRE_SLURM", "SAMPLE_LOGS", "WRITE_GOLDEN")}
+for name in [name for name in os.environ if name.startswith(FOREIGN) and name not in KEPT]:
+    del os.environ[name]
+os.umask(0o022)
+# The developers' tools stand beside this Python, whether its environment is active or not.
+os.environ["PATH"] = os.pathsep.join(
+    [str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)]
+)
 
 ROOT = Path(__file__).resolve().parents[1]
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
@@ -86,6 +113,12 @@ def refuse(reason: str) -> None:
     pytest.skip(reason)
 
 
+@pytest.fixture(scope="session", autouse=True)
+def no_configuration(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """Hide the profiles and templates of who runs the tests."""
+    os.environ["XDG_CONFIG_HOME"] = str(tmp_path_factory.mktemp("no-configuration"))
+
+
 @pytest.fixture(scope="session")
 def hpctrain(tmp_path_factory: pytest.TempPathFactory) -> Hpctrain:
     """Run `hpctrain lab …`, with a configuration folder of the tests' own."""
@@ -101,7 +134,7 @@ def hpctrain(tmp_path_factory: pytest.TempPathFactory) -> Hpctrain:
             capture_output=True,
             text=True,
             env={**environment, **extra},
-            timeout=120,
+            timeout=240,
         )
 
     return run
@@ -146,7 +179,7 @@ def slurm() -> Slurm:
     """Run a program of Slurm that has to work; return its output."""
 
     def run(*argv: str) -> str:
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=240)
         assert done.returncode == 0, f"{argv}\n{done.stdout}\n{done.stderr}"
         return done.stdout
 

@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from math import floor, log10
+from math import floor, isfinite, log10
 from typing import Any
 
 ABSENT = "--"
+# A clock tells a second in nanoseconds; digits beyond these differ from processor to processor.
+DIGITS = 9
+
+
+def rounded(value: Any) -> Any:
+    """Return a fraction to nine significant digits; whole numbers, and all else, as they are."""
+    if not isinstance(value, float) or value.is_integer() or not isfinite(value):
+        return value
+    return float(f"{value:.{DIGITS}g}")
 
 
 def significant(value: float | None, digits: int = 4) -> str:
     """Return at least `digits` significant digits, never in powers of ten for large numbers."""
-    if value is None:
+    if value is None or not isfinite(value):
         return ABSENT
     if value == 0:
         return "0"
@@ -21,7 +30,8 @@ def significant(value: float | None, digits: int = 4) -> str:
 
 def fixed(value: float | None, decimals: int, factor: float = 1) -> str:
     """Return value x factor with so many decimals."""
-    return ABSENT if value is None else f"{value * factor:.{decimals}f}"
+    known = value is not None and isfinite(value * factor)
+    return f"{value * factor:.{decimals}f}" if value is not None and known else ABSENT
 
 
 def with_limits(row: Mapping[str, Any], name: str, decimals: int | None, factor: float = 1) -> str:
@@ -31,9 +41,8 @@ def with_limits(row: Mapping[str, Any], name: str, decimals: int | None, factor:
     """
     value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
     shown = _written(value, decimals, factor)
-    if value is None or low is None or high is None:
-        return shown
-    return f"{shown} [{_written(low, decimals, factor)}, {_written(high, decimals, factor)}]"
+    limits = [_written(limit, decimals, factor) for limit in (low, high)]
+    return shown if ABSENT in (shown, *limits) else f"{shown} [{', '.join(limits)}]"
 
 
 def _written(value: float | None, decimals: int | None, factor: float) -> str:
@@ -44,4 +53,4 @@ def _written(value: float | None, decimals: int | None, factor: float) -> str:
 
 def whole(value: float | None) -> str:
     """Return a count or a ratio without needless decimals."""
-    return ABSENT if value is None else f"{value:.6g}"
+    return ABSENT if value is None or not isfinite(value) else f"{value:.6g}"

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import isnan
 
 from hpc_train.errors import ReportError
 from hpc_train.tables.laws import above
+from hpc_train.tables.magnitudes import bounded
 
 
 def samples_to_target(
@@ -37,7 +39,7 @@ def statistical_efficiency(baseline: float | None, samples: float | None) -> flo
     """
     if baseline is None or samples is None:
         return None
-    return above(baseline, "a number of samples") / above(samples, "a number of samples")
+    return _known(_share(baseline, samples))
 
 
 def time_to_accuracy(
@@ -56,4 +58,18 @@ def time_to_accuracy(
             raise ReportError(f"the time of {name} must be 0 or more, not {value:g}")
     if samples is None:
         return None
-    return above(samples, "a number of samples") / above(rate, "a rate") + evaluation_s + startup_s
+    return _known(_seconds(samples, rate, evaluation_s + startup_s))
+
+
+@bounded
+def _share(baseline: float, samples: float) -> float:
+    return above(baseline, "a number of samples") / above(samples, "a number of samples")
+
+
+@bounded
+def _seconds(samples: float, rate: float, beside: float) -> float:
+    return above(samples, "a number of samples") / above(rate, "a rate") + beside
+
+
+def _known(value: float) -> float | None:
+    return None if isnan(value) else value

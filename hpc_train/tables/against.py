@@ -13,7 +13,7 @@ from hpc_train.tables.halves import halves
 from hpc_train.tables.laws import doubling_efficiency, karp_flatt
 from hpc_train.tables.moments import Bools, Codes, Floats, moments
 from hpc_train.tables.points import BASES, Grouped, limited, sizes_of, variation
-from hpc_train.tables.ratios import Limits
+from hpc_train.tables.ratios import Limits, shared
 from hpc_train.tables.refusals import refused
 from hpc_train.tables.samples import Samples, samples
 from hpc_train.tables.steps import NAN
@@ -54,7 +54,7 @@ def against(
         "cv": _variation(groups, rates, basis),
         "accuracy_change_pp": _change(columns["accuracy"], base.point),
         **limited("speedup", speedup),
-        **limited("efficiency", Limits(*(limit / q for limit in speedup))),
+        **limited("efficiency", shared(speedup, q)),
         **limited("doubling", Limits(*(_halved(limit) for limit in doubled))),
         **limited("karp_flatt", _karp_flatt(speedup, q)),
     }
@@ -96,7 +96,7 @@ def _to_train(
         "fewest": times.fewest((base,)),
         "first": (base == every) & known,
         **limited("time_to_train_speedup", ratio),
-        **limited("time_to_train_efficiency", Limits(*(limit / q for limit in ratio))),
+        **limited("time_to_train_efficiency", shared(ratio, q)),
     }
 
 

@@ -10,7 +10,8 @@ from hpc_train.model.study import Warmup
 from hpc_train.tables.columns import Columns
 from hpc_train.tables.groups import highest, last_of, mean, median, per_run, total
 from hpc_train.tables.intervals import Floats
-from hpc_train.tables.measurements import GLOBAL, Rows, once, stated, usable
+from hpc_train.tables.magnitudes import usable
+from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
 from hpc_train.tables.steps import NAN, measured, of_last, step_means, step_totals
 
 BESIDE = (

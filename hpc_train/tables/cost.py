@@ -6,17 +6,20 @@ Hours are of what was allocated, whether it worked or not; money is in the curre
 from __future__ import annotations
 
 from hpc_train.tables.laws import Number, above
+from hpc_train.tables.magnitudes import bounded
 
 MILLION = 1e6
 HOUR_S = 3600.0
 KWH_J = 3.6e6
 
 
+@bounded
 def hours(units: Number, seconds: Number) -> Number:
     """Return p T/3600: GPU-hours of GPUs, node-hours of nodes; failed runs count as well."""
     return units * seconds / HOUR_S
 
 
+@bounded
 def hours_per_million(units: Number, samples_per_second: Number) -> Number:
     """Return 1e6 p/(3600 X): GPU- or node-hours for a million samples at a steady rate.
 
@@ -25,6 +28,7 @@ def hours_per_million(units: Number, samples_per_second: Number) -> Number:
     return units * (MILLION / HOUR_S) / above(samples_per_second, "a rate")
 
 
+@bounded
 def price_per_million(gpu_hours_per_million: Number, price_per_gpu_hour: float | None) -> Number:
     """Return GPU-hours per million samples times the price; NaN where nobody stated a price."""
     return gpu_hours_per_million * (
@@ -32,11 +36,13 @@ def price_per_million(gpu_hours_per_million: Number, price_per_gpu_hour: float |
     )
 
 
+@bounded
 def kwh(joules: Number) -> Number:
     """Return E/3.6e6, the energy in kWh."""
     return joules / KWH_J
 
 
+@bounded
 def kwh_per_million(joules: Number, samples: Number) -> Number:
     """Return the energy [kWh] for a million samples, from what a run used and saw."""
-    return kwh(joules) * MILLION / above(samples, "a number of samples")
+    return joules * (MILLION / KWH_J) / above(samples, "a number of samples")

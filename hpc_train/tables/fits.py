@@ -30,6 +30,8 @@ from hpc_train.tables.students_t import students_t
 Floats = NDArray[np.float64]
 REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
 CURVE_POINTS = 65
+# No machine is larger; products of six such numbers are still numbers.
+LARGEST = 1e20
 # Digits beyond the sixth are no measurement: points that lie on a law by chance bound nothing.
 LEAST_SCATTER = 1e-6
 # Published curves, continued one doubling by Amdahl: half miss by less than 1 %, the worst by 20 %.
@@ -67,12 +69,16 @@ def fits(
     reach = _reach(forecast, force=force)
     found: list[Fit] = []
     for series, group in points.groupby("series", sort=False):
-        usable = group[(group["ideal"] > 0) & (group["speedup"] > 0)]
-        usable = usable[np.isfinite(usable["speedup"]) & np.isfinite(usable["ideal"])]
+        usable = group[_countable(group["ideal"]) & _countable(group["speedup"])]
         weak = bool((group["regime"] == "weak").any())
         laws: tuple[Law, ...] = ("gustafson" if weak else "amdahl", "usl")
         found += [_fit(str(series), law, usable, reach) for law in laws]
     return tuple(found)
+
+
+def _countable(sizes: pd.Series[float]) -> pd.Series[bool]:
+    found: pd.Series[bool] = (sizes >= 1 / LARGEST) & (sizes <= LARGEST)
+    return found
 
 
 def _reach(forecast: float | None, *, force: bool) -> float:
@@ -166,11 +172,19 @@ def _parameters(solved: Solution) -> tuple[Parameter, ...]:
 def _scale(solved: Solution) -> Parameter:
     at_one = np.asarray(SCALE[solved.law], dtype=np.float64)
     value = float(at_one @ solved.c)
-    half = solved.t * float(np.sqrt(at_one @ solved.covariance @ at_one))
+    half = float(_half(solved, at_one))
     low, high = max(value - half, 0.0), value + half
     if solved.law == "gustafson":
         return Parameter(name="L", value=value, low=low, high=high)
     return Parameter(name="L", value=1 / value, low=1 / high, high=1 / low if low > 0 else None)
+
+
+def _half(solved: Solution, sums: Floats) -> Floats:
+    """Return the half widths of intervals of sums of coefficients."""
+    variance = np.einsum("...j,jk,...k->...", sums, solved.covariance, sums)
+    # Of a sum that is known exactly, rounding can leave a little less than 0.
+    half: Floats = solved.t * np.sqrt(np.maximum(variance, 0.0))
+    return half
 
 
 def _peak(solved: Solution) -> Parameter | str:
@@ -179,7 +193,7 @@ def _peak(solved: Solution) -> Parameter | str:
         bound = 1 / solved.c[1] if solved.law == "amdahl" and solved.c[1] > 0 else np.inf
         return f"stays below {bound:.3g}" if np.isfinite(bound) else "grows without end"
     b = solved.c[2]
-    if not b > solved.t * float(np.sqrt(solved.covariance[2, 2])):
+    if not b > _half(solved, np.array([0.0, 0.0, 1.0])):
         return "the interval of b touches 0"
     square, low, high = _ratio(solved, *PEAK)
     if not square > 1:
@@ -195,9 +209,11 @@ def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
     doublings = largest * 2.0 ** np.arange(1, int(np.log2(reach)) + 1)
     smooth = np.geomspace(float(q.min()), reach * largest, CURVE_POINTS)
     at = np.unique([*q, *smooth, *doublings])
+    # USL has no value at some sizes below the baseline's, where contention is more than all work.
+    at = at[_basis(solved.law, at) @ solved.c > 0]
     basis = _basis(solved.law, at)
     middle = basis @ solved.c
-    half = solved.t * np.sqrt(np.einsum("ij,jk,ik->i", basis, solved.covariance, basis))
+    half = _half(solved, basis)
     # No law knows what comes: doubt grows with each doubling, however well the points agree.
     half = np.maximum(half, middle * DOUBT_PER_DOUBLING * np.maximum(np.log2(at / largest), 0))
     low, high = np.maximum(middle - half, 0), middle + half

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
+from hpc_train.tables.magnitudes import LEAST, MOST, usable
 from hpc_train.tables.students_t import students_t
 
 Floats = NDArray[np.float64]
@@ -34,18 +35,18 @@ def ratio_interval(
 
     d = mean(ln a) - mean(ln b); exp(d +- t_v sqrt(sa^2/na + sb^2/nb)) with v by
     Welch-Satterthwaite. At 3 to 10 jobs this keeps its level where a bootstrap does not. With one
-    value on either side there is no interval. The upper limit is None when it is infinite.
+    value on either side there is no interval. The upper limit is None when it is beyond all sizes
+    (`magnitudes`); the ratio is NaN then.
 
     Raises:
-        ReportError: a sample is empty or holds something else than positive finite numbers.
+        ReportError: a sample is empty, or a number is not of a size that a measurement has.
     """
     first, second = _positive(a), _positive(b)
     if min(first.size, second.size) == 1:
-        return Interval(float(np.exp(_log_mean(first) - _log_mean(second))), None, None)
+        return _interval(np.exp(_log_mean(first) - _log_mean(second)))
     # Two runs that differ by many powers of ten have a limit beyond every number.
     with np.errstate(over="ignore"):
-        value, low, high = welch_on_logs(first, second, confidence)
-    return Interval(float(value), float(low), float(high) if np.isfinite(high) else None)
+        return _interval(*welch_on_logs(first, second, confidence))
 
 
 def welch_on_logs(a: Floats, b: Floats, confidence: float) -> tuple[Any, Any, Any]:
@@ -69,22 +70,24 @@ def fieller_interval(
     on either side; no limits where mean(b) cannot be told from zero.
 
     Raises:
-        ReportError: a sample is empty or holds something else than positive finite numbers.
+        ReportError: a sample is empty, or a number is not of a size that a measurement has.
     """
     first, second = _positive(a), _positive(b)
     if min(first.size, second.size) == 1:
-        return Interval(float(first.mean() / second.mean()), None, None)
-    value, low, high = (float(found) for found in fieller(first, second, confidence))
-    return Interval(value, *(limit if np.isfinite(limit) else None for limit in (low, high)))
+        return _interval(first.mean() / second.mean())
+    return _interval(*fieller(first, second, confidence))
 
 
 def fieller(a: Floats, b: Floats, confidence: float) -> tuple[Any, Any, Any]:
     """Return value, low and high of a/b along the last axis; see `fieller_interval`."""
     mean_a, mean_b = a.mean(-1), b.mean(-1)
-    var_a, var_b = a.var(-1, ddof=1) / a.shape[-1], b.var(-1, ddof=1) / b.shape[-1]
-    degrees = freedom(var_a, (mean_a / mean_b) ** 2 * var_b, a.shape[-1], b.shape[-1])
-    t = students_t(degrees, confidence)
-    return (mean_a / mean_b, *fieller_limits(mean_a, mean_b, (var_a, var_b, 0.0), t))
+    # Relative to the means: products of four large numbers are none.
+    relative = (a / mean_a[..., np.newaxis], b / mean_b[..., np.newaxis])
+    var_a, var_b = (one.var(-1, ddof=1) / one.shape[-1] for one in relative)
+    t = students_t(freedom(var_a, var_b, a.shape[-1], b.shape[-1]), confidence)
+    value = mean_a / mean_b
+    low, high = fieller_limits(np.ones_like(value), 1.0, (var_a, var_b, 0.0), t)
+    return value, value * low, value * high
 
 
 def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> tuple[Any, Any]:
@@ -97,7 +100,7 @@ def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> t
     # The discriminant, multiplied out so that large numbers of equal size never cancel.
     inner = b**2 * var_a + a**2 * var_b - 2 * a * b * both - t**2 * (var_a * var_b - both**2)
     root = t * np.sqrt(np.maximum(inner, 0.0))
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         low, high = (a * b - t**2 * both - root) / bound, (a * b - t**2 * both + root) / bound
     return np.where(bound > 0, low, -np.inf), np.where(bound > 0, high, np.inf)
 
@@ -116,7 +119,7 @@ def bootstrap_interval(
     is too narrow: 81 % instead of 95 % contain the truth with 3 jobs, so that it is refused.
 
     Raises:
-        ReportError: too few jobs, or something else than positive finite numbers.
+        ReportError: too few jobs, or a number is not of a size that a measurement has.
     """
     first, second = _positive(a), _positive(b)
     least = LEAST_FOR_MEAN if statistic == "mean" else LEAST_FOR_MEDIAN
@@ -126,7 +129,7 @@ def bootstrap_interval(
             f"a bootstrap of {statistic}s takes {least} jobs on each side, there are {fewest}",
             "the default interval (Welch on logarithms) takes two",
         )
-    return Interval(*(float(one) for one in bootstrap(first, second, statistic, confidence, seed)))
+    return _interval(*bootstrap(first, second, statistic, confidence, seed))
 
 
 def bootstrap(
@@ -149,13 +152,13 @@ def harmonic_interval(rates: Sequence[float], confidence: float = CONFIDENCE) ->
 
     The upper limit is None when the interval of the times reaches zero.
     """
-    times = 1 / np.asarray(rates, dtype=np.float64)
+    times = 1 / _positive(rates)
     mean = float(times.mean())
     if times.size == 1:
-        return Interval(1 / mean, None, None)
+        return _interval(1 / mean)
     error = float(times.std(ddof=1)) / float(np.sqrt(times.size))
     half = float(students_t(times.size - 1, confidence)) * error
-    return Interval(1 / mean, 1 / (mean + half), 1 / (mean - half) if mean > half else None)
+    return _interval(1 / mean, 1 / (mean + half), 1 / (mean - half) if mean > half else np.nan)
 
 
 def freedom(spread_a: Any, spread_b: Any, n_a: Any, n_b: Any) -> Any:
@@ -166,10 +169,24 @@ def freedom(spread_a: Any, spread_b: Any, n_a: Any, n_b: Any) -> Any:
     return 1 / (share**2 / (n_a - 1) + (1 - share) ** 2 / (n_b - 1))
 
 
+def _interval(value: Any, *limits: Any) -> Interval:
+    """Return an interval without what is beyond all sizes, below 0 or not a number."""
+    if not usable(value):
+        return Interval(float("nan"), None, None)
+    low, high = limits or (np.nan, np.nan)
+    return Interval(
+        float(value),
+        float(low) if np.isfinite(low) else None,
+        float(high) if usable(high) else None,
+    )
+
+
 def _positive(values: Sequence[float]) -> Floats:
     sample = np.asarray(values, dtype=np.float64)
-    if not sample.size or not bool(np.all(np.isfinite(sample) & (sample > 0))):
-        raise ReportError(f"a ratio needs positive numbers on both sides, not {sample.tolist()}")
+    if not sample.size or not bool(np.all(usable(sample) & (sample > 0))):
+        raise ReportError(
+            f"a ratio needs positive numbers, {LEAST:g} to {MOST:g}, not {sample.tolist()}"
+        )
     return sample
 
 

@@ -29,8 +29,6 @@ SCOPES: dict[str, tuple[int, ...]] = {
     "world_size": (GLOBAL,),
 }
 METRICS = tuple(SCOPES)
-# Outside these no square, sum or ratio of measurements can be trusted to stay a number.
-LEAST, MOST = 1e-100, 1e100
 # Its programs cut times to whole seconds, and name the rank in each epoch's line, except where one
 # process runs alone.
 _BOOK = "book"
@@ -119,13 +117,6 @@ def once(rows: Rows) -> Rows:
     order = order[~twice[order]] if twice.any() else order
     in_order = len(order) == len(twice) and bool((order[1:] > order[:-1]).all())
     return _of_one_parser(rows if in_order else rows.take(order))
-
-
-def usable(values: Floats) -> Flags:
-    """Return which values can be calculated with: finite, and of a size that something can have."""
-    sizes = np.abs(values)
-    sound: Flags = (sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))
-    return sound
 
 
 def check_scopes(fields: Columns, rows: Rows) -> None:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 
 from hpc_train.errors import ReportError
+from hpc_train.tables.magnitudes import LEAST, MOST
 
 LEAST_RUNS = 3
 _OLYMPIC = 5
@@ -25,7 +26,7 @@ def score(times: Sequence[float | None], factor: float = 1.0) -> float:
         raise ReportError(
             f"{len(times)} runs make no MLPerf score; it takes {LEAST_RUNS} or more (5 or 10)"
         )
-    wrong = [time for time in times if time is not None and not 0 < time < math.inf]
+    wrong = [time for time in times if time is not None and not LEAST <= time <= MOST]
     if wrong:
         raise ReportError(f"{wrong[0]} is no time to train; it must be a number above 0")
     ordered = sorted(math.inf if time is None else time for time in times)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_train.tables.intervals import fieller_limits, freedom
+from hpc_train.tables.magnitudes import LEAST, known
 from hpc_train.tables.moments import Floats, Moments
 from hpc_train.tables.steps import NAN
 from hpc_train.tables.students_t import students_t
@@ -24,7 +25,8 @@ def ratios(a: Moments, b: Moments, confidence: float) -> Limits:
     """Return a/b from moments of logarithms: what `intervals.ratio_interval` does for one pair.
 
     d = mean(ln a) - mean(ln b); exp(d +- t_v sqrt(sa^2/na + sb^2/nb)) with v by
-    Welch-Satterthwaite; no limits where a side has one value, no upper one where it is infinite.
+    Welch-Satterthwaite; no limits where a side has one value, no upper one where it is beyond all
+    sizes (`magnitudes`).
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         difference = a.mean - b.mean
@@ -34,8 +36,8 @@ def ratios(a: Moments, b: Moments, confidence: float) -> Limits:
         share = np.where(spread > 0, spread_a / spread, np.where(spread == 0, 0.5, NAN))
         freedom = 1 / (share**2 / (a.number - 1) + (1 - share) ** 2 / (b.number - 1))
         half = _students_t(freedom, confidence) * np.sqrt(spread)
-        low, high = np.exp(difference - half), np.exp(difference + half)
-    return Limits(np.exp(difference), low, np.where(np.isfinite(high), high, NAN))
+        limits = (np.exp(difference), np.exp(difference - half), np.exp(difference + half))
+    return _within(Limits(*limits))
 
 
 def fiellers(a: Moments, b: Moments, confidence: float) -> Limits:
@@ -51,7 +53,20 @@ def fiellers(a: Moments, b: Moments, confidence: float) -> Limits:
         t = students_t(freedom(spread_a, spread_b, a.number, b.number), confidence)
         low, high = fieller_limits(1.0, 1.0, (spread_a, spread_b, 0.0), t)
         limits = [np.where(np.isfinite(limit), value * limit, NAN) for limit in (low, high)]
-    return Limits(value, *limits)
+    return _within(Limits(value, *limits))
+
+
+def shared(limits: Limits, by: Floats) -> Limits:
+    """Return values with limits, each divided by a number that is known exactly."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        return _within(Limits(*(limit / by for limit in limits)))
+
+
+def _within(found: Limits) -> Limits:
+    """Leave out what is beyond all sizes; the lower limit is 0 where it is below them."""
+    none = np.isnan(known(found.value))
+    low = np.where(np.abs(found.low) < LEAST, 0.0, known(found.low))
+    return Limits(*(np.where(none, NAN, one) for one in (found.value, low, known(found.high))))
 
 
 def means(times: Moments, confidence: float) -> Limits:
@@ -61,7 +76,7 @@ def means(times: Moments, confidence: float) -> Limits:
     """
     half = _half(times, confidence)
     low = np.where(times.mean > half, times.mean - half, NAN)
-    return Limits(times.mean, low, times.mean + half)
+    return _within(Limits(times.mean, low, times.mean + half))
 
 
 def harmonic_means(times: Moments, confidence: float) -> Limits:
@@ -72,7 +87,7 @@ def harmonic_means(times: Moments, confidence: float) -> Limits:
     half = _half(times, confidence)
     with np.errstate(divide="ignore", invalid="ignore"):
         high = np.where(times.mean > half, 1 / (times.mean - half), NAN)
-        return Limits(1 / times.mean, 1 / (times.mean + half), high)
+        return _within(Limits(1 / times.mean, 1 / (times.mean + half), high))
 
 
 def _half(sample: Moments, confidence: float) -> Floats:

@@ -17,7 +17,8 @@ from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
 from hpc_train.tables.columns import Flags, Ints, columns
 from hpc_train.tables.doubts import run_flags
 from hpc_train.tables.intervals import Floats
-from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated, usable
+from hpc_train.tables.magnitudes import usable
+from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.problems import problems
 from hpc_train.tables.scalars import (
     accuracy,
@@ -117,7 +118,7 @@ def _measured(
 
 
 def _rate(values: Floats) -> Floats:
-    return np.where((values > 0) & np.isfinite(values), values, NAN)
+    return np.where((values > 0) & usable(values), values, NAN)
 
 
 def _verdicts(

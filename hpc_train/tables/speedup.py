@@ -9,11 +9,11 @@ import pandas as pd
 
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.tables.against import against
+from hpc_train.tables.cost import price_per_million
 from hpc_train.tables.flags import point_flags
 from hpc_train.tables.intervals import CONFIDENCE
 from hpc_train.tables.points import KEY, RATES, bases_of, grouped, point_columns, rates_of
 from hpc_train.tables.regime import regimes
-from hpc_train.tables.steps import NAN
 
 LIMITS = ("", "_low", "_high")
 COUNTS = (*KEY[1:], "cpus_per_task", "n_ok", "n_submitted", "steps", "warmup_steps")
@@ -65,8 +65,8 @@ def speedup_frame(
     columns["basis"] = [bases[series] for series in groups.of_point]
     columns["whole_seconds"] &= ~np.isin(columns["basis"], RATES)
     columns["confidence"] = np.full(groups.size, confidence)
-    price = NAN if study.price_per_gpu_hour is None else study.price_per_gpu_hour
-    columns["cost_per_million"] = price * columns["gpu_hours_per_million"]
+    per_million = columns["gpu_hours_per_million"]
+    columns["cost_per_million"] = price_per_million(per_million, study.price_per_gpu_hour)
     compared = against(groups, study, rates, columns)
     columns |= compared.columns
     columns["flags"] = point_flags(groups, columns, compared.base, study.gates.efficiency)

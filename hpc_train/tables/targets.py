@@ -16,7 +16,8 @@ from hpc_train.tables.accuracy import samples_to_target, statistical_efficiency,
 from hpc_train.tables.columns import Columns, columns
 from hpc_train.tables.groups import lengths, starts
 from hpc_train.tables.intervals import ratio_interval
-from hpc_train.tables.measurements import GLOBAL, Rows, once, stated, usable
+from hpc_train.tables.magnitudes import usable
+from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
 from hpc_train.tables.mlperf import LEAST_RUNS, score
 from hpc_train.tables.points import KEY
 from hpc_train.tables.runs import OK
@@ -140,7 +141,8 @@ def _samples(row: Mapping[Any, Any], seen: Evaluations | None) -> list[float]:
     each = row["global_batch"] if seen and seen.unit == "step" else row["samples_seen"]
     if seen is None or not each > 0:
         return []
-    return [at * each for at in seen.at] if min(seen.at) > 0 else []
+    samples = [at * each for at in seen.at]
+    return samples if min(seen.at) > 0 and usable(samples).all() else []
 
 
 def _time(row: Mapping[Any, Any], count: float) -> float | None:
@@ -150,7 +152,7 @@ def _time(row: Mapping[Any, Any], count: float) -> float | None:
         later = row["first_step_time_s"] - step
         return time_to_accuracy(count, rate, startup_s=later if later > 0 else 0.0)
     whole = row["time_to_train_s"] * count / row["samples_seen"]
-    return float(whole) if whole > 0 and isfinite(whole) else None
+    return float(whole) if whole > 0 and usable(whole) else None
 
 
 def _point(row: Mapping[Any, Any], own: Sequence[Row]) -> Row:

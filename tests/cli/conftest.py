@@ -33,7 +33,7 @@ def hpctrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hpctra
             capture_output=True,
             text=True,
             env={**environment, **extra},
-            timeout=120,
+            timeout=240,
         )
 
     yield run

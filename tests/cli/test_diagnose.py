@@ -136,7 +136,7 @@ def test_runs_are_diagnosed_by_their_files(hpctrain: Hpctrain, tmp_path: Path) -
         "print('step', 1, flush=True)\n"
         "if os.environ['RANK'] == '1':\n"
         "    raise ValueError('heads must divide the width')\n"
-        "import time; time.sleep(60)\n"
+        "import time; time.sleep(600)\n"
     )
     words = ("train.py", "--tasks-per-node", "2", "--launcher", "torchrun", "--cpus-per-task", "1")
     assert hpctrain("submit", *words, "--wait").returncode == 1

@@ -15,7 +15,9 @@ Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 
 
 def test_the_runs_go_on(hpctrain: Hpctrain, tmp_path: Path) -> None:
-    Path("train.py").write_text("import time; time.sleep(4); print('done')\n")
+    Path("train.py").write_text(
+        "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\nprint('done')\n"
+    )
     words = ["submit", "train.py", "--launcher", "single", "--cpus-per-task", "1", "--wait"]
     waiting = subprocess.Popen(
         [sys.executable, "-m", "hpc_train", *words],
@@ -28,8 +30,9 @@ def test_the_runs_go_on(hpctrain: Hpctrain, tmp_path: Path) -> None:
     while not waiting.stderr.readline().startswith("RUNNING"):
         assert waiting.poll() is None
     waiting.send_signal(signal.SIGINT)
-    _, errors = waiting.communicate(timeout=30)
+    _, errors = waiting.communicate(timeout=240)
     assert waiting.returncode == 130
     assert "the runs go on; hpctrain status train, or cancel train" in errors
+    Path("go").touch()
     (run,) = finished(tmp_path / "results" / "train").values()
     assert run.state.value == "COMPLETED"

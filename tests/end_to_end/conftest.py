@@ -21,7 +21,7 @@ def user(lab: Lab, slurm: Slurm, tmp_path: Path) -> Iterator[User]:
     wait_until_idle(slurm)
     yield user_of(lab, tmp_path)
     slurm("scancel", "--user=root")
-    wait_for(lambda: slurm("squeue", "--noheader") == "", within_s=120)
+    wait_for(lambda: slurm("squeue", "--noheader") == "")
 
 
 @pytest.fixture

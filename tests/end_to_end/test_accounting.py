@@ -71,14 +71,14 @@ def test_accounting(researcher: User, slurm: Slurm) -> None:
     # As long as it has both nodes, the other one waits.
     script = "until [ -e go ]; do sleep 0.1; done"
     user.submit(user.write("urgent.yaml", job("urgent", script, qos="high", resources=whole)))
-    wait_for(lambda: user.run("urgent")["state"] == "RUNNING", within_s=120)
+    wait_for(lambda: user.run("urgent")["state"] == "RUNNING")
     wait_for(lambda: user.run("first")["state"] == "PENDING")
     row = user.run("first")
     assert row["reason"] != ""
     (user.folder / "go").touch()
     wait_for(lambda: user.run("urgent")["state"] == "COMPLETED")
     start_now(row["job"])
-    wait_for(lambda: user.run("first")["state"] == "COMPLETED", within_s=180)
+    wait_for(lambda: user.run("first")["state"] == "COMPLETED")
     assert user.run("first")["restart_count"] == 1
 
 

@@ -52,7 +52,7 @@ def test_the_controller_is_gone_for_a_while(
     user.write("second.yaml", {**job("touch second"), "name": "second"})
     with user.running("submit", "second.yaml", "--site", "lab") as (process, said):
         # Slurm's commands themselves try for seconds before they give up.
-        wait_for(lambda: "Slurm does not answer" in said.read_text(), within_s=120)
+        wait_for(lambda: "Slurm does not answer" in said.read_text())
         (tmp_path / "go").touch()
         wait_for((tmp_path / "first").exists)
         # The job's own file says more than a controller that is not there.
@@ -82,7 +82,7 @@ def test_a_node_dies_and_the_job_is_queued_again(
         # The file is that of the first attempt, which never ended.
         assert user.run("j")["started"] == first["started"]
     start_now(first["job"])
-    wait_for(lambda: user.run("j")["state"] == "COMPLETED", within_s=180)
+    wait_for(lambda: user.run("j")["state"] == "COMPLETED")
     row = user.run("j")
     assert (row["job"], row["restart_count"]) == (first["job"], 1)
     assert row["nodes"] in others
@@ -103,7 +103,7 @@ def test_two_people_submit_the_same_study(user: User, slurm: Slurm) -> None:
     assert sorted(len(run_ids) for run_ids in said) == [0, 6]
     elements = slurm("squeue", "--noheader", "--states=all", "--array", "--format=%i %j").split()
     assert elements.count("shared") == 6
-    wait_for(lambda: ended(user, "shared"), within_s=120)
+    wait_for(lambda: ended(user, "shared"))
     assert {row["state"] for row in user.runs("shared").values()} == {"COMPLETED"}
 
 

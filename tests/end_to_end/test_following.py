@@ -47,7 +47,7 @@ def test_a_run_that_is_queued_again(user: User, slurm: Slurm) -> None:
         wait_for(lambda: "attempt 1\n" in shown.read_text())
         assert (logs.poll(), status.poll()) == (None, None)
         (user.folder / "go").touch()
-        assert (logs.wait(timeout=120), status.wait(timeout=120)) == (0, 0)
+        assert (logs.wait(timeout=240), status.wait(timeout=240)) == (0, 0)
     lines = shown.read_text().splitlines()
     printed = ["attempt 0", "attempt 1", "over"]
     assert [line for line in lines if line in printed] == printed
@@ -84,7 +84,7 @@ def test_wait(user: User, codes: list[str], answer: int, states: set[str]) -> No
 
 def test_a_run_that_waits(user: User, slurm: Slurm) -> None:
     reason = "it is next, and waits for nodes to become free"
-    blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 600")
+    blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 999")
     wait_for(lambda: slurm("squeue", "-h", "-o%T") == "RUNNING\n")
     assert user.submit(user.write("job.yaml", job("late", "echo here"))).returncode == 0
     wait_for(lambda: user.run("late")["reason"] == reason)

@@ -57,7 +57,7 @@ def answer(user: User, script: str) -> Any:
         env=user.environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)

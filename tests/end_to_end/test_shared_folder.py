@@ -43,7 +43,7 @@ def test_no_node_has_it(user: User, mine: Path) -> None:
 
 def test_the_first_node_has_it(user: User, slurm: Slurm, mine: Path) -> None:
     """The script runs, so that only its logs can say what is wrong: here and on its node."""
-    blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 600")
+    blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 999")
     wait_for(lambda: slurm("squeue", "-h", "-o%T") == "RUNNING\n")
     user.write("job.yaml", JOB)
     assert user.submit("job.yaml", "--results", mine).returncode == 0

@@ -96,7 +96,7 @@ def test_inside_an_allocation_no_new_job_is_made(stranger: User, slurm: Slurm) -
         env=stranger.environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -137,7 +137,7 @@ def test_ranks_save_what_they_have_before_the_time_limit(user: User) -> None:
         assert done.returncode == 0, done.stderr
     for launcher in launchers:
         name = f"save-{launcher}"
-        wait_for(lambda name=name: user.run(name)["state"] == "COMPLETED", within_s=180)  # type: ignore[misc]
+        wait_for(lambda name=name: user.run(name)["state"] == "COMPLETED")  # type: ignore[misc]
         logs = user.logs(name)
         assert [logs[f"rank-{rank}.out"] for rank in (0, 1)] == ["ready\nsaved\n"] * 2
 

@@ -125,7 +125,7 @@ def answers(twin: Twin, scripts: Iterable[str], folder: Path) -> dict[str, str]:
         path = folder / f"{pair[0]}.sbatch"
         path.write_text(pair[1])
         argv = ["sbatch", "--test-only", str(path)]
-        done = subprocess.run(argv, capture_output=True, text=True, timeout=60, env=environment)
+        done = subprocess.run(argv, capture_output=True, text=True, timeout=240, env=environment)
         return done.stderr
 
     texts = tuple(scripts)

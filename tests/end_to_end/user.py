@@ -35,7 +35,7 @@ class User:
             env={**self.environment, **extra},
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=240,
         )
 
     def submit(self, file: str, *words: str | Path, site: str = "lab") -> Done:

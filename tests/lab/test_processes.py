@@ -11,7 +11,7 @@ from tests.pipeline.waiting import wait_for
 
 
 def test_a_process_is_more_than_its_id() -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
+    with subprocess.Popen(["sleep", "600"]) as process:
         started = start_time(process.pid)
         assert started is not None
         assert is_alive(Daemon(name="sleep", pid=process.pid, started=started))

@@ -55,7 +55,7 @@ def asked(twin: Twin, *options: str) -> str:
         capture_output=True,
         text=True,
         env={**os.environ, "SLURM_CONF": twin.slurm_conf},
-        timeout=60,
+        timeout=240,
     )
     return done.stderr
 

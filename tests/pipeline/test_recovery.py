@@ -30,7 +30,7 @@ def killed(slurm: FakeSlurm, program: str, body: str) -> tuple[RunFolder, ...]:
     done = subprocess.run(
         [sys.executable, "-m", "hpc_train", "submit", "study.yaml", "--site", "slurm-generic"],
         capture_output=True,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == -signal.SIGKILL, done.stderr
     slurm.on(program, "")

@@ -22,13 +22,15 @@ from hpc_train.submissions.processes import processes_of, terminate
 from tests.pipeline.waiting import finished, wait_for
 
 Prepare = Callable[..., Prepared]
+WAIT = "import os, time\nwhile not os.path.exists('go'): time.sleep(0.05)\n"
 COUNT = "open('count', 'a').write('x'); print('ran')"
 
 
 def test_a_job_runs_in_the_background_to_its_end(desk: Path, job: Prepare) -> None:
-    done = submit(job("import time; time.sleep(4); print('here')"), Path("results"), ["x"])
+    done = submit(job(f"{WAIT}print('here')"), Path("results"), ["x"])
     (run,) = runs_below(done.home)
     assert run.state in (JobState.PENDING, JobState.RUNNING)
+    (desk / "go").touch()
     (run,) = finished(done.home).values()
     assert run.state is JobState.COMPLETED
     assert (run.folder.logs / "rank-0.out").read_text() == "here\n"
@@ -102,7 +104,7 @@ def test_the_order_is_random_and_recorded_by_its_seed(desk: Path, study: Prepare
 
 
 def test_a_time_limit_ends_a_run(desk: Path, job: Prepare) -> None:
-    home = submit(job("import time; time.sleep(60)", "time=1s"), Path("results"), []).home
+    home = submit(job("import time; time.sleep(600)", "time=1s"), Path("results"), []).home
     (run,) = finished(home).values()
     assert run.state is JobState.TIMEOUT
     assert run.problem == "the time limit of 1 s was reached"
@@ -111,7 +113,7 @@ def test_a_time_limit_ends_a_run(desk: Path, job: Prepare) -> None:
 
 
 def test_cancel_ends_what_runs_and_what_waits(desk: Path, study: Prepare) -> None:
-    home = submit(study("import time; time.sleep(60)"), Path("results"), []).home
+    home = submit(study("import time; time.sleep(600)"), Path("results"), []).home
     wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
     assert len(cancel(home).runs) == 4
     runs = finished(home).values()
@@ -119,12 +121,12 @@ def test_cancel_ends_what_runs_and_what_waits(desk: Path, study: Prepare) -> Non
     assert all(processes_of(run.folder) == () for run in runs)
     with pytest.raises(StoreError, match="nothing to cancel; 4 runs are CANCELLED"):
         cancel(home)
-    assert len(submit(study("import time; time.sleep(60)"), Path("results"), []).new) == 4
+    assert len(submit(study("import time; time.sleep(600)"), Path("results"), []).new) == 4
 
 
 def test_a_program_that_ignores_term_is_killed(desk: Path, job: Prepare) -> None:
     code = "import signal, time; signal.signal(15, signal.SIG_IGN); print(1, flush=True)"
-    home = submit(job(f"{code}; time.sleep(60)"), Path("results"), []).home
+    home = submit(job(f"{code}; time.sleep(600)"), Path("results"), []).home
     wait_for(lambda: any(log.stat().st_size for log in home.glob("*/logs/rank-0.out")))
     (run,) = runs_below(home)
     terminate(run.folder, grace_s=0.5)
@@ -134,7 +136,7 @@ def test_a_program_that_ignores_term_is_killed(desk: Path, job: Prepare) -> None
 
 
 def test_a_run_whose_folder_is_removed_is_ended(desk: Path, job: Prepare) -> None:
-    home = submit(job("import time; time.sleep(60)"), Path("results"), []).home
+    home = submit(job("import time; time.sleep(600)"), Path("results"), []).home
     wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
     (run,) = runs_below(home)
     shutil.rmtree(run.folder.path)
@@ -143,7 +145,7 @@ def test_a_run_whose_folder_is_removed_is_ended(desk: Path, job: Prepare) -> Non
 
 def test_nothing_is_lost_when_the_supervisor_is_killed(desk: Path, study: Prepare) -> None:
     """What runs goes on to its end, what waited is missing, and the next submit runs just that."""
-    code = "import time; time.sleep(1); open('count', 'a').write('x')"
+    code = f"{WAIT}open('count', 'a').write('x')"
     home = submit(study(code), Path("results"), []).home
     wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
     (supervisor,) = [
@@ -152,6 +154,7 @@ def test_nothing_is_lost_when_the_supervisor_is_killed(desk: Path, study: Prepar
         if str(home.absolute()).encode() in path.read_bytes() and b"supervisor" in path.read_bytes()
     ]
     os.kill(supervisor, signal.SIGKILL)
+    (desk / "go").touch()
     states = sorted(run.state.value for run in finished(home).values())
     assert states == ["COMPLETED", "LOST", "LOST", "LOST"]
     again = submit(study(code), Path("results"), [])
@@ -164,7 +167,7 @@ def test_a_job_script_that_is_killed_is_a_failed_run(desk: Path, job: Prepare) -
     home = submit(job("import os; os.kill(os.getpid(), 9)"), Path("results"), []).home
     (run,) = finished(home).values()
     assert run.problem.endswith(": exit code 137")
-    home = submit(job("import time; time.sleep(60)", "name=k"), Path("results"), []).home
+    home = submit(job("import time; time.sleep(600)", "name=k"), Path("results"), []).home
     wait_for(lambda: any(run.state is JobState.RUNNING for run in runs_below(home)))
     (run,) = runs_below(home)
     assert run.status is not None

@@ -1,4 +1,4 @@
-"""Wait for what runs in the background, with a limit."""
+"""Wait for what runs in the background, with a limit that a busy machine does not reach."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from pathlib import Path
 from hpc_train.model.run import Run
 from hpc_train.pipeline.query import runs_below
 
+LIMIT_S = 240.0
 
-def finished(home: Path, within_s: float = 60) -> dict[str, Run]:
+
+def finished(home: Path, within_s: float = LIMIT_S) -> dict[str, Run]:
     """Wait until nothing below a folder runs any more."""
     deadline = time.monotonic() + within_s
     while time.monotonic() < deadline:
@@ -21,8 +23,8 @@ def finished(home: Path, within_s: float = 60) -> dict[str, Run]:
     raise AssertionError(f"not finished: {[(r.folder.run_id, r.state) for r in runs_below(home)]}")
 
 
-def wait_for(condition: Callable[[], bool], within_s: float = 60) -> None:
-    """Wait until something is true."""
+def wait_for(condition: Callable[[], bool], within_s: float = LIMIT_S) -> None:
+    """Wait until something is true, and stays so until it was looked at."""
     deadline = time.monotonic() + within_s
     while not condition():
         assert time.monotonic() < deadline, "it did not happen"

@@ -25,7 +25,7 @@ def hpctrain(*words: str, cwd: Path, **extra: str) -> subprocess.CompletedProces
         env={**kept, "PYTHONPATH": str(ROOT), **extra},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=240,
     )
 
 

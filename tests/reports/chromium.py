@@ -134,6 +134,6 @@ def browser(profile: Path) -> Iterator[Tab]:
         tab.call("Browser.close")
     finally:
         running.terminate()
-        running.wait(timeout=30)
+        running.wait(timeout=240)
         os.close(out)
         os.close(into)

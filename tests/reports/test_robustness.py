@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from math import inf, nan
+from math import exp, inf, nan
 from types import ModuleType
 
+import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
+from hpc_train.model.measurement import INTERVALS, ExpectedRun, ExpectedStudy, IntervalKind
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.reports.figures import figures
 from hpc_train.reports.formats import csv_table, html, json_table, markdown, text
+from hpc_train.reports.laws import with_laws
 from hpc_train.reports.measured import Measured
 from hpc_train.reports.scaling import scaling_report
+from hpc_train.tables.fits import fits
 from hpc_train.tables.nodes import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
@@ -31,6 +34,7 @@ def rendered(asked: ExpectedStudy, records: Sequence[Record], *, drawn: bool = T
     runs = run_frame(asked, records)
     points = speedup_frame(runs, asked)
     report = scaling_report(asked, runs, points)
+    report = with_laws(report, fits(points, 8.0, force=True), forecast=True)
     shown = [form.render(report) for form in FORMATS]
     json.loads(shown[-1], parse_constant=pytest.fail)
     assert "nan" not in shown[0].replace("(NaN", "")
@@ -65,15 +69,35 @@ def test_odd_values_are_rows(records: list[Record]) -> None:
     assert len(report.tables[1].records) == 2
 
 
+EXTREME = (0.0, 5e-324, 1e-100, 1.0, 1e100, 1.7976931348623157e308, -1.0, inf, nan)
+values = st.lists(
+    st.floats() | st.floats(1e-100, 1e100) | st.sampled_from(EXTREME), min_size=4, max_size=4
+)
+METRICS = (
+    "samples_per_second", "tokens_per_second", "step_time", "samples", "epoch_time",
+    "time_to_train", "first_step_time", "accuracy", "loss", "global_batch_size", "world_size",
+    "mfu", "tflops", "memory", "learning_rate", "steps", "energy",
+)  # fmt: skip
+
+
 @settings(deadline=None, max_examples=25)
 @given(
-    st.sampled_from(["samples_per_second", "epoch_time", "time_to_train", "accuracy", "loss"]),
-    st.lists(st.floats(), min_size=4, max_size=4),
+    st.dictionaries(st.sampled_from(METRICS), values, min_size=1, max_size=4),
+    st.sampled_from(list(INTERVALS)),
 )
-def test_no_value_breaks_a_table(metric: str, values: list[float]) -> None:
+# The lower limit of the speedup is the smallest float.
+@example({"samples_per_second": [1.0, 1.0, exp(-58.58), exp(58.58)]}, "welch")
+@example({"step_time": [1e-100, 1e100, 1e100, 1e-100], "samples": [1e100] * 4}, "fieller")
+@example({"samples_per_second": [1e-100] * 2 + [1e100] * 2}, "welch")
+def test_no_value_breaks_a_table(measured: dict[str, list[float]], interval: IntervalKind) -> None:
     runs = [expected(f"n{nodes}-{i}", nodes=nodes) for nodes in (1, 2) for i in (0, 1)]
-    records = [record(r.run_id, metric, v, step=1) for r, v in zip(runs, values, strict=True)]
-    rendered(study(runs), records, drawn=False)
+    records = [
+        record(run.run_id, metric, value, step=1)
+        for metric, own in measured.items()
+        for run, value in zip(runs, own, strict=True)
+    ]
+    asked = msgspec.structs.replace(study(runs), interval=interval)
+    rendered(asked, records, drawn=False)
 
 
 @pytest.mark.parametrize("odd", [nan, inf, -inf])

@@ -77,7 +77,7 @@ def execute(tmp_path: Path) -> Execute:
             env={**outer, "SLURM_JOB_NODELIST": "localhost", "PATH": path, **environment},
             capture_output=True,
             text=True,
-            timeout=60,
+            timeout=240,
         )
 
     return run

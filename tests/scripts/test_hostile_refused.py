@@ -206,7 +206,9 @@ def test_nothing_takes_a_nul_or_half_a_letter(script: Callable[..., str], letter
 
 
 @settings(
-    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(
     text=st.one_of(st.text(max_size=30), st.sampled_from(HOSTILE)),

@@ -231,7 +231,9 @@ def test_folders_that_must_have_space(execute: Execute, dump: list[str], tmp_pat
 
 
 @settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=25,
+    deadline=None,
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
 )
 @given(values=st.lists(TEXT, min_size=1, max_size=3), suffix=TEXT)
 def test_any_text(

@@ -16,9 +16,12 @@ import pytest
 
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.scripts.render import render_script
+from tests.pipeline.waiting import wait_for
 
 Plans = Callable[..., LaunchPlan]
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "OMP_NUM_THREADS")
+# A shell waits for a program to end before it does what a signal asks for.
+HOLD = "while :; do sleep 0.05; done"
 PRINT_NAMES = f"import json, os; print(json.dumps({{k: os.environ.get(k) for k in {NAMES!r}}}))"
 
 
@@ -58,7 +61,7 @@ def test_ranks_have_torchs_names_and_a_log_each(plan: Plans, tmp_path: Path, lau
     job = plan(command=python(PRINT_NAMES), launcher=launcher, resources=resources)
     # The names of an outer job must not leak in.
     process = start(job, tmp_path, RANK="7", WORLD_SIZE="9", LOCAL_RANK="5", MASTER_ADDR="other")
-    output, _ = process.communicate(timeout=60)
+    output, _ = process.communicate(timeout=240)
     assert process.returncode == 0, output
     for rank in ("0", "1"):
         seen = json.loads((tmp_path / "logs" / f"rank-{rank}.out").read_text())
@@ -75,7 +78,7 @@ def test_ranks_have_torchs_names_and_a_log_each(plan: Plans, tmp_path: Path, lau
 def test_spawn_leaves_the_rank_to_the_program(plan: Plans, tmp_path: Path) -> None:
     resources = {"tasks_per_node": 4, "cpus_per_task": 1}
     job = plan(command=python(PRINT_NAMES), launcher="spawn", resources=resources)
-    start(job, tmp_path).communicate(timeout=60)
+    start(job, tmp_path).communicate(timeout=240)
     seen = json.loads((tmp_path / "logs" / "node-0.out").read_text())
     assert (seen["RANK"], seen["WORLD_SIZE"], seen["LOCAL_WORLD_SIZE"]) == (None, "4", "4")
 
@@ -83,7 +86,7 @@ def test_spawn_leaves_the_rank_to_the_program(plan: Plans, tmp_path: Path) -> No
 def test_the_status_tells_start_end_and_exit_code(plan: Plans, tmp_path: Path) -> None:
     before = time.time()
     job = plan(command=python("print('done')"), launcher="single")
-    start(job, tmp_path).communicate(timeout=60)
+    start(job, tmp_path).communicate(timeout=240)
     found = status(tmp_path)
     assert (
         before - 1 <= float(str(found["started"])) <= float(str(found["ended"])) <= time.time() + 1
@@ -93,15 +96,16 @@ def test_the_status_tells_start_end_and_exit_code(plan: Plans, tmp_path: Path) -
 
 @pytest.mark.mpi
 def test_the_rank_that_failed_first_is_recorded(plan: Plans, tmp_path: Path) -> None:
-    code = "import os, sys, time; r = os.environ['RANK']; r == '1' and sys.exit(3); time.sleep(30)"
+    code = "import os, sys, time; r = os.environ['RANK']; r == '1' and sys.exit(3); time.sleep(600)"
     resources = {"tasks_per_node": 2, "cpus_per_task": 1}
     job = plan(command=python(code), launcher="mpirun", resources=resources)
+    before = time.time()
     process = start(job, tmp_path)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode != 0
     failure = status(tmp_path)["failure"]
     assert isinstance(failure, dict)
-    assert failure.pop("time") > time.time() - 60
+    assert before - 1 <= failure.pop("time") <= time.time() + 1
     assert failure == {"rank": 1, "host": socket.gethostname(), "exit_code": 3}
 
 
@@ -110,7 +114,7 @@ def test_setup_that_fails_ends_the_job(plan: Plans, tmp_path: Path) -> None:
         command=python("open('ran', 'w')"), launcher="single", setup=["export X=1", "false", "true"]
     )
     process = start(job, tmp_path)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == 1
     assert status(tmp_path)["exit_code"] == 1
     assert not (tmp_path / "ran").exists()
@@ -123,7 +127,7 @@ def test_setup_may_use_unset_variables_and_reaches_the_ranks(plan: Plans, tmp_pa
         setup=["export X=$NOT_SET_ANYWHERE'y'"],
     )
     process = start(job, tmp_path)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == 0
     assert (tmp_path / "logs" / "rank-0.out").read_text() == "y\n"
 
@@ -131,16 +135,17 @@ def test_setup_may_use_unset_variables_and_reaches_the_ranks(plan: Plans, tmp_pa
 def test_a_port_in_use_is_passed_over(plan: Plans, tmp_path: Path) -> None:
     """The same job id looks at the same port first; the second time it is taken."""
     job = plan(command=python("import os; print(os.environ['MASTER_PORT'])"), launcher="single")
-    start(job, tmp_path, SLURM_JOB_ID="1234").communicate(timeout=60)
+    start(job, tmp_path, SLURM_JOB_ID="1234").communicate(timeout=240)
     first = int((tmp_path / "logs" / "rank-0.out").read_text())
     with socket.socket() as taken:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         taken.bind(("127.0.0.1", first))
         taken.listen()
-        start(job, tmp_path, SLURM_JOB_ID="1234").communicate(timeout=60)
+        start(job, tmp_path, SLURM_JOB_ID="1234").communicate(timeout=240)
     second = int((tmp_path / "logs" / "rank-0.out").read_text().splitlines()[-1])
     assert 61000 <= first < 65000
-    assert second == first + 1
+    # The next one, unless somebody else has it.
+    assert first < second < first + 50
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
@@ -149,17 +154,14 @@ def test_the_end_reaches_the_program_at_once(
 ) -> None:
     code = (
         "import signal, sys, time; signal.signal(signal.SIGTERM, lambda *_: sys.exit(5));"
-        "print('up', flush=True); time.sleep(60)"
+        "print('up', flush=True); time.sleep(600)"
     )
     process = start(plan(command=python(code), launcher="single"), tmp_path)
     log = tmp_path / "logs" / "rank-0.out"
-    deadline = time.monotonic() + 20
-    while not (log.exists() and "up" in log.read_text()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    begin = time.monotonic()
+    wait_for(lambda: log.exists() and "up" in log.read_text())
     process.send_signal(number)
-    process.communicate(timeout=60)
-    assert time.monotonic() - begin < 20
+    # Long before the program would end by itself.
+    process.communicate(timeout=240)
     assert process.returncode == 5
     found = status(tmp_path)
     assert (found["exit_code"], found["ended"] is None, found["failure"]) == (5, False, None)
@@ -167,13 +169,11 @@ def test_the_end_reaches_the_program_at_once(
 
 def test_term_during_the_setup_is_no_success(plan: Plans, tmp_path: Path) -> None:
     """Bash that a signal ends runs its EXIT trap with the code of the command before."""
-    job = plan(command=python(""), launcher="single", setup=["touch up", "sleep 1"])
+    job = plan(command=python(""), launcher="single", setup=["touch up", HOLD])
     process = start(job, tmp_path)
-    deadline = time.monotonic() + 20
-    while not (tmp_path / "up").exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
+    wait_for((tmp_path / "up").exists)
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=60)
+    process.communicate(timeout=240)
     assert process.returncode == -signal.SIGTERM
     found = status(tmp_path)
     assert (found["exit_code"], found["ended"] is None, found["failure"]) == (143, False, None)

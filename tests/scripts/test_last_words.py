@@ -22,7 +22,7 @@ SAVE = """\
 import signal, sys, time
 signal.signal(signal.SIGUSR1, lambda *_: (print("saved", flush=True), sys.exit(0)))
 print("ready", flush=True)
-time.sleep(60)
+time.sleep(600)
 """
 # Open MPI hands USR1 on to all processes of a rank.
 MPIRUN = """\
@@ -57,7 +57,7 @@ def test_the_ranks_save_what_they_have(
         try:
             wait_for(lambda: log.exists() and log.read_text() == "ready\n")
             process.send_signal(signal.SIGUSR1)
-            assert process.wait(timeout=20) == 0
+            assert process.wait(timeout=240) == 0
         finally:
             process.terminate()
     assert log.read_text() == "ready\nsaved\n"

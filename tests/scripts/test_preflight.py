@@ -123,8 +123,8 @@ def test_a_program_that_a_node_lacks(execute: Execute, tmp_path: Path) -> None:
 def test_a_node_that_does_not_answer(execute: Execute, tmp_path: Path) -> None:
     # The first srun is the preflight's.
     lost = "for n in 1; do [ -e asked ] || { touch asked; tasks=1; }; done"
-    done = execute(plan(timeout=Duration(3)), tmp_path, **WELL, BEFORE=lost)
-    assert "hpctrain: preflight: node1: did not answer within 3 s\n" in done.stderr
+    done = execute(plan(timeout=Duration(6)), tmp_path, **WELL, BEFORE=lost)
+    assert "hpctrain: preflight: node1: did not answer within 6 s\n" in done.stderr
     assert status(tmp_path)["bad_nodes"] == "node1"
 
 
@@ -157,12 +157,11 @@ def test_what_the_network_names_is_looked_at() -> None:
 
 
 def test_a_hung_srun_is_ended(execute: Execute, tmp_path: Path) -> None:
-    hung = "[ -e asked ] || { touch asked; trap '' TERM; sleep 30 2>/dev/null; }"
+    hung = "[ -e asked ] || { touch asked; trap '' TERM; exec sleep 600; }"
     done = execute(plan(timeout=Duration(1)), tmp_path, **WELL, BEFORE=hung)
     assert "node1: did not answer within 1 s" in done.stderr
-    # What is left of it sleeps for half a minute, with the script's pipe open.
     found = status(tmp_path)
-    assert found["ended"] - found["started"] < 25
+    assert found["ended"] - found["started"] < 240
 
 
 def test_what_is_not_wanted_is_not_asked() -> None:

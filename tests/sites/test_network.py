@@ -73,7 +73,7 @@ def test_the_interpreter_survives_a_profile(profile: str) -> None:
         # Memory that was given back is overwritten, so that its use does not go unseen.
         env={**os.environ, "PYTHONMALLOC": "debug", "PYTHONPATH": str(ROOT)},
         check=False,
-        timeout=60,
+        timeout=240,
     )
     assert done.returncode == 0
 

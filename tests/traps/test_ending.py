@@ -15,7 +15,7 @@ import pytest
 
 from hpc_train.scripts.render import render_script
 from hpc_train.submissions.slurm.batch import batches
-from tests.pipeline.waiting import wait_for
+from tests.pipeline.waiting import LIMIT_S, wait_for
 from tests.submissions.slurm.made import runs
 from tests.traps.conftest import Execute
 from tests.traps.made import BELOW_SRUN, LAUNCHERS, argv, directives, planned, script, small
@@ -122,7 +122,7 @@ def test_f28_the_ranks_run_beside_the_script(launcher: str) -> None:
 
 
 def test_f28_the_end_is_passed_on_at_once(execute: Execute, tmp_path: Path) -> None:
-    plan = small("echo up; exec sleep 30", tasks=1)
+    plan = small("echo up; exec sleep 600", tasks=1)
     copy = tmp_path / "job.sbatch"
     copy.write_text(render_script(plan).text)
     environment = {"PATH": f"{tmp_path / 'bin'}:/usr/bin:/bin", "SLURM_JOB_NODELIST": "localhost"}
@@ -130,10 +130,9 @@ def test_f28_the_end_is_passed_on_at_once(execute: Execute, tmp_path: Path) -> N
     with subprocess.Popen(words, env=environment, cwd=tmp_path) as process:
         log = tmp_path / "logs" / "rank-0.out"
         wait_for(lambda: log.exists() and log.read_text() == "up\n")
-        begin = time.monotonic()
         process.send_signal(signal.SIGTERM)
-        assert process.wait(timeout=20) != 0
-    assert time.monotonic() - begin < 10
+        # Long before the program would end by itself.
+        assert process.wait(timeout=LIMIT_S) != 0
     found = status(tmp_path)
     assert (found["ended"] is None, found["failure"]) == (False, None)
 

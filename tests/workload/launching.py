@@ -41,7 +41,7 @@ def start(command: tuple[str | Path, ...], **extra: object) -> subprocess.Popen[
 def finish(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """Return exit code, stdout and stderr."""
     try:
-        out, err = process.communicate(timeout=50)
+        out, err = process.communicate(timeout=240)
     finally:
         process.kill()
     return process.returncode, out, err

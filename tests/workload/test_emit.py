@@ -65,7 +65,7 @@ def test_one_event_is_one_write(flags: list[str]) -> None:
     )
     with ours, theirs:
         subprocess.run(
-            [sys.executable, *flags, "-c", code], stdout=theirs.fileno(), check=True, timeout=30
+            [sys.executable, *flags, "-c", code], stdout=theirs.fileno(), check=True, timeout=240
         )
         ours.setblocking(False)
         writes = []
@@ -86,6 +86,10 @@ def test_runs_alone(tmp_path: Path) -> None:
     code += "{m.split('.')[0] for m in before} | {'emit'}"
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path), "RANK": "2"}
     run = subprocess.run(
-        [sys.executable, "-c", code], cwd=tmp_path, env=environment, capture_output=True, timeout=30
+        [sys.executable, "-c", code],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        timeout=240,
     )
     assert (run.stdout, run.stderr) == (b'@hpct {"v":1,"rank":2,"step":1}\n', b"")

@@ -13,7 +13,7 @@ def test_what_is_sent_over_loopback_is_seen() -> None:
         with socket.create_connection(server.getsockname()) as client:
             end, _ = server.accept()
             with end:
-                client.settimeout(10)
+                client.settimeout(240)
                 for _ in range(64):
                     client.sendall(bytes(65536))
                     received = 0

@@ -9,6 +9,7 @@ from typing import Any
 from hpc_train.model.report import Cell, Column, Figure, ReportTable
 from hpc_train.reports.figures.inline import inlined
 from hpc_train.reports.figures.sheet import Sheet
+from hpc_train.reports.numbers import rounded
 
 DPI = 150
 STYLE = {
@@ -56,7 +57,7 @@ def _image(name: str, sheet: Sheet, kind: str) -> bytes:
 
 def _table(sheet: Sheet) -> ReportTable:
     keys = list(dict.fromkeys(key for row in sheet.rows for key in row))
-    cells = [[row.get(key) for key in keys] for row in sheet.rows]
+    cells = [[rounded(row.get(key)) for key in keys] for row in sheet.rows]
     return ReportTable(
         title=sheet.caption,
         columns=tuple(Column(key=key, heading=key.replace("_", " ")) for key in keys),

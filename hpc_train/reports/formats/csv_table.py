@@ -7,21 +7,22 @@ import io
 from typing import Any
 
 from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.numbers import rounded
 
 
 def render(report: Report) -> str:
     """Return the first table as CSV (RFC 4180): every column, absent values empty.
 
-    A ratio is three columns: `speedup`, `speedup_low`, `speedup_high`. Values are written exactly:
-    a text that begins with `=`, `+`, `-` or `@` stays so, and a spreadsheet may take it for a
-    formula; import such a file as text.
+    A ratio is three columns: `speedup`, `speedup_low`, `speedup_high`. Numbers have nine digits.
+    Texts are written exactly: one that begins with `=`, `+`, `-` or `@` stays so, and a spreadsheet
+    may take it for a formula; import such a file as text.
     """
     return table_text(report.tables[0]) if report.tables else ""
 
 
 def table_text(table: ReportTable) -> str:
     """Return one table as CSV, its columns in the order in which rows name them."""
-    rows = [_flat(row) for row in _records(table)]
+    rows = [{name: rounded(value) for name, value in _flat(row).items()} for row in _records(table)]
     names = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
     writer = csv.DictWriter(out, names, restval="")

@@ -129,13 +129,13 @@ def test_a_conf_that_is_gone_is_said_at_once(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_command_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "squeue").write_text("#!/bin/sh\nexec sleep 30\n")
+    (tmp_path / "squeue").write_text("#!/bin/sh\nexec sleep 600\n")
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.delenv("SLURM_CONF", raising=False)
     begun = time.monotonic()
     done = ask(Cluster(), "squeue", timeout_s=0.2)
-    assert time.monotonic() - begun < 20
+    assert time.monotonic() - begun < 240
     assert transient(done.stderr)
 
 

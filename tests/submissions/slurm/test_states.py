@@ -27,7 +27,7 @@ def test_every_word_of_slurm_is_known(word: str) -> None:
 
 @pytest.mark.slurm
 def test_the_manual_of_this_slurm_has_no_other_word() -> None:
-    manual = subprocess.run(["man", "squeue"], capture_output=True, text=True, timeout=60).stdout
+    manual = subprocess.run(["man", "squeue"], capture_output=True, text=True, timeout=240).stdout
     codes = manual.partition("\nJOB STATE CODES")[2].partition("\nPERFORMANCE")[0]
     words = re.findall(r"^ {7}[A-Z]{1,3} +([A-Z_]+) ", codes, re.MULTILINE)
     if not words:

@@ -1,0 +1,41 @@
+"""The sizes that measurements have: outside them no square, sum or ratio of two can be trusted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+# A product or a ratio of any two, and the square of a sum, are still numbers.
+LEAST, MOST = 1e-100, 1e100
+Formula = TypeVar("Formula", bound=Callable[..., Any])
+
+
+def usable(values: Any) -> NDArray[np.bool_]:
+    """Return which values can be calculated with: finite, and of a size that something can have."""
+    sizes = np.abs(values)
+    sound: NDArray[np.bool_] = (sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))
+    return sound
+
+
+def known(values: Any) -> Any:
+    """Return the values, NaN in place of what cannot be calculated with."""
+    return np.where(usable(values), values, np.nan)
+
+
+def bounded(formula: Formula) -> Formula:
+    """Return a formula whose result is NaN, without a warning, where it is beyond all sizes.
+
+    NaN stands for what is not known: missing in a report, never a wrong number.
+    """
+
+    @wraps(formula)
+    def quiet(*values: Any, **named: Any) -> Any:
+        with np.errstate(all="ignore"):
+            found = known(formula(*values, **named))
+        return found if found.ndim else float(found)
+
+    return cast("Formula", quiet)
