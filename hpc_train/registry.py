@@ -41,6 +41,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "hpl": "hpc_train.records.parsers.hpl:PARSER",
         "imagenet": "hpc_train.records.parsers.imagenet:ImageNet",
         "imb": "hpc_train.records.parsers.imb:Imb",
+        "keras": "hpc_train.records.parsers.keras:Keras",
         "litgpt": "hpc_train.records.parsers.litgpt:PARSER",
         "megatron": "hpc_train.records.parsers.megatron:Megatron",
         "metrics_csv": "hpc_train.records.parsers.metrics_csv:MetricsCsv",
