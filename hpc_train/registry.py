@@ -46,6 +46,8 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "megatron": "hpc_train.records.parsers.megatron:Megatron",
         "metrics_csv": "hpc_train.records.parsers.metrics_csv:MetricsCsv",
         "mlperf": "hpc_train.records.parsers.mlperf:Mlperf",
+        "mmengine": "hpc_train.records.parsers.mmengine:MmEngine",
+        "mmengine_json": "hpc_train.records.parsers.mmengine_json:MmEngineJson",
         "modded_nanogpt": "hpc_train.records.parsers.modded_nanogpt:ModdedNanoGpt",
         "mxnet_speedometer": "hpc_train.records.parsers.mxnet_speedometer:MxnetSpeedometer",
         "nanogpt": "hpc_train.records.parsers.nanogpt:PARSER",
@@ -61,6 +63,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "torch_dist_bench": "hpc_train.records.parsers.torch_dist_bench:TorchDistBench",
         "torchtitan": "hpc_train.records.parsers.torchtitan:Torchtitan",
         "torchvision": "hpc_train.records.parsers.torchvision:TorchVision",
+        "ultralytics": "hpc_train.records.parsers.ultralytics:Ultralytics",
         # NeMo's bar is one of Lightning's, with more on it.
         "nemo": "hpc_train.records.parsers.nemo:Nemo",
         "lightning_bar": "hpc_train.records.parsers.lightning_bar:LightningBar",
