@@ -35,11 +35,11 @@ def test_rows_and_checks() -> None:
         (3, "gflops", 3.3515, small),
         (3, "solve_time", 26.71, small),
         (3, "world_size", 4.0, ""),
-        (7, "residual", 4.41990053e-03, ""),
+        (7, "residual", 4.41990053e-03, small),
         (8, "gflops", 37.1, large),
         (8, "solve_time", 75.74, large),
         (8, "world_size", 6.0, ""),
-        (9, "residual", 4.41990053e03, "failed"),
+        (9, "residual", 4.41990053e03, f"{large} failed"),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import brief, values
+from tests.records.parsing import brief, parse, values
 
 LINE = (
     b"completed step: 5, seconds: 0.434, TFLOP/s/device: 237.045, Tokens/s/device: 9447.649, "
@@ -24,6 +24,20 @@ def test_line(prefix: bytes) -> None:
         ("tokens_per_second", 9447.649, "per_gpu", 5, rank),
         ("loss", 12.286, "global", 5, rank),
     ]
+
+
+def test_start_is_no_step_like_the_others() -> None:
+    """The second step is dispatched while the first one runs; a run that begins again has both."""
+    lines = [LINE.replace(b"step: 5", b"step: %d" % step) for step in (0, 1, 2, 3, 2, 3, 4)]
+    hits = [hit for _, hit, _ in parse(b"\n".join(lines))]
+    variants = [hit.variant for hit in hits if hit.metric == "step_time"]
+    assert variants == ["startup", "startup", "", "", "startup", "startup", ""]
+    assert {hit.variant for hit in hits if hit.metric == "loss"} == {""}
+
+
+def test_first_versions() -> None:
+    line = b"completed step: 15107, seconds: 2.167, TFLOP/s: 36.722, loss: 2.191"
+    assert ("tflops", 36.722, "per_gpu", 15107, None) in brief(line)
 
 
 def test_maxdiffusion_counts_no_tokens() -> None:

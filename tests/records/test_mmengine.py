@@ -109,6 +109,12 @@ def test_cut_lines() -> None:
                 assert value == whole[name], line[:length]
 
 
+def test_no_gpu_has_no_memory() -> None:
+    line = NEW.replace("memory: 2560", "memory: 0")
+    assert "memory" not in [row[0] for row in found(line)]
+    assert "memory" not in [row[0] for row in found(json.dumps(JSON | {"memory": 0}))]
+
+
 def test_damaged_line_is_counted() -> None:
     census = Census()
     assert not parse(NEW[: NEW.index("time: ")].encode(), census=census)

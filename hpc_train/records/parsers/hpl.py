@@ -6,9 +6,9 @@
 | Time | solve_time | s | global |
 | P times Q | world_size, the processes of the grid | 1 | global |
 | `\\|\\|Ax-b\\|\\|_oo/(..)= .. PASSED` | residual, of the solution before | 1 | global |
-| the same, `FAILED` | residual, variant failed | 1 | global |
+| the same, `FAILED` | residual, variant `.. failed` | 1 | global |
 
-The variant of the first two is the problem: `N=35000 NB=192 P=2 Q=2`. Printed by one process, as
+The variant begins with the problem: `N=35000 NB=192 P=2 Q=2`. Printed by one process, as
 `HPL_pdtest.c` does. NVIDIA's HPL adds the rate of a GPU in brackets, which is left out.
 """
 
@@ -38,7 +38,7 @@ _VARIANTS = tuple(
 
 
 class Hpl:
-    """Parser of the rows of a solution."""
+    """Parser of the rows of a solution; remembers the problem for its check."""
 
     title = "HPL (High Performance LINPACK)"
     literals = (*_VARIANTS, b"||Ax-b||_oo")
@@ -54,17 +54,18 @@ WR11C2R4       35000   192     2     2              12.34             2.3164e+03
     }
     wants_next = False
 
-    def __call__(self) -> Hpl:
-        """Return itself: it remembers nothing."""
-        return self
+    def __init__(self) -> None:
+        self._problem = ""
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield a solution, or its check."""
         row = _ROW.search(line.text)
         if row is None:
-            yield from _check(line.text)
+            yield from self._check(line.text)
             return
-        problem = " ".join(f"{name}={int(row[name])}" for name in ("N", "NB", "P", "Q"))
+        self._problem = problem = " ".join(
+            f"{name}={int(row[name])}" for name in ("N", "NB", "P", "Q")
+        )
         rate, time = number(row["gflops"]), number(row["time"])
         processes = int(row["P"]) * int(row["Q"])
         if rate:
@@ -74,13 +75,9 @@ WR11C2R4       35000   192     2     2              12.34             2.3164e+03
         if processes:
             yield Hit("world_size", float(processes), "global", once=f"{processes}")
 
-
-def _check(text: str) -> Iterator[Hit]:
-    check = _CHECK.search(text)
-    residual = number(check["residual"]) if check else None
-    if check is not None and residual is not None:
-        failed = check["verdict"] == "FAILED"
-        yield Hit("residual", residual, "global", variant="failed" if failed else "")
-
-
-PARSER = Hpl()
+    def _check(self, text: str) -> Iterator[Hit]:
+        check = _CHECK.search(text)
+        residual = number(check["residual"]) if check else None
+        if check is not None and residual is not None:
+            failed = " failed" if check["verdict"] == "FAILED" else ""
+            yield Hit("residual", residual, "global", variant=(self._problem + failed).strip())

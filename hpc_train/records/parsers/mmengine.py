@@ -98,7 +98,8 @@ class MmEngine:
         steps = self._since(epoch, done) if of_mmcv else min(self._window, step)
         for key, match in found.items():
             field, value = _FIELDS.get(key), number(match["value"])
-            if field is None or value is None or not _whole(match):
+            # Without a GPU, the memory is 0.
+            if field is None or not value or not _whole(match):
                 continue
             scope: Scope = "global" if key == "loss" and of_mmcv else field.scope
             mean = steps if field.mean else 1

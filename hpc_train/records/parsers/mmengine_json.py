@@ -76,7 +76,8 @@ class MmEngineJson:
             step, steps = self._at(log.get("epoch"), done)
         for key, field in _FIELDS.items():
             value = finite(log.get(key))
-            if value is None:
+            # Without a GPU, the memory is 0.
+            if not value:
                 continue
             scope: Scope = "global" if key == "loss" and of_mmcv else field.scope
             mean = steps if field.mean else 1

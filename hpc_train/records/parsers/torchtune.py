@@ -34,6 +34,7 @@ _FIELDS = {
     "peak_memory_alloc": Field("memory", "per_rank", variant="max_allocated"),
     "peak_memory_reserved": Field("memory", "per_rank", variant="max_reserved"),
 }
+_LARGE = frozenset(_FIELDS) - {"loss", "val_loss", "lr", "grad_norm"}
 
 
 class Torchtune:
@@ -59,16 +60,22 @@ class Torchtune:
         return self
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the fields; each has a blank behind it, or it may have been cut."""
+        """Yield the fields; each has a blank behind it, which copies of a log may lack."""
         head = _HEAD.search(line.text)
         if head is None:
             return
         text = line.text[head.end() :] + " " * line.raw.endswith(b" ")
+        step = int(head["step"])
         for match in _FIELD.finditer(text.replace(" ", "  ")):
             field, value = _FIELDS.get(match["key"]), number(match["value"])
-            if field is not None and value is not None and match["end"]:
-                step = int(head["step"])
+            if field is not None and value is not None and (match["end"] or _long(match)):
                 yield Hit(field.metric, value, field.scope, step, variant=field.variant)
+
+
+def _long(match: re.Match[str]) -> bool:
+    """Return whether what may have been cut makes no difference; a rate or memory is not small."""
+    decimals = match["value"].partition(".")[2]
+    return match["key"] in _LARGE and len(decimals) > 5 and decimals.isdecimal()
 
 
 PARSER = Torchtune()
