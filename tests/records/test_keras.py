@@ -118,6 +118,17 @@ def test_bar_of_a_terminal(erased: str) -> None:
     ]
 
 
+def test_epoch_of_one_step_in_a_terminal() -> None:
+    states = [drawing("1/1", "0s", 0.4), drawing("1/1", "0s", 0.3)]
+    text = "Epoch 1/2\n" + ("\b" * 60 + "\r").join(states) + "\n"
+    assert [row[:2] for row in found(text)] == [("step_time", 0.04), ("loss", 0.3)]
+
+
+def test_short_epoch_that_is_drawn_once() -> None:
+    text = f"Epoch 1/2\n{drawing('10/10', '0s', 0.3)}\n"
+    assert [row[:2] for row in found(text)] == [("step_time", 0.04), ("loss", 0.3)]
+
+
 def test_bar_in_a_file() -> None:
     """Keras 3 ends each drawing with a line end there, and draws the last step before the end."""
     states = [drawing(" 1/400", "15s", 0.5), drawing("400/400", "0s", 0.4)]

@@ -40,6 +40,11 @@ def test_line(prefix: str) -> None:
     ]
 
 
+def test_older_name_of_the_utilisation() -> None:
+    line = LINE.replace("perf/mfu/actor", "mfu/actor")
+    assert ("mfu", 0.3512, "per_gpu", 3, "actor") in found(line)
+
+
 def test_numbers_with_their_type() -> None:
     line = "step:3 - actor/grad_norm:np.float64(0.5012) - timing_s/step:48.703 - training/epoch:0"
     assert [row[:2] for row in found(line)] == [("grad_norm", 0.5012), ("step_time", 48.703)]
