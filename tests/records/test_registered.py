@@ -30,6 +30,12 @@ def test_sample_is_claimed_by_its_own_parser(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
+def test_samples_of_others_state_nothing(name: str) -> None:
+    others = {other: maker(other)().sample.encode() for other in NAMES if other != name}
+    assert not [other for other, sample in others.items() if parse(sample, name)]
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_literals_are_selective(name: str) -> None:
     literals = maker(name)().literals
     assert literals

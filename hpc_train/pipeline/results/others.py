@@ -35,8 +35,10 @@ from hpc_train.records.record_file import read_record_file
 if TYPE_CHECKING:
     import pandas as pd
 
-# What benchmarks of networks measure, which train nothing.
-_OF_NETWORK = frozenset({"algbw", "busbw", "latency", "wrong_values", "world_size"})
+# What benchmarks of networks and LINPACK measure, which train nothing.
+_OF_BENCHMARKS = frozenset(
+    {"algbw", "busbw", "gflops", "latency", "residual", "solve_time", "world_size", "wrong_values"}
+)
 # The first interval that a framework reports holds compilation and the set-up of NCCL.
 _FIRST = Warmup(steps=1)
 
@@ -169,7 +171,7 @@ def _problem(metrics: AbstractSet[str]) -> str:
     """Say why a log is no row of a speedup table, where what it holds tells."""
     if not metrics:
         return "no line of a known format; see hpctrain collect"
-    if metrics <= _OF_NETWORK:
+    if metrics <= _OF_BENCHMARKS:
         named = ", ".join(sorted(metrics - {"world_size"}))
         return f"a benchmark ({named}), not a training; hpctrain collect prints its values"
     return ""

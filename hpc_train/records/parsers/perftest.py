@@ -24,7 +24,7 @@ from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import number, scaled
 
-_HEAD = re.compile(r"#bytes\s{1,20}#")
+_HEAD = re.compile(r"#bytes\s{1,20}#(?!repetitions)")
 _TITLE = re.compile(r"[A-Z]\w{1,15} (?P<both>Bidirectional )?BW Test\b")
 _COLUMN = re.compile(r"#\w{1,12}|tps average|(?:[\w.%]{1,12} )?[\w.%]{1,12}\[[^][\s]{1,12}\]")
 _GBS = {"Gb/sec": 1e9 / 8 / 1e9, "MB/sec": 2**20 / 1e9, "MiB/sec": 2**20 / 1e9}

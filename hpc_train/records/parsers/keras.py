@@ -1,0 +1,113 @@
+"""Keras fit: `1875/1875 [====] - 4s 2ms/step - loss: 0.29 - accuracy: 0.91 - val_loss: 0.2`.
+
+| part | metric | unit | scope |
+|---|---|---|---|
+| `12ms/step`, at the end of an epoch | step_time, mean of its steps but the first | s | per rank |
+| `45us/sample` | samples_per_second, mean of the epoch | 1/s | per rank |
+| `4s` | epoch_time, with the validation, in whole seconds | s | per rank |
+| loss, accuracy | loss; accuracy, variant training: means of the epoch | 1 | per rank |
+| val_loss, val_accuracy | loss, variant validation; accuracy | 1 | per rank |
+
+One process may drive several devices, and a step is one of all of them. Only the last drawing of
+an epoch's bar counts: those before show running means, and the time that is left. With `val_`
+values on the line the clock ran through the validation, and the time of a step has the variant
+with_validation; of one digit alone (`2ms/step`) it has the variant rounded. Lines of verbose=2 and
+of Keras 1 to 3 are read. Where the program says `Train on 60000 samples`, steps are samples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.keras_line import KerasLine, line_of
+from hpc_train.records.parsers.number import scaled
+
+_EPOCH = re.compile(r"^\s{0,4}Epoch (?P<epoch>\d{1,7})/(?P<epochs>\d{1,7})\s*$")
+_TRAIN_ON = re.compile(r"^\s{0,4}Train on (?P<samples>\d{1,12}) samples\b")
+_ACCURACY = re.compile(r"(?:val_)?(?:(?:sparse_)?(?:categorical|binary)_)?acc(?:uracy)?")
+_LOSS = re.compile(r"(?:val_)?loss")
+
+
+class Keras:
+    """Parser of the lines of fit; remembers the epoch whose end is to come."""
+
+    title = "Keras, tf.keras: Model.fit"
+    literals = (b"Epoch ", b"Train on ", b"s/step", b"s/sample", b" - loss: ")
+    sample = (
+        "Epoch 2/10\n"
+        "469/469 [==============================] - 6s 13ms/step - loss: 0.2912 - acc: 0.9161\n"
+        "Train on 60000 samples, validate on 10000 samples\n"
+        "Epoch 1/10\n"
+        "60000/60000 [==============================] - 3s 45us/sample - loss: 0.2 - acc: 0.93 - "
+        "val_loss: 0.1512 - val_acc: 0.9512\n"
+    )
+    states: Mapping[str, Scope] = {
+        "step_time": "per_rank",
+        "samples_per_second": "per_rank",
+        "epoch_time": "per_rank",
+        "loss": "per_rank",
+        "accuracy": "per_rank",
+    }
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._epoch: int | None = None
+        self._samples = 0
+        self._redrawn = False
+        self._over = False
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield what the end of an epoch states; an evaluation's bar comes after it."""
+        text = line.text
+        if head := _EPOCH.match(text):
+            self._epoch, self._redrawn, self._over = int(head["epoch"]), False, False
+        elif train := _TRAIN_ON.match(text):
+            self._samples = int(train["samples"])
+        elif self._epoch is not None and (found := line_of(text)) and self._ends(found):
+            yield from self._times(self._epoch, found)
+            yield from _values(self._epoch, found)
+            self._epoch = None
+
+    def _ends(self, found: KerasLine) -> bool:
+        """Return whether this is the last drawing of the epoch."""
+        if not found.ended or not found.last:
+            self._redrawn, self._over = True, self._over or not found.last
+            return False
+        if not (found.doubtful and self._redrawn) or self._over or _validated(found):
+            return True
+        # The end of an epoch of no second looks like its last step, which comes before it.
+        self._over = found.total * found.each < 1
+        return False
+
+    def _times(self, epoch: int, found: KerasLine) -> Iterator[Hit]:
+        if found.clock:
+            yield Hit("epoch_time", float(found.clock), "per_rank", epoch)
+        if not found.each:
+            return
+        variant = "rounded" if found.digits == 1 else ""
+        variant = "with_validation" if _validated(found) else variant
+        if found.of == "sample" or found.total == self._samples:
+            rate = scaled(1 / found.each, 1.0)
+            yield Hit("samples_per_second", rate, "per_rank", epoch, variant=variant)
+        else:
+            steps = max(1, found.total)
+            step = epoch * steps if found.total else None
+            yield Hit("step_time", found.each, "per_rank", step, steps=steps, variant=variant)
+
+
+def _validated(found: KerasLine) -> bool:
+    return any(name.startswith("val_") for name in found.values)
+
+
+def _values(epoch: int, found: KerasLine) -> Iterator[Hit]:
+    for name, value in found.values.items():
+        if _LOSS.fullmatch(name):
+            variant = "validation" if name.startswith("val_") else ""
+            yield Hit("loss", value, "per_rank", epoch, variant=variant)
+        elif _ACCURACY.fullmatch(name):
+            variant = "" if name.startswith("val_") else "training"
+            yield Hit("accuracy", value, "per_rank", epoch, variant=variant)

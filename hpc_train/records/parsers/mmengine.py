@@ -1,0 +1,127 @@
+"""MMEngine and MMCV 1.x: `Epoch(train)  [1][50/1000]  lr: ..  time: 0.33  data_time: ..  loss: ..`.
+
+| field | metric | unit | scope |
+|---|---|---|---|
+| time | step_time, mean of the last iterations | s | per rank |
+| loss | loss, likewise; MMCV reduces it over the ranks, MMEngine does not | 1 | per rank, global |
+| lr | learning_rate | 1 | global |
+| grad_norm | grad_norm, likewise | 1 | global |
+| memory, printed in MiB | memory, the most | GiB | per rank |
+| `accuracy/top1`, `accuracy_top-1` in per cent; `acc/top1`, `top1_acc` | accuracy | 1 | global |
+
+The mean is over the window of the LogProcessor, 10 iterations if the configuration at the start of
+the log says nothing else; of MMCV over the iterations since the line before. Both number their
+iterations within the epoch, or within the run (`Iter(train) [ 50/80000]`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit, Unreadable
+from hpc_train.records.parsers.fields import Field
+from hpc_train.records.parsers.number import NUMBER, number, scaled
+
+_TRAIN = re.compile(
+    r"\b(?P<by>Epoch|Iter)(?P<mode>\(train\))? {1,8}(?:\[ *(?P<epoch>\d{1,9})\])?"
+    r"\[ *(?P<done>\d{1,12})/(?P<total>\d{1,12})\](?=\s)"
+)
+_VALID = re.compile(
+    r"\b(?:Epoch|Iter)\((?:val|test)\) {1,8}(?:\[ *(?P<epoch>\d{1,9})\])?"
+    r"\[ *(?P<done>\d{1,12})(?:/(?P<total>\d{1,12}))?\](?=\s)"
+)
+_FIELD = re.compile(
+    rf"[\s,](?P<key>[a-zA-Z][\w/.-]{{1,60}}): (?P<value>{NUMBER})(?=(?P<end>,|\s|$))"
+)
+# Four decimals, or what the number of digits is set to.
+_DECIMALS = re.compile(r"\.\d{4}")
+_WINDOW = re.compile(r"\blog_processor ?= ?dict\([^\n]{0,400}?\bwindow_size=(\d{1,6})\b")
+_DEFAULT = 10
+_FIELDS = {
+    "time": Field("step_time", "per_rank", mean=True),
+    "loss": Field("loss", "per_rank", mean=True),
+    "grad_norm": Field("grad_norm", "global", mean=True),
+    "lr": Field("learning_rate", "global"),
+    "memory": Field("memory", "per_rank", 2.0**-10),
+}
+_ACCURACIES = {"accuracy/top1": 1e-2, "accuracy_top-1": 1e-2, "acc/top1": 1.0, "top1_acc": 1.0}
+
+
+class MmEngine:
+    """Parser of the lines of text; remembers the window, and the line before."""
+
+    title = "MMEngine, MMCV (OpenMMLab)"
+    literals = (b"Epoch(train)", b"Iter(train)", b"Epoch [", b"Iter [", b"(val)", b"log_processor")
+    sample = (
+        "2022/12/13 19:00:12 - mmengine - INFO - Epoch(train) [1][  50/3104]  lr: 1.0000e-02  "
+        "eta: 0:26:28  time: 0.1285  data_time: 0.0040  memory: 2581  grad_norm: 8.5647  "
+        "loss: 0.7176  loss_cls: 0.3771\n"
+        "2022/12/13 19:06:00 - mmengine - INFO - Epoch(val) [1][98/98]  accuracy/top1: 70.7207  "
+        "data_time: 0.0004  time: 0.0601\n"
+    )
+    states: Mapping[str, Scope] = {
+        "learning_rate": "global",
+        "step_time": "per_rank",
+        "memory": "per_rank",
+        "grad_norm": "global",
+        "loss": "per_rank",
+        "accuracy": "global",
+    }
+    wants_next = False
+
+    def __init__(self) -> None:
+        self._window = _DEFAULT
+        self._last: tuple[str | None, int] | None = None
+
+    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
+        """Yield the fields of a training line, or the accuracy of a validation."""
+        text = line.text
+        if place := _TRAIN.search(text):
+            yield from self._step(text, place)
+        elif place := _VALID.search(text):
+            yield from _accuracy(text, place)
+        elif window := _WINDOW.search(text):
+            self._window = max(1, int(window[1]))
+
+    def _step(self, text: str, place: re.Match[str]) -> Iterator[Hit | Unreadable]:
+        found = {m["key"]: m for m in _FIELD.finditer(text, place.end())}
+        if "time" not in found or "data_time" not in found:
+            if "lr" in found:
+                yield Unreadable()
+            return
+        epoch, done, total = place["epoch"], int(place["done"]), int(place["total"])
+        step = done if epoch is None else (int(epoch) - 1) * total + done
+        of_mmcv = place["mode"] is None or ", time: " in text
+        steps = self._since(epoch, done) if of_mmcv else min(self._window, step)
+        for key, match in found.items():
+            field, value = _FIELDS.get(key), number(match["value"])
+            # Without a GPU, the memory is 0.
+            if field is None or not value or not _whole(match):
+                continue
+            scope: Scope = "global" if key == "loss" and of_mmcv else field.scope
+            mean = steps if field.mean else 1
+            yield Hit(field.metric, scaled(value, field.scale), scope, step, steps=mean)
+
+    def _since(self, epoch: str | None, done: int) -> int:
+        before, self._last = self._last, (epoch, done)
+        if before is None:
+            return 1
+        return max(1, done - before[1] if before[0] == epoch and before[1] < done else done)
+
+
+def _whole(match: re.Match[str]) -> bool:
+    """Return whether nothing was cut from a number."""
+    return bool(match["end"] or _DECIMALS.search(match["value"]))
+
+
+def _accuracy(text: str, place: re.Match[str]) -> Iterator[Hit]:
+    if place["total"] not in (None, place["done"]):
+        return
+    for match in _FIELD.finditer(text, place.end()):
+        factor, value = _ACCURACIES.get(match["key"]), number(match["value"])
+        if factor is not None and value is not None and _whole(match):
+            epoch = None if place["epoch"] is None else int(place["epoch"])
+            yield Hit("accuracy", scaled(value, factor), "global", epoch)
