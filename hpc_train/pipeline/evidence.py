@@ -123,7 +123,7 @@ def _evidence(
     warned: Sequence[str],
     census: Census,
 ) -> Evidence:
-    warnings = (*transport_notes(used), *warned)
+    warnings = (*transport_notes(used), *warned, *census.refusals())
     runs = tuple(
         msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
         for run in study.runs

@@ -79,3 +79,18 @@ def test_cache_is_used_and_nothing_lies_beside_the_logs(hpctrain: Hpctrain) -> N
 
 def test_list(hpctrain: Hpctrain) -> None:
     assert "\nnanogpt " in hpctrain("collect", "--list").stdout
+
+
+def test_refused_values_are_said(hpctrain: Hpctrain) -> None:
+    line = "iter {}: loss 2.5, time {}ms, mfu {}%\n"
+    steps = [(n, "100.00", "35.00") for n in range(1, 9)]
+    steps[3] = (4, "0.00", "3500.00")
+    Path("a.log").write_text("".join(line.format(*step) for step in steps))
+    said = ["mfu is not from 0 to 1: 1 value", "step_time is not above 0 and finite: 1 value"]
+    collected, report = hpctrain("collect", "a.log"), hpctrain("report", "a.log")
+    assert all(f"a.log: {words}" in collected.stderr for words in said)
+    assert all(f"a.log: {words}" in report.stdout for words in said)
+    Path("b.log").write_text(line.format(1, "0.00", "3500.00").replace("loss 2.5", "loss nan"))
+    done = hpctrain("collect", "b.log")
+    assert done.returncode == 2
+    assert "refused" in done.stderr
