@@ -94,3 +94,19 @@ def test_refused_values_are_said(hpctrain: Hpctrain) -> None:
     done = hpctrain("collect", "b.log")
     assert done.returncode == 2
     assert "refused" in done.stderr
+
+
+def test_bars_of_unknown_loops_are_left_out_of_reports(hpctrain: Hpctrain) -> None:
+    bars = [f"Map: 50%|# | {n}/90 [00:0{n}<00:18,  1.00s/it]\n" for n in range(1, 9)]
+    Path("a.log").write_text("".join(bars) + STEP)
+    collected = hpctrain("collect", "a.log", "--json")
+    found = [json.loads(line) for line in collected.stdout.splitlines()]
+    assert {(one["metric"], one["scope"]) for one in found if one["parser"] == "tqdm"} == {
+        ("iteration_time", "unknown")
+    }
+    said = "a.log: 8 values of tqdm left out"
+    assert said in hpctrain("report", "a.log").stdout
+    hpctrain("collect", "a.log", "-o", "a.parquet")
+    for name in ("a.jsonl", "a.parquet"):
+        hpctrain("collect", "a.log", "-o", name)
+        assert said in hpctrain("report", name).stdout

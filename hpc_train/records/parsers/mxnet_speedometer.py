@@ -2,8 +2,10 @@
 
 The rate [1/s] is that of the whole job where one node prints for all (Horovod, MLPerf); with
 `kv_store='dist..`, with several nodes or without `Node[..]` it is that of one worker. `Time cost`
-[s] of an epoch likewise. `Validation-accuracy` is a fraction. Old versions print a line for each
-metric, all with the same rate.
+[s] of an epoch likewise. `Validation-accuracy` is a fraction. Gluon's `[Epoch 1] validation:
+acc-top1=` is a fraction or, in GluonCV's scripts, a percentage: as soon as an accuracy of the log,
+also that of the training or the best five, is above 1. Old versions print a line for each metric,
+all with the same rate.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, number, scaled
 from hpc_train.records.parsers.running_step import Place, RunningStep
 
 _LINE = re.compile(
@@ -30,9 +32,10 @@ _LINE = re.compile(
 _GLUON = re.compile(
     rf"\[Epoch (?P<epoch>\d{{1,9}})\] "
     rf"(?:time cost: (?P<epoch_time>{NUMBER})"
-    rf"|validation: (?:accuracy|acc-top1)=(?P<accuracy>{NUMBER}))"
+    rf"|training: (?:accuracy|acc-top1)=(?P<training>{NUMBER})"
+    rf"|validation: (?:accuracy|acc-top1)=(?P<accuracy>{NUMBER})"
+    rf"(?:,? {{1,4}}acc-top5=(?P<best>{NUMBER}))?)"
 )
-_OF_EPOCH: dict[str, Scope] = {"epoch_time": "per_rank", "accuracy": "global"}
 _NAME = re.compile(r"\s{1,8}([\w-]{1,40})=")
 _LOSS = re.compile(rf"\b(?:Train-)?(?:cross-entropy|loss)=(?P<loss>{NUMBER})")
 
@@ -43,7 +46,7 @@ class MxnetSpeedometer:
     title = "MXNet Speedometer"
     literals = (
         *(b"]\tSpeed: ", b" Speed: ", b"] Time cost=", b"] Validation-"),
-        *(b"] time cost: ", b"] validation: "),
+        *(b"] time cost: ", b"] training: ", b"] validation: "),
         b"kv_store='dist",
     )
     sample = (
@@ -61,6 +64,7 @@ class MxnetSpeedometer:
     def __init__(self) -> None:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
         self._each_for_itself = False
+        self._in_percent = False
         self._told: dict[int | None, tuple[Place, str, set[str]]] = {}
 
     def read(self, line: Line) -> Iterator[Hit]:
@@ -70,7 +74,7 @@ class MxnetSpeedometer:
             self._each_for_itself = True
         match = _LINE.search(text)
         if match is None:
-            yield from _gluon(text)
+            yield from self._gluon(text)
             return
         node = int(match["node"]) if match["node"] else None
         self._each_for_itself |= bool(node)
@@ -106,13 +110,16 @@ class MxnetSpeedometer:
         self._told[who] = place, rate, {shown}
         return True
 
-
-def _gluon(text: str) -> Iterator[Hit]:
-    match = _GLUON.search(text)
-    if match is None:
-        return
-    epoch = int(match["epoch"]) + 1
-    for metric, scope in _OF_EPOCH.items():
-        value = number(match[metric]) if match[metric] else None
-        if value is not None:
-            yield Hit(metric, value, scope, epoch)
+    def _gluon(self, text: str) -> Iterator[Hit]:
+        match = _GLUON.search(text)
+        if match is None:
+            return
+        epoch, took = int(match["epoch"]) + 1, number(match["epoch_time"] or "")
+        if took is not None:
+            yield Hit("epoch_time", took, "per_rank", epoch)
+        shown = (number(match[name] or "") for name in ("training", "accuracy", "best"))
+        self._in_percent |= any(value is not None and value > 1 for value in shown)
+        accuracy = number(match["accuracy"] or "")
+        if accuracy is not None:
+            scale = 0.01 if self._in_percent else 1.0
+            yield Hit("accuracy", scaled(accuracy, scale), "global", epoch)
