@@ -8,8 +8,12 @@
 | `steps: n loss: .. iter time (s): .. samples/sec: ..` | as named, since the last line | global |
 | `[Rank 0] step=n, skipped=k, lr=[..], mom=[..]` | learning_rate of the first group | global |
 | `train_batch_size ..... 1024` | global_batch_size | global |
+| `dist_world_size=8`, `Discovered MPI settings of .. world_size=8,` | world_size | global |
+| `[config.py:1000:print]   world_size ..... 8` | world_size, see below | global |
 
-The running average is that of the whole run but its first steps. Printed by rank 0.
+The running average is that of the whole run but its first steps. Printed by rank 0. The
+configuration's world_size is the number of data parallel ranks: where Megatron or a pipeline has
+other ranks besides, it states nothing.
 """
 
 from __future__ import annotations
@@ -41,6 +45,12 @@ _PIPELINE = re.compile(
 )
 _OPTIMISER = re.compile(rf"\bstep=(\d{{1,15}}), skipped=\d{{1,15}}, lr=\[({NUMBER})[],]")
 _BATCH = re.compile(r"\btrain_batch_size \.{3,60} (\d{1,12})(?:\.{0,60}(?:updated|default))?$")
+_WORLD = re.compile(
+    r"\bdist_world_size=(\d{1,9})$|\bDiscovered MPI settings of .{1,80}? world_size=(\d{1,9}),"
+)
+_CONFIG_WORLD = re.compile(r"\[config\.py:\d{1,6}:\w{1,20}\] {1,8}world_size \.{3,60} (\d{1,9})$")
+# Megatron and its like state the number of ranks themselves.
+_PARALLEL = re.compile(r"ProcessCoord\(|_parallel_size \.|\busing world size: ")
 
 
 class DeepSpeed:
@@ -52,6 +62,8 @@ class DeepSpeed:
         b" iter time (s): ",
         b", lr=[",
         b" train_batch_size ....",
+        *(b"dist_world_size=", b"Discovered MPI settings", b":print]   world_size "),
+        *(b"ProcessCoord(", b"_parallel_size .", b"using world size: "),
     )
     sample = (
         "[2024-01-01 10:00:00,000] [INFO] [timer.py:260:stop] epoch=0/micro_step=20/"
@@ -63,6 +75,7 @@ class DeepSpeed:
 
     def __init__(self) -> None:
         self._intervals = Intervals()
+        self._is_parallel = False
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what the engine states."""
@@ -77,6 +90,14 @@ class DeepSpeed:
                 yield Hit("learning_rate", value, "global", int(step))
         for size in _BATCH.findall(text):
             yield Hit("global_batch_size", float(size), "global", once="global_batch_size")
+        yield from self._world(text)
+
+    def _world(self, text: str) -> Iterator[Hit]:
+        self._is_parallel = self._is_parallel or _PARALLEL.search(text) is not None
+        match = _WORLD.search(text) or (None if self._is_parallel else _CONFIG_WORLD.search(text))
+        if match is not None:
+            size = next(filter(None, match.groups()))
+            yield Hit("world_size", float(size), "global", once="world_size")
 
     def _pipeline(self, line: Line, match: re.Match[str]) -> Iterator[Hit]:
         step = int(match["step"])
