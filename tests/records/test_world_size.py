@@ -29,6 +29,7 @@ def world_sizes(text: str) -> list[tuple[float, str]]:
         "args: Namespace(distributed_world_size=16, lr=[0.1])\n",
         "Namespace(accum_iter=1,\nbatch_size=64,\nworld_size=16,\nweight_decay=0.05)\n",
         "I am running on rank 0 with world size 16.\n",
+        "| distributed init (rank 0, world 16): env://\n",
         "[2024-09-15 00:13:21,400] [INFO] [launch.py:162:main] dist_world_size=16\n",
         "[2024-09-15 00:13:21,400] [INFO] [comm.py:637:mpi_discovery] Discovered MPI settings of "
         "world_rank=0, local_rank=0, world_size=16, master_addr=10.0.0.1, master_port=29500\n",

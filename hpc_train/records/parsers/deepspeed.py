@@ -11,9 +11,10 @@
 | `dist_world_size=8`, `Discovered MPI settings of .. world_size=8,` | world_size | global |
 | `[config.py:1000:print]   world_size ..... 8` | world_size, see below | global |
 
-The running average is that of the whole run but its first steps. Printed by rank 0. The
-configuration's world_size is the number of data parallel ranks: where Megatron or a pipeline has
-other ranks besides, it states nothing.
+The running average is that of the whole run but its first steps. Rates without a global_step are of
+old versions, which did not count accumulated gradients: with those, they are left out. Printed by
+rank 0. The configuration's world_size is the number of data parallel ranks: where Megatron or a
+pipeline has other ranks besides, it states nothing.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ _PIPELINE = re.compile(
 )
 _OPTIMISER = re.compile(rf"\bstep=(\d{{1,15}}), skipped=\d{{1,15}}, lr=\[({NUMBER})[],]")
 _BATCH = re.compile(r"\btrain_batch_size \.{3,60} (\d{1,12})(?:\.{0,60}(?:updated|default))?$")
+_ACCUMULATED = re.compile(r"\bgradient_accumulation_steps \.{2,60} (\d{1,9})$")
 _WORLD = re.compile(
     r"\bdist_world_size=(\d{1,9})$|\bDiscovered MPI settings of .{1,80}? world_size=(\d{1,9}),"
 )
@@ -61,7 +63,7 @@ class DeepSpeed:
         b"SamplesPerSec=",
         b" iter time (s): ",
         b", lr=[",
-        b" train_batch_size ....",
+        *(b" train_batch_size ....", b" gradient_accumulation_steps ."),
         *(b"dist_world_size=", b"Discovered MPI settings", b":print]   world_size "),
         *(b"ProcessCoord(", b"_parallel_size .", b"using world size: "),
     )
@@ -76,12 +78,16 @@ class DeepSpeed:
     def __init__(self) -> None:
         self._intervals = Intervals()
         self._is_parallel = False
+        self._accumulated = 1
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what the engine states."""
         text = line.text
         if "SamplesPerSec=" in text:
-            yield from _timer(text)
+            is_wrong = self._accumulated > 1 and "global_step=" not in text
+            yield from (hit for hit in _timer(text) if not (is_wrong and _is_rate(hit)))
+        elif accumulated := _ACCUMULATED.search(text):
+            self._accumulated = int(accumulated[1])
         for match in _PIPELINE.finditer(text):
             yield from self._pipeline(line, match)
         for step, rate in _OPTIMISER.findall(text):
@@ -106,6 +112,10 @@ class DeepSpeed:
             value = number(match[metric] or "")
             if value is not None:
                 yield Hit(metric, value, "global", step, steps=1 if metric == "loss" else steps)
+
+
+def _is_rate(hit: Hit | Unreadable) -> bool:
+    return isinstance(hit, Hit) and hit.metric == "samples_per_second"
 
 
 def _timer(text: str) -> Iterator[Hit | Unreadable]:

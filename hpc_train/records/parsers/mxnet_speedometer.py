@@ -2,7 +2,8 @@
 
 The rate [1/s] is that of the whole job where one node prints for all (Horovod, MLPerf); with
 `kv_store='dist..`, with several nodes or without `Node[..]` it is that of one worker. `Time cost`
-[s] of an epoch likewise. `Validation-accuracy` is a fraction. Gluon's `[Epoch 1] validation:
+[s] of an epoch likewise. `Validation-accuracy` is a fraction, of the samples of the node that
+prints. Gluon's `[Epoch 1] validation:
 acc-top1=` is a fraction or, in GluonCV's scripts, a percentage: as soon as an accuracy of the log,
 also that of the training or the best five, is above 1. Old versions print a line for each metric,
 all with the same rate.
@@ -23,7 +24,7 @@ from hpc_train.records.parsers.running_step import Place, RunningStep
 _LINE = re.compile(
     rf"(?:Node\[(?P<node>\d{{1,7}})\] +(?:[\d:,. -]{{0,30}}INFO:root:)?)?"
     rf"(?:Epoch|Iter)\[(?P<epoch>\d{{1,9}})\] "
-    rf"(?:Batch ?\[(?:\d{{1,9}}-)?(?P<batch>\d{{1,9}})\][\t ]{{1,8}}"
+    rf"(?:Batch ?\[(?:(?P<first>\d{{1,9}})-)?(?P<batch>\d{{1,9}})\][\t ]{{1,8}}"
     rf"Speed: (?P<rate>{NUMBER}) samples/sec"
     rf"(?P<rest>.{{0,1000}})"
     rf"|Time cost=(?P<epoch_time>{NUMBER})"
@@ -57,7 +58,7 @@ class MxnetSpeedometer:
         "samples_per_second": "global",
         "loss": "per_rank",
         "epoch_time": "global",
-        "accuracy": "global",
+        "accuracy": "per_rank",
     }
     wants_next = False
 
@@ -86,12 +87,14 @@ class MxnetSpeedometer:
         for metric in ("epoch_time", "accuracy"):
             value = number(match[metric]) if match[metric] else None
             if value is not None:
-                whose: Scope = "global" if metric == "accuracy" else scope
+                whose: Scope = "per_rank" if metric == "accuracy" else scope
                 yield Hit(metric, value, whose, int(match["epoch"]) + 1, rank)
 
     def _speed(self, match: re.Match[str], scope: Scope, rank: int) -> Iterator[Hit]:
         who = None if rank == OF_LINE else rank
-        step, since = place = self._steps[who].at(match["epoch"], int(match["batch"]))
+        batch = int(match["batch"])
+        step, since = place = self._steps[who].at(match["epoch"], batch)
+        since = max(1, batch - int(match["first"])) if match["first"] else since
         rate, loss = number(match["rate"]), _LOSS.search(match["rest"])
         if rate is not None and self._is_new(who, place, match):
             yield Hit("samples_per_second", rate, scope, step, rank, steps=since)

@@ -1,10 +1,11 @@
-"""Arguments that programs print at their start -> the number of ranks.
+r"""Arguments that programs print at their start -> the number of ranks.
 
 | line | world_size |
 |---|---|
 | `Namespace(..., dist_url='env://', world_size=16)`, on one line or one argument a line | 16 |
 | `Namespace(..., distributed_world_size=8, ...)` (fairseq) | 8 |
 | `running on rank 0 with world size 8` | 8 |
+| `\| distributed init (rank 0, world 2): env://` (LAVIS) | 2 |
 
 Global. An argument of 1 or less is often a default that says nothing; beside
 `multiprocessing_distributed` it counts nodes. Both state nothing.
@@ -20,7 +21,10 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 
 _ARGUMENT = re.compile(r"(?<![\w.])(?:distributed_)?world_size=(\d{1,9})(?=[,)\s]|$)")
-_SENTENCE = re.compile(r"\b[Rr]unning on rank \d{1,9},? (?:with|of) world[ _]size:? (\d{1,9})\b")
+_SENTENCE = re.compile(
+    r"\b[Rr]unning on rank \d{1,9},? (?:with|of) world[ _]size:? (\d{1,9})\b"
+    r"|^\| distributed init \(rank \d{1,9}, world (\d{1,9})\): "
+)
 _NODES = "multiprocessing_distributed="
 _MOST_LINES = 1000
 
@@ -29,7 +33,7 @@ class WorldSize:
     """Parser of the arguments; remembers an open `Namespace(`."""
 
     title = "Arguments of training programs"
-    literals = (b"Namespace(", b"unning on rank ")
+    literals = (b"Namespace(", b"unning on rank ", b"| distributed init (rank ")
     sample = "Namespace(batch_size=64, dist_url='env://', distributed=True, world_size=16)"
     states: Mapping[str, Scope] = {"world_size": "global"}
 
@@ -47,7 +51,8 @@ class WorldSize:
         text = line.text
         sentence = _SENTENCE.search(text)
         if sentence is not None:
-            yield Hit("world_size", float(sentence[1]), "global", once="world_size")
+            size = float(sentence[1] or sentence[2])
+            yield Hit("world_size", size, "global", once="world_size")
             return
         start = text.find("Namespace(")
         if start >= 0:
