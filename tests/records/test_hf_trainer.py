@@ -263,3 +263,27 @@ def test_dictionary_that_is_cut_is_counted() -> None:
     text = b"{'loss': 2.5, 'gra\n{'loss': 2.5, 'gr{'loss': 1.5, 'epoch': 1.0}\n"
     assert [hit.value for _, hit, _ in parse(text, census=census)] == [1.5]
     assert sum(census.damaged.values()) == 2
+
+
+def test_dictionaries_that_come_late_have_no_step() -> None:
+    def logged(loss: float, epoch: float) -> bytes:
+        return f"{{'loss': {loss}, 'grad_norm': 1.0, 'epoch': '{epoch}'}}\n".encode()
+
+    def losses(*parts: bytes) -> list[tuple[float, int | None]]:
+        head = BANNER.replace(b"10", b"613")
+        found = parse(head + b"".join(parts), "hf_trainer")
+        return [(hit.value, hit.step) for _, hit, _ in found if hit.metric == "loss"]
+
+    bars = [bar(step, 613, f"{step // 60}:{step % 60:02}") for step in (570, 580, 590, 600)]
+    late = losses(
+        *(bars[0], logged(0.37, 0.9135), bars[1], logged(0.36, 0.93)),
+        *(bars[2], logged(0.35, 0.9464), bars[3], logged(0.34, 0.9627)),
+    )
+    assert late == [(0.37, 570), (0.36, None), (0.35, None), (0.34, None)]
+    in_time = losses(
+        *(bars[0], logged(0.37, 0.93), bars[1], logged(0.36, 0.9464)),
+        *(bars[2], logged(0.35, 0.9627), bars[3], logged(0.34, 0.979)),
+    )
+    assert in_time == [(0.37, 570), (0.36, 580), (0.35, 590), (0.34, 600)]
+    at_once = losses(bars[0], logged(0.37, 0.93), logged(0.36, 0.9464), logged(0.35, 0.9627))
+    assert at_once == [(0.37, 570), (0.36, None), (0.35, None)]

@@ -5,15 +5,21 @@ how many steps there are: in its banner (`Total optimization steps = 32`) or a d
 (`'global_step/max_steps': '12/60'`); by a dictionary with the loss, which it prints while the bar
 is under way; or by the rate of the whole training. Bars before that do not count, nor do those with
 another total, or whose clock goes back.
+
+A dictionary belongs to the step at which the bar stands, unless the output was buffered: then it
+comes late, and its epoch does not rise as the bar does.
 """
 
 from __future__ import annotations
 
 from hpc_train.records.parsers.bars import Bar
+from hpc_train.records.parsers.number import number
 
 # tqdm draws at most ten times a second: of faster steps the bar does not know the last one.
 _SLOW_S = 0.2
 _RATE_ROUNDING = 0.0005
+# An epoch that rose by fewer of its last digits tells nothing.
+_LEAST_DIGITS = 10
 
 
 class HfBar:
@@ -28,6 +34,8 @@ class HfBar:
         self._done = 0
         self._elapsed = 0
         self._is_aside = False
+        self._logged: tuple[float, int] | None = None
+        self._decimals = 0
 
     def train(self) -> None:
         """Note the head of a training's banner."""
@@ -56,6 +64,23 @@ class HfBar:
             return
         self._begin(last.total, last)
 
+    def step_at(self, epoch: str) -> int | None:
+        """Return the step of a dictionary with this epoch; None where it comes late."""
+        place, before = number(epoch), self._logged
+        if self.step is None or place is None:
+            return self.step
+        self._logged = (place, self.step)
+        self._decimals = max(self._decimals, len(epoch.partition(".")[2]))
+        if before is None or place <= before[0]:
+            return self.step
+        rise, moved = place - before[0], self.step - before[1]
+        digit = 10.0**-self._decimals
+        if moved and rise < _LEAST_DIGITS * digit:
+            return self.step
+        expected = place * moved / rise
+        is_late = not moved or abs(expected - self.step) > max(1.0, expected * digit / rise)
+        return None if is_late else self.step
+
     def finished(self, runtime: float, rate: float) -> None:
         """Note the end: how long [s] the training took, and its steps per second."""
         last = self._last
@@ -77,10 +102,13 @@ class HfBar:
         return max(1, since)
 
     def _begin(self, total: int, last: Bar | None) -> None:
-        self._is_stated = self._is_stated and total == self.total
+        is_other = total != self.total
+        self._is_stated = self._is_stated and not is_other
         self.total, self._last, self._is_aside = total, last, False
         self._done, self._elapsed = (last.done, last.elapsed) if last else (0, 0)
         self.step = _step(last) if last else None
+        if is_other:
+            self._logged = None
 
 
 def _step(bar: Bar) -> int | None:

@@ -149,7 +149,8 @@ class HfTrainer:
         runtime = found[0].value if found[0].metric == "time_to_train" else None
         if runtime is not None:
             self._bar.finished(runtime, number(log.get("train_steps_per_second", "")) or 0)
-        step, planned = step_of(log) or self._bar.step, self._bar.total
+        at = self._bar.step_at(log.get("epoch", "")) if is_loss else self._bar.step
+        step, planned = step_of(log) or at, self._bar.total
         steps = max(1, step - self._logged) if is_loss and step is not None else 1
         if is_loss and step is not None:
             self._logged = step
