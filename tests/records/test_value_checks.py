@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,12 +17,15 @@ from hpc_train.records.collect import collect, wanted
 from hpc_train.records.value_checks import possible
 
 
-def one(metric: str, value: float, unit: str = "", line: int = 1, **more: object) -> Record:
-    fields = {"run": "r", "source": "r.log", "parser": "p", "scope": "global", **more}
-    return Record(line=line, metric=metric, value=value, unit=unit or UNITS[metric], **fields)  # type: ignore[arg-type]
+def one(metric: str, value: float, unit: str = "", line: int = 1, **more: Any) -> Record:
+    fields: dict[str, Any] = {"run": "r", "source": "r.log", "parser": "p", "scope": "global"}
+    unit = unit or UNITS[metric]
+    return Record(line=line, metric=metric, value=value, unit=unit, **{**fields, **more})
 
 
-def series(values: Sequence[float], metric: str = "samples_per_second", **more: object) -> Iterator:  # type: ignore[type-arg]
+def series(
+    values: Sequence[float], metric: str = "samples_per_second", **more: Any
+) -> Iterator[Record]:
     return (one(metric, value, line=line, **more) for line, value in enumerate(values, 1))
 
 
