@@ -77,6 +77,8 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "lightning_bar": "hpc_train.records.parsers.lightning_bar:LightningBar",
         # What many loops print: after everything that is more specific.
         "tutorials": "hpc_train.records.parsers.tutorials:Tutorials",
+        "world_size": "hpc_train.records.parsers.world_size:WorldSize",
+        "tqdm": "hpc_train.records.parsers.tqdm_bar:TqdmBar",
     },
     "executors": {
         "local": "hpc_train.submissions.local:LocalExecutor",

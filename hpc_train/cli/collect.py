@@ -12,7 +12,7 @@ from hpc_train.cli.options import results_option
 from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
-    from hpc_train.model.record import Scope
+    from hpc_train.model.record import StatedScope
     from hpc_train.pipeline.collection import Collection
 
 
@@ -54,7 +54,7 @@ def collect(
     form: str,
     former: str | None,
     regexes: tuple[str, ...],
-    scope: Scope,
+    scope: StatedScope,
     prefix: str,
     cache: Path | None,
     as_json: bool,

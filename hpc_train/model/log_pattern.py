@@ -6,7 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from hpc_train.model.record import Scope
+from hpc_train.model.record import StatedScope
 from hpc_train.model.value import Value
 
 PLACES = frozenset({"step", "rank"})
@@ -21,7 +21,7 @@ class LogPattern(Value, frozen=True, kw_only=True):
         Meta(min_length=1, max_length=2000, description="Python regex; named groups are metrics."),
     ]
     scope: Annotated[
-        Scope, Meta(description="Of what the values are: the job, one GPU or one rank.")
+        StatedScope, Meta(description="Of what the values are: the job, one GPU or one rank.")
     ]
     literal: Annotated[
         str, Meta(description="Text in every such line; default: the longest in the regex.")

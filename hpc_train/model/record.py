@@ -6,7 +6,8 @@ from typing import Literal
 
 from hpc_train.model.value import Value
 
-Scope = Literal["global", "per_gpu", "per_rank"]
+StatedScope = Literal["global", "per_gpu", "per_rank"]
+Scope = Literal[StatedScope, "unknown"]
 
 UNITS: dict[str, str] = {
     "step_time": "s",
@@ -14,6 +15,7 @@ UNITS: dict[str, str] = {
     "time_to_train": "s",
     "first_step_time": "s",
     "phase_time": "s",
+    "iteration_time": "s",
     "samples": "1",
     "samples_per_second": "1/s",
     "tokens_per_second": "1/s",

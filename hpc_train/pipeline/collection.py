@@ -54,7 +54,7 @@ class Collection:
         for run, problem in self.problems.items():
             if not self.counts[run]:
                 yield f"no record: {run}  {problem}"
-        for warning in apart_warnings(self._apart):
+        for warning in (*self.census.refusals(), *apart_warnings(self._apart)):
             yield f"warning: {warning}"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from hpc_train.pipeline.conditions import conditions_of
 from hpc_train.pipeline.exclusions import without
 from hpc_train.pipeline.links import Rate, link_rate, link_warnings
 from hpc_train.pipeline.ranks_apart import apart_warnings
+from hpc_train.pipeline.results.few import unknown_scopes
 from hpc_train.pipeline.results.others import others
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import bundle_of, tell_apart
@@ -116,6 +117,12 @@ def _warned(few: Sequence[Record], rate: Rate) -> tuple[str, ...]:
     return (*apart_warnings(few), *link_warnings(few, rate))
 
 
+def _scope_notes(records: tuple[Record, ...] | pd.DataFrame) -> Iterator[str]:
+    for (run, parser), count in unknown_scopes(records).items():
+        values = f"{count} value{'s' * (count != 1)} of {parser} left out"
+        yield f"{run}: {values}: whose time it is, is unknown; hpctrain collect shows them"
+
+
 def _evidence(
     study: ExpectedStudy,
     records: tuple[Record, ...] | pd.DataFrame,
@@ -123,7 +130,7 @@ def _evidence(
     warned: Sequence[str],
     census: Census,
 ) -> Evidence:
-    warnings = (*transport_notes(used), *warned)
+    warnings = (*transport_notes(used), *warned, *census.refusals(), *_scope_notes(records))
     runs = tuple(
         msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
         for run in study.runs

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from itertools import islice
 from pathlib import Path
 
 from hpc_train.errors import LogParseError, nearest
@@ -68,6 +69,8 @@ def nothing(logs: Sequence[Log], census: Census, form: str = "auto") -> LogParse
             f"{_all(paths)}:1: neither a log nor a table: no size and no result is named",
             "a table begins with its columns, such as nodes,gpus_per_node,samples_per_second",
         )
+    if census.refused:
+        return LogParseError("; ".join(islice(census.refusals(), _NEAREST)))
     near = sorted(census.nearly.items(), key=lambda item: -item[1].lines)[:_NEAREST]
     places = "; ".join(f"{name} ({s.source}:{s.line}: {s.text!r})" for name, s in near)
     what = "a known format" if form == "auto" else f"the format {form}"

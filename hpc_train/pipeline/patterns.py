@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpc_train.model.log_pattern import LogPattern
-from hpc_train.model.record import Scope
+from hpc_train.model.record import StatedScope
 from hpc_train.specs.log_pattern import check_pattern
 
 
-def own_patterns(regexes: Sequence[str], scope: Scope) -> tuple[LogPattern, ...]:
+def own_patterns(regexes: Sequence[str], scope: StatedScope) -> tuple[LogPattern, ...]:
     """Return a pattern for each regex.
 
     Raises:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from collections.abc import Iterator
 
 import msgspec
 
@@ -27,6 +28,7 @@ class Census(msgspec.Struct):
     `known`: lines that each parser took; `nearly`: lines that hold a parser's literal, but that
     nobody could read. `damaged`: cut lines of each source. `failed`: why a source was not read.
     `ranks`: of each run, the highest rank of those that only repeated what another one had said.
+    `refused`: by run, metric and reason, the values that are not possible (`value_checks`).
     """
 
     known: dict[str, Seen] = msgspec.field(default_factory=dict)
@@ -34,6 +36,7 @@ class Census(msgspec.Struct):
     damaged: dict[str, int] = msgspec.field(default_factory=Counter)
     failed: dict[str, str] = msgspec.field(default_factory=dict)
     ranks: dict[str, int] = msgspec.field(default_factory=dict)
+    refused: dict[str, Seen] = msgspec.field(default_factory=dict)
 
     @property
     def lines(self) -> int:
@@ -43,7 +46,12 @@ class Census(msgspec.Struct):
 
     def add(self, other: Census) -> None:
         """Add what was seen of another log."""
-        for mine, theirs in ((self.known, other.known), (self.nearly, other.nearly)):
+        kinds = (
+            (self.known, other.known),
+            (self.nearly, other.nearly),
+            (self.refused, other.refused),
+        )
+        for mine, theirs in kinds:
             for name, seen in theirs.items():
                 if name in mine:
                     mine[name].lines += seen.lines
@@ -52,6 +60,12 @@ class Census(msgspec.Struct):
         for source, lines in other.damaged.items():
             self.damaged[source] = self.damaged.get(source, 0) + lines
         self.failed |= other.failed
+
+    def refusals(self) -> Iterator[str]:
+        """Yield a sentence for each kind of value that was refused."""
+        for name, seen in self.refused.items():
+            values = f"{seen.lines} value{'s' * (seen.lines != 1)}"
+            yield f"{name}: {values} refused, the first {seen.text} ({seen.source}:{seen.line})"
 
 
 def count(kinds: dict[str, Seen], name: str, source: str, line: Line) -> None:

@@ -19,6 +19,7 @@ from hpc_train.records.log_names import log_files, readable
 from hpc_train.records.packs import Keyed, unpacked
 from hpc_train.records.reading import Log, Wanted, parsers_of, read
 from hpc_train.records.spread import spread, worth_it
+from hpc_train.records.value_checks import possible
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
 _PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"
@@ -38,7 +39,8 @@ def collect(
     A folder among `paths` stands for the logs below it, plain or compressed. `auto` asks every
     parser that has a literal in a line, in the order of the registry: the first one that can read
     the line has it. `source` is written relative to `root`. A file that cannot be read, and lines
-    that were cut or written over, are skipped with a warning, and counted in `census`.
+    that were cut or written over, are skipped with a warning, and counted in `census`; so are
+    values that are not possible (`value_checks`).
 
     Raises:
         UnknownNameError: no such parser (at once).
@@ -100,6 +102,13 @@ def each_once(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
 ) -> Iterator[Record]:
     """Yield records as `records_of` does; damaged lines and files are counted, not warned of."""
+    yield from possible(_once(logs, wanted, census, index), census)
+
+
+def _once(
+    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
+) -> Iterator[Record]:
+    """Yield each measurement once, however many ranks printed it."""
     once: set[tuple[str, str, str, str]] = set()
     empty = True
     for record, key in _all(logs, wanted, census, index):

@@ -24,7 +24,14 @@ $ hpctrain collect nccl.log --format nccl_tests -o bandwidth.csv
   names one instead.
 - **Scope.** `global`: of the whole job; printed by every rank, it counts once. `per_rank`: of the
   rank that printed it; rates are added up over the ranks, of times the slowest counts. `per_gpu`:
-  times the number of GPUs gives the job's. A value in a scope that cannot be added up is refused.
+  times the number of GPUs gives the job's. `unknown`: a progress bar of tqdm whose loop is not
+  known; reports leave it out, and say so. A value in a scope that cannot be added up is refused.
+- **Refused.** A value that is not possible is left out, whichever parser or pattern gave it: a
+  fraction (`accuracy`, `mfu`) outside 0 to 1; a time of a step, an epoch or a training, or a rate
+  of samples or tokens, that is not above 0 and finite; any other time or rate that is negative or
+  not finite; a rate more than 1,000 times the median of its neighbours (up to five values before
+  it and five after it, of the same parser, metric, scope, rank and message size). Slow first steps
+  and stalls are kept. `collect` says on stderr what was refused, `report` in its notes.
 - **Who.** Prefixes of srun, mpirun, torchrun and PyTorch are taken off each line, however they are
   stacked, and name the rank and the host; else the file's name names the rank (`rank-3.out`).
   `--prefix '<gpu(?P<local>\\d+)@(?P<host>\\w+)> '` takes off what only your site prints; groups:
@@ -52,7 +59,7 @@ $ hpctrain collect nccl.log --format nccl_tests -o bandwidth.csv
 | `source`, `line` | file and line, lines count from 1 |
 | `parser` | the format, a name of this page |
 | `metric`, `value`, `unit` | what was measured, in the unit below |
-| `scope` | `global`, `per_gpu` or `per_rank` |
+| `scope` | `global`, `per_gpu`, `per_rank` or `unknown` |
 | `step` | number of the step, epoch or iteration within the run |
 | `rank`, `node` | global rank and host that printed the line, where they are known |
 | `steps` | of how many steps the value is the mean |

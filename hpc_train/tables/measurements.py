@@ -79,11 +79,11 @@ class Rows(NamedTuple):
 
 
 def metric_kinds(fields: Columns) -> Ints:
-    """Return the place of each record in METRICS; -1 for others and for variants.
+    """Return the place of each record in METRICS; -1 for others, variants and unknown scopes.
 
     Variants (of validation, a running average) are not what a table compares.
     """
-    plain = fields.variant.among([""]) >= 0
+    plain = (fields.variant.among([""]) >= 0) & (fields.scope.among(["unknown"]) < 0)
     return np.where(plain, fields.metric.among(METRICS), -1)
 
 

@@ -19,8 +19,7 @@ MAIN = {
     "fairseq_json": ("tokens_per_second", "global"),
     "nanogpt": ("step_time", "per_rank"),
 }
-# Their logs do not say on how many GPUs they ran: their names do, and what is known of a machine.
-NO_WORLD_SIZE = frozenset({"tf_timehistory", "torchvision_ref"})
+# It does not say on how many GPUs it ran: its name does, and what is known of the machine.
 NO_WORLD_SIZE_FILES = frozenset({"megatron/rtx4090_n1.log"})
 
 
@@ -35,7 +34,7 @@ def _step_ms(log: Stated) -> list[float]:
 
 def _world_size(log: Stated, expected: int) -> None:
     found = set(log.values("world_size"))
-    if log.form in NO_WORLD_SIZE or str(log.path).endswith(tuple(NO_WORLD_SIZE_FILES)):
+    if str(log.path).endswith(tuple(NO_WORLD_SIZE_FILES)):
         assert not found
     else:
         assert found == {expected}

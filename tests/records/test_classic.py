@@ -79,11 +79,31 @@ def test_gluon_ends_its_epochs() -> None:
     ]
 
 
+def test_mxnet_says_how_many_batches_a_rate_is_of() -> None:
+    line = b"Node[0] Epoch[36] Batch [720-740]\tSpeed: 11154.51 samples/sec\taccuracy=0.001202\n"
+    assert [(hit.step, hit.steps) for _, hit, _ in parse(line)] == [(740, 20)]
+
+
+def test_gluon_states_fractions_or_percents() -> None:
+    text = (
+        b"INFO:root:[Epoch 0] training: accuracy=%s\n"
+        b"INFO:root:[Epoch 0] validation: acc-top1=%s acc-top5=%s loss=2.5\n"
+        b"INFO:root:[Epoch 1] validation: acc-top1=%s acc-top5=%s\n"
+    )
+    for shown, expected in (
+        ((b"0.01", b"0.5", b"0.75", b"0.625", b"0.875"), [0.5, 0.625]),
+        ((b"14.2", b"0.5", b"0.75", b"62.5", b"87.5"), [0.005, 0.625]),
+        ((b"0.01", b"0.5", b"2.25", b"0.75", b"0.875"), [0.005, 0.0075]),
+        ((b"0.01", b"93.5", b"99.25", b"100.0", b"100.0"), [0.935, 1.0]),
+    ):
+        assert values(text % shown, "accuracy") == expected
+
+
 def test_mxnet_epochs_end_with_time_and_accuracy() -> None:
     text = b"x Node[0] Epoch[2] Time cost=105.8\nNode[0] Epoch[2] Validation-accuracy=0.31\n"
     assert brief(text) == [
         ("epoch_time", 105.8, "global", 3, 0),
-        ("accuracy", 0.31, "global", 3, 0),
+        ("accuracy", 0.31, "per_rank", 3, 0),
     ]
 
 

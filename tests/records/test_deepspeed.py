@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records.census import Census
-from tests.records.parsing import brief, parse
+from tests.records.parsing import brief, parse, values
 
 PROFILE = (Path(__file__).parents[1] / "logs/deepspeed/profile.txt").read_bytes()
 TIMER = (
@@ -111,3 +111,12 @@ def test_rows_without_the_head_of_a_profile_are_somebody_elses() -> None:
 def test_profile_without_timers_states_nothing() -> None:
     head = b"Profile Summary at step 5:\n"
     assert not parse(head + b"samples/second:    -0.5\niter latency:   -2.8e+08 us\n")
+
+
+def test_old_rates_do_not_count_accumulated_gradients() -> None:
+    config = b"[2022-11-24 00:51:45,966] [INFO] [config.py:999:print]   "
+    old = b"[2022-11-24 00:52:01,509] [INFO] [timer.py:198:stop] 0/4, CurrSamplesPerSec=15.723372\n"
+    new = old.replace(b"0/4", b"epoch=0/micro_step=4/global_step=2")
+    for steps, expected in ((b"1", [15.723372] * 2), (b"2", [15.723372])):
+        head = config + b"gradient_accumulation_steps .. " + steps + b"\n"
+        assert values(head + old + new, "samples_per_second") == expected

@@ -11,6 +11,7 @@ from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
 from tests.records.parsing import brief, parse, values
 
+BANNER = b"***** Running training *****\n  Total optimization steps = 10\n"
 LOGS = Path(__file__).parents[1] / "logs"
 
 
@@ -24,7 +25,8 @@ def of(found: list[Record], metric: str) -> list[tuple[float, int | None, int, s
 
 def test_log_of_two_nodes() -> None:
     found = records("hf_trainer/two_nodes.log")
-    assert {record.parser for record in found} == {"hf_trainer"}
+    assert {record.parser for record in found} == {"hf_trainer", "tqdm"}
+    assert of(found, "iteration_time") == [(1 / 3.9, 4, 1, "")], "that of the evaluation"
     assert of(found, "examples") == [(1280, None, 1, "")]
     assert of(found, "global_batch_size") == [(320, None, 1, "")]
     assert of(found, "parameters") == [(6_738_415_616, None, 1, "")]
@@ -36,7 +38,9 @@ def test_log_of_two_nodes() -> None:
     assert of(found, "time_to_train") == [(35.5, None, 1, "")]
     assert of(found, "samples_per_second") == [(36.056, None, 1, "")]
     assert [value for value, *_ in of(found, "accuracy")] == [0.75, 0.7812]
-    assert {r.scope for r in found if r.metric != "batch_size"} == {"global"}
+    assert {r.scope for r in found if r.metric not in ("batch_size", "iteration_time")} == {
+        "global"
+    }
 
 
 def test_table_alone_states_the_summary() -> None:
@@ -49,7 +53,7 @@ def test_table_alone_states_the_summary() -> None:
 
 def test_unit_of_the_bar_flips() -> None:
     text = b" 10%|#  | 1/10 [00:02<00:18,  2.00s/it]\r 20%|#  | 2/10 [00:02<00:04,  2.00it/s]\n"
-    assert values(text, "step_time", "hf_trainer") == [2, 0.5]
+    assert values(BANNER + text, "step_time", "hf_trainer") == [2, 0.5]
 
 
 @pytest.mark.parametrize(
@@ -67,12 +71,25 @@ def test_lines_of_others(line: bytes) -> None:
     assert brief(line, "hf_trainer") == []
 
 
+def bar(done: int, total: int, clock: str, rate: str = "2.00s/it", name: str = "") -> bytes:
+    return f"{name} 50%|#  | {done}/{total} [{clock}<00:18,  {rate}]\n".encode()
+
+
 def test_bar_within_that_of_the_training_is_an_evaluation() -> None:
-    text = (
-        b" 10%|# | 1/10 [00:02<00:18,  2.00s/it]\n 33%|# | 1/3 [00:00<00:00,  9.00it/s]\n"
-        b" 20%|# | 2/10 [00:04<00:16,  2.50s/it]\n"
-    )
-    assert values(text, "step_time", "hf_trainer") == [2, 2.5]
+    text = bar(1, 10, "00:02") + bar(1, 3, "00:00", "9.00it/s") + bar(2, 10, "00:04", "2.50s/it")
+    assert values(BANNER + text, "step_time", "hf_trainer") == [2, 2.5]
+
+
+def test_bar_of_an_evaluation_with_as_many_steps_as_the_training() -> None:
+    rows = [bar(8, 10, "00:08"), b"***** Running Evaluation *****\n"]
+    rows += [bar(done, 10, f"00:0{done // 2}", "4.00it/s") for done in range(11)]
+    rows += [b"{'eval_loss': 2.25, 'eval_runtime': 2.0}\n", bar(9, 10, "00:13")]
+    for text in (rows, [rows[0], *rows[2:]]):
+        found = parse(BANNER + b"".join(text), "hf_trainer")
+        assert [(hit.value, hit.step) for _, hit, _ in found if hit.metric == "step_time"] == [
+            (2, 8),
+            (2, 9),
+        ]
 
 
 def test_bar_of_an_evaluation_alone_is_none_of_training() -> None:
@@ -80,11 +97,61 @@ def test_bar_of_an_evaluation_alone_is_none_of_training() -> None:
         b"[INFO|trainer.py:2463] 2024-05-01 10:00:00,323 >> ***** Running Evaluation *****\n"
         b"100%|#| 125/125 [04:06<00:00,  1.99s/it]\n"
     )
-    assert brief(text) == []
+    assert brief(text) == [("iteration_time", 1.99, "unknown", 125, None)]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        bar(50, 100, "01:00"),
+        bar(50, 100, "01:00", name="Training:"),
+        bar(50, 100, "01:00", "2000.00it/s"),
+        bar(500, 1000, "00:01", "6044288.00it/s"),
+        bar(99, 100, "01:00") + b"{'eval_loss': 2.0, 'eval_runtime': 60.0, 'epoch': 1.0}\n",
+        bar(100, 100, "01:00") + b"{'loss': 2.0, 'learning_rate': 1e-5, 'epoch': 1.0}\n",
+        bar(50, 100, "01:00", name="Map:") + b"{'loss': 2.0, 'epoch': 1.0}\n",
+        b"***** Running training *****\n" + bar(50, 100, "01:00"),
+        BANNER + bar(5, 11, "01:00"),
+        BANNER + bar(50, 100, "01:00") + b"{'loss': 2.0, 'epoch': 1.0}\n" + bar(51, 100, "01:01"),
+    ],
+)
+def test_bar_without_evidence_is_of_an_unknown_loop(text: bytes) -> None:
+    found = parse(text)
+    assert not [hit for _, hit, _ in found if hit.metric == "step_time"]
+    assert {hit.scope for _, hit, _ in found if hit.metric == "iteration_time"} == {"unknown"}
+
+
+def test_dictionary_while_a_bar_is_under_way_says_that_it_is_the_trainings() -> None:
+    text = (
+        bar(9, 20, "00:09") + bar(10, 20, "00:10", "1.00s/it") + b"{'loss': 2.5, 'epoch': 0.5}\n"
+        + bar(11, 20, "00:11", "1.10s/it") + bar(3, 7, "00:01") + bar(20, 20, "00:20", "1.20s/it")
+    )  # fmt: skip
+    found = [
+        (hit.metric, hit.value, hit.step, hit.steps) for _, hit, _ in parse(text, "hf_trainer")
+    ]
+    assert found == [("loss", 2.5, 10, 10), ("step_time", 1.1, 11, 1), ("step_time", 1.2, 20, 9)]
+
+
+@pytest.mark.parametrize(("rate", "count"), [(1.667, 1), (1.9, 0)])
+def test_rate_of_the_whole_training_says_how_many_steps_there_were(rate: float, count: int) -> None:
+    end = f"{{'train_runtime': 30.0, 'train_steps_per_second': {rate}, 'train_loss': 2.2}}\n"
+    found = parse(bar(50, 50, "00:30", "1.66it/s") + end.encode(), "hf_trainer")
+    means = [hit for _, hit, _ in found if hit.variant == "mean"]
+    assert [(hit.value, hit.steps) for hit in means] == [(0.6, 50)] * count
+
+
+def test_second_training_in_one_log_has_steps_of_its_own() -> None:
+    text = BANNER + bar(9, 10, "09:00") + BANNER.replace(b"10", b"30") + bar(1, 30, "00:02")
+    found = parse(text, "hf_trainer")
+    assert [(hit.step, hit.steps) for _, hit, _ in found if hit.metric == "step_time"] == [
+        (9, 9),
+        (1, 1),
+    ]
 
 
 def test_bar_without_its_drawing_and_behind_one_that_stood_still() -> None:
     text = (
+        b"  Total optimization steps = 2000\n"
         b"  4% 99/2000 [1:48:23<35:43:37, 60.00s/it]{'loss': 2.5, 'epoch': 0.04}\n"
         b"  0%|  | 0/2000 [00:00<?, ?it/s]  5%|# | 100/2000 [1:49:59<42:08:58, 70.00s/it]\n"
     )
@@ -101,23 +168,6 @@ def test_file_of_llama_factory() -> None:
         ("loss", 5.5, "global", 10, None),
         ("learning_rate", 1.5e-5, "global", 10, None),
     ]
-
-
-def test_bar_of_a_download_is_none_of_training() -> None:
-    text = (
-        b"100%|#| 9912422/9912422 [00:00<00:00, 112134141.27it/s]\n"
-        b"100%|#| 28881/28881 [00:00<00:00, 302141.27it/s]\n"
-        b" 10%|#| 1/10 [00:02<00:18,  2.00s/it]\n"
-    )
-    assert brief(text) == [("step_time", 2, "global", 1, None)]
-
-
-def test_evaluation_after_the_last_step_is_known_once_something_was_logged() -> None:
-    text = (
-        b"100%|##| 10/10 [00:20<00:00,  2.00s/it]\n{'loss': 1.5, 'epoch': 1.0}\n"
-        b" 33%|# | 1/3 [00:00<00:00,  9.00it/s]\n"
-    )
-    assert values(text, "step_time", "hf_trainer") == [2]
 
 
 def test_banner_of_an_evaluation_is_not_that_of_the_training() -> None:
@@ -157,12 +207,14 @@ def test_steps_that_share_a_rounded_epoch_all_count(tmp_path: Path) -> None:
     assert [r.value for r in collect("run", [log])] == [2.5, 2.25, 0, 0]
 
 
-def test_bar_is_better_than_the_mean_since_the_start() -> None:
+def test_speed_of_swift_is_the_mean_since_the_start() -> None:
     text = (
-        b"Train:  10%|# | 1/10 [00:02<00:18,  2.00s/it]"
-        b"{'loss': 2.5, 'epoch': 0.1, 'train_speed(s/it)': 2.5}\n"
+        b"Train:  20%|# | 2/10 [00:04<00:18,  2.00s/it]"
+        b"{'loss': 2.5, 'epoch': 0.1, 'global_step/max_steps': '2/10', 'train_speed(s/it)': 2.5}\n"
+        b"Train:  30%|# | 3/10 [00:07<00:18,  3.00s/it]\n"
     )
-    assert values(text, "step_time") == [2]
+    found = [(hit.value, hit.step, hit.variant) for _, hit, _ in parse(text, "hf_trainer")[1:]]
+    assert found == [(2.5, 2, "running_average"), (3, 3, "")]
 
 
 def test_keys_of_swift_name_the_step() -> None:
@@ -211,3 +263,27 @@ def test_dictionary_that_is_cut_is_counted() -> None:
     text = b"{'loss': 2.5, 'gra\n{'loss': 2.5, 'gr{'loss': 1.5, 'epoch': 1.0}\n"
     assert [hit.value for _, hit, _ in parse(text, census=census)] == [1.5]
     assert sum(census.damaged.values()) == 2
+
+
+def test_dictionaries_that_come_late_have_no_step() -> None:
+    def logged(loss: float, epoch: float) -> bytes:
+        return f"{{'loss': {loss}, 'grad_norm': 1.0, 'epoch': '{epoch}'}}\n".encode()
+
+    def losses(*parts: bytes) -> list[tuple[float, int | None]]:
+        head = BANNER.replace(b"10", b"613")
+        found = parse(head + b"".join(parts), "hf_trainer")
+        return [(hit.value, hit.step) for _, hit, _ in found if hit.metric == "loss"]
+
+    bars = [bar(step, 613, f"{step // 60}:{step % 60:02}") for step in (570, 580, 590, 600)]
+    late = losses(
+        *(bars[0], logged(0.37, 0.9135), bars[1], logged(0.36, 0.93)),
+        *(bars[2], logged(0.35, 0.9464), bars[3], logged(0.34, 0.9627)),
+    )
+    assert late == [(0.37, 570), (0.36, None), (0.35, None), (0.34, None)]
+    in_time = losses(
+        *(bars[0], logged(0.37, 0.93), bars[1], logged(0.36, 0.9464)),
+        *(bars[2], logged(0.35, 0.9627), bars[3], logged(0.34, 0.979)),
+    )
+    assert in_time == [(0.37, 570), (0.36, 580), (0.35, 590), (0.34, 600)]
+    at_once = losses(bars[0], logged(0.37, 0.93), logged(0.36, 0.9464), logged(0.35, 0.9627))
+    assert at_once == [(0.37, 570), (0.36, None), (0.35, None)]

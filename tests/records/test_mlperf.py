@@ -215,3 +215,14 @@ def test_broken_events_without_end_are_given_up() -> None:
     found = list(islice(events_of(":::MLLOG {" * 8000), 200))
     assert len(found) < 100
     assert all(isinstance(event, Unreadable) for event in found)
+
+
+def test_statistics_of_maskrcnn_are_means_since_the_start() -> None:
+    line = (
+        ':::MLLOG {"namespace": "", "time_ms": 1, "event_type": "POINT_IN_TIME", '
+        '"key": "tracked_stats", "value": {"time": 0.16, "loss": 0.75, "loss_rpn_box_reg": 0.06, '
+        '"throughput": %s}, "metadata": {%s}}\n'
+    )
+    text = line % ("596.8", '"step": 18250') + line % ("596.9", "") + line % ("595.8", "")
+    found = [(hit.metric, hit.variant) for _, hit, _ in parse(text.encode(), "mlperf")]
+    assert set(found) == {(name, "running_average") for name in ("samples_per_second", "loss")}

@@ -137,6 +137,8 @@ def test_detectron2_old_and_new() -> None:
         ("loss", 5.25, "global", 39, None),
         ("memory", 3, "per_rank", 39, None),
     ]
+    variants = [hit.variant for _, hit, _ in parse(text) if hit.metric == "step_time"]
+    assert variants == ["running_average", ""], "the first is the mean since the start"
 
 
 def test_detectron2_and_maskrcnn_benchmark_end() -> None:
@@ -147,9 +149,17 @@ def test_detectron2_and_maskrcnn_benchmark_end() -> None:
     )
     assert steps_of(text, "step_time") == [(0.4391, None, 297)]
     assert values(text, "time_to_train") == [132]
-    text = b"maskrcnn_benchmark.trainer INFO: Total training time: 1 day, 0:01:00.5 (0.75 s / it)\n"
-    assert values(text, "step_time") == [0.75]
-    assert values(text, "time_to_train") == [86_460.5]
+    text = b"maskrcnn_benchmark.trainer INFO: Total training time: 0:01:15.5 (0.7550 s / it)\n"
+    assert steps_of(maskrcnn(100) + text, "step_time")[1:] == [(0.755, None, 100)]
+    assert values(maskrcnn(100) + text, "time_to_train") == [75.5]
+
+
+@pytest.mark.parametrize("last", [0, 17, 79, 101, 9000])
+def test_mean_that_is_divided_by_the_configured_iterations(last: int) -> None:
+    text = b"maskrcnn_benchmark.trainer INFO: Total training time: 2:32:29.513567 (0.1144 s / it)\n"
+    assert values(maskrcnn(80_000) + text, "step_time")[1:] == [0.1144]
+    assert values(maskrcnn(last) * (last > 0) + text, "step_time") == [0.625] * (last > 0)
+    assert values(text, "time_to_train") == [9149.513567]
 
 
 def test_file_of_detectron2() -> None:
@@ -167,12 +177,21 @@ def test_file_of_detectron2() -> None:
     assert sum(census.damaged.values()) == 1
 
 
+def maskrcnn(step: int) -> bytes:
+    return (
+        f"2024-05-01 10:00:00,695 maskrcnn_benchmark.trainer INFO: eta: 8:01:37  iter: {step}  "
+        "loss: 1.5 (1.75)  loss_classifier: 0.05 (0.27)  time: 0.625 (0.75)  data: 0.01 (0.02)  "
+        "lr: 0.007  max mem: 4096\n"
+    ).encode()
+
+
 def test_maskrcnn_benchmark() -> None:
-    text = (
-        b"2024-05-01 10:00:00,695 maskrcnn_benchmark.trainer INFO: eta: 8:01:37  iter: 20  "
-        b"loss: 1.5 (1.75)  loss_classifier: 0.05 (0.27)  time: 0.625 (0.75)  data: 0.01 (0.02)  "
-        b"lr: 0.007  max mem: 4096\n"
-    )
+    text = maskrcnn(20)
+    assert steps_of(text + maskrcnn(30) + maskrcnn(90), "step_time") == [
+        (0.625, 20, 1),
+        (0.625, 30, 10),
+        (0.625, 90, 20),
+    ]
     assert brief(text) == [
         ("step_time", 0.625, "per_rank", 20, None),
         ("loss", 1.5, "global", 20, None),

@@ -57,6 +57,14 @@ def parsers_of(records: tuple[Record, ...] | pd.DataFrame) -> Counter[str]:
     return Counter({str(name): int(n) for name, n in counts.items() if n})
 
 
+def unknown_scopes(records: tuple[Record, ...] | pd.DataFrame) -> Counter[tuple[str, str]]:
+    """Return how many records of each run and parser are of an unknown scope."""
+    if isinstance(records, tuple):
+        return Counter((one.run, one.parser) for one in records if one.scope == "unknown")
+    unknown = records[records["scope"] == "unknown"]
+    return Counter(zip(unknown["run"].astype(str), unknown["parser"].astype(str), strict=True))
+
+
 def joined(
     records: tuple[Record, ...] | pd.DataFrame, more: Iterable[Record]
 ) -> tuple[Record, ...] | pd.DataFrame:

@@ -28,11 +28,13 @@ _COARSE = 0.1
 class Bar(NamedTuple):
     """Where an iteration stands, and how long [s] one takes; `start` is where the bar begins.
 
-    `total` is 0 where the program does not know it. `free` is where the bar before it ended.
+    `elapsed` are whole seconds since the bar began. `total` is 0 where the program does not know
+    it. `free` is where the bar before it ended.
     """
 
     done: int
     total: int
+    elapsed: int
     step_time: float | None
     fields: str
     start: int
@@ -55,28 +57,31 @@ def _bars(pattern: re.Pattern[str], text: str) -> list[Bar]:
 
 
 def _bar(match: re.Match[str], free: int) -> Bar:
+    elapsed = _seconds(match["elapsed"])
     return Bar(
         int(match["done"]),
         int(match["total"] or 0),
-        _step_time(match),
+        elapsed,
+        _step_time(match, elapsed),
         match["fields"] or "",
         *match.span(),
         free,
     )
 
 
-def _step_time(match: re.Match[str]) -> float | None:
+def _step_time(match: re.Match[str], elapsed: int) -> float | None:
     try:
         value = float(match["rate"] or "")
     except ValueError:
         return None
     if match["unit"] == "s/it":
         return value
+    done = int(match["done"])
     # Of 0.02it/s one digit is left; such bars show the mean since they began.
-    return 1 / value if value >= _COARSE else _mean(match["elapsed"], int(match["done"]))
+    mean = elapsed / done if done and elapsed else None
+    return 1 / value if value >= _COARSE else mean
 
 
-def _mean(elapsed: str, done: int) -> float | None:
-    parts = [int(part) for part in elapsed.split(":") if part]
-    whole = sum(part * 60**place for place, part in enumerate(reversed(parts)))
-    return whole / done if done and whole else None
+def _seconds(clock: str) -> int:
+    parts = [int(part) for part in clock.split(":") if part]
+    return sum(part * 60**place for place, part in enumerate(reversed(parts)))

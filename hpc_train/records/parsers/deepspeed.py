@@ -8,8 +8,13 @@
 | `steps: n loss: .. iter time (s): .. samples/sec: ..` | as named, since the last line | global |
 | `[Rank 0] step=n, skipped=k, lr=[..], mom=[..]` | learning_rate of the first group | global |
 | `train_batch_size ..... 1024` | global_batch_size | global |
+| `dist_world_size=8`, `Discovered MPI settings of .. world_size=8,` | world_size | global |
+| `[config.py:1000:print]   world_size ..... 8` | world_size, see below | global |
 
-The running average is that of the whole run but its first steps. Printed by rank 0.
+The running average is that of the whole run but its first steps. Rates without a global_step are of
+old versions, which did not count accumulated gradients: with those, they are left out. Printed by
+rank 0. The configuration's world_size is the number of data parallel ranks: where Megatron or a
+pipeline has other ranks besides, it states nothing.
 """
 
 from __future__ import annotations
@@ -41,6 +46,13 @@ _PIPELINE = re.compile(
 )
 _OPTIMISER = re.compile(rf"\bstep=(\d{{1,15}}), skipped=\d{{1,15}}, lr=\[({NUMBER})[],]")
 _BATCH = re.compile(r"\btrain_batch_size \.{3,60} (\d{1,12})(?:\.{0,60}(?:updated|default))?$")
+_ACCUMULATED = re.compile(r"\bgradient_accumulation_steps \.{2,60} (\d{1,9})$")
+_WORLD = re.compile(
+    r"\bdist_world_size=(\d{1,9})$|\bDiscovered MPI settings of .{1,80}? world_size=(\d{1,9}),"
+)
+_CONFIG_WORLD = re.compile(r"\[config\.py:\d{1,6}:\w{1,20}\] {1,8}world_size \.{3,60} (\d{1,9})$")
+# Megatron and its like state the number of ranks themselves.
+_PARALLEL = re.compile(r"ProcessCoord\(|_parallel_size \.|\busing world size: ")
 
 
 class DeepSpeed:
@@ -51,7 +63,9 @@ class DeepSpeed:
         b"SamplesPerSec=",
         b" iter time (s): ",
         b", lr=[",
-        b" train_batch_size ....",
+        *(b" train_batch_size ....", b" gradient_accumulation_steps ."),
+        *(b"dist_world_size=", b"Discovered MPI settings", b":print]   world_size "),
+        *(b"ProcessCoord(", b"_parallel_size .", b"using world size: "),
     )
     sample = (
         "[2024-01-01 10:00:00,000] [INFO] [timer.py:260:stop] epoch=0/micro_step=20/"
@@ -63,12 +77,17 @@ class DeepSpeed:
 
     def __init__(self) -> None:
         self._intervals = Intervals()
+        self._is_parallel = False
+        self._accumulated = 1
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what the engine states."""
         text = line.text
         if "SamplesPerSec=" in text:
-            yield from _timer(text)
+            is_wrong = self._accumulated > 1 and "global_step=" not in text
+            yield from (hit for hit in _timer(text) if not (is_wrong and _is_rate(hit)))
+        elif accumulated := _ACCUMULATED.search(text):
+            self._accumulated = int(accumulated[1])
         for match in _PIPELINE.finditer(text):
             yield from self._pipeline(line, match)
         for step, rate in _OPTIMISER.findall(text):
@@ -77,6 +96,14 @@ class DeepSpeed:
                 yield Hit("learning_rate", value, "global", int(step))
         for size in _BATCH.findall(text):
             yield Hit("global_batch_size", float(size), "global", once="global_batch_size")
+        yield from self._world(text)
+
+    def _world(self, text: str) -> Iterator[Hit]:
+        self._is_parallel = self._is_parallel or _PARALLEL.search(text) is not None
+        match = _WORLD.search(text) or (None if self._is_parallel else _CONFIG_WORLD.search(text))
+        if match is not None:
+            size = next(filter(None, match.groups()))
+            yield Hit("world_size", float(size), "global", once="world_size")
 
     def _pipeline(self, line: Line, match: re.Match[str]) -> Iterator[Hit]:
         step = int(match["step"])
@@ -85,6 +112,10 @@ class DeepSpeed:
             value = number(match[metric] or "")
             if value is not None:
                 yield Hit(metric, value, "global", step, steps=1 if metric == "loss" else steps)
+
+
+def _is_rate(hit: Hit | Unreadable) -> bool:
+    return isinstance(hit, Hit) and hit.metric == "samples_per_second"
 
 
 def _timer(text: str) -> Iterator[Hit | Unreadable]:

@@ -2,9 +2,11 @@
 
 Losses are reduced over the ranks (median of the last 20), times are seconds of an iteration on
 the printing rank, memory is its own (MiB there, GiB here). maskrcnn_benchmark prints the median
-of 20 and the mean in brackets; detectron2 the mean since the start, and newer ones `last_time`,
-which is then the one that counts. At the end both state the time of the whole training, and the
-mean of an iteration. A line of detectron2's metrics.json holds the same, medians of the last 20.
+of 20 and the mean in brackets; new detectron2 `last_time`, which is then the one that counts, old
+ones only the mean since the start, variant `running_average`. At the end both state the time of the
+whole training, and the mean of an iteration; maskrcnn_benchmark divides by the configured number of
+iterations, so that its mean counts only if so many were run. A line of detectron2's metrics.json
+holds the same, medians of the last 20.
 """
 
 from __future__ import annotations
@@ -16,6 +18,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.clock import CLOCK, seconds
+from hpc_train.records.parsers.intervals import Intervals
 from hpc_train.records.parsers.json_value import finite, scan_object, whole
 from hpc_train.records.parsers.number import NUMBER, VALUE, number, scaled
 
@@ -23,7 +26,7 @@ from hpc_train.records.parsers.number import NUMBER, VALUE, number, scaled
 _LAST = rf"({NUMBER})"
 _VALUE = rf"{VALUE}(?=\s)"
 _PLACE = re.compile(r"(?:^|\s)iter: (\d{1,12})\s")
-_TIME = re.compile(rf"\stime: {_VALUE}")
+_TIME = re.compile(rf"\stime: {_VALUE}(?P<mean> \()?")
 _LAST_TIME = re.compile(rf"\slast_time: {_VALUE}")
 _OTHERS: dict[str, tuple[re.Pattern[str], Scope, float]] = {
     "loss": (re.compile(rf"\s(?:total_)?loss: {_VALUE}"), "global", 1.0),
@@ -35,6 +38,10 @@ _SPEED = re.compile(
     rf"Overall training speed: (\d{{1,12}}) iterations in {CLOCK} \(({NUMBER}) s / it\)"
 )
 _KEYS = {"time": "step_time", "total_loss": "loss", "lr": "learning_rate"}
+# Means are printed with four digits.
+_ROUNDING = 0.01
+# As many iterations as a median is of.
+_WINDOW = 20
 _MARKS = ("total_loss: ", " loss: ", "max_mem: ", "max mem: ")
 
 
@@ -62,25 +69,61 @@ class Detectron:
     }
     wants_next = False
 
+    def __init__(self) -> None:
+        self._intervals = Intervals()
+        self._last = 0
+
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the values of an iteration."""
         text = line.text
         place = _PLACE.search(text)
         if place is None:
-            yield from _of_file(text) if text.startswith("{") else _end(text)
+            yield from _of_file(text) if text.startswith("{") else self._end(text)
             return
         if not any(mark in text for mark in _MARKS):
             return
-        step = int(place[1])
-        time = _LAST_TIME.search(text) or _TIME.search(text)
-        value = number(time[1]) if time else None
-        if value is not None:
-            yield Hit("step_time", value, "per_rank", step)
+        step = self._last = int(place[1])
+        yield from self._step_time(line, step)
         for metric, (pattern, scope, scale) in _OTHERS.items():
             found = pattern.search(text)
             value = number(found[found.lastindex or 1]) if found else None
             if value is not None:
                 yield Hit(metric, scaled(value, scale), scope, step)
+
+    def _step_time(self, line: Line, step: int) -> Iterator[Hit]:
+        last, time = _LAST_TIME.search(line.text), _TIME.search(line.text)
+        found = last or time
+        value = number(found[1]) if found else None
+        since = min(_WINDOW, self._intervals.since(line, step))
+        if value is None:
+            return
+        if last or time is None:
+            yield Hit("step_time", value, "per_rank", step)
+        elif time["mean"]:
+            yield Hit("step_time", value, "per_rank", step, steps=since)
+        else:
+            yield Hit(
+                "step_time", value, "per_rank", step, steps=step + 1, variant="running_average"
+            )
+
+    def _end(self, text: str) -> Iterator[Hit]:
+        end, speed = _END.search(text), _SPEED.search(text)
+        took = seconds(end[1]) if end else None
+        if took is not None:
+            yield Hit("time_to_train", took, "global", once="end")
+        mean = number((speed[2] if speed else end and end[2]) or "")
+        if mean is None:
+            return
+        steps = int(speed[1]) if speed else self._last
+        if speed or self._is_of_all(took or 0, mean):
+            yield Hit("step_time", mean, "per_rank", steps=steps, variant="mean")
+
+    def _is_of_all(self, took: float, mean: float) -> bool:
+        """Whether the mean is that of the iterations that were run, up to the last one logged."""
+        configured = took / mean if mean > 0 else 0
+        return (
+            0 <= configured * (1 + _ROUNDING) - self._last <= _WINDOW + _ROUNDING * configured * 2
+        )
 
 
 def _of_file(text: str) -> Iterator[Hit | Unreadable]:
@@ -96,14 +139,3 @@ def _of_file(text: str) -> Iterator[Hit | Unreadable]:
         value = finite(line.get(key))
         if value is not None:
             yield Hit(metric, value, "per_rank" if key == "time" else "global", step)
-
-
-def _end(text: str) -> Iterator[Hit]:
-    end, speed = _END.search(text), _SPEED.search(text)
-    took = seconds(end[1]) if end else None
-    if took is not None:
-        yield Hit("time_to_train", took, "global", once="end")
-    mean = number((speed[2] if speed else end and end[2]) or "")
-    if mean is not None:
-        steps = int(speed[1]) if speed else 1
-        yield Hit("step_time", mean, "per_rank", steps=steps, variant="mean")

@@ -78,6 +78,13 @@ def step_of(log: Log) -> int | None:
     return int(done) if done.isdecimal() and len(done) < 16 else None
 
 
+def total_of(log: Log) -> int | None:
+    """Return the number of optimiser steps of the whole training, where a dictionary names it."""
+    text = next((log[key].partition("/")[2] for key in _STEP if "/" in log.get(key, "")), "")
+    text = text or log.get("total_steps", "")
+    return int(text) if text.isdecimal() and len(text) < 16 else None
+
+
 def _logged(log: Log, step: int | None, steps: int) -> Iterator[Hit]:
     named = step_of(log)
     # Ranks print the same reduced loss; the epoch alone is rounded, and shared by many steps.

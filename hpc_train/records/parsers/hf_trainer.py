@@ -1,9 +1,9 @@
 """Hugging Face's Trainer, and what prints through it: axolotl, TRL, ms-swift.
 
-A dictionary for each log and one at the end (see `hf_log`), a bar that counts optimiser steps, a
-banner, a table of metrics. Times are seconds and everything but memory is global: ranks and nodes
-that print the same are counted once. The bar shows a running mean of the last steps. The number
-of GPUs is the batch of all over that of one.
+A dictionary for each log and one at the end (see `hf_log`), a bar that counts optimiser steps (see
+`hf_bar`), a banner, a table of metrics. Times are seconds and everything but memory is global:
+ranks and nodes that print the same are counted once. The bar shows a running mean of the last
+steps. The number of GPUs is the batch of all over that of one.
 """
 
 from __future__ import annotations
@@ -15,10 +15,18 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.bars import Bar, bar_of
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.hf_log import accuracy_hits, hits_of_log, step_of, summary_hits
+from hpc_train.records.parsers.hf_bar import HfBar
+from hpc_train.records.parsers.hf_log import (
+    accuracy_hits,
+    hits_of_log,
+    step_of,
+    summary_hits,
+    total_of,
+)
 from hpc_train.records.parsers.number import NUMBER, number
 
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)
+_EVALUATION = re.compile(r"""\{['"]eval_\w{1,80}['"]: """)
 _LOG = re.compile(r"""\{['"][^{}]{0,16384}\}""")
 _PAIR = re.compile(r"""['"]([^'"]{1,80})['"]: ?['"]?([^'",}]{1,64})""")
 _BEFORE_BAR = re.compile(r"(?:Train(?:ing)?:)? *")
@@ -39,10 +47,6 @@ _BANNER_METRICS: dict[str, tuple[str, Scope]] = {
     "Instantaneous batch size per device": ("batch_size", "per_rank"),
 }
 _ACCUMULATED = "Gradient Accumulation steps"
-# tqdm draws at most ten times a second: of faster steps the bar does not know the last one.
-_SLOW_S = 0.2
-# What is faster is a download's bar, which counts bytes.
-_FASTEST_S = 1e-4
 
 
 class HfTrainer:
@@ -55,6 +59,7 @@ class HfTrainer:
         b'{"current_steps": ',
         b"train_runtime",
         b"'eval_loss': ",
+        b"'eval_runtime': ",
         b"it/s]",
         b"s/it]",
         b"***** Running ",
@@ -99,11 +104,7 @@ class HfTrainer:
     wants_next = False
 
     def __init__(self) -> None:
-        # The last step that any rank's bar showed, and how many steps there are.
-        self._done = 0
-        self._total = 0
-        self._is_sure = False
-        self._step: int | None = None
+        self._bar = HfBar()
         self._logged = 0
         self._is_training = True
         self._batch: dict[str, float] = {}
@@ -113,7 +114,9 @@ class HfTrainer:
         text = line.text
         bar = bar_of(text)
         if bar is not None:
-            yield from self._bar(text, bar)
+            yield from self._step_time(text, bar)
+        if _EVALUATION.search(text):
+            self._bar.evaluated()
         logs = list(_LOG.finditer(text))
         for log in logs:
             yield from self._log(dict(_PAIR.findall(log[0])))
@@ -124,54 +127,44 @@ class HfTrainer:
             yield from self._row(text)
         elif "***** Running " in text:
             self._is_training = "training" in text
+            self._bar.train() if self._is_training else self._bar.evaluate()
 
-    def _bar(self, text: str, bar: Bar) -> Iterator[Hit]:
-        before = text[bar.free : bar.start]
-        if bar.fields or not bar.total or not _BEFORE_BAR.fullmatch(before):
+    def _step_time(self, text: str, bar: Bar) -> Iterator[Hit]:
+        if bar.fields or not bar.total or not _BEFORE_BAR.fullmatch(text[bar.free : bar.start]):
             return
-        if (bar.step_time or 1) < _FASTEST_S or not self._is_training_bar(bar):
-            return
-        since, self._done = bar.done - self._done, max(self._done, bar.done)
-        self._step = bar.done if (bar.step_time or 0) > _SLOW_S else None
-        if bar.step_time is not None and bar.done:
-            yield Hit(
-                "step_time",
-                bar.step_time,
-                "global",
-                bar.done,
-                steps=max(1, since),
-                once=f"bar {bar.done}",
-            )
-
-    def _is_training_bar(self, bar: Bar) -> bool:
-        # Evaluation draws a bar of the same form inside that of the training, or alone.
-        if self._is_sure or self._done < self._total or not self._is_training:
-            return bar.total == self._total
-        if bar.total != self._total:
-            self._done, self._total = 0, bar.total
-        return True
+        steps = self._bar.advance(bar)
+        if steps and bar.step_time is not None:
+            once = f"bar {bar.done}"
+            yield Hit("step_time", bar.step_time, "global", bar.done, steps=steps, once=once)
 
     def _log(self, log: dict[str, str]) -> Iterator[Hit]:
-        step = step_of(log) or self._step
         is_loss = "loss" in log
-        steps = max(1, step - self._logged) if is_loss and step is not None else 1
-        hits = list(hits_of_log(log, step, steps))
-        if not hits:
+        found = list(hits_of_log(log))
+        if not found:
             return
-        self._is_sure = self._is_sure or self._total > 0
+        if is_loss and (total := total_of(log)):
+            self._bar.plan(total)
+        elif is_loss:
+            self._bar.logged()
+        runtime = found[0].value if found[0].metric == "time_to_train" else None
+        if runtime is not None:
+            self._bar.finished(runtime, number(log.get("train_steps_per_second", "")) or 0)
+        at = self._bar.step_at(log.get("epoch", "")) if is_loss else self._bar.step
+        step, planned = step_of(log) or at, self._bar.total
+        steps = max(1, step - self._logged) if is_loss and step is not None else 1
         if is_loss and step is not None:
             self._logged = step
-        yield from hits
+        yield from hits_of_log(log, step, steps)
         speed = number(log.get("train_speed(iter/s)", "")) or 0
         time = 1 / speed if speed > 0 else number(log.get("train_speed(s/it)", ""))
-        if time and not self._total:
-            yield Hit("step_time", time, "global", step, once=f"speed {step}")
-        if hits[0].metric == "time_to_train" and self._total:
+        if time:
+            # ms-swift divides the time since the start by the steps.
+            variant, once = "running_average", f"speed {step}"
+            yield Hit("step_time", time, "global", step, variant=variant, once=once)
+        if runtime is not None and planned:
             # The time of a step over the whole run, which the rates are too rounded to tell.
-            mean = hits[0].value / self._total
-            yield Hit(
-                "step_time", mean, "global", steps=self._total, variant="mean", once="summary"
-            )
+            mean = runtime / planned
+            yield Hit("step_time", mean, "global", steps=planned, variant="mean", once="summary")
 
     def _row(self, text: str) -> Iterator[Hit]:
         row = _TABLE.search(text)
@@ -190,7 +183,7 @@ class HfTrainer:
         metric, scope = _BANNER_METRICS[name]
         self._batch[metric] = value
         if metric == "steps":
-            self._total, self._is_sure = int(value), True
+            self._bar.plan(int(value))
         yield Hit(metric, value, scope, once="banner")
 
     def _world_size(self, accumulated: float) -> Iterator[Hit]:

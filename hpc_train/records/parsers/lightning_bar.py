@@ -1,8 +1,9 @@
 """Lightning's progress bars, of tqdm and of Rich: `Epoch 0:  23%|..| 23/100 [.., 2.16it/s, ..]`.
 
-Iterations are batches, and their rate is that of the printing rank: s, per rank, and so is the
-loss. The step counts batches over the epochs. Loops of others that name their bar
-`Epoch 1/10` count from 1.
+Iterations are batches of the printing rank: their time is in s, per rank, and so is the loss. The
+time is the mean between two states of the bar (see `bar_clock`), for the rate that the bar shows is
+the mean since the epoch began. The step counts batches over the epochs. Loops of others that name
+their bar `Epoch 1/10` count from 1.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
+from hpc_train.records.parsers.bar_clock import BarClock
 from hpc_train.records.parsers.bars import Bar, bar_of
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.number import number
@@ -31,30 +33,33 @@ class LightningBar:
 
     title = "PyTorch Lightning's progress bar"
     literals = (b"it/s", b"s/it")
-    sample = "Epoch 1:  25%|##5       | 25/100 [00:10<00:30,  2.50it/s, v_num=0, train_loss=0.512]"
+    sample = "Epoch 1:  25%|##5       | 25/100 [00:50<02:30,  0.50it/s, v_num=0, train_loss=0.512]"
     states: Mapping[str, Scope] = {"step_time": "per_rank", "loss": "per_rank"}
     wants_next = False
 
     def __init__(self) -> None:
-        self._at: tuple[int | None, int, int] | None = None
+        self._clock = BarClock()
         self._seen: dict[str, str] = {}
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the time of an iteration once, and each value where it changes.
+        """Yield the times of iterations, and each value where it changes.
 
         A bar is drawn again after its values were set: the first drawing has those of before.
         """
         text = line.text
         bar = bar_of(text)
         epoch = None if bar is None else _EPOCH.search(text, max(0, bar.start - 40), bar.start)
-        if bar is None or epoch is None or not bar.done:
+        if bar is None or epoch is None:
+            if bar is not None:
+                self._clock.interrupt(line.rank)
             return
         over = _first(epoch)
         step = over * bar.total + bar.done if bar.total or not over else None
-        at = (line.rank, over, bar.done)
-        if at != self._at and bar.step_time is not None:
-            yield Hit("step_time", bar.step_time, "per_rank", step)
-        self._at = at
+        found = self._clock.interval(line.rank, over, bar)
+        if found is not None:
+            yield Hit("step_time", found.step_time, "per_rank", step, steps=found.steps)
+        if not bar.done:
+            return
         yield from self._values(bar, step)
 
     def _values(self, bar: Bar, step: int | None) -> Iterator[Hit]:

@@ -12,7 +12,7 @@ SETUP = (
     b" global_batch_size .",
     b" log_interval .",
     b" seq_length .",
-    b" world_size .",
+    b"world_size .",
     b" global_num_gpus .",
     b"using world size: ",
     b"> global batch size",

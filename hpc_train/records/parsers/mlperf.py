@@ -2,11 +2,12 @@
 
 All values are of the whole job. `time_to_train` [s] lies between run_start and run_stop of a run
 that did not fail. `tracked_stats` state a rate [1/s] and the time of a step [s]; the rates of GPT-3
-are tokens. `eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. The
-benchmark is the condition `model`. What several ranks print counts once. The events `throughput`
-and `imgs_sec` are left out: some submitters mean one GPU by them, others all. `world_size` is the
-number of GPUs: `number_of_ranks` or, without it, that of the machine (`:::SYSJSON`, or a
-submission_platform that names it).
+are tokens, those of Mask R-CNN the mean since the start (variant `running_average`).
+`eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. The benchmark is
+the condition `model`. What several ranks print counts once. The events `throughput` and `imgs_sec`
+are left out: some submitters mean one GPU by them, others all. `world_size` is the number of GPUs:
+`number_of_ranks` or, without it, that of the machine (`:::SYSJSON`, or a submission_platform that
+names it).
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _ENDS_AT_LOSS = frozenset({"gpt3", "llama2_70b_lora", "llama31_8b", "llama31_405
 _ENDS_OTHERWISE = frozenset({"stable_diffusion", "rnnt", "gnmt", "transformer", "minigo"})
 _LOSSES = ("reduced_train_loss", "train_loss", "loss")
 _STEP_TIMES = ("train_step_time", "train_step_timing", "train_step_timing in s")
+# Beside it, all statistics are means since the start: of maskrcnn_benchmark's meters.
+_MEANS = "loss_rpn_box_reg"
 _COUNTS = ("samples_count", "step", "epoch_num")
 _PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
 
@@ -127,7 +130,7 @@ class Mlperf:
         if isinstance(status, str):
             self.status = status
         else:
-            self.status = "aborted" if success is False else "success"
+            self.status = "aborted" if success in (False, "false", "False") else "success"
         if self.status == "success" and event.time_ms >= self.started_ms:
             yield Hit(
                 "time_to_train", (event.time_ms - self.started_ms) / 1000, "global", once="run"
@@ -143,15 +146,17 @@ class Mlperf:
 
     def _tracked(self, stats: dict[str, object], event: Event) -> Iterator[Hit]:
         once, step = _place(event), self._step(event)
+        variant = "running_average" if _MEANS in stats else ""
         rate = finite(stats.get("throughput"))
         if rate is not None:
             tokens = self.words.get("submission_benchmark") in _TOKENS
             metric = "tokens_per_second" if tokens else "samples_per_second"
-            yield Hit(metric, rate, "global", step, once=once and f"{once} {rate!r}")
+            key = once and f"{once} {rate!r}"
+            yield Hit(metric, rate, "global", step, variant=variant, once=key)
         for names, metric in ((_STEP_TIMES, "step_time"), (_LOSSES, "loss")):
             value = next((finite(stats[name]) for name in names if name in stats), None)
             if value is not None:
-                yield Hit(metric, value, "global", step, once=once)
+                yield Hit(metric, value, "global", step, variant=variant, once=once)
 
     def _step(self, event: Event) -> int | None:
         """Return the step of an event; None where it is not clear what its `step` counts.

@@ -2,7 +2,7 @@
 
 Seconds of an optimiser step of the whole job, and everything else is global, too; TFLOP/s and
 tokens per second are per GPU, memory is that of the printing rank (B there, GiB here). A bar that
-names no `train_step_timing` has its own rate, the mean since the epoch began.
+names no `train_step_timing` tells the mean time between two of its states (see `bar_clock`).
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
+from hpc_train.records.parsers.bar_clock import BarClock
 from hpc_train.records.parsers.bars import bar_of
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import number, scaled
@@ -56,6 +57,7 @@ class Nemo:
 
     def __init__(self) -> None:
         self._last: tuple[int | None, str] | None = None
+        self._clock = BarClock()
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the fields of a line, or of a bar that shows something new."""
@@ -76,12 +78,13 @@ class Nemo:
         # tqdm rounds 123456 to 1.23e+5, which many steps share.
         last = (line.rank, f"{bar.done}" if "e" in shown else shown or f"{bar.done}")
         if last != self._last:
-            epoch = _EPOCH.search(text)
+            match = _EPOCH.search(text)
+            epoch = int(match[1]) if match else 0
             # Without a total, the bar of a later epoch does not say; `global_step` does.
-            place = (int(epoch[1]) if epoch else 0) * bar.total + bar.done
-            step = _step(fields, place)
-            if bar.step_time is not None and not _TIMINGS & fields.keys():
-                yield Hit("step_time", bar.step_time, "global", step)
+            step = _step(fields, epoch * bar.total + bar.done)
+            took = self._clock.interval(line.rank, epoch, bar)
+            if took is not None and not _TIMINGS & fields.keys():
+                yield Hit("step_time", took.step_time, "global", step, steps=took.steps)
             yield from _hits(fields, step)
         self._last = last
 

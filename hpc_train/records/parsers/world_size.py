@@ -1,0 +1,72 @@
+r"""Arguments that programs print at their start -> the number of ranks.
+
+| line | world_size |
+|---|---|
+| `Namespace(..., dist_url='env://', world_size=16)`, on one line or one argument a line | 16 |
+| `Namespace(..., distributed_world_size=8, ...)` (fairseq) | 8 |
+| `running on rank 0 with world size 8` | 8 |
+| `\| distributed init (rank 0, world 2): env://` (LAVIS) | 2 |
+
+Global. An argument of 1 or less is often a default that says nothing; beside
+`multiprocessing_distributed` it counts nodes. Both state nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit
+
+_ARGUMENT = re.compile(r"(?<![\w.])(?:distributed_)?world_size=(\d{1,9})(?=[,)\s]|$)")
+_SENTENCE = re.compile(
+    r"\b[Rr]unning on rank \d{1,9},? (?:with|of) world[ _]size:? (\d{1,9})\b"
+    r"|^\| distributed init \(rank \d{1,9}, world (\d{1,9})\): "
+)
+_NODES = "multiprocessing_distributed="
+_MOST_LINES = 1000
+
+
+class WorldSize:
+    """Parser of the arguments; remembers an open `Namespace(`."""
+
+    title = "Arguments of training programs"
+    literals = (b"Namespace(", b"unning on rank ", b"| distributed init (rank ")
+    sample = "Namespace(batch_size=64, dist_url='env://', distributed=True, world_size=16)"
+    states: Mapping[str, Scope] = {"world_size": "global"}
+
+    def __init__(self) -> None:
+        self._open = 0
+        self._found = 0
+
+    @property
+    def wants_next(self) -> bool:
+        """Whether the arguments go on."""
+        return self._open > 0
+
+    def read(self, line: Line) -> Iterator[Hit]:
+        """Yield the number of ranks, at the end of the arguments."""
+        text = line.text
+        sentence = _SENTENCE.search(text)
+        if sentence is not None:
+            size = float(sentence[1] or sentence[2])
+            yield Hit("world_size", size, "global", once="world_size")
+            return
+        start = text.find("Namespace(")
+        if start >= 0:
+            self._open, self._found, text = _MOST_LINES, 0, text[start:]
+        elif not self._open:
+            return
+        if _NODES in text:
+            self._open = 0
+            return
+        self._open -= 1
+        found = _ARGUMENT.search(text)
+        self._found = int(found[1]) if found else self._found
+        # Values may hold brackets: an argument a line ends where the line does.
+        if text.endswith(")") or (start >= 0 and not text.endswith(",")):
+            self._open = 0
+            if self._found > 1:
+                yield Hit("world_size", float(self._found), "global", once="world_size")
