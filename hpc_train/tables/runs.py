@@ -15,8 +15,9 @@ from hpc_train.model.record import Record
 from hpc_train.model.submission import JobState
 from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
 from hpc_train.tables.columns import Flags, Ints, columns
-from hpc_train.tables.doubts import run_flags
+from hpc_train.tables.doubts import LOSS_LOST, run_flags
 from hpc_train.tables.intervals import Floats
+from hpc_train.tables.lost import without_final_loss
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated, usable
 from hpc_train.tables.problems import problems
 from hpc_train.tables.scalars import (
@@ -88,6 +89,8 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     found |= time_shares(rest, study.warmup, steps.mean)
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
     flags = run_flags(study.runs, rows, odd, steps.steps, sizes.ranks)
+    for one in without_final_loss(fields, len(names)).tolist():
+        flags[one] = (*flags[one], LOSS_LOST)
     said = conditions_of(rest, study.runs)
     own = {"state": states, "problem": why, "flags": flags, "conditions": said}
     return _frame(study, sizes, {**found, **own})
