@@ -20,6 +20,7 @@ from hpc_train.tables.intervals import Floats
 from hpc_train.tables.lost import without_final_loss
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated, usable
 from hpc_train.tables.problems import problems
+from hpc_train.tables.programs import with_programs
 from hpc_train.tables.scalars import (
     accuracy,
     epoch_time_s,
@@ -91,7 +92,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     flags = run_flags(study.runs, rows, odd, steps.steps, sizes.ranks)
     for one in without_final_loss(fields, len(names)).tolist():
         flags[one] = (*flags[one], LOSS_LOST)
-    said = conditions_of(rest, study.runs)
+    said = with_programs(fields, conditions_of(rest, study.runs))
     own = {"state": states, "problem": why, "flags": flags, "conditions": said}
     return _frame(study, sizes, {**found, **own})
 
