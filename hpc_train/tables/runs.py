@@ -15,6 +15,7 @@ from hpc_train.model.record import Record
 from hpc_train.model.submission import JobState
 from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
 from hpc_train.tables.columns import Flags, Ints, columns
+from hpc_train.tables.copies import refuse_copies
 from hpc_train.tables.doubts import LOSS_LOST, run_flags
 from hpc_train.tables.intervals import Floats
 from hpc_train.tables.lost import without_final_loss
@@ -67,7 +68,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
 
     Raises:
         ReportError: a value has the wrong scope, or belongs to a run that the study does not list;
-            or two runs have one name.
+            two runs have one name, or two logs are one.
     """
     names = [run.run_id for run in study.runs]
     fields = columns(records)
@@ -76,6 +77,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     rows = stated(fields, kinds)
     check_scopes(fields, rows)
     _check_listed(study, fields.run.names, rows.run)
+    refuse_copies(fields, study.runs)
     rows, rest = once(rows), fields.take(np.flatnonzero(kinds < 0))
     known = usable(rows.value)
     odd, rows = rows.take(~known), rows.take(known) if not known.all() else rows
