@@ -15,6 +15,7 @@ from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.evidence import Evidence
 from hpc_train.pipeline.site_reporting import SiteReporting, site_reporting
+from hpc_train.regularfile import is_regular
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -92,7 +93,7 @@ def checked(
     if study.site_unknown:
         said = SITE_UNKNOWN.format(why=study.site_unknown)
         report = msgspec.structs.replace(report, notes=(*report.notes, said))
-    there = sum(run.folder.script.is_file() for run in found.own)
+    there = sum(is_regular(run.folder.script) for run in found.own)
     known = Known(
         scripts=(len(found.own), there),
         busbw=largest_busbw(found.records) if study.gates.busbw else {},

@@ -19,6 +19,7 @@ from hpc_train.model.submission import Cluster
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.query import executor_of
 from hpc_train.plans.nested import allocate
+from hpc_train.regularfile import is_regular, is_there, read_regular
 from hpc_train.runs.files import write_file
 from hpc_train.runs.store import STUDY_FILE, create_runs, remove_runs, write_study
 from hpc_train.scripts.render import render_allocation
@@ -84,7 +85,7 @@ def hand_over(
     """
     new = create_runs(home, entries)
     file = home / STUDY_FILE
-    before = file.read_bytes() if file.exists() else None
+    before = read_regular(file) if is_regular(file) else None
     try:
         if study is not None:
             write_study(home, study)
@@ -92,7 +93,7 @@ def hand_over(
             return ()
         executor_of(entries[0][0].plan.scheduler).submit(home, new, terms)
     except HpcTrainError:
-        left = [run for run in new if not run.submission.exists()]
+        left = [run for run in new if not is_there(run.submission)]
         remove_runs(left)
         if len(left) == len(new):
             _restore(file, before)
@@ -103,5 +104,5 @@ def hand_over(
 def _restore(file: Path, content: bytes | None) -> None:
     if content is None:
         file.unlink(missing_ok=True)
-    elif content != file.read_bytes():
+    elif content != read_regular(file):
         write_file(file, content)

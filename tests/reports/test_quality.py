@@ -72,7 +72,7 @@ def test_a_loss_that_exploded_is_not_met(base: float, own: float, outcome: str |
 
 
 def test_a_loss_that_ended_as_nan_is_not_met_at_the_baseline_either() -> None:
-    lost = {"flags": [LOSS_LOST]}
+    lost: dict[str, Any] = {"flags": [LOSS_LOST]}
     assert said(run(1, None, 2.0, **lost), run(2, None, 2.0)) == [("loss", "4 GPUs", "not met")]
     assert said(run(1, None), run(2, None, **lost)) == [("loss", "8 GPUs", "not met")]
 
