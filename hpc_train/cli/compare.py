@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-mixed", multiple=True, metavar="FIELD", help="Compare points that differ in it."
 )
+@click.option("--allow-failed", is_flag=True, help="Count logs that end in a failure, too.")
 @click.option(
     "--check",
     is_flag=True,
@@ -48,6 +49,7 @@ def compare(
     points: Path | None,
     min_effect: float | None,
     allow_mixed: tuple[str, ...],
+    allow_failed: bool,
     check: bool,
 ) -> None:
     """Say at which points B is faster or slower than A, and what differs between them.
@@ -66,7 +68,8 @@ def compare(
 
     check_format(form, output)
     show_warnings()
-    search = Search(root=results_root(results), form=parser, points=points)
+    root = results_root(results)
+    search = Search(root=root, form=parser, points=points, allow_failed=allow_failed)
     made = compared(a, b, search, Wishes(min_effect=min_effect, allow_mixed=allow_mixed))
     if output is None:
         safe = plain_json if form == "json" else plain

@@ -10,6 +10,7 @@ import click
 from hpc_train.cli.options import results_option
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
+from hpc_train.regularfile import is_regular, open_regular, read_regular
 
 _PAUSE_S = 0.3
 
@@ -54,9 +55,9 @@ def _nothing(word: str, run: Run) -> StoreError:
 
 def _one_run(folder: Path) -> Path:
     """Return the run that a folder is, or the only one that it holds."""
-    from hpc_train.runs.store import run_folders
+    from hpc_train.runs.store import is_run, run_folders
 
-    if (folder / "run.json").exists():
+    if is_run(folder):
         return folder
     runs = run_folders(folder)
     if len(runs) != 1:
@@ -72,19 +73,19 @@ def _files(folder: Path, rank: int | None) -> list[Path]:
     """Return the logs in the order of ranks, the launcher's own first."""
     found = sorted((folder / "logs").glob("*.out"), key=lambda path: (len(path.name), path.name))
     wanted = (path for path in found if rank is None or path.name == f"rank-{rank}.out")
-    return [path for path in wanted if path.exists()]
+    return [path for path in wanted if is_regular(path)]
 
 
 def _start(path: Path, lines: int | None) -> int:
     if lines is None:
         return 0
-    content = path.read_bytes()
+    content = read_regular(path)
     kept = content.splitlines(keepends=True)[-lines:]
     return len(content) - sum(map(len, kept))
 
 
 def _print_new(path: Path, offsets: dict[Path, int], shown: Path | None) -> Path | None:
-    with path.open("rb") as stream:
+    with open_regular(path) as stream:
         stream.seek(offsets.get(path, 0))
         fresh = stream.read()
     if not fresh:

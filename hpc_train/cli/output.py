@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from hpc_train.cli.terminal import plain
+from hpc_train.regularfile import open_regular
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -56,7 +57,7 @@ def _plain(text: str) -> str:
 def tail(path: Path, lines: int) -> list[str]:
     """Return the last lines of a log; whatever bytes it holds."""
     try:
-        with path.open("rb") as stream:
+        with open_regular(path) as stream:
             size = stream.seek(0, 2)
             stream.seek(max(0, size - 65536))
             text = stream.read().decode("utf-8", errors="replace")

@@ -50,6 +50,7 @@ if TYPE_CHECKING:
 @click.option(
     "--allow-mixed", multiple=True, metavar="FIELD", help="Let runs of a series differ in it."
 )
+@click.option("--allow-failed", is_flag=True, help="Count logs that end in a failure, too.")
 @click.option(
     "--interval",
     type=click.Choice(("welch", "fieller", "bootstrap")),
@@ -142,6 +143,7 @@ def _search(results: Path | None, options: Mapping[str, Any]) -> Search:
         form=options["parser"],
         points=options["points"],
         excluded=exclusions(options["exclude"]),
+        allow_failed=options["allow_failed"],
     )
 
 

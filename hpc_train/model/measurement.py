@@ -57,7 +57,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
 
     `allow_mixed` names the conditions that may differ within a series because a person says so.
     `price_per_gpu_hour` is in `currency`, None where the site states none. `interval` is that of
-    the ratios of points.
+    the ratios of points. `site_unknown` says why nobody knows which gates the site has.
     """
 
     name: str
@@ -71,6 +71,7 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     price_per_gpu_hour: float | None = None
     currency: str = ""
     interval: IntervalKind = "welch"
+    site_unknown: str = ""
 
     @property
     def unfinished(self) -> tuple[ExpectedRun, ...]:

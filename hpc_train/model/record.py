@@ -20,6 +20,7 @@ UNITS: dict[str, str] = {
     "samples_per_second": "1/s",
     "tokens_per_second": "1/s",
     "loss": "1",
+    "not_finite": "1",
     "accuracy": "1",
     "grad_norm": "1",
     "tflops": "TFLOP/s",
@@ -58,6 +59,7 @@ class Record(Value, frozen=True, kw_only=True, gc=False):
     steps the value is the mean: a line of a log that reports every tenth step has 10. `variant`
     tells two values of one metric on one line apart (`out_of_place`, `in_place`), and
     `message_size` [B] says what a bandwidth or latency was measured with.
+    The metric `not_finite` counts a value that is NaN or infinite: `variant` is `loss`.
     The metric `condition` is a word of the run about itself: `variant` is `torch=2.13.0`.
     """
 

@@ -63,6 +63,14 @@ class Gates(Value, frozen=True, kw_only=True):
         Annotated[float, Meta(gt=0)] | None,
         Meta(description="Least bus bandwidth of the largest message, GB/s."),
     ] = None
+    accuracy: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="Largest fall of a run's accuracy below the baseline's; default: 0.05."),
+    ] = None
+    loss: Annotated[
+        Annotated[float, Meta(ge=0, le=1e9)] | None,
+        Meta(description="Largest rise of a run's loss, as a share of the baseline's; default: 1."),
+    ] = None
     regression: Annotated[
         Regression | None, Meta(description="What the points must not be slower than.")
     ] = None

@@ -16,6 +16,7 @@ from hpc_train.model.run import Manifest, Run
 from hpc_train.model.value import encode_unit
 from hpc_train.pipeline.diagnose import FAILED, diagnosis_of
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.regularfile import is_folder, is_regular, read_regular
 
 # Beside a bundle's failed runs, in place of their logs.
 KEPT = "diagnosis.txt"
@@ -37,9 +38,9 @@ def diagnosis_text(run: Run) -> str:
     if run.state not in FAILED:
         return ""
     folder = run.folder
-    if not folder.logs.is_dir():
+    if not is_folder(folder.logs):
         kept = folder.path / KEPT
-        return kept.read_text(errors="replace") if kept.is_file() else ""
+        return kept.read_text(errors="replace") if is_regular(kept) else ""
     try:
         return "".join(f"{line}\n" for line in _lines(diagnosis_of(run)))
     except LogParseError as failure:
@@ -63,7 +64,7 @@ def _script(run: Run, manifest: Manifest, scripts: dict[str, str]) -> str:
     digest = manifest.script_digest
     if digest not in scripts:
         try:
-            scripts[digest] = run.folder.script.read_text(errors="replace")
+            scripts[digest] = read_regular(run.folder.script).decode(errors="replace")
         except OSError:
             return ""
     return digest

@@ -24,6 +24,7 @@ from hpc_train.records.log_jobs import jobs_of
 from hpc_train.records.log_names import log_files, readable
 from hpc_train.records.nccl.read import transport_in
 from hpc_train.records.nccl.tally import Tally
+from hpc_train.regularfile import is_folder
 
 _log = logging.getLogger(__name__)
 # Endings of a run that are nobody's wish.
@@ -91,7 +92,7 @@ def _own(run: Run) -> Diagnosed:
 def _of_run(run: Run, tally: Tally | None = None) -> tuple[Diagnosis, tuple[str, ...]]:
     """Diagnose one run by its logs and by what its files and the scheduler say."""
     folder = run.folder
-    files = log_files([folder.logs]) if folder.logs.is_dir() else []
+    files = log_files([folder.logs]) if is_folder(folder.logs) else []
     names = [path.relative_to(folder.path).as_posix() for path in files]
     return diagnose_logs(files, names, _end_of(run), tally)
 

@@ -11,6 +11,7 @@ import msgspec
 from hpc_train.model.run import Run
 from hpc_train.pipeline.keeping import keep, read_kept
 from hpc_train.records.log_names import log_files, readable
+from hpc_train.regularfile import is_folder, open_regular
 from hpc_train.runs.files import to_json
 
 # Beside a run, for when its logs are gone; in a bundle, in place of them.
@@ -36,7 +37,7 @@ class Digests:
             LogParseError: what was kept is damaged.
         """
         folder = run.folder
-        if not folder.logs.is_dir():
+        if not is_folder(folder.logs):
             return read_kept(folder.path / KEPT, _decode) or ""
         files = log_files([folder.logs])
         size = sum(path.stat().st_size for path in files)
@@ -75,7 +76,7 @@ def sha256_of(path: Path) -> str:
         OSError: it cannot be read.
     """
     digest = hashlib.sha256()
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while block := file.read(1 << 20):
             digest.update(block)
     return digest.hexdigest()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -21,17 +22,20 @@ from hpc_train.pipeline.conditions import conditions_of
 from hpc_train.pipeline.exclusions import without
 from hpc_train.pipeline.links import Rate, link_rate, link_warnings
 from hpc_train.pipeline.ranks_apart import apart_warnings
+from hpc_train.pipeline.results.copies import refuse_same_logs
 from hpc_train.pipeline.results.few import unknown_scopes
 from hpc_train.pipeline.results.others import others
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import bundle_of, tell_apart
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
-from hpc_train.pipeline.transport import promised, run_transport, transport_notes
+from hpc_train.pipeline.transport import Promise, promised, run_transport, transport_notes
 from hpc_train.records.census import Census
 from hpc_train.records.collect import wanted
 
 if TYPE_CHECKING:
     import pandas as pd
+
+_log = logging.getLogger(__name__)
 
 
 class Evidence(Value, frozen=True, kw_only=True):
@@ -65,6 +69,7 @@ def evidence(words: Sequence[str], search: Search, census: Census | None = None)
         StoreError: study.json or a bundle is damaged, or several studies are mixed.
         LogParseError: no log is named, logs cannot be read, or hold nothing that is known.
         ReportError: a run is left out that does not exist.
+        LogParseError: a job stands among them twice.
     """
     if not words:
         raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
@@ -88,17 +93,28 @@ def _own(found: StudyRuns, census: Census) -> Evidence:
     study, own, records = found.study, found.runs, tuple(found.records(census))
     promise = functools.cache(promised)
     by_id = {run.folder.run_id: run for run in own}
-    used = {name: run_transport(run, promise) for name, run in by_id.items()}
+    used = {name: _transport(run, promise, census) for name, run in by_id.items()}
     warned = _warned(records, lambda name: link_rate(by_id[name], used[name]))
     conditions = {name: conditions_of(run, used[name]) for name, run in by_id.items()}
     found_all = _evidence(_with_conditions(study, conditions), records, used, warned, census)
     return msgspec.structs.replace(found_all, own=own)
 
 
+def _transport(run: Run, promise: Promise, census: Census) -> Transport | None:
+    """Return what a run used; what was kept of it and is damaged is noted, and none."""
+    try:
+        return run_transport(run, promise)
+    except LogParseError as failure:
+        _log.warning("%s", failure.message)
+        census.failed[failure.message] = failure.message
+        return None
+
+
 def _foreign(paths: Sequence[Path], search: Search, census: Census) -> Evidence:
     found = others(paths, search, census)
     said = {run: conditions_of(None, way) for run, way in found.used.items()}
     study = _with_conditions(without(found.study, search.excluded, None), said)
+    refuse_same_logs(study, found.files)
     warned = _warned(found.few, lambda name: link_rate(None, found.used.get(name)))
     found_all = _evidence(study, found.records, found.used, warned, census)
     return msgspec.structs.replace(found_all, files=found.read)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -11,12 +10,12 @@ import msgspec
 from hpc_train.errors import HpcTrainError, ReportError
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.report import Report
-from hpc_train.model.run import Run
-from hpc_train.model.site import Reporting
 from hpc_train.model.study import Gates, Regression
 from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.site_reporting import SiteReporting, site_reporting
+from hpc_train.regularfile import is_regular
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,16 +28,22 @@ RULE_WORDS = {
     "job script."
 }
 
+SITE_UNKNOWN = (
+    "The gates, the price and the network of the site are not known, so none of them is checked: "
+    "{why}."
+)
+
 
 def governed(found: Evidence, asked: Asked) -> ExpectedStudy:
     """Return the study with what was asked for, its gates, and the price of its site.
 
     What the command line names wins, then what the study says, then the site. Where the runs are
-    of several sites, no site's word holds. That of a bundle was said when it was packed.
+    of several sites, no site's price holds. That of a bundle was said when it was packed.
     """
-    site = Reporting() if found.packed else _reporting(found.own)
+    site, unknown = SiteReporting() if found.packed else site_reporting(found.own)
     study = msgspec.structs.replace(
         found.study,
+        site_unknown=found.study.site_unknown or unknown,
         allow_mixed=asked.allow_mixed or found.study.allow_mixed,
         interval=asked.interval or found.study.interval,
     )
@@ -76,7 +81,7 @@ def checked(
     Raises:
         ReportError: what it must not be slower than is not there.
     """
-    from hpc_train.reports.gates import Known, verdicts
+    from hpc_train.reports.gates import OF_RUN, Known, verdicts
     from hpc_train.reports.rows import plain_rows
     from hpc_train.reports.verdicts import gated
     from hpc_train.tables.busbw import largest_busbw
@@ -85,11 +90,15 @@ def checked(
     if study.gates.rule:
         said = RULE_WORDS[study.gates.rule]
         report = msgspec.structs.replace(report, notes=(*report.notes, said))
-    there = sum(run.folder.script.is_file() for run in found.own)
+    if study.site_unknown:
+        said = SITE_UNKNOWN.format(why=study.site_unknown)
+        report = msgspec.structs.replace(report, notes=(*report.notes, said))
+    there = sum(is_regular(run.folder.script) for run in found.own)
     known = Known(
         scripts=(len(found.own), there),
         busbw=largest_busbw(found.records) if study.gates.busbw else {},
-        runs=tuple(plain_rows(runs)) if study.gates.busbw else (),
+        runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
+        site_unknown=study.site_unknown,
         changes=_changes(reference(study, found, asked), runs, study),
     )
     return gated(report, verdicts(study.gates, plain_rows(points), known))
@@ -128,23 +137,3 @@ def _changes(
         return ()
     wanted = Demands(allow_mixed=study.allow_mixed)
     return tuple(plain_rows(comparison_frame(old, runs, wanted)))
-
-
-def _reporting(own: Sequence[Run]) -> Reporting:
-    """Return what the runs' one site says of reports."""
-    sites = {(run.manifest.plan.site, _profile(run)) for run in own if run.manifest}
-    if len(sites) != 1:
-        return Reporting()
-    # Logs of anybody need no profiles.
-    from hpc_train.sites.load import load_site
-
-    name, file = sites.pop()
-    try:
-        return load_site(file if file and Path(file).is_file() else name).value.report
-    except HpcTrainError:
-        # A study outlives the profile that it was planned with.
-        return Reporting()
-
-
-def _profile(run: Run) -> str:
-    return str(run.manifest.provenance.get("profile", "")) if run.manifest else ""

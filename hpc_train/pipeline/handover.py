@@ -19,6 +19,7 @@ from hpc_train.model.submission import Cluster
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.query import executor_of
 from hpc_train.plans.nested import allocate
+from hpc_train.regularfile import is_regular, is_there, read_regular
 from hpc_train.runs.files import write_file
 from hpc_train.runs.store import STUDY_FILE, create_runs, remove_runs, write_study
 from hpc_train.scripts.render import render_allocation
@@ -92,7 +93,7 @@ def hand_over(
     folders = [RunFolder(path=home / manifest.run_id) for manifest, _ in entries]
     new = tuple(folder for folder in folders if folder in created or folder in ready)
     file = home / STUDY_FILE
-    before = file.read_bytes() if file.exists() else None
+    before = read_regular(file) if is_regular(file) else None
     try:
         if study is not None:
             write_study(home, study)
@@ -100,7 +101,7 @@ def hand_over(
             return ()
         executor_of(entries[0][0].plan.scheduler).submit(home, new, terms)
     except HpcTrainError:
-        left = [run for run in new if not run.submission.exists()]
+        left = [run for run in new if not is_there(run.submission)]
         remove_runs([run for run in left if run in created])
         if len(left) == len(new):
             _restore(file, before)
@@ -111,5 +112,5 @@ def hand_over(
 def _restore(file: Path, content: bytes | None) -> None:
     if content is None:
         file.unlink(missing_ok=True)
-    elif content != file.read_bytes():
+    elif content != read_regular(file):
         write_file(file, content)

@@ -9,7 +9,9 @@ from typing import TypeVar
 
 import msgspec
 
+from hpc_train.atomicfile import remove_stale
 from hpc_train.errors import LogParseError, StoreError
+from hpc_train.regularfile import is_regular, is_there, read_regular
 from hpc_train.runs.files import write_file
 
 T = TypeVar("T")
@@ -21,7 +23,11 @@ def keep(path: Path, content: bytes | Iterable[bytes]) -> None:
     Content that is there already is not written again; that in parts always is.
     """
     with suppress(StoreError, OSError):
-        if isinstance(content, bytes) and path.is_file() and path.read_bytes() == content:
+        remove_stale(path)
+        if is_there(path) and not is_regular(path):
+            # Writing to a FIFO would wait for a reader.
+            return
+        if isinstance(content, bytes) and is_there(path) and read_regular(path) == content:
             return
         path.parent.mkdir(parents=True, exist_ok=True)
         write_file(path, content)
@@ -33,9 +39,11 @@ def read_kept(path: Path, decode: Callable[[bytes], T]) -> T | None:
     Raises:
         LogParseError: the file is damaged.
     """
-    if not path.exists():
+    if not is_there(path):
         return None
     try:
-        return decode(path.read_bytes())
-    except msgspec.DecodeError as failure:
+        return decode(read_regular(path))
+    except OSError as failure:
+        raise LogParseError(f"{path}: {failure.strerror or failure}") from None
+    except (msgspec.DecodeError, RecursionError) as failure:
         raise LogParseError(f"{path}: damaged: {failure}") from None

@@ -15,9 +15,10 @@ from hpc_train.errors import StoreError
 from hpc_train.model.run import JobStatus, Run, RunFolder, RunName
 from hpc_train.model.submission import Standing, Submission
 from hpc_train.registry import load
+from hpc_train.regularfile import is_there
 from hpc_train.runs.files import read_json
 from hpc_train.runs.state import run_of
-from hpc_train.runs.store import RunFiles, read_run, read_study, run_folders
+from hpc_train.runs.store import RunFiles, is_run, read_run, read_study, run_folders
 from hpc_train.submissions.base import Executor
 from hpc_train.submissions.record import write as write_submission
 
@@ -44,8 +45,7 @@ def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> 
 
     What is `known` and settled is not read again, and no manifest that is known: it never changes.
     """
-    single = (path / "run.json").exists()
-    folders = (RunFolder(path=path),) if single else run_folders(path)
+    folders = (RunFolder(path=path),) if is_run(path) else run_folders(path)
     there = known or {}
     return [_read(run, there.get(run)) for run in folders]
 
@@ -60,11 +60,11 @@ def _read_again(item: RunFiles) -> RunFiles:
     """Read only what changes; where that is damaged, all of it, to say so."""
     run = item.folder
     try:
-        submission = read_json(run.submission, Submission) if run.submission.exists() else None
-        status = read_json(run.status, JobStatus) if run.status.exists() else None
+        submission = read_json(run.submission, Submission) if is_there(run.submission) else None
+        status = read_json(run.status, JobStatus) if is_there(run.status) else None
     except StoreError:
         return read_run(run)
-    logged = item.logged or (run.logs / "job.out").exists()
+    logged = item.logged or is_there(run.logs / "job.out")
     return msgspec.structs.replace(item, submission=submission, status=status, logged=logged)
 
 

@@ -19,10 +19,11 @@ from hpc_train.pipeline.handover import PROFILE, Entry, Submitted
 from hpc_train.pipeline.lots import before, hand_over_lots, lot_of, spare
 from hpc_train.pipeline.query import judge, latest_attempts, read_runs, runs_below
 from hpc_train.pipeline.submit import single_run_id
+from hpc_train.regularfile import read_regular
 from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.state import is_untouched, was_never_handed_over
-from hpc_train.runs.store import read_study
+from hpc_train.runs.store import is_run, read_study
 
 # In a new run's provenance: the run that it repeats.
 _RETRY_OF = "retry_of"
@@ -59,7 +60,7 @@ def retry(
         StoreError: there is nothing to retry, or a run's files are damaged.
         HpcTrainError: what was not submitted is not left on the disk either.
     """
-    home = path.parent if (path / "run.json").exists() else path
+    home = path.parent if is_run(path) else path
     with exclusive(home / ".submit.lock"):
         runs = runs_below(path)
         wanted = _wanted(path, home, runs)
@@ -221,9 +222,11 @@ def _entry(again: Again, facts: dict[str, object]) -> Entry:
 
 def _script(run: Run, manifest: Manifest) -> Script:
     try:
-        text = run.folder.script.read_text(encoding="utf-8")
+        text = read_regular(run.folder.script).decode()
     except OSError as failure:
         raise StoreError(f"{run.folder.script}: {failure.strerror or failure}") from None
+    except UnicodeDecodeError:
+        raise StoreError(f"{run.folder.script}: damaged: not UTF-8 text") from None
     return Script(
         text=text, digest=manifest.script_digest, template_digest=manifest.template_digest
     )

@@ -16,6 +16,7 @@ from hpc_train.records.collect import each_once, logs_of, records_of
 from hpc_train.records.index import Index
 from hpc_train.records.reading import Log, Wanted
 from hpc_train.records.record_file import read_record_file
+from hpc_train.regularfile import is_folder, is_regular, read_regular
 
 _DECODE = msgspec.json.Decoder(Record).decode_lines
 
@@ -27,7 +28,7 @@ def run_records(run: Run, look: Wanted, census: Census) -> Iterator[Record]:
     reason to refuse the answer.
     """
     folder, seen = run.folder, Census()
-    if not folder.logs.is_dir():
+    if not is_folder(folder.logs):
         yield from _kept(folder.records)
         return
     logs = logs_of(folder.run_id, [folder.logs], folder.path)
@@ -38,7 +39,7 @@ def run_records(run: Run, look: Wanted, census: Census) -> Iterator[Record]:
     yield from indexed(logs, look, seen, folder.index)
     census.add(seen)
     if run.state.finished and _older(folder.records, folder.index):
-        index = Index(look, folder.index.read_bytes())
+        index = Index(look, _content(folder.index))
         again = each_once(logs, look, Census(), index)
         keep(folder.records, (msgspec.json.encode(record) + b"\n" for record in again))
 
@@ -53,14 +54,22 @@ def _kept(path: Path) -> Sequence[Record]:
 
 def _older(kept: Path, index: Path) -> bool:
     """Whether the index was written since; the same one holds the same records."""
-    if not index.is_file():
+    if not is_regular(index):
         return False
-    return not kept.is_file() or kept.stat().st_mtime_ns < index.stat().st_mtime_ns
+    return not is_regular(kept) or kept.stat().st_mtime_ns < index.stat().st_mtime_ns
+
+
+def _content(path: Path) -> bytes:
+    """Return what an index holds; one that cannot be read is none."""
+    try:
+        return read_regular(path)
+    except OSError:
+        return b""
 
 
 def indexed(logs: Sequence[Log], look: Wanted, census: Census, path: Path) -> Iterator[Record]:
     """Yield the records of logs by the index in a file, which is written if it can be."""
-    index = Index(look, path.read_bytes() if path.is_file() else b"")
+    index = Index(look, _content(path))
     yield from records_of(logs, look, census, index)
     content = index.content()
     if content is not None:

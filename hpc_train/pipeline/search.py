@@ -14,7 +14,8 @@ class Search(Value, frozen=True, kw_only=True):
     """Where runs are, and what to look for in logs: a format, patterns and a prefix of one's own.
 
     `cache` is a folder in which to remember what foreign logs held. `points` is a file that states
-    the sizes of logs, `excluded` names runs that a person leaves out, with the reason.
+    the sizes of logs, `excluded` names runs that a person leaves out, with the reason. With
+    `allow_failed`, logs that end in a failure count, too.
     """
 
     root: Path
@@ -24,3 +25,4 @@ class Search(Value, frozen=True, kw_only=True):
     cache: Path | None = None
     points: Path | None = None
     excluded: Mapping[str, str] = MappingProxyType({})
+    allow_failed: bool = False

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.errors import StoreError
+from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
@@ -17,6 +18,8 @@ from hpc_train.records.census import Census
 from hpc_train.records.reading import Wanted
 from hpc_train.runs.store import read_study
 
+_log = logging.getLogger(__name__)
+
 
 class StudyRuns(NamedTuple):
     """A study, those of its runs that count, and what to look for in their logs."""
@@ -26,9 +29,28 @@ class StudyRuns(NamedTuple):
     look: Wanted
 
     def records(self, census: Census) -> Iterator[Record]:
-        """Yield the records of all runs; `census` is added to."""
+        """Yield the records of all runs; `census` is added to.
+
+        A run of which nothing can be read is noted there, and leaves the others as they are.
+
+        Raises:
+            LogParseError: there is no record, and a run cannot be read.
+        """
+        wrong: list[LogParseError] = []
+        empty = True
         for run in self.runs:
-            yield from run_records(run, self.look, census)
+            try:
+                for record in run_records(run, self.look, census):
+                    empty = False
+                    yield record
+            except LogParseError as failure:
+                wrong.append(failure)
+        if empty and wrong:
+            raise wrong[0]
+        for each in wrong:
+            if each.message not in census.failed.values():
+                _log.warning("%s", each.message)
+                census.failed[each.message] = each.message
 
 
 def study_runs(logs: Sequence[Path], homes: Sequence[Path], look: Wanted) -> StudyRuns:

@@ -13,6 +13,7 @@ from hpc_train.model.transport import Transport
 from hpc_train.pipeline.keeping import keep, read_kept
 from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.nccl.verdict import verdict
+from hpc_train.regularfile import is_folder
 from hpc_train.runs.files import to_json
 
 Promise = Callable[[str], Network | None]
@@ -39,7 +40,7 @@ def run_transport(run: Run, promise: Promise = promised) -> Transport | None:
     """
     folder = run.folder
     network = promised_to(run, promise)
-    if not folder.logs.is_dir():
+    if not is_folder(folder.logs):
         kept = read_kept(folder.transport, msgspec.json.Decoder(Transport).decode)
         return verdict(kept, network) if kept else None
     found = transport_of([folder.logs], network, root=folder.path)

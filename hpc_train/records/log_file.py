@@ -16,6 +16,7 @@ import zstandard
 
 from hpc_train.errors import LogParseError
 from hpc_train.records.blocks import Stream
+from hpc_train.regularfile import open_regular, open_stream
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
 BINARY = "is no text, but a binary file"
@@ -64,9 +65,9 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
         LogParseError: the file cannot be read, or its compressed data are damaged.
     """
     try:
-        with path.open("rb", buffering=0) as file:
+        with open_stream(path) as file:
             if not file.seekable():
-                yield _pipe(io.BufferedReader(file))
+                yield _pipe(io.BufferedReader(cast(io.RawIOBase, file)))
                 return
             unpack = _UNPACK.get(_kind(path, file))
             if offset:
@@ -91,7 +92,7 @@ def is_plain(path: Path) -> bool:
     """Whether a file holds the bytes of the log as they are."""
     if not path.is_file():
         return False
-    with path.open("rb", buffering=0) as file:
+    with open_regular(path) as file:
         return _kind(path, file) not in _UNPACK
 
 

@@ -45,8 +45,16 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
         if entry.is_dir(follow_symlinks=False):
             if depth > 1:
                 yield from _below(folder / entry.name, depth - 1)
-        elif _LOG.search(entry.name) and entry.is_file():
+        elif _LOG.search(entry.name) and _is_file(entry):
             yield folder / entry.name
+
+
+def _is_file(entry: os.DirEntry[str]) -> bool:
+    """Whether an entry is a file; a loop of links counts as one, whose reader says what it is."""
+    try:
+        return entry.is_file()
+    except OSError:
+        return True
 
 
 def readable(name: str) -> str:

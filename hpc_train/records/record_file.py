@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -11,9 +12,12 @@ import msgspec
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
+from hpc_train.regularfile import open_regular
 
 SCHEMA = 1
 _FIRST = 64 * 1024
+# Of a line: without an end, a file that is no record file would be read as one.
+_LONGEST = 1 << 20
 _NEEDED = ("run", "source", "line", "parser", "metric", "value")
 _FIELDS = frozenset(Record.__struct_fields__)
 _NULLABLE = ("step", "rank", "node", "message_size")
@@ -80,19 +84,19 @@ def _record(where: str, row: Any) -> Record:
 
 def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
     decode = msgspec.json.Decoder().decode
-    with path.open("rb") as stream:
-        for line, text in enumerate(stream, start=1):
+    with open_regular(path) as stream:
+        for line, text in enumerate(iter(lambda: stream.readline(_LONGEST), b""), start=1):
             if not text.strip():
                 continue
             try:
                 yield line, decode(text)
-            except (msgspec.DecodeError, UnicodeDecodeError) as failure:
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
                 said = f"{path}:{line}: damaged: {failure}"
                 raise LogParseError(said, _AGAIN) from None
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    with path.open(encoding="utf-8-sig", newline="") as stream:
+    with io.TextIOWrapper(open_regular(path), encoding="utf-8-sig", newline="") as stream:
         table = csv.reader(stream, strict=True)
         try:
             names = next(table)

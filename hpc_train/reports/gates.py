@@ -8,26 +8,32 @@ from typing import Any, NamedTuple
 from hpc_train.model.gate import Outcome, Verdict
 from hpc_train.model.study import Gates
 from hpc_train.reports.benchmarks import benchmarked, key_of
+from hpc_train.reports.quality import quality
 from hpc_train.reports.words import ALONE, names
 
 Row = Mapping[str, Any]
 # 2 x 0.75 need not be 1.5 to the last digit.
 _ROUNDING = 1e-9
 WHOLE = "the study"
+OF_RUN = (
+    "run_id", "state", "problem", "flags", "accuracy", "loss", "samples_seen", "series", "nodes",
+    "gpus_per_node", "tasks_per_node", "ranks", "gpus",
+)  # fmt: skip
 
 
 class Known(NamedTuple):
     """What gates need beside the points.
 
-    `scripts` counts the runs, and those of them whose script is there. `busbw` is GB/s by run,
-    `runs` are their rows, where it is asked for. `changes` are the rows of a comparison with
-    `against`: how much faster this study is.
+    `scripts` counts the runs, and those of them whose script is there. `busbw` is GB/s by run.
+    `runs` are their rows, with the columns OF_RUN. `changes` are the rows of a comparison with
+    `against`: how much faster this study is. `site_unknown`: why the site's gates are not known.
     """
 
     scripts: tuple[int, int] = (0, 0)
     busbw: Mapping[str, float] = {}
     runs: tuple[Row, ...] = ()
     changes: tuple[Row, ...] = ()
+    site_unknown: str = ""
 
 
 class Number(NamedTuple):
@@ -74,6 +80,8 @@ def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict
         *(_script(known.scripts) if gates.script else ()),
         *_busbw(gates.busbw, known.busbw),
         *_regressions(gates, known.changes),
+        *quality(gates, points, known.runs),
+        *_site(known.site_unknown),
         *(_missing(points, known) if gates.missing is not False else ()),
     ]
     asked = [name for name in Gates.__struct_fields__ if getattr(gates, name) and name != "rule"]
@@ -170,6 +178,13 @@ def _script(scripts: tuple[int, int]) -> Iterator[Verdict]:
     met = 0 < runs == there
     reason = f"scripts of {there} of {runs} runs" if runs else "no script: these are logs alone"
     yield Verdict(gate="script", where=WHOLE, outcome="met" if met else "not met", reason=reason)
+
+
+def _site(unknown: str) -> Iterator[Verdict]:
+    """A site whose gates cannot be read is no site without gates."""
+    if unknown:
+        reason = f"the gates of the site are not known: {unknown}"
+        yield Verdict(gate="site", where=WHOLE, outcome="not met", reason=reason)
 
 
 def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[Verdict]:

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 STATE_UNKNOWN = (
-    "Logs without a run folder do not say how their job ended: one with a result counts as ok. "
-    "Their number of ranks is the world_size they print, else taken from the ranks they name; logs "
-    "with the same number are repetitions of one point, and one without is a point of its own."
+    "Logs without a run folder do not say how their job ended: one with a result counts as ok, "
+    "unless its lines show a failure (records alone show none). Their number of ranks is the "
+    "world_size they print, else taken from the ranks they name; logs with the same number are "
+    "repetitions of one point, and one without is a point of its own."
 )
 RATIOS = (
     "speedup = X(p)/X(p0) as a ratio of {means} over the runs, 1 at the baseline by "

@@ -75,9 +75,9 @@ def constants(points: Sequence[Row]) -> str:
     """Return `1 node, 4 tasks per node` for the sizes that do not vary, to be said once."""
     said = []
     for name, (word, after) in SIZE_WORDS.items():
-        values = {row[name] for row in points} - {None}
-        if len(values) == 1:
-            value = values.pop()
+        # What a point with a result did not record is not known to be the same.
+        values = {row[name] for row in points if row["n_ok"] or row[name] is not None}
+        if len(values) == 1 and (value := values.pop()) is not None:
             said.append(f"{counted(value, word)}{after}" if value else f"no {word}s")
     return ", ".join(said)
 
@@ -106,8 +106,11 @@ def _worth(shown: Shown, points: Sequence[Row], *, wide: bool) -> bool:
     if key == "ranks" or (key == "gpus" and not wide):
         new = key == "gpus" or any(row["ranks"] != row["gpus"] for row in points)
         return len(values) > 1 and (wide or (new and not _one_size_varies(points)))
-    values.discard(ABSENT)
-    return len(values) > 1 if key in SIZES and not wide else bool(values)
+    known = values - {ABSENT}
+    if key not in SIZES or wide:
+        return bool(known)
+    silent = any(row["n_ok"] and shown.text(row) == ABSENT for row in points)
+    return len(known) > 1 or bool(known and silent)
 
 
 def _says_more(points: Sequence[Row]) -> bool:

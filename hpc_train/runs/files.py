@@ -12,9 +12,11 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hpc_train.atomicfile import write_atomic
 from hpc_train.errors import StoreError
 from hpc_train.model.run import MANIFEST_SCHEMA
 from hpc_train.model.value import decode_unit, encode_unit
+from hpc_train.regularfile import read_regular
 
 T = TypeVar("T")
 
@@ -33,19 +35,13 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     Raises:
         StoreError: the disk is full, the folder is gone or cannot be written.
     """
-    path = path.resolve() if path.is_symlink() else path
     parts = (content,) if isinstance(content, bytes) else content
-    if path.exists() and not path.is_file():
-        return _write_through(path, parts)
-    fresh = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with fresh.open("wb") as stream:
-            stream.writelines(parts)
-            stream.flush()
-            os.fsync(stream.fileno())
-        fresh.replace(path)
+        if path.exists() and not path.is_file():
+            return _write_through(path, parts)
+        # What a link leads to is replaced, not the link.
+        write_atomic(Path(os.path.realpath(path, strict=path.exists())), parts)
     except OSError as failure:
-        fresh.unlink(missing_ok=True)
         raise cannot_write(path, failure) from None
 
 
@@ -78,11 +74,13 @@ def read_json(path: Path, kind: type[T]) -> T:
         StoreError: missing, unreadable, cut short, or not of that kind.
     """
     try:
-        raw = path.read_bytes()
+        raw = read_regular(path)
     except OSError as failure:
         raise StoreError(f"{path}: {failure.strerror or failure}") from None
     try:
         return msgspec.json.decode(raw, type=kind, dec_hook=decode_unit)
+    except RecursionError:
+        raise StoreError(f"{path}: damaged: nested too deeply") from None
     except msgspec.DecodeError as failure:
         schema = _schema(raw)
         if schema > MANIFEST_SCHEMA:
@@ -96,7 +94,7 @@ def read_json(path: Path, kind: type[T]) -> T:
 def _schema(raw: bytes) -> int:
     try:
         return msgspec.json.decode(raw, type=_Said).schema
-    except msgspec.DecodeError:
+    except (msgspec.DecodeError, RecursionError):
         return MANIFEST_SCHEMA
 
 

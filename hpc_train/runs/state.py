@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.run import Failure, JobStatus, Manifest, Run
 from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.regularfile import is_there
 from hpc_train.runs.store import RunFiles
 
 # How far the clocks of a scheduler and of its nodes may be apart.
@@ -120,7 +121,7 @@ def was_never_handed_over(run: Run) -> bool:
     A run that has begun, or whose submission.json is damaged, may be.
     """
     unknown = run.state is JobState.UNKNOWN and run.status is None
-    return unknown and not (run.folder.submission.exists() or run.folder.status.exists())
+    return unknown and not (is_there(run.folder.submission) or is_there(run.folder.status))
 
 
 def is_untouched(run: Run) -> bool:

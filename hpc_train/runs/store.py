@@ -17,6 +17,7 @@ from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
+from hpc_train.regularfile import is_there
 from hpc_train.runs.files import cannot_write, read_json, to_json, write_file
 
 T = TypeVar("T")
@@ -86,7 +87,7 @@ def remove_runs(folders: Sequence[RunFolder]) -> None:
 
 def remove_home(home: Path) -> None:
     """Take back the folder of a job or study in which nothing was ever run."""
-    if not run_folders(home) and not (home / STUDY_FILE).exists():
+    if not run_folders(home) and not is_there(home / STUDY_FILE):
         shutil.rmtree(home, ignore_errors=True)
 
 
@@ -110,7 +111,7 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
     except OSError as failure:
         shutil.rmtree(fresh.path, ignore_errors=True)
         if failure.errno in (errno.EEXIST, errno.ENOTEMPTY):
-            if final.manifest.exists():
+            if is_there(final.manifest):
                 return None
             said = f"{final.path}: in the way: a folder of this name that is no run (no run.json)"
             raise StoreError(said, "look what is in it, and move it away") from None
@@ -130,12 +131,12 @@ def read_run(folder: RunFolder) -> RunFiles:
         submission=submission,
         status=status,
         problem="; ".join(problems),
-        logged=(folder.logs / "job.out").exists(),
+        logged=is_there(folder.logs / "job.out"),
     )
 
 
 def _read(path: Path, kind: type[T], problems: list[str], *, required: bool = False) -> T | None:
-    if not required and not path.exists():
+    if not required and not is_there(path):
         return None
     try:
         return read_json(path, kind)
@@ -148,11 +149,19 @@ def run_folders(home: Path) -> tuple[RunFolder, ...]:
     """Return the runs below the folder of a job or study, by name."""
     if not home.is_dir():
         return ()
-    return tuple(
+    found = tuple(
         RunFolder(path=path)
         for path in sorted(home.iterdir())
-        if not path.name.startswith(".") and (path / "run.json").exists()
+        if not path.name.startswith(".") and is_run(path)
     )
+    # A folder of anybody's may hold one that nobody may look into.
+    sure = is_there(home / STUDY_FILE) or any(os.access(run.path, os.X_OK) for run in found)
+    return found if sure else ()
+
+
+def is_run(path: Path) -> bool:
+    """Whether a folder is that of a run, however damaged its run.json is."""
+    return is_there(path / "run.json")
 
 
 def read_study(home: Path) -> StudyManifest | None:
@@ -162,7 +171,7 @@ def read_study(home: Path) -> StudyManifest | None:
         StoreError: study.json is damaged.
     """
     path = home / STUDY_FILE
-    return read_json(path, StudyManifest) if path.exists() else None
+    return read_json(path, StudyManifest) if is_there(path) else None
 
 
 def write_study(home: Path, manifest: StudyManifest) -> None:
@@ -181,9 +190,9 @@ def find(root: Path, word: str) -> Path:
     if not word:
         raise StoreError("an empty name means no run", "hpctrain status lists them")
     for path in (Path(word), root / word):
-        if path.is_dir() and (run_folders(path) or (path / "run.json").exists()):
+        if path.is_dir() and (is_run(path) or run_folders(path)):
             return path
-        if (path / STUDY_FILE).exists():
+        if is_there(path / STUDY_FILE):
             return path
     runs = {folder.run_id: folder.path for home in homes(root) for folder in run_folders(home)}
     exact = [runs[word]] if word in runs else [p for i, p in runs.items() if i.startswith(word)]
@@ -200,7 +209,7 @@ def homes(root: Path) -> Iterator[Path]:
     """Yield the folders of all jobs and studies that have a run or expect one."""
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         try:
-            wanted = path.is_dir() and (run_folders(path) or (path / STUDY_FILE).exists())
+            wanted = path.is_dir() and (run_folders(path) or is_there(path / STUDY_FILE))
         except PermissionError:
             logging.getLogger(__name__).warning("%s cannot be read", path)
             continue

@@ -13,6 +13,7 @@ import msgspec
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.regularfile import is_there
 from hpc_train.shell import clean_environment, ended, start
 from hpc_train.submissions.base import Terms
 from hpc_train.submissions.processes import terminate
@@ -77,7 +78,7 @@ class LocalExecutor:
         for run, submission in runs.items():
             mark(run, submission, JobState.CANCELLED, "cancelled by the user")
         for run in runs:
-            if run.status.exists():
+            if is_there(run.status):
                 terminate(run)
 
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
-
 import msgspec
 
+from hpc_train.atomicfile import write_atomic
 from hpc_train.errors import StoreError
 from hpc_train.model.run import JobStatus, RunFolder
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import encode_unit
+from hpc_train.regularfile import read_regular
 
 
 def write(run: RunFolder, submission: Submission) -> None:
@@ -19,13 +18,10 @@ def write(run: RunFolder, submission: Submission) -> None:
     Raises:
         StoreError: the folder is gone or cannot be written.
     """
-    fresh = run.path / f".submission.{os.getpid()}"
+    content = msgspec.json.encode(submission, enc_hook=encode_unit) + b"\n"
     try:
-        fresh.write_bytes(msgspec.json.encode(submission, enc_hook=encode_unit) + b"\n")
-        fresh.replace(run.submission)
+        write_atomic(run.submission, content, flush=False)
     except OSError as failure:
-        with suppress(OSError):
-            fresh.unlink()
         raise StoreError(f"{run.submission}: {failure.strerror or failure}") from None
 
 
@@ -41,8 +37,8 @@ def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -
 def status_of(run: RunFolder) -> JobStatus | None:
     """Return what the job says itself; None when it says nothing, or nothing readable."""
     try:
-        return msgspec.json.decode(run.status.read_bytes(), type=JobStatus)
-    except (OSError, msgspec.DecodeError):
+        return msgspec.json.decode(read_regular(run.status), type=JobStatus)
+    except (OSError, msgspec.DecodeError, RecursionError):
         return None
 
 

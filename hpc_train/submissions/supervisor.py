@@ -19,6 +19,7 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import decode_unit
+from hpc_train.regularfile import read_regular
 from hpc_train.shell import clean_environment, ended, start
 from hpc_train.submissions.processes import kill, terminate
 from hpc_train.submissions.queue import Queue, machine_lock, take
@@ -61,7 +62,7 @@ def _wanted(run: RunFolder) -> Submission | None:
     """Return the run's submission unless it was cancelled, removed or already started."""
     if run.status.exists() or not run.submission.exists():
         return None
-    submission = msgspec.json.decode(run.submission.read_bytes(), type=Submission)
+    submission = msgspec.json.decode(read_regular(run.submission), type=Submission)
     return submission if submission.state is None else None
 
 
@@ -87,7 +88,7 @@ def _supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) -
 
 
 def _time_limit(run: RunFolder) -> int | None:
-    manifest = msgspec.json.decode(run.manifest.read_bytes(), type=_Limit, dec_hook=decode_unit)
+    manifest = msgspec.json.decode(read_regular(run.manifest), type=_Limit, dec_hook=decode_unit)
     return manifest.plan.time_s
 
 
@@ -95,7 +96,7 @@ def _cancelled(run: RunFolder) -> bool:
     """Whether somebody cancelled the run, or removed its folder."""
     if not run.submission.exists():
         return True
-    return msgspec.json.decode(run.submission.read_bytes(), type=Submission).state is not None
+    return msgspec.json.decode(read_regular(run.submission), type=Submission).state is not None
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ Key = tuple[Any, ...]
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
 SIDES = ("a", "b")
 # What a ratio of speeds means nothing without: other conditions are what a comparison is about.
-MUST_MATCH = ("model", "data", "dataset", "global_batch")
+MUST_MATCH = ("model", "data", "dataset", "global_batch", "parser", "counted", "sequence_length")
 BETTER, WORSE = "B better", "B worse"
 # Sums of the same numbers in another order differ by less.
 _ROUNDING = 1e-9

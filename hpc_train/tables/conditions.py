@@ -13,9 +13,9 @@ from hpc_train.tables.steps import NAN
 
 # First those that say most about a difference: a series is named after the first that differs.
 FIELDS = (
-    "model", "parameters", "data", "precision", "layout", "tensor_parallel", "pipeline_parallel",
-    "torch", "cuda", "nccl", "nccl2", "nccl_plugin", "partition", "gpu", "container", "commit",
-    "dirty", "command", "template", "modules",
+    "parser", "counted", "model", "parameters", "data", "sequence_length", "precision", "layout",
+    "tensor_parallel", "pipeline_parallel", "torch", "cuda", "nccl", "nccl2", "nccl_plugin",
+    "partition", "gpu", "container", "commit", "dirty", "command", "template", "modules",
 )  # fmt: skip
 # Padding of the vocabulary grows with tensor parallelism.
 _NEAR = {"parameters": 0.05}

@@ -16,6 +16,7 @@ from hpc_train.tables.measurements import METRICS, PER_RANK, Rows
 from hpc_train.tables.scalars import contradictions
 from hpc_train.tables.steps import LEAST_STEPS
 
+LOSS_LOST = "not finite: loss at the end"
 _SAID_ONCE = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
 
 

@@ -238,6 +238,7 @@ def _notes(usable: pd.DataFrame, reach: float) -> tuple[str, ...]:
         notes.append(f"untrustworthy: continued to {reach:g} times the largest measured size")
     elif reach > REACH:
         notes.append(f"continued to {reach:g} times the largest measured size")
-    if reach > 1 and (usable["nodes"] == 1).all():
+    # A missing number of nodes is no 1: NA == 1 is NA, which `all` passes over.
+    if reach > 1 and usable["nodes"].eq(1).fillna(value=False).all():
         notes.append("measured on one node: it knows nothing of the network between nodes")
     return tuple(notes)

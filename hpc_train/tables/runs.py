@@ -15,11 +15,14 @@ from hpc_train.model.record import Record
 from hpc_train.model.submission import JobState
 from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
 from hpc_train.tables.columns import Flags, Ints, columns
-from hpc_train.tables.doubts import run_flags
+from hpc_train.tables.copies import refuse_copies
+from hpc_train.tables.doubts import LOSS_LOST, run_flags
 from hpc_train.tables.intervals import Floats
+from hpc_train.tables.lost import without_final_loss
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.problems import problems
+from hpc_train.tables.programs import with_programs
 from hpc_train.tables.scalars import (
     accuracy,
     epoch_time_s,
@@ -66,7 +69,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
 
     Raises:
         ReportError: a value has the wrong scope, or belongs to a run that the study does not list;
-            or two runs have one name.
+            two runs have one name, or two logs are one.
     """
     names = [run.run_id for run in study.runs]
     fields = columns(records)
@@ -75,6 +78,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     rows = stated(fields, kinds)
     check_scopes(fields, rows)
     _check_listed(study, fields.run.names, rows.run)
+    refuse_copies(fields, study.runs)
     rows, rest = once(rows), fields.take(np.flatnonzero(kinds < 0))
     known = usable(rows.value)
     odd, rows = rows.take(~known), rows.take(known) if not known.all() else rows
@@ -89,7 +93,9 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     found |= time_shares(rest, study.warmup, steps.mean)
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
     flags = run_flags(study.runs, rows, odd, steps.steps, sizes.ranks)
-    said = conditions_of(rest, study.runs)
+    for one in without_final_loss(fields, len(names)).tolist():
+        flags[one] = (*flags[one], LOSS_LOST)
+    said = with_programs(fields, conditions_of(rest, study.runs))
     own = {"state": states, "problem": why, "flags": flags, "conditions": said}
     return _frame(study, sizes, {**found, **own})
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates
@@ -10,6 +11,8 @@ from hpc_train.pipeline.asked import Asked
 from hpc_train.pipeline.evidence import Evidence
 from hpc_train.pipeline.gates import governed, resolved
 from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.report import build_report
+from hpc_train.reports.verdicts import verdicts_of
 from hpc_train.sites.search import find_profile
 from tests.tables.studies import study
 
@@ -55,3 +58,58 @@ def test_the_site_has_gates_and_a_price_unless_the_runs_are_of_two(tmp_path: Pat
     mixed = (own[0], with_profile(runs[1], tmp_path / "other.yaml"))
     of_two = msgspec.structs.replace(of_site, own=mixed)
     assert governed(of_two, Asked()).price_per_gpu_hour is None
+
+
+def of_site(tmp_path: Path, *texts: str | None) -> Evidence:
+    """Return two runs on profiles of their own; None: it is gone, and its name unknown."""
+    own = []
+    for number, (run, text) in enumerate(zip(runs_below(STUDY), texts, strict=False)):
+        file = tmp_path / str(number) / "lab7.yaml"
+        file.parent.mkdir()
+        if text is not None:
+            file.write_text(find_profile("local").read_text().replace("name: local", text))
+        named = with_profile(run, file)
+        assert named.manifest is not None
+        plan = msgspec.structs.replace(named.manifest.plan, site="lab7")
+        manifest = msgspec.structs.replace(named.manifest, plan=plan)
+        own.append(msgspec.structs.replace(named, manifest=manifest))
+    return Evidence(study=study([]), records=(), own=tuple(own))
+
+
+STRICT = "name: lab7\nreport: {gates: {efficiency: 0.7}}"
+
+
+@pytest.mark.parametrize(
+    ("texts", "said"),
+    [
+        ([None], "unknown site 'lab7'"),
+        (["name: lab7\nreport: {gates: {efficiency: high}}"], "report.gates.efficiency"),
+        (["name: lab7\n- broken"], "not valid YAML"),
+        ([STRICT, "name: lab7"], "several sites with other gates"),
+        ([STRICT, None], "unknown site 'lab7'"),
+    ],
+)
+def test_gates_of_a_site_that_are_not_known_are_not_met(
+    texts: list[str | None], said: str, tmp_path: Path
+) -> None:
+    found = of_site(tmp_path, *texts)
+    assert said in governed(found, Asked()).site_unknown
+    report = build_report(found)
+    assert any(said in line for line in report.checks)
+    assert any(said in note and "not known" in note for note in report.notes)
+    (decided,) = (v for v in verdicts_of(report) if v.gate == "site")
+    assert decided.outcome == "not met"
+    # A bundle was packed with what was known then.
+    kept = msgspec.structs.replace(found, study=governed(found, Asked()), own=(), packed=True)
+    assert any(said in line for line in build_report(kept).checks)
+
+
+def test_gates_that_are_the_same_on_two_sites_hold(tmp_path: Path) -> None:
+    found = governed(of_site(tmp_path, STRICT, STRICT), Asked())
+    assert (found.gates.efficiency, found.site_unknown) == (0.7, "")
+
+
+def test_runs_of_which_no_manifest_can_be_read_have_no_known_site() -> None:
+    run = msgspec.structs.replace(runs_below(STUDY)[0], manifest=None)
+    found = Evidence(study=study([]), records=(), own=(run,))
+    assert "run.json" in governed(found, Asked()).site_unknown

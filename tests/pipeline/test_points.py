@@ -28,7 +28,7 @@ def logs(tmp_path: Path) -> Path:
     folder = tmp_path / "logs"
     folder.mkdir()
     for name, seconds in (("n1-a", 0.4), ("n1-b", 0.4), ("n2-a", 0.2)):
-        (folder / f"{name}.log").write_text(steps(seconds))
+        (folder / f"{name}.log").write_text(f"{name}\n{steps(seconds)}")
     return tmp_path
 
 

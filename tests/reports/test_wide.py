@@ -5,7 +5,7 @@ from typing import Any
 from hpc_train.reports.absent import absent_notes
 from hpc_train.reports.rows import plain_rows
 from hpc_train.reports.scaling import scaling_report
-from hpc_train.reports.tables import points_table
+from hpc_train.reports.tables import constants, points_table
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.finished import finished, report
@@ -44,6 +44,15 @@ def test_the_speedup_of_the_training_is_a_column_of_its_own() -> None:
     short = [row | {"accuracy": None} for row in points()]
     keys = [column.key for column in points_table(short, 0.95).columns]
     assert keys.index("time_to_train_speedup") > keys.index("speedup")
+
+
+def test_a_size_that_a_point_did_not_record_is_not_said_of_all() -> None:
+    same = [row | {"nodes": 1, "n_ok": 3} for row in points()]
+    assert "1 node" in constants(same)
+    assert "nodes" not in {column.key for column in points_table(same, 0.95).columns}
+    silent = [same[0] | {"nodes": None}, *same[1:]]
+    assert "node" not in constants(silent).replace("per node", "")
+    assert "nodes" in {column.key for column in points_table(silent, 0.95).columns}
 
 
 def test_both_tables_hold_the_same_records() -> None:

@@ -140,6 +140,12 @@ def test_one_node_knows_nothing_of_the_network() -> None:
     assert note.startswith("measured on one node")
 
 
+@pytest.mark.parametrize("nodes", [[None, None, None], [1, 1, None], [None, 1, 2]])
+def test_nodes_that_nothing_states_are_not_called_one(nodes: list[int | None]) -> None:
+    frame = points([1, 2, 4], [1, 1.9, 3.7]).assign(nodes=pd.array(nodes, dtype="Int64"))
+    assert fitted(frame, "amdahl").notes == ()
+
+
 @pytest.mark.parametrize(
     ("q", "speedup"),
     [

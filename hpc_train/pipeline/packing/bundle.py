@@ -12,6 +12,7 @@ from typing import IO
 import msgspec
 import zstandard
 
+from hpc_train.atomicfile import new_file
 from hpc_train.errors import StoreError
 from hpc_train.model.report import Report
 from hpc_train.pipeline.asked import Asked
@@ -52,15 +53,11 @@ def write_bundle(found: Evidence, report: Report, asked: Asked, path: Path) -> N
     found = _governed(found, asked)
     copies, notes = profile_copies(found.own, packed=found.packed)
     wanted = {**members(found, report), **copies}
-    fresh = path.with_name(f".{path.name}.part")
     try:
-        with fresh.open("wb") as file:
+        with new_file(path) as file:
             _write(file, wanted, Hidden.of(found.own), (found.study.name, notes))
-        fresh.replace(path)
     except OSError as failure:
         raise cannot_write(path, failure) from None
-    finally:
-        fresh.unlink(missing_ok=True)
 
 
 def _governed(found: Evidence, asked: Asked) -> Evidence:

@@ -23,6 +23,7 @@ from hpc_train.pipeline.provenance import file_lines
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.results.few import one_by_one
 from hpc_train.registry import names
+from hpc_train.regularfile import is_regular
 from hpc_train.runs.files import to_json
 from hpc_train.runs.store import STUDY_FILE
 
@@ -46,7 +47,7 @@ def members(found: Evidence, report: Report) -> dict[str, Make]:
     if records.get(""):
         made[RECORDS] = partial(_lines, records[""])
     study = found.own[0].folder.path.parent / STUDY_FILE if found.own else None
-    if study is not None and study.is_file():
+    if study is not None and is_regular(study):
         made[STUDY_FILE] = study.read_bytes
     return {**made, **dict(_stated(found)), **dict(_reports(report))}
 
@@ -56,7 +57,7 @@ def _of_run(
 ) -> Iterator[tuple[str, Make]]:
     folder = run.folder
     for path in (folder.manifest, folder.script, folder.submission, folder.status, folder.cut_off):
-        if path.is_file():
+        if is_regular(path):
             yield path.name, path.read_bytes
     if records:
         yield folder.records.name, partial(_lines, records)
@@ -109,7 +110,7 @@ def _stated(found: Evidence) -> Iterator[tuple[str, Make]]:
 
 
 def _is_table(path: Path) -> bool:
-    return path.suffix in _TABLES and path.is_file()
+    return path.suffix in _TABLES and is_regular(path)
 
 
 def _yaml(said: Mapping[str, object]) -> bytes:

@@ -18,8 +18,10 @@ from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline.expectation import undeclared
 from hpc_train.pipeline.foreign import foreign_runs, nothing
+from hpc_train.pipeline.results.copies import refuse_same_files
 from hpc_train.pipeline.results.few import few, joined, metrics_of, one_by_one
 from hpc_train.pipeline.results.kinds import one_kind
+from hpc_train.pipeline.results.log_ends import log_ends
 from hpc_train.pipeline.results.mlperf_scores import mlperf_notes
 from hpc_train.pipeline.results.points import Points, logs_named, read_points
 from hpc_train.pipeline.results.sizing import sized
@@ -28,7 +30,6 @@ from hpc_train.pipeline.search import Search
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
 from hpc_train.records.log_names import rank_of
-from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.reading import Log, Wanted
 from hpc_train.records.record_file import read_record_file
 
@@ -79,7 +80,7 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
     else:
         logs = logs_named(points) if kind == "points" and points else paths
         look = wanted(search.form, search.prefix, search.patterns)
-        found = _of_logs(logs, look, census)
+        found = _of_logs(logs, look, census, allow_failed=search.allow_failed)
     if points is None or named is None:
         return found
     return _sized(found, points)._replace(read=(named, *found.read))
@@ -91,11 +92,12 @@ def _sized(found: Others, points: Points) -> Others:
     return found._replace(study=study, records=joined(found.records, more))
 
 
-def _of_logs(paths: Sequence[Path], look: Wanted, census: Census) -> Others:
+def _of_logs(paths: Sequence[Path], look: Wanted, census: Census, *, allow_failed: bool) -> Others:
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
     records = tuple(records_of(logs, look, census))
-    used = {run: transport_of([log.path for log in files]) for run, files in runs.items()}
+    ends = log_ends(runs, census.failed)
+    used = {run: end.transport for run, end in ends.items()}
     if not records and not any(used.values()):
         raise nothing(logs, census)
     ranks = {
@@ -103,13 +105,33 @@ def _of_logs(paths: Sequence[Path], look: Wanted, census: Census) -> Others:
         for run, files in runs.items()
     }
     study = _study("logs", ranks, metrics_of(records))
+    failures = {run: end.failure for run, end in ends.items() if end.failure}
+    study = _failed(study, failures, allow_failed=allow_failed)
     notes = (*study.notes, *mlperf_notes(log.path for log in logs))
     files = {run: [log.path for log in own] for run, own in runs.items()}
     study = msgspec.structs.replace(study, notes=notes)
     return Others(study, records, records, used, files, tuple(log.path for log in logs))
 
 
+def _failed(
+    study: ExpectedStudy, failures: Mapping[str, str], *, allow_failed: bool
+) -> ExpectedStudy:
+    """Return the study with the runs whose logs end in a failure marked so, or named as allowed."""
+    counted = [run.run_id for run in study.runs if run.run_id in failures and not run.problem]
+    if allow_failed:
+        notes = (f"counted though its log shows a failure: {r}: {failures[r]}" for r in counted)
+        return msgspec.structs.replace(study, notes=(*study.notes, *notes))
+    runs = tuple(
+        msgspec.structs.replace(run, state=JobState.FAILED.value, problem=failures[run.run_id])
+        if run.run_id in failures
+        else run
+        for run in study.runs
+    )
+    return msgspec.structs.replace(study, runs=runs)
+
+
 def _of_records(paths: Sequence[Path]) -> Others:
+    refuse_same_files(paths)
     records = _read(paths[0])
     if len(paths) > 1:
         records = joined(records, chain.from_iterable(map(_one_by_one, paths[1:])))

@@ -18,6 +18,7 @@ from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.expectation import undeclared
 from hpc_train.pipeline.results.columns import Column, columns
+from hpc_train.pipeline.results.copies import Said, refuse_same_rows
 from hpc_train.pipeline.results.labels import LABEL, declared, labelled
 from hpc_train.records.cell import ABSENT, number, whole
 from hpc_train.records.result_table import ResultTable, read_table
@@ -47,6 +48,10 @@ class _Row(NamedTuple):
     line: int
     cells: dict[Column, str]
 
+    @property
+    def said(self) -> Said:
+        return tuple(sorted((column.name, text) for column, text in self.cells.items()))
+
     def of(self, kind: str) -> dict[str, str]:
         return {column.name: text for column, text in self.cells.items() if column.kind == kind}
 
@@ -72,11 +77,13 @@ def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...
     runs: list[ExpectedRun] = []
     records: list[Record] = []
     notes: list[str] = []
+    seen: dict[Said, str] = {}
     for path in paths:
         table = read_table(path)
         meant = columns(table)
         rows = list(_rows(table, meant))
         names = _names(rows, f"{path.stem}: " if len(paths) > 1 else "")
+        refuse_same_rows(((row.place, row.said) for row in rows if row.of("measure")), seen)
         for name, row in zip(names, rows, strict=True):
             measured = _measured(row)
             runs.append(_run(name, row, measured))

@@ -1,0 +1,111 @@
+"""Write a file so that a crash leaves the old one or the new one, and no third one for ever.
+
+A new file is written beside its target under a name of its own, and locked as long as its writer
+lives: the kernel gives the lock back however that ends. Who writes the same target later removes
+what writers left that were killed. Only files of this boot of this machine are looked at: whether
+a writer lives on another host that shares the file system, its locks do not surely say.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+# Names are at most 255 bytes long.
+_NAME = 180
+_BOOT = Path("/proc/sys/kernel/random/boot_id")
+
+
+@contextmanager
+def new_file(path: Path, *, flush: bool = True) -> Iterator[BinaryIO]:
+    """Write beside the target, then rename; with `flush`, the bytes are on the disk before that.
+
+    Raises:
+        OSError: the disk is full, the folder is gone or cannot be written.
+    """
+    remove_stale(path)
+    fresh, descriptor = _created(path)
+    try:
+        with os.fdopen(descriptor, "wb") as stream:
+            yield stream
+            stream.flush()
+            if flush:
+                os.fsync(descriptor)
+            # While the lock is held: who removes stale files must not find this one without it.
+            fresh.replace(path)
+    except BaseException:
+        fresh.unlink(missing_ok=True)
+        raise
+
+
+def write_atomic(path: Path, content: bytes | Iterable[bytes], *, flush: bool = True) -> None:
+    """Write a whole file; content in parts is written as they come.
+
+    Raises:
+        OSError: as for `new_file`.
+    """
+    with new_file(path, flush=flush) as stream:
+        stream.writelines((content,) if isinstance(content, bytes) else content)
+
+
+def remove_stale(path: Path) -> None:
+    """Remove what killed writers of a file left beside it; those that live hold a lock."""
+    beginning = _beginning(path.name)
+    if not beginning:
+        return
+    with suppress(OSError), os.scandir(path.parent) as entries:
+        stale = [Path(e.path) for e in entries if e.name.startswith(beginning)]
+        for each in stale:
+            _remove_unlocked(each)
+
+
+def _created(path: Path) -> tuple[Path, int]:
+    """Return a new file that no other writer has, locked where the file system has locks."""
+    while True:
+        beginning = (
+            _beginning(path.name) or f".{os.fsdecode(os.fsencode(path.name)[:_NAME])}.unknown-"
+        )
+        fresh = path.with_name(f"{beginning}{os.getpid()}-{secrets.token_hex(4)}")
+        # As `open` does it: the umask decides who may read.
+        descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        if os.fstat(descriptor).st_nlink:
+            return fresh, descriptor
+        # Somebody took it for a stale one before it was locked.
+        os.close(descriptor)
+
+
+def _remove_unlocked(path: Path) -> None:
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    try:
+        descriptor = os.open(path, flags)
+    except OSError:
+        return
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            # Names are never used twice, so this is the file that is locked.
+            path.unlink()
+    finally:
+        os.close(descriptor)
+
+
+def _beginning(name: str) -> str:
+    """Return how the names of new files begin that this boot of this machine wrote."""
+    boot = _boot()
+    return f".{os.fsdecode(os.fsencode(name)[:_NAME])}.{boot}-" if boot else ""
+
+
+@functools.cache
+def _boot() -> str:
+    try:
+        return _BOOT.read_text(encoding="ascii").replace("-", "")[:12]
+    except OSError:
+        return ""

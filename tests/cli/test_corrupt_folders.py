@@ -1,0 +1,204 @@
+"""A run folder in which a file is something else: an answer in time, and the other runs shown."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import stat
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.cli.main import main
+from tests.pipeline.runs_of import written
+
+STEPS = "".join(
+    f'@hpct {{"v":1,"event":"step","rank":0,"step":{n},"step_time":{X},"samples":8,"loss":1.0}}\n'
+    for n, X in enumerate((0.11, 0.12, 0.13) * 10, start=1)
+)
+GOOD, BAD = "1-good-r1", "2-bad-r1"
+FILES = (
+    "run.json", "status.json", "submission.json", "job.sbatch", "cut_off", "records.jsonl",
+    "logs.index", "logs.json", "transport.json", "diagnosis.txt", "logs", "logs/job.out",
+    "logs/rank-0.out", "../study.json", "../exclude.yaml",
+)  # fmt: skip
+# Read where the logs are gone.
+KEPT = ("records.jsonl", "logs.json", "transport.json", "diagnosis.txt")
+COMMANDS = ("status", "report", "collect", "diagnose", "logs", "cancel", "retry")
+# A command that hangs is stopped after so long.
+SECONDS = 60
+OLD = b'{"schema": 1, "run_id": "'
+
+
+def _link(path: Path, target: str) -> None:
+    path.symlink_to(target)
+
+
+def _socket(path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as made:
+        # The name of a socket has at most 108 bytes.
+        before = Path.cwd()
+        os.chdir(path.parent)
+        made.bind(path.name)
+        os.chdir(before)
+
+
+def _holds(content: bytes) -> Callable[[Path], None]:
+    def write(path: Path) -> None:
+        path.write_bytes(content)
+
+    return write
+
+
+def _huge(path: Path) -> None:
+    path.touch()
+    os.truncate(path, 1 << 40)
+
+
+KINDS: dict[str, Callable[[Path], None]] = {
+    "fifo": os.mkfifo,
+    "socket": _socket,
+    "directory": Path.mkdir,
+    "loop": lambda path: _link(path, path.name),
+    "dangling": lambda path: _link(path, "nowhere"),
+    "zero": lambda path: _link(path, "/dev/zero"),
+    "empty": Path.touch,
+    "cut": _holds(OLD),
+    "nul": _holds(b"\0" * 100_000),
+    "latin": _holds(b'{"schema": "\xff\xfe"}'),
+    "deep": _holds(b"[" * 100_000),
+    "deep-object": _holds(b'{"plan":' * 100_000),
+    "huge": _huge,
+}
+if os.geteuid() == 0:
+    KINDS["device"] = lambda path: os.mknod(path, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+
+
+class Late(BaseException):
+    """What no handler of errors takes for one of the file system."""
+
+
+@contextmanager
+def in_time(what: str) -> Iterator[None]:
+    def late(*_: object) -> None:
+        raise Late(what)
+
+    before = signal.signal(signal.SIGALRM, late)
+    signal.alarm(SECONDS)
+    try:
+        yield
+    finally:
+        signal.alarm(0)
+        signal.signal(signal.SIGALRM, before)
+
+
+def called(*words: str) -> int:
+    """Call the command in this process; whatever is no exit is a traceback for the user."""
+    with in_time(" ".join(words)), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["hpctrain", *words])
+        with pytest.raises(SystemExit) as left:
+            main()
+    return int(left.value.code or 0)
+
+
+def home_with(tmp_path: Path, name: str, make: Callable[[Path], None], *, logs: bool) -> Path:
+    """Return a job of two runs, of which one has something else in the place of a file."""
+    home = tmp_path / "results" / "j"
+    for run_id in (GOOD, BAD):
+        written(home, run_id, STEPS)
+    if not logs:
+        (home / BAD / "logs" / "rank-0.out").unlink()
+        (home / BAD / "logs").rmdir()
+    path = home / BAD / name
+    if path.is_dir():
+        for entry in path.iterdir():
+            entry.unlink()
+        path.rmdir()
+    elif path.parent.is_dir():
+        path.unlink(missing_ok=True)
+    else:
+        path.parent.mkdir()
+    make(path)
+    return home
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    # A log may be as large as it likes, and is read.
+    [(n, k) for n in FILES for k in KINDS if k != "huge" or not n.startswith("logs/")],
+)
+def test_every_command_answers(
+    name: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+    capfd: pytest.CaptureFixture[str],
+) -> None:  # fmt: skip
+    monkeypatch.chdir(tmp_path)
+    for logs in (True, False) if name in KEPT else (True,):
+        home = home_with(tmp_path / str(logs), name, KINDS[kind], logs=logs)
+        for command in COMMANDS:
+            word = f"{home}/{BAD}" if command == "logs" else str(home)
+            code = called(command, word, "--results", str(home.parent))
+            out, err = capfd.readouterr()
+            assert code in (0, 1, 2, 3), (command, code)
+            assert "Traceback" not in out + err
+            if command == "status":
+                assert GOOD in out, err
+                assert BAD in out, err
+            if command == "report" and not name.startswith(".."):
+                assert code in (0, 3), err
+                assert "2 runs" in out or "1 of 2" in out or "2 of 2" in out, out
+
+
+@pytest.mark.parametrize("kind", ["fifo", "loop", "zero", "socket", "directory", "deep", "cut"])
+@pytest.mark.parametrize("name", ["run.json", "status.json", "submission.json"])
+def test_what_is_wrong_is_a_named_problem_of_that_run(
+    name: str, kind: str, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    home = home_with(tmp_path, name, KINDS[kind], logs=True)
+    called("status", str(home), "--json", "--results", str(home.parent))
+    found = {run["run"]: run for run in msgspec.json.decode(capfd.readouterr().out)["runs"]}
+    assert found[GOOD]["problem"] == ""
+    assert found[BAD]["problem"].startswith(name)
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[Path]:
+    """A folder that anybody may look into; that of a test is for its user alone."""
+    with tempfile.TemporaryDirectory(prefix="hpctrain-", dir="/tmp") as name:
+        Path(name).chmod(0o755)
+        yield Path(name)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to be somebody else")
+@pytest.mark.parametrize("name", ["", *FILES])
+def test_what_another_user_may_not_read_is_a_problem_of_that_run_alone(
+    name: str, elsewhere: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(elsewhere)
+    monkeypatch.setenv("HOME", str(elsewhere))
+    home = home_with(elsewhere, name or "cut_off", Path.touch, logs=True)
+    # Everything is imported by then: the other user may not see this Python.
+    for command in COMMANDS[:5]:
+        called(command, f"{home}/{GOOD}", "--results", str(home.parent))
+    capfd.readouterr()
+    (home / BAD / name).chmod(0)
+    os.seteuid(65534)
+    try:
+        for command in COMMANDS[:5]:
+            word = f"{home}/{BAD}" if command == "logs" else str(home)
+            code = called(command, word, "--results", str(home.parent))
+            out, err = capfd.readouterr()
+            assert code in (0, 1, 2, 3), (command, code)
+            assert "Traceback" not in out + err
+            if command == "status":
+                assert GOOD in out, err
+                assert BAD in out, err
+            if command == "report" and not name.startswith(".."):
+                assert code in (0, 3), err
+    finally:
+        os.seteuid(0)

@@ -1,0 +1,123 @@
+"""`hpctrain report` on logs of anybody that crashed, and on one job under two names."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
+CRASH = """\
+Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+    loss.backward()
+RuntimeError: CUDA error: an illegal memory access was encountered
+"""
+
+
+def log(name: str, seconds: float, end: str = "", ranks: int = 1, steps: int = 30) -> Path:
+    lines = [f'@hpct {{"event":"start","world_size":{ranks},"global_batch_size":64}}\n']
+    lines += [
+        f'@hpct {{"v":1,"event":"step","rank":0,"step":{step},"step_time":'
+        f'{seconds * (1 + step / 1000):.6f},"samples":{64 // ranks},"loss":1.0}}\n'
+        for step in range(1, steps + 1)
+    ]
+    Path(name).write_text("".join(lines) + end)
+    return Path(name)
+
+
+def rows(done: subprocess.CompletedProcess[str]) -> dict[str, tuple[str, str]]:
+    assert done.returncode in (0, 3), done.stderr
+    return {r["run_id"]: (r["state"], r["problem"]) for r in json.loads(done.stdout)["runs"]}
+
+
+def test_a_log_that_crashed_is_a_failed_run_and_part_of_no_number(hpctrain: Hpctrain) -> None:
+    log("a.log", 0.5)
+    log("b.log", 0.1, CRASH)
+    done = hpctrain("report", "a.log", "b.log", "-f", "json")
+    assert done.returncode == 3
+    found = rows(done)
+    assert found["a.log"] == ("COMPLETED", "")
+    state, problem = found["b.log"]
+    assert state == "FAILED"
+    assert "kernel" in problem
+    assert "b.log:" in problem
+    (point,) = json.loads(done.stdout)["rows"]
+    assert (point["n_ok"], point["n_submitted"], point["not_ok"]) == (1, 2, "1 FAILED")
+
+
+def test_a_crashed_log_counts_where_a_person_says_so_and_is_named(hpctrain: Hpctrain) -> None:
+    log("a.log", 0.5)
+    log("b.log", 0.1, CRASH)
+    done = hpctrain("report", "a.log", "b.log", "-f", "json", "--allow-failed")
+    assert done.returncode == 0, done.stderr
+    assert rows(done)["b.log"][0] == "COMPLETED"
+    (point,) = json.loads(done.stdout)["rows"]
+    assert point["n_ok"] == 2
+    assert any("b.log" in n and "shows a failure" in n for n in json.loads(done.stdout)["notes"])
+
+
+def test_a_crashed_log_leaves_its_point_missing(hpctrain: Hpctrain) -> None:
+    log("a.log", 0.5)
+    log("b.log", 0.25, CRASH, ranks=2)
+    assert hpctrain("report", "a.log", "b.log", "--check").returncode == 1
+
+
+@pytest.mark.parametrize("how", ["copy", "link", "packed"])
+def test_one_log_under_two_names_is_no_repetition(hpctrain: Hpctrain, how: str) -> None:
+    first = log("a.log", 0.5)
+    if how == "link":
+        Path("b.log").symlink_to("a.log")
+    elif how == "copy":
+        Path("b.log").write_bytes(first.read_bytes())
+    else:
+        Path("b.log.gz").write_bytes(gzip.compress(first.read_bytes()))
+    name = "b.log.gz" if how == "packed" else "b.log"
+    done = hpctrain("report", "a.log", name)
+    assert done.returncode == 2
+    assert "a.log" in done.stderr
+    assert f"--exclude '{name}=" in done.stderr
+    done = hpctrain("report", "a.log", name, "--exclude", f"{name}=a copy of a.log", "-f", "json")
+    assert rows(done)[name] == ("EXCLUDED", "a copy of a.log")
+
+
+def test_a_short_log_is_told_by_its_bytes(hpctrain: Hpctrain) -> None:
+    log("a.log", 0.5, steps=3)
+    log("b.log", 0.5, steps=3, end="another job\n")
+    assert hpctrain("report", "a.log", "b.log").returncode == 0
+    log("b.log", 0.5, steps=3)
+    done = hpctrain("report", "a.log", "b.log")
+    assert (done.returncode, "byte for byte" in done.stderr) == (2, True)
+
+
+def test_one_table_twice_is_not_more_repetitions(hpctrain: Hpctrain) -> None:
+    text = "nodes,gpus,samples_per_second\n1,4,100.5\n1,4,101.5\n2,8,201\n"
+    Path("a.csv").write_text(text)
+    Path("b.csv").write_text("nodes;gpus;samples_per_second\n2;8;201\n")
+    done = hpctrain("report", "a.csv", "b.csv")
+    assert done.returncode == 2
+    assert "b.csv:2: the same row as a.csv:4" in done.stderr
+    Path("a.csv").write_text(text + "1,4,100.5\n")
+    assert "a.csv:5: the same row as a.csv:2" in hpctrain("report", "a.csv").stderr
+    Path("a.csv").write_text("nodes,gpus,samples_per_second,rep\n1,4,100.5,1\n1,4,100.5,2\n")
+    assert hpctrain("report", "a.csv").returncode == 0
+    # What failed has no number that could count twice.
+    Path("a.csv").write_text("nodes,gpus,samples_per_second,state\n1,4,,FAILED\n1,4,,FAILED\n")
+    assert hpctrain("report", "a.csv").returncode == 3
+
+
+def test_records_of_one_job_under_two_names_are_no_repetition(hpctrain: Hpctrain) -> None:
+    log("a.log", 0.5)
+    hpctrain("collect", "a.log", "-o", "a.jsonl")
+    Path("b.jsonl").write_text(Path("a.jsonl").read_text())
+    done = hpctrain("report", "a.jsonl", "b.jsonl")
+    assert done.returncode == 2
+    assert "a.jsonl and b.jsonl are the same file" in done.stderr
+    Path("b.jsonl").write_text(Path("a.jsonl").read_text().replace("a.log", "c.log"))
+    done = hpctrain("report", "a.jsonl", "b.jsonl")
+    assert done.returncode == 2
+    assert "a.log and c.log hold the same measurements" in done.stderr
