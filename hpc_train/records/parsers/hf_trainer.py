@@ -16,7 +16,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.bars import Bar, bar_of
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.hf_log import accuracy_hits, hits_of_log, step_of, summary_hits
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, countable, number, quotient
 
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)
 _LOG = re.compile(r"""\{['"][^{}]{0,16384}\}""")
@@ -163,7 +163,7 @@ class HfTrainer:
             self._logged = step
         yield from hits
         speed = number(log.get("train_speed(iter/s)", "")) or 0
-        time = 1 / speed if speed > 0 else number(log.get("train_speed(s/it)", ""))
+        time = quotient(1, speed) if speed > 0 else number(log.get("train_speed(s/it)", ""))
         if time and not self._total:
             yield Hit("step_time", time, "global", step, once=f"speed {step}")
         if hits[0].metric == "time_to_train" and self._total:
@@ -190,7 +190,7 @@ class HfTrainer:
         metric, scope = _BANNER_METRICS[name]
         self._batch[metric] = value
         if metric == "steps":
-            self._total, self._is_sure = int(value), True
+            self._total, self._is_sure = countable(value) or 0, True
         yield Hit(metric, value, scope, once="banner")
 
     def _world_size(self, accumulated: float) -> Iterator[Hit]:
