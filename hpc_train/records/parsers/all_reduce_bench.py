@@ -20,7 +20,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import number, scaled
+from hpc_train.records.parsers.number import countable, number, scaled
 
 _NUMBER = r"(\d{1,15}(?:\.\d{1,10})?)"
 _SIZE = re.compile(rf"data size: {_NUMBER} GB$")
@@ -62,9 +62,9 @@ class AllReduceBench:
         """Yield what a line states."""
         text = line.text
         if found := _SIZE.search(text):
-            self._size = round(float(found[1]) * 1e9)
+            self._size = countable(float(found[1]) * 1e9)
         elif found := _HEAD.search(text):
-            self._size = round(float(found[1]) * 1e9)
+            self._size = countable(float(found[1]) * 1e9)
             yield Hit("world_size", float(found[2]), "global")
         elif found := _BOTH_WAYS.search(text):
             yield from self._hit("algbw", found[1], "both_ways", _GBS[found[2]])

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, VALUE, number
+from hpc_train.records.parsers.number import NUMBER, VALUE, number, quotient
 
 _JSON = re.compile(rf'"(\w{{1,40}})": "?{VALUE}(?=["}},])')
 _SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={VALUE}(?=[,\]\s]|$)")
@@ -96,6 +96,6 @@ def _update(found: dict[str, str], place: re.Match[str] | None) -> int | None:
 def _step_time(found: dict[str, str]) -> float | None:
     rate, tokens = number(found["wps"]), number(found.get("wpb", ""))
     if rate and tokens:
-        return tokens / rate
+        return quotient(tokens, rate)
     updates = number(found.get("ups", ""))
-    return 1 / updates if updates else None
+    return quotient(1, updates) if updates else None

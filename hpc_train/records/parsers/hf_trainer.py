@@ -23,7 +23,7 @@ from hpc_train.records.parsers.hf_log import (
     summary_hits,
     total_of,
 )
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.number import NUMBER, countable, number, quotient
 
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)
 _EVALUATION = re.compile(r"""\{['"]eval_\w{1,80}['"]: """)
@@ -156,7 +156,7 @@ class HfTrainer:
             self._logged = step
         yield from hits_of_log(log, step, steps)
         speed = number(log.get("train_speed(iter/s)", "")) or 0
-        time = 1 / speed if speed > 0 else number(log.get("train_speed(s/it)", ""))
+        time = quotient(1, speed) if speed > 0 else number(log.get("train_speed(s/it)", ""))
         if time:
             # ms-swift divides the time since the start by the steps.
             variant, once = "running_average", f"speed {step}"
@@ -183,7 +183,7 @@ class HfTrainer:
         metric, scope = _BANNER_METRICS[name]
         self._batch[metric] = value
         if metric == "steps":
-            self._bar.plan(int(value))
+            self._bar.plan(countable(value) or 0)
         yield Hit(metric, value, scope, once="banner")
 
     def _world_size(self, accumulated: float) -> Iterator[Hit]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number, scaled
+from hpc_train.records.parsers.number import number, quotient, scaled
 
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
 _EPOCHS = "epoch"
@@ -90,8 +90,9 @@ class MetricsCsv:
             value = number(cell) if column is not None and cell else None
             if column is None or value is None or (column.is_rate and value <= 0):
                 continue
-            value = 1 / value if column.is_rate else scaled(value, column.scale)
-            yield Hit(column.metric, value, column.scope, epoch if step is None else step)
+            shown = quotient(1, value) if column.is_rate else scaled(value, column.scale)
+            if shown is not None:
+                yield Hit(column.metric, shown, column.scope, epoch if step is None else step)
 
 
 def _column(name: str) -> _Column | None:

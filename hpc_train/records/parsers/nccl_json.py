@@ -21,7 +21,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.number import countable, number
 
 _METRICS = {
     "time": "latency",
@@ -61,8 +61,8 @@ class NcclJson:
         self._size: int | None = None
         self._within = ""
         self._per_process = {"nthreads": 1, "ngpus": 1}
-        self._processes: list[int] = []
-        self._groups: list[int] = []
+        self._processes: list[int | None] = []
+        self._groups: list[int | None] = []
 
     @property
     def wants_next(self) -> bool:
@@ -85,7 +85,7 @@ class NcclJson:
 
     def _key(self, key: str, value: float | None) -> Iterator[Hit]:
         if key == "size":
-            self._size = None if value is None else int(value)
+            self._size = countable(value)
         elif key == "experiment_name":
             self._size, self._within = None, ""
         elif key in _OPENS or key.endswith("_per_iter"):
@@ -100,11 +100,11 @@ class NcclJson:
         if key == "inPlace":
             self._within = "in_place" if value else "out_of_place"
         elif key == "rank":
-            self._processes.append(int(value))
+            self._processes.append(countable(value))
         elif key == "group":
-            self._groups.append(int(value))
+            self._groups.append(countable(value))
         elif key in self._per_process:
-            self._per_process[key] = int(value)
+            self._per_process[key] = countable(value) or 0
 
     def _value(self, key: str, value: float) -> Iterator[Hit]:
         if key in _METRICS and self._size is not None and self._within.endswith("_place"):
@@ -120,6 +120,6 @@ class NcclJson:
         processes = len(set(self._processes))
         if self._groups:
             processes = min(processes, self._groups.count(self._groups[0]))
-        if processes:
+        if processes and ranks:
             yield Hit("world_size", float(processes * ranks), "global")
         self._processes, self._groups = [], []

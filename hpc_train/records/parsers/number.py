@@ -30,6 +30,17 @@ def scaled(value: float, factor: float) -> float:
     return value if factor == 1.0 else float(f"{value * factor:.15g}")
 
 
+def quotient(over: float, under: float) -> float | None:
+    """Return a ratio of two printed numbers; None where it is none, or beyond all numbers."""
+    value = over / under if under else math.inf
+    return value if math.isfinite(value) else None
+
+
+def countable(value: float | None) -> int | None:
+    """Return a step, a rank or a size as a whole number; None where it cannot be one."""
+    return None if value is None or not abs(value) < COUNTABLE else round(value)
+
+
 def _decorated(text: str) -> float:
     scale = _SUFFIXES.get(text[-1:], 1.0)
     try:
