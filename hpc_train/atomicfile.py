@@ -39,9 +39,8 @@ def new_file(path: Path, *, flush: bool = True) -> Iterator[BinaryIO]:
                 os.fsync(descriptor)
             # While the lock is held: who removes stale files must not find this one without it.
             fresh.replace(path)
-    except BaseException:
+    finally:
         fresh.unlink(missing_ok=True)
-        raise
 
 
 def write_atomic(path: Path, content: bytes | Iterable[bytes], *, flush: bool = True) -> None:

@@ -61,26 +61,33 @@ def compare(
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.compare import Wishes
     from hpc_train.pipeline.compare import compare as compared
-    from hpc_train.pipeline.render_report import render_report
-    from hpc_train.pipeline.report_files import check_format, write_report
+    from hpc_train.pipeline.report_files import check_format
     from hpc_train.pipeline.search import Search
     from hpc_train.runs.store import results_root
 
     check_format(form, output)
     show_warnings()
-    root = results_root(results)
-    search = Search(root=root, form=parser, points=points, allow_failed=allow_failed)
+    search = Search(
+        root=results_root(results), form=parser, points=points, allow_failed=allow_failed
+    )
     made = compared(a, b, search, Wishes(min_effect=min_effect, allow_mixed=allow_mixed))
-    if output is None:
-        safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(made.report, form or "text")), nl=False)
-    else:
-        for path in write_report(made.report, output, form):
-            click.echo(path)
+    _put_out(made, output, form)
     if check:
         _check(made)
     if made.partial:
         sys.exit(3)
+
+
+def _put_out(made: Comparison, output: Path | None, form: str | None) -> None:
+    from hpc_train.pipeline.render_report import render_report
+    from hpc_train.pipeline.report_files import write_report
+
+    if output is None:
+        safe = plain_json if form == "json" else plain
+        click.echo(safe(render_report(made.report, form or "text")), nl=False)
+        return
+    for path in write_report(made.report, output, form):
+        click.echo(path)
 
 
 def _check(made: Comparison) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.errors import HpcTrainError
+from hpc_train.errors import HpcTrainError, UnknownNameError
 from hpc_train.model.run import Run
 from hpc_train.model.site import Reporting
 
@@ -31,6 +31,8 @@ def site_reporting(own: Sequence[Run]) -> SiteReporting:
     for name, file in places:
         try:
             found.append(_reporting(name, file))
+        except UnknownNameError:
+            return SiteReporting(unknown=f"there is no profile {name} here")
         except HpcTrainError as failure:
             return SiteReporting(unknown=f"{name}: {failure.message}")
     if any(each.gates != found[0].gates for each in found):

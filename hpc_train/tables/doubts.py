@@ -43,6 +43,12 @@ def run_flags(
     return [tuple(flags.get(run, ())) for run in range(runs)]
 
 
+def with_lost(flags: Sequence[tuple[str, ...]], lost: Ints) -> list[tuple[str, ...]]:
+    """Return the flags, with one more for runs that ended without a finite loss."""
+    which = set(lost.tolist())
+    return [(*own, LOSS_LOST) if run in which else own for run, own in enumerate(flags)]
+
+
 def _timed_ranks(rows: Rows, runs: int) -> Ints:
     timed = rows.named("step_time")
     timed = timed.take(timed.scope == PER_RANK)

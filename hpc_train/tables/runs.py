@@ -14,9 +14,9 @@ from hpc_train.model.measurement import CONTRADICTED, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.submission import JobState
 from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
-from hpc_train.tables.columns import Flags, Ints, columns
+from hpc_train.tables.columns import Columns, Flags, Ints, columns
 from hpc_train.tables.copies import refuse_copies
-from hpc_train.tables.doubts import LOSS_LOST, run_flags
+from hpc_train.tables.doubts import run_flags, with_lost
 from hpc_train.tables.intervals import Floats
 from hpc_train.tables.lost import without_final_loss
 from hpc_train.tables.magnitudes import usable
@@ -77,8 +77,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     kinds = metric_kinds(fields)
     rows = stated(fields, kinds)
     check_scopes(fields, rows)
-    _check_listed(study, fields.run.names, rows.run)
-    refuse_copies(fields, study.runs)
+    _check_listed(study, fields, rows.run)
     rows, rest = once(rows), fields.take(np.flatnonzero(kinds < 0))
     known = usable(rows.value)
     odd, rows = rows.take(~known), rows.take(known) if not known.all() else rows
@@ -93,8 +92,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     found |= time_shares(rest, study.warmup, steps.mean)
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
     flags = run_flags(study.runs, rows, odd, steps.steps, sizes.ranks)
-    for one in without_final_loss(fields, len(names)).tolist():
-        flags[one] = (*flags[one], LOSS_LOST)
+    flags = with_lost(flags, without_final_loss(fields, len(names)))
     said = with_programs(fields, conditions_of(rest, study.runs))
     own = {"state": states, "problem": why, "flags": flags, "conditions": said}
     return _frame(study, sizes, {**found, **own})
@@ -177,7 +175,8 @@ def _typed(name: str, values: Any) -> Any:
     return values
 
 
-def _check_listed(study: ExpectedStudy, names: Sequence[str], run: Ints) -> None:
+def _check_listed(study: ExpectedStudy, fields: Columns, run: Ints) -> None:
+    names = fields.run.names
     twice = [name for name, n in Counter(run.run_id for run in study.runs).items() if n > 1]
     if twice:
         raise ReportError(
@@ -188,3 +187,4 @@ def _check_listed(study: ExpectedStudy, names: Sequence[str], run: Ints) -> None
     if strangers:
         first = min(names[code] for code in strangers)
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
+    refuse_copies(fields, study.runs)

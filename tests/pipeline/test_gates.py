@@ -82,11 +82,11 @@ STRICT = "name: lab7\nreport: {gates: {efficiency: 0.7}}"
 @pytest.mark.parametrize(
     ("texts", "said"),
     [
-        ([None], "unknown site 'lab7'"),
+        ([None], "there is no profile lab7 here"),
         (["name: lab7\nreport: {gates: {efficiency: high}}"], "report.gates.efficiency"),
         (["name: lab7\n- broken"], "not valid YAML"),
         ([STRICT, "name: lab7"], "several sites with other gates"),
-        ([STRICT, None], "unknown site 'lab7'"),
+        ([STRICT, None], "there is no profile lab7 here"),
     ],
 )
 def test_gates_of_a_site_that_are_not_known_are_not_met(
