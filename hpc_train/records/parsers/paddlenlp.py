@@ -21,7 +21,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.number import NUMBER, number, scaled
+from hpc_train.records.parsers.number import NUMBER, countable, number, scaled
 
 _HEAD = re.compile(r"(?:^|\s)loss: (?=[-\d])")
 _FIELD = re.compile(rf"(?P<key>[a-z_]{{1,60}}): (?P<value>{NUMBER}), ")
@@ -66,10 +66,11 @@ class PaddleNlp:
         texts = {m["key"]: m["value"] for m in _FIELD.finditer(line.text, head.start())}
         found = {key: value for key, text in texts.items() if (value := number(text)) is not None}
         took, rate = found.get("interval_runtime"), found.get("interval_steps_per_second")
-        if "global_step" not in found or not took or not rate:
+        step, done = countable(found.get("global_step")), countable((took or 0) * (rate or 0))
+        if step is None or done is None or not took or not rate:
             yield Unreadable()
             return
-        step, steps = int(found["global_step"]), max(1, round(took * rate))
+        steps = max(1, done)
         for key, field in _FIELDS.items():
             if key in found:
                 value = scaled(found[key], field.scale)
