@@ -65,7 +65,7 @@ class EpochReader:
 
 
 def _is_last(match: re.Match[bytes], text: bytes) -> bool:
-    if int(match["epoch"]) != int(match["of"]) or int(match["of"]) < 2:
+    if int(match["epoch"]) != int(match["of"]):
         return False
     rest = match["rest"]
     if _CLOSED.fullmatch(rest):

@@ -42,6 +42,15 @@ def test_the_error_of_the_program_goes_before_its_exit_code(tmp_path: Path) -> N
     assert root(judged(tmp_path / "alone", EXIT)).id == "lsf_exit"
 
 
+LIMIT = "TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited with exit code 140."
+
+
+@pytest.mark.parametrize("said", ["Exited with exit code 1.", LIMIT])
+def test_the_error_may_be_in_the_other_file(tmp_path: Path, said: str) -> None:
+    found = judged(tmp_path, REPORT.format(said=said), trace("KeyError: 'a'"))
+    assert root(found).title == "KeyError: 'a'"
+
+
 @pytest.mark.parametrize(
     ("first", "second", "outcomes"),
     [(trace("KeyError: 'a'") + EXIT, DONE, "fs"), (DONE, trace("KeyError: 'a'") + EXIT, "sf")],
