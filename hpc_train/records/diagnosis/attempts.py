@@ -30,18 +30,22 @@ _ONCE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
     (b"were not passed to `accelerate launch`", re.compile(r"values were not passed to `accel")),
     (b"SLURM_JOB_ID", re.compile(r"^\W{0,4}SLURM_JOB_?ID\W{1,4}\d")),
 )
+# The last line of the report that LSF appends to the output of a job: the next job begins below it.
+_REPORT = b"The output (if any) is above this job summary."
 
 
 class StartReader:
     """Finds in one log the lines by which an attempt may begin."""
 
-    literals = tuple(literal for literal, _ in (*_SURE, *_ONCE))
+    literals = (*(literal for literal, _ in (*_SURE, *_ONCE)), _REPORT)
     wants_next = False
 
     def read(self, line: Line) -> Iterator[Start]:
         """Yield the start that a line tells."""
         if line.raw.lstrip().startswith(b"+"):
             return
+        if line.raw.strip() == _REPORT:
+            yield Start(kind=_REPORT.decode(), line=line.number + 1, sure=True)
         for literal, pattern in (*_SURE, *_ONCE):
             if literal in line.raw and pattern.search(line.text):
                 sure = (literal, pattern) in _SURE
@@ -70,7 +74,7 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
     for start in sorted((one for number, one in observed.starts if number == file), key=_line):
         before = begun.get(start.kind, since if start.kind == AGAIN else None)
         if start.sure:
-            new = start.line > since
+            new = start.line > since and _goes_on(start, observed, file)
         else:
             new = before is not None and _over(start, before, seen, ended)
         if new:
@@ -81,6 +85,18 @@ def _firsts(observed: Observed, file: int) -> Iterator[int]:
 
 def _line(start: Start) -> int:
     return start.line
+
+
+def _goes_on(start: Start, observed: Observed, file: int) -> bool:
+    """Whether anything is told behind a report of LSF, which may be the end of the log."""
+    if start.kind != _REPORT.decode():
+        return True
+    told = (
+        *(one.place for one in observed.seen),
+        *((number, ending.line) for number, ending in observed.endings),
+        *((number, other.line) for number, other in observed.starts if other != start),
+    )
+    return any(number == file and line >= start.line for number, line in told)
 
 
 def _over(start: Start, since: int, seen: Sequence[Seen], ended: Sequence[Ending]) -> bool:

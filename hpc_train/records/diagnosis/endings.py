@@ -62,7 +62,12 @@ _LAUNCHERS: tuple[_Pattern, ...] = (
         re.compile(r"^\s{0,8}State ?: COMPLETED \(exit code 0\)"),
     ),
     ("success", b"Successfully completed.", re.compile(r"^Successfully completed\.$")),
+    ("success", b"Reporting training SUCCESS", re.compile(r"\bReporting training SUCCESS$")),
     ("part", b"process to finish... (success)", re.compile(r"finish\.\.\. \(success\)")),
+)
+_DONE_TRAINING = (
+    r"[Tt]raining (?:is )?(?:[Cc]ompleted?|[Ff]inished|[Dd]one)\b"
+    r"|TRAINING (?:COMPLETED?|FINISHED|DONE)\b"
 )
 _TRAINERS: tuple[_Pattern, ...] = (
     ("success", b"[after training is done]", re.compile(r"\[after training is done\]")),
@@ -72,7 +77,7 @@ _TRAINERS: tuple[_Pattern, ...] = (
         re.compile(r"exiting program (?:at iteration \d|after [\d.]{1,12} minutes)"),
     ),
     ("success", b"done training in", re.compile(r"\bdone training in \d")),
-    ("work", b"'train_runtime':", re.compile(r"^\{.{0,400}'train_runtime':")),
+    ("work", b"'train_runtime':", re.compile(r"(?:^|\s)\{[^{}]{0,400}'train_runtime':")),
     ("work", b"***** train metrics *****", re.compile(r"^\*{5} train metrics \*{5}")),
     (
         "work",
@@ -81,13 +86,19 @@ _TRAINERS: tuple[_Pattern, ...] = (
     ),
     ("work", b"Training time ", re.compile(r"^Training time \d+(?: days?, \d+)?:\d\d:\d\d")),
     ("work", b"Training time: ", re.compile(r"^Training time: [\d.]{1,16}s$")),
+    ("work", b"Total Training Time: ", re.compile(r"^Total Training Time: [\d.]{1,16} min$")),
+    ("work", b"FINISHED Optimization", re.compile(r"\bFINISHED Optimization - training time: ")),
     # Detectron2 prints the like of it after an error, too, but with the time of its hooks.
     (
         "work",
         b"Total training time: ",
         re.compile(r"Total training time: [\d:., day]{4,40} \([\d.]{1,12} s / it\)"),
     ),
-    ("work", b"epochs completed in", re.compile(r"^\d{1,6} epochs completed in [\d.]+ hours")),
+    (
+        "work",
+        b"epochs completed in",
+        re.compile(r"^\s{0,8}\d{1,6} epochs completed in [\d.]+ hours"),
+    ),
     ("work", b"Run stats:", re.compile(r"\bRun stats:$")),
     ("work", b"All done!", re.compile(r"\bAll done!$")),
     ("work", b"*** Best metric: ", re.compile(r"\*\*\* Best metric: ")),
@@ -98,16 +109,31 @@ _TRAINERS: tuple[_Pattern, ...] = (
         (
             "part",
             literal,
-            re.compile(r"(?<![\w\"'`])[Tt]raining (?:is )?(?:complete|finished|done)"),
+            re.compile(rf"(?<![\w\"'`])(?:{_DONE_TRAINING})(?! ?\d{{1,9}}/\d)"),
         )
         for literal in (
             *(b"raining complete", b"raining finished", b"raining done"),
+            *(b"raining Complete", b"raining Finished", b"raining Done"),
             *(b"raining is complete", b"raining is finished", b"raining is done"),
+            *(b"RAINING COMPLETE", b"RAINING FINISHED", b"RAINING DONE"),
         )
     ),
     *(
-        ("part", literal, re.compile(r"^(?:\W{0,8}|.{0,120}[\]:-] )(?:Finished|Done) [Tt]raining"))
-        for literal in (b"Finished Training", b"Finished training", b"Done training")
+        ("part", literal.encode(), re.compile(literal))
+        for literal in ("训练完成", "训练结束", "訓練完成")
+    ),
+    *(
+        (
+            "part",
+            literal,
+            re.compile(
+                r"^(?:\W{0,8}|.{0,120}[\]:-] )(?:Finished|Done|Completed) (?:model )?[Tt]raining"
+            ),
+        )
+        for literal in (
+            *(b"Finished Training", b"Finished training", b"Done training"),
+            *(b"Completed Training", b"Completed training", b"Completed model training"),
+        )
     ),
 )
 _BENCHMARKS: tuple[_Pattern, ...] = (

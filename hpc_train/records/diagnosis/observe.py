@@ -16,6 +16,7 @@ from hpc_train.records.blocks import blocks
 from hpc_train.records.diagnosis.attempts import StartReader
 from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.endings import Ending, EndingReader
+from hpc_train.records.diagnosis.last_epoch import EpochReader
 from hpc_train.records.diagnosis.last_step import StepReader
 from hpc_train.records.diagnosis.observed import AGAIN, Observed, Start
 from hpc_train.records.diagnosis.order import ENDED, Seen, rung
@@ -83,8 +84,9 @@ class _Gathered:
         symptoms, endings = SymptomReader(name), EndingReader()
         collectives = CollectiveReader(name)
         nccl = TransportReader(name)
-        steps, ended, starts = StepReader(), list[Ending](), StartReader()
-        whole = (steps,) if self.tally is None else (steps, nccl)
+        steps, epochs = StepReader(), EpochReader()
+        ended, starts = list[Ending](), StartReader()
+        whole = (steps, epochs) if self.tally is None else (steps, epochs, nccl)
         readers = (symptoms, endings, collectives, starts)
         try:
             with open_log(path) as stream:
@@ -99,7 +101,7 @@ class _Gathered:
                         self.starts += ((number, start) for start in starts.read(line))
         finally:
             # What stands before the damage counts.
-            ended = sorted([*steps.endings, *ended], key=lambda ending: ending.line)
+            ended = sorted([*steps.endings, *epochs.endings, *ended], key=lambda one: one.line)
             self.endings += [(number, ending) for ending in ended]
         self.counts += symptoms.counts
         if self.tally is not None:

@@ -25,6 +25,7 @@ _ECHOES = frozenset(
         "jax_barrier_timeout",
         "jax_connect_timeout",
         "jax_peer_died",
+        "lsf_time_limit",
         "mpi_lost_daemon",
         "nccl_cannot_connect",
         "nccl_last_error",
@@ -43,6 +44,7 @@ _ENDS = (
     "deepspeed_process_failed",
     "exit_",
     "lightning_process_failed",
+    "lsf_exit",
     "mpi_abort",
     "mpi_rank_",
     "mpi_peer_lost",
@@ -59,10 +61,10 @@ _ENDS = (
 # Killed or crashed without a word: it may be what the others wait for.
 _KILLS = frozenset({"exit_bus_error", "exit_killed", "exit_segmentation_fault", "exit_signal"})
 # Whoever ends a job does so after its failure, too.
-_ENDED = frozenset({"slurm_cancelled", "slurm_signalled", "slurm_requeued"})
+_ENDED = frozenset({"lsf_killed", "slurm_cancelled", "slurm_signalled", "slurm_requeued"})
 _GENERAL = frozenset({"python_exception"})
 # Told when a step ends, of what was killed long before: who missed the process says so earlier.
-_TOLD_LATE = frozenset({"slurm_host_oom", "kernel_oom_killer"})
+_TOLD_LATE = frozenset({"kernel_oom_killer", "lsf_memory_limit", "slurm_host_oom"})
 _ECHO_TYPES = (
     "DistBackendError",
     "DistNetworkError",

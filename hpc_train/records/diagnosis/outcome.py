@@ -11,7 +11,7 @@ from hpc_train.records.diagnosis.endings import Ending, Kind
 from hpc_train.records.diagnosis.order import CAUSE, ENDED, EXIT, RAISED_AGAIN, Seen, rung
 
 # What a program may stumble over while it takes itself apart, its work done.
-_TEARDOWN: frozenset[str] = frozenset({"slurm", "mpi", "torchrun", "c10d", "nccl"})
+_TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
 # The kinds of evidence that work is done, the best first, and the mildest failure that undoes each.
 _MILDEST: Mapping[Kind, int] = {
     "success": CAUSE,

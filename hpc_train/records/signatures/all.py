@@ -10,6 +10,7 @@ from hpc_train.records.signatures.filesystem import FILESYSTEM
 from hpc_train.records.signatures.frameworks import FRAMEWORKS
 from hpc_train.records.signatures.gpu_hardware import GPU_HARDWARE
 from hpc_train.records.signatures.gpu_libraries import GPU_LIBRARIES
+from hpc_train.records.signatures.lsf import LSF
 from hpc_train.records.signatures.mpi import MPI
 from hpc_train.records.signatures.mpich import MPICH
 from hpc_train.records.signatures.nccl import NCCL
@@ -36,6 +37,7 @@ SIGNATURES: tuple[Signature, ...] = (
     *SLURM_SUBMIT,
     *SLURM_END,
     *SLURM_EXIT,
+    *LSF,
     *FRAMEWORKS,
     *MPI,
     *MPICH,

@@ -9,6 +9,7 @@ from hpc_train.model.value import Value
 
 Group = Literal[
     "slurm",
+    "lsf",
     "mpi",
     "torchrun",
     "c10d",

@@ -14,6 +14,7 @@ _GROUPS: dict[Group, str] = {
     "cuda": "CUDA and HIP",
     "container": "Containers",
     "slurm": "Slurm",
+    "lsf": "LSF",
     "mpi": "MPI, PMIx, UCX",
     "nccl": "NCCL and RCCL",
     "c10d": "torch.distributed",

@@ -8,6 +8,7 @@ import pytest
 
 from hpc_train.records.blocks import Block, blocks
 from hpc_train.records.diagnosis.endings import EndingReader
+from hpc_train.records.diagnosis.last_epoch import EpochReader
 from hpc_train.records.diagnosis.last_step import StepReader
 from hpc_train.records.dispatch import dispatch
 
@@ -16,7 +17,8 @@ MLLOG = '0: :::MLLOG {"time_ms": 5, "key": "%s", "value": null, "metadata": {"st
 
 def kinds(text: str, size: int = 1 << 20) -> list[str]:
     """Return how a log ends, read as by `observe`, in blocks of whole lines."""
-    endings, steps, log = EndingReader(), StepReader(), text.encode()
+    endings, steps, epochs = EndingReader(), StepReader(), EpochReader()
+    log = text.encode()
     said = [
         (line.number, ending.kind)
         for line, _ in dispatch(io.BytesIO(log), [endings])
@@ -24,9 +26,11 @@ def kinds(text: str, size: int = 1 << 20) -> list[str]:
     ]
     number = 1
     for data, end in blocks(io.BytesIO(log), size):
-        steps.read_block(Block(data, end), number)
+        for counter in (steps, epochs):
+            counter.read_block(Block(data, end), number)
         number += data.count(b"\n", 0, end)
-    return [kind for _, kind in sorted([*said, *((one.line, one.kind) for one in steps.endings)])]
+    counted = ((one.line, one.kind) for one in (*steps.endings, *epochs.endings))
+    return [kind for _, kind in sorted([*said, *counted])]
 
 
 @pytest.mark.parametrize(
@@ -61,6 +65,15 @@ def kinds(text: str, size: int = 1 << 20) -> list[str]:
         ("part", "Training finished."),
         ("part", "2024-01-01 10:00:00 INFO - Training is complete"),
         ("part", "Finished Training"),
+        ("part", "Training Completed."),
+        ("part", "INFO:__main__:TRAINING COMPLETE!"),
+        ("part", "Completed model training."),
+        ("part", "训练完成!模型已保存至 ./out"),
+        ("success", "2026-01-05 16:42:47,154 sagemaker INFO     Reporting training SUCCESS"),
+        ("work", "    50 epochs completed in 0.018 hours."),
+        ("work", "Total Training Time: 4.15 min"),
+        ("work", "I FINISHED Optimization - training time: 0:03:54"),
+        ("work", "100%|##| 8/8 [00:11<00:00]      {'train_runtime': 11.2, 'epoch': 1.0}"),
         ("bench", "End of Tests."),
         ("bench", "# All processes entering MPI_Finalize"),
         ("success", "[rank0]:[titan] 2026-05-19 19:31:50,420 - root - INFO - Training completed"),
@@ -102,6 +115,8 @@ def test_line_says_how_it_ended(kind: str, text: str) -> None:
         "wandb: Waiting for W&B process to finish... (failed 1). Press Control-C to abort.",
         "RESULT,a,b",
         "resuming untraining completed",
+        "RETRAINING COMPLETE",
+        "Training Completed 20/48",
         '@hpct {"event":"step","step":3} @hpct {"x":1}',
         '"""Training completed""" is what it prints',
         "# Avg bus bandwidth    : ",
@@ -117,6 +132,54 @@ def test_count_of_an_epoch_is_taken_back() -> None:
     lines = "iteration: 10 / 10\niteration: 1 / 10\niteration: 2 / 10\nreiteration: 4 / 4"
     for size in (20, 1 << 20):
         assert kinds(lines, size) == ["work", "restart"]
+
+
+SUMMARIES = "Epoch 1/3, loss: 0.9\nEpoch 2/3, loss: 0.8\nEpoch 3/3, loss: 0.7\n"
+KERAS = (
+    "Epoch 1/2\n9/9 [=====] - 61s 7s/step - loss: 2.1\nEpoch 2/2\n"
+    "8/9 [====>.] - ETA: 7s - loss: 2.0\r9/9 [=====] - 60s 7s/step - loss: 2.0\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        SUMMARIES,
+        SUMMARIES.replace(", ", "] [").replace("Epoch ", "[epoch:"),
+        SUMMARIES.replace("loss", "Test Acc"),
+        SUMMARIES.replace("1/3", "001/003").replace("2/3", "002/003").replace("3/3", "003/003"),
+        KERAS,
+        KERAS.replace("[=====] -", "━━━━━"),
+    ],
+)
+def test_the_last_epoch_with_its_results_ends_the_training(text: str) -> None:
+    assert kinds(text) == ["part"]
+    assert kinds(text + "\nEpoch 1/9, loss: 0.5\n") == ["part", "restart"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Epoch 3/3, loss: 0.7",
+        "Epoch 1/1, loss: 0.7",
+        SUMMARIES.replace("loss", "rate"),
+        SUMMARIES.replace("loss", "batch 7, loss"),
+        SUMMARIES.replace("loss", "7/100 loss"),
+        KERAS.replace("9/9 [=====] - 60s", "9/9 [=====] - ETA: 0s"),
+        KERAS[: KERAS.rindex("9/9")],
+    ],
+)
+def test_an_epoch_that_may_not_be_over(text: str) -> None:
+    assert kinds(text) == []
+
+
+def test_an_epoch_that_is_told_again_ends_nothing() -> None:
+    ranks = "".join(line + "\n" + line + "\n" for line in SUMMARIES.splitlines())
+    assert kinds(ranks) == []
+
+
+def test_the_last_epoch_is_found_across_blocks() -> None:
+    assert kinds(SUMMARIES, 24) == ["part"]
 
 
 def test_the_first_step_of_a_line_counts() -> None:

@@ -136,3 +136,9 @@ def test_document_that_quotes_logs_is_no_failure(tmp_path: Path) -> None:
     diagnosis, _ = diagnose_logs([tmp_path / "notes.md"], ["notes.md"], JobEnd())
     assert diagnosis.outcome == "unknown"
     assert {finding.severity for finding in diagnosis.findings} == {"info"}
+
+
+def test_the_last_epoch_is_success_unless_something_fails_after_it(tmp_path: Path) -> None:
+    epochs = "Epoch 1/2, loss: 0.9\nEpoch 2/2, loss: 0.8\n"
+    assert judged(tmp_path, epochs + "Best accuracy: 0.85\n").outcome == "success"
+    assert judged(tmp_path, epochs + EXIT_1).outcome == "failed"
