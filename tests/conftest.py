@@ -17,8 +17,10 @@ from hypothesis import HealthCheck, settings
 if TYPE_CHECKING:
     from hpc_train.lab.record import Lab
 
-# A shell that ignores it (nohup) would pass that on to every script that is told to end here.
+# What a shell ignores for nohup, or behind &, no program would notice that is told to end here.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # The same examples on every machine, however slow; HPCTRAIN_FUZZ=1000 draws so many others, and
 # with --hypothesis-seed=N always the same others.
@@ -34,8 +36,8 @@ settings.load_profile("hpctrain")
 # What a job, a launcher, a terminal or a user may have set would change what programs do.
 FOREIGN = (
     "COLUMNS", "LINES", "FORCE_COLOR", "NO_COLOR", "CLICOLOR", "HPCTRAIN_", "LOCAL_", "MASTER_",
-    "NCCL_", "OMPI_", "PMI", "PRTE_", "RANK", "SACCT_", "SALLOC_", "SBATCH_", "SINFO_", "SLURM_",
-    "SQUEUE_", "TORCHELASTIC_", "WORLD_SIZE",
+    "NCCL_", "OMP_", "OMPI_", "PMI", "PRTE_", "RANK", "SACCT_", "SALLOC_", "SBATCH_", "SINFO_",
+    "SLURM_", "SQUEUE_", "TORCHELASTIC_", "WORLD_SIZE",
 )  # fmt: skip
 KEPT = {f"HPCTRAIN_{name}" for name in ("FUZZ", "REQUIRE_SLURM", "SAMPLE_LOGS", "WRITE_GOLDEN")}
 for name in [name for name in os.environ if name.startswith(FOREIGN) and name not in KEPT]:

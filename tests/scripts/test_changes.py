@@ -118,11 +118,7 @@ def test_hostile_values_arrive(
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=60)
 
 
-@settings(
-    max_examples=60,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 @given(value=TEXT, before=TEXT)
 def test_any_text_keeps_its_one_line(tmp_path: Path, value: str, before: str) -> None:
     word = line(value)

@@ -103,11 +103,7 @@ def test_under_each_launcher(plan: Plans, tmp_path: Path, launcher: str, tasks: 
 TEXT = st.text(st.characters(blacklist_categories=["Cs"], blacklist_characters="\0"), max_size=40)
 
 
-@settings(
-    max_examples=30,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 @given(arguments=st.lists(TEXT, max_size=4), value=TEXT)
 def test_any_text(plan: Plans, tmp_path: Path, arguments: list[str], value: str) -> None:
     made = plan(

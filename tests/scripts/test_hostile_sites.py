@@ -230,11 +230,7 @@ def test_folders_that_must_have_space(execute: Execute, dump: list[str], tmp_pat
     assert f"{missing} has no MiB of free space, 1 are needed" in done.stderr
 
 
-@settings(
-    max_examples=25,
-    deadline=None,
-    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
-)
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(values=st.lists(TEXT, min_size=1, max_size=3), suffix=TEXT)
 def test_any_text(
     execute: Execute, dump: list[str], tmp_path: Path, values: list[str], suffix: str

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import inf, isfinite
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
@@ -200,3 +203,22 @@ def test_series_are_fitted_apart() -> None:
     found = {fit.series: values(fit)["f"] for fit in fits(frame) if fit.law == "amdahl"}
     assert list(found) == ["b", "a"]
     assert found == pytest.approx({"b": 0.1, "a": 0.2})
+
+
+@settings(deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.floats() | st.floats(0.5, 1e5), st.floats() | st.floats(0.1, 1e5)), max_size=9
+    ),
+    st.sampled_from(["weak", "strong"]),
+)
+@example([(1.0, 1e-300), (2.0, 1e300), (4.0, 5e-324)], "strong")
+@example([(0.25, 1.0), (0.5, 0.01), (1.0, 1.0), (2.0, 2.0), (4.0, 4.0), (8.0, 8.0)], "strong")
+def test_a_fit_to_any_points_is_of_numbers(places: list[tuple[float, float]], regime: str) -> None:
+    frame = points([q for q, _ in places], [speedup for _, speedup in places], regime)
+    for law in fits(frame, 64.0, force=True):
+        assert all(isfinite(parameter.value) for parameter in law.parameters)
+        for at in law.curve:
+            assert at.low is None or at.low <= at.speedup * (1 + 1e-9)
+            assert 0 < at.speedup < inf
+            assert at.high is None or at.speedup * (1 - 1e-9) <= at.high < inf

@@ -8,7 +8,6 @@ from fractions import Fraction
 from math import inf, isfinite, isnan, nan
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from hypothesis import strategies as st
 from hpc_train.errors import ReportError
 from hpc_train.tables import cost, laws
 from hpc_train.tables.accuracy import statistical_efficiency, time_to_accuracy
-from hpc_train.tables.fits import fits
 from hpc_train.tables.intervals import (
     Interval,
     bootstrap_interval,
@@ -221,31 +219,6 @@ def test_an_mlperf_score_is_among_its_times(times: list[float | None]) -> None:
         return
     known = [time for time in times if time is not None]
     assert found == inf or min(known) * (1 - 1e-15) <= found <= max(known) * (1 + 1e-15)
-
-
-@settings(deadline=None)
-@given(
-    st.lists(st.tuples(anything | st.floats(0.5, 1e5), anything | st.floats(0.1, 1e5)), max_size=9),
-    st.sampled_from(["weak", "strong"]),
-)
-@example([(1.0, 1e-300), (2.0, 1e300), (4.0, 5e-324)], "strong")
-@example([(0.25, 1.0), (0.5, 0.01), (1.0, 1.0), (2.0, 2.0), (4.0, 4.0), (8.0, 8.0)], "strong")
-def test_a_fit_to_any_points_is_of_numbers(places: list[tuple[float, float]], regime: str) -> None:
-    points = pd.DataFrame(
-        {
-            "series": "all",
-            "ideal": np.array([q for q, _ in places], dtype=np.float64),
-            "speedup": np.array([speedup for _, speedup in places], dtype=np.float64),
-            "regime": regime,
-            "nodes": pd.array([1] * len(places), dtype="Int64"),
-        }
-    )
-    for law in fits(points, 64.0, force=True):
-        assert all(isfinite(parameter.value) for parameter in law.parameters)
-        for at in law.curve:
-            assert at.low is None or at.low <= at.speedup * (1 + 1e-9)
-            assert 0 < at.speedup < inf
-            assert at.high is None or at.speedup * (1 - 1e-9) <= at.high < inf
 
 
 def test_a_shared_limit_below_all_sizes_is_0() -> None:
