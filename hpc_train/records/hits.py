@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import cast
 
 from hpc_train import registry
@@ -11,6 +12,8 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, LogParser
 
 
+# To look all names up takes as long as to read a small file, and each file has fresh parsers.
+@cache
 def maker(name: str) -> Callable[[], LogParser]:
     """Return what makes a parser for one log.
 
@@ -25,20 +28,17 @@ def hits_in(
     parsers: Mapping[str, LogParser],
     source: str,
     census: Census,
-) -> Iterator[tuple[str, Line, Hit]]:
-    """Yield what the parsers find in lines; of those asked, the first that can read one has it."""
+) -> Iterator[tuple[str, Line, list[Hit]]]:
+    """Yield what the parsers find in each line: the first of those asked that can, reads it."""
     names, reads = tuple(parsers), [parser.read for parser in parsers.values()]
     for line, asked in lines:
         damaged = 0
         for number in asked:
-            found = tuple(reads[number](line))
-            good = False
-            for hit in found:
-                if type(hit) is Hit:
-                    good = True
-                    yield names[number], line, hit
-            if good:
-                damaged = len(found) - sum(type(hit) is Hit for hit in found)
+            found = list(reads[number](line))
+            hits = [hit for hit in found if type(hit) is Hit]
+            if hits:
+                yield names[number], line, hits
+                damaged = len(found) - len(hits)
                 count(census.known, names[number], source, line)
                 break
             # Another one may know the line better.
