@@ -38,9 +38,10 @@ class Collection:
 
     def __iter__(self) -> Iterator[Record]:
         """Yield the records."""
+        counts = self.counts
         for record in self._records:
-            self.counts[record.run] += 1
-            if is_apart(record):
+            counts[record.run] += 1
+            if record.metric == "world_size" and is_apart(record):
                 self._apart.append(record)
             yield record
 

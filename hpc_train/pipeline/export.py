@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Iterable, Iterator
-from itertools import islice
-from operator import attrgetter
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal
 
@@ -14,6 +11,7 @@ import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.model.record import Record
+from hpc_train.pipeline.csv_rows import csv_rows
 from hpc_train.runs.files import write_file
 
 Form = Literal["csv", "jsonl"]
@@ -24,24 +22,16 @@ _AT_ONCE = 1000
 def records_text(records: Iterable[Record], form: Form) -> Iterator[str]:
     """Yield records as text, many lines at a time."""
     source = iter(records)
-    fields = [field.name for field in msgspec.structs.fields(Record)]
-    row, text = attrgetter(*fields), io.StringIO()
-    table = csv.writer(text, lineterminator="\n")
     # The first record may be an error: then nothing is written.
-    part = list(islice(source, _AT_ONCE))
+    first = list(islice(source, _AT_ONCE))
+    lines = chain(first, source)
     if form == "csv":
-        table.writerow(fields)
-    while True:
-        if form == "csv":
-            table.writerows(map(row, part))
-        else:
-            text.writelines(msgspec.json.encode(record).decode() + "\n" for record in part)
-        yield text.getvalue()
-        text.seek(0)
-        text.truncate()
-        part = list(islice(source, _AT_ONCE))
-        if not part:
-            return
+        yield ",".join(Record.__struct_fields__) + "\n"
+        rows = csv_rows(lines)
+    else:
+        rows = (f"{msgspec.json.encode(record).decode()}\n" for record in lines)
+    while text := "".join(islice(rows, _AT_ONCE)):
+        yield text
 
 
 def check_ending(path: Path) -> None:

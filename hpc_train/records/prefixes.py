@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
+
+import msgspec
 
 # A time counts as a prefix only in front of another one: alone, it belongs to the line.
 _TIME = (
@@ -30,7 +31,7 @@ _PREFIX = re.compile(
 _ALONE = frozenset({"task", "mpi", "rank", "of", "local", "intel", "address"})
 
 
-class Prefix(NamedTuple):
+class Prefix(msgspec.Struct, frozen=True, gc=False):
     """What the prefixes of a line name, and what follows them.
 
     `rank` is global; `local` is the rank within an agent of torchrun, or on the host; `task` the

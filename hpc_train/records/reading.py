@@ -87,8 +87,8 @@ def read(log: Log, parsers: Parsers, prefix: str, census: Census, mark: Mark) ->
             lines = dispatch(stream, tuple(parsers.values()), rank_of(log.path), mark)
             if prefix:
                 lines = _without_prefix(lines, re.compile(prefix))
-            for name, line, hit in hits_in(lines, parsers, log.source, census):
-                yield _record(log, name, line, hit), hit.once
+            for name, line, hits in hits_in(lines, parsers, log.source, census):
+                yield from _records(log, name, line, hits)
         if census.lines == before and is_binary(log.path):
             census.failed[log.source] = readable(f"{log.path}: {BINARY}")
     except LogParseError as error:
@@ -137,20 +137,26 @@ def _without_prefix(lines: Iterator[Asked], site: re.Pattern[str]) -> Iterator[A
         yield line, asked
 
 
-def _record(log: Log, name: str, line: Line, hit: Hit) -> Record:
-    return Record(
-        run=log.run,
-        source=log.source,
-        line=line.number,
-        parser=name,
-        metric=hit.metric,
-        value=hit.value,
-        unit=hit.unit or UNITS[hit.metric],
-        scope=hit.scope,
-        step=hit.step,
-        rank=line.rank if hit.rank == OF_LINE else hit.rank,
-        node=line.node,
-        steps=hit.steps,
-        message_size=hit.message_size,
-        variant=hit.variant,
-    )
+def _records(log: Log, name: str, line: Line, hits: Sequence[Hit]) -> Iterator[Keyed]:
+    # Most lines hold several values: what they share is looked up once.
+    run, _, source = log
+    number, of_line, node = line.number, line.rank, line.node
+    for hit in hits:
+        metric, rank = hit.metric, hit.rank
+        record = Record(
+            run=run,
+            source=source,
+            line=number,
+            parser=name,
+            metric=metric,
+            value=hit.value,
+            unit=hit.unit or UNITS[metric],
+            scope=hit.scope,
+            step=hit.step,
+            rank=of_line if rank == OF_LINE else rank,
+            node=node,
+            steps=hit.steps,
+            message_size=hit.message_size,
+            variant=hit.variant,
+        )
+        yield record, hit.once

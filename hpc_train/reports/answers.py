@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from hpc_train.reports.numbers import fixed, significant, with_limits
-from hpc_train.reports.words import UNKNOWN, one_size, place, size, sizes, under
+from hpc_train.reports.words import UNKNOWN, by_series, one_size, place, sizes, under
 
 Row = Mapping[str, Any]
 SPEEDS = {
@@ -25,20 +26,20 @@ def answers(points: Sequence[Row]) -> Iterator[str]:
     if points and not any(row["n_ok"] for row in points):
         yield "No run has a result."
         return
-    for series in dict.fromkeys(row["series"] for row in points):
-        own = [row for row in points if row["series"] == series]
+    alone, firsts = one_size(points), _Firsts(points)
+    for series, own in by_series(points, itemgetter("series")).items():
         known = [r for r in own if r["speedup"] is not None and not r["is_baseline"]]
         if known:
-            yield _comparison(known, points, str(series))
+            yield _comparison(known, firsts, str(series))
         elif not any(row["n_ok"] for row in own):
             yield f"No run{under(series)} has a result."
-        elif own[0]["note"] and not one_size(points):
+        elif own[0]["note"] and not alone:
             reason = str(own[0]["note"]).removeprefix("no speedup: ")
             yield f"No speedup{under(series)}: {reason}."
-            yield from _trained(own, points, str(series))
-        elif not one_size(points):
+            yield from _trained(own, firsts.named, str(series))
+        elif not alone:
             yield f"No point{under(series)} but the baseline has a result: nothing to compare."
-    if one_size(points):
+    if alone:
         yield _alone(place(points[0]))
 
 
@@ -69,25 +70,40 @@ def _alone(where: str) -> str:
     return f"One size only ({where}): nothing to compare; run a study."
 
 
-def _comparison(known: Sequence[Row], points: Sequence[Row], series: str) -> str:
+class _Firsts:
+    """The names of points, and the baseline of each series or, without one, that of all."""
+
+    def __init__(self, points: Sequence[Row]) -> None:
+        self.named = sizes(points)
+        firsts = [row for row in points if row["is_baseline"]]
+        self._first = firsts[0] if firsts else None
+        # Of several, the first one.
+        self._own = {row["series"]: row for row in reversed(firsts)}
+
+    def of(self, row: Row) -> Row | None:
+        """Return the baseline of a point."""
+        return self._own.get(row["series"], self._first)
+
+
+def _comparison(known: Sequence[Row], firsts: _Firsts, series: str) -> str:
     best = max(known, key=lambda row: float(row["speedup"]))
     largest = max(known, key=lambda row: (row["ideal"] or 0, row["ranks"] or 0))
-    base = _baseline_of(best, points)
-    first = size(base, points) if base else "the baseline"
+    base, named = firsts.of(best), firsts.named
+    first = named(base) if base else "the baseline"
     if base and base["series"] != series:
         first += under(base["series"])
-    who, shown = size(best, points), with_limits(best, "speedup", 2)
+    who, shown = named(best), with_limits(best, "speedup", 2)
     one = who.startswith(("1 ", "an ")) and "," not in who
     verb, than = "trains" if one else "train", f"times as fast as {first}"
     if best["regime"] == "weak":
         verb, than = "does" if one else "do", f"times the work of {first} in the same time"
     text = f"{who}{under(series)} {verb} {shown} {than}{_share(best)}"
     if largest is not best:
-        text += f"; {size(largest, points)} {with_limits(largest, 'speedup', 2)}{_share(largest)}"
+        text += f"; {named(largest)} {with_limits(largest, 'speedup', 2)}{_share(largest)}"
     return text + "."
 
 
-def _trained(own: Sequence[Row], points: Sequence[Row], series: str) -> Iterator[str]:
+def _trained(own: Sequence[Row], named: Callable[[Row], str], series: str) -> Iterator[str]:
     """Say what was gained in time to train, which is known where batches differ, too."""
     timed = [r for r in own if r["time_to_train_speedup"] is not None]
     base = next((row for row in timed if row["is_baseline"]), None)
@@ -95,16 +111,8 @@ def _trained(own: Sequence[Row], points: Sequence[Row], series: str) -> Iterator
     if base and others:
         best = max(others, key=lambda row: float(row["time_to_train_speedup"]))
         shown = with_limits(best, "time_to_train_speedup", 2)
-        both = (
-            f"{size(best, points)} end the training {shown} times as fast as {size(base, points)}"
-        )
+        both = f"{named(best)} end the training {shown} times as fast as {named(base)}"
         yield f"Time to train{under(series)}: {both}."
-
-
-def _baseline_of(row: Row, points: Sequence[Row]) -> Row | None:
-    firsts = [other for other in points if other["is_baseline"]]
-    own = [other for other in firsts if other["series"] == row["series"]]
-    return next(iter(own or firsts), None)
 
 
 def _share(row: Row) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -10,7 +11,7 @@ import msgspec
 from hpc_train.model.law import CurvePoint, Fit, Parameter
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.numbers import ABSENT, significant, whole
-from hpc_train.reports.words import ALONE, under
+from hpc_train.reports.words import ALONE, by_series, under
 
 LAWS = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
 LEAST_PLAIN = 1e-3
@@ -110,9 +111,8 @@ def _peak(law: Fit) -> str:
 
 
 def _remarks(laws: Sequence[Fit]) -> Iterator[str]:
-    for series in _ordered(laws):
-        own = [law for law in laws if law.series == series and not law.refused]
-        for note in dict.fromkeys(note for law in own for note in law.notes):
+    for series, own in _by_series(laws).items():
+        for note in dict.fromkeys(note for law in own if not law.refused for note in law.notes):
             yield f"laws{under(series)}: {note}."
 
 
@@ -120,9 +120,8 @@ def _without(laws: Sequence[Fit]) -> Iterator[str]:
     """Say once for each reason which series have no law."""
     reasons: dict[str, list[str]] = {}
     fitted = _fitted(laws)
-    for series in _ordered(laws):
+    for series, own in _by_series(laws).items():
         if series not in fitted:
-            own = [law for law in laws if law.series == series]
             why = "; ".join(f"{LAWS[law.law]} {law.refused}" for law in own)
             reasons.setdefault(why, []).append("" if series == ALONE else series)
     for why, names in reasons.items():
@@ -130,8 +129,8 @@ def _without(laws: Sequence[Fit]) -> Iterator[str]:
         yield f"no law is fitted{where}: {why}."
 
 
-def _ordered(laws: Sequence[Fit]) -> list[str]:
-    return list(dict.fromkeys(law.series for law in laws))
+def _by_series(laws: Sequence[Fit]) -> dict[str, list[Fit]]:
+    return by_series(laws, attrgetter("series"))
 
 
 def _forecast(laws: Sequence[Fit]) -> ReportTable:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
-from hpc_train.reports.words import size, under
+from hpc_train.reports.words import by_series, sizes, under
 
 Row = Mapping[str, Any]
 
@@ -15,12 +16,13 @@ def transport_doubts(points: Sequence[Row]) -> Iterator[str]:
 
     One node needs no network: only points of several nodes are compared, or of one size.
     """
-    for series in dict.fromkeys(row["series"] for row in points):
-        known = [row for row in points if row["series"] == series and row["transport"]]
+    named = sizes(points)
+    for series, own in by_series(points, itemgetter("series")).items():
+        known = [row for row in own if row["transport"]]
         several = [row for row in known if row["nodes"] is None or row["nodes"] > 1]
         split = [row for row in known if " / " in row["transport"]]
         if len({row["transport"] for row in several}) > 1 or split:
             rows = list({id(row): row for row in (*several, *split)}.values())
-            ways = "; ".join(f"{size(row, points)} {row['transport']}" for row in rows[:8])
+            ways = "; ".join(f"{named(row)} {row['transport']}" for row in rows[:8])
             more = f" and {len(rows) - 8} more" if len(rows) > 8 else ""
             yield f"Distrust: the transport differs{under(series)}: {ways}{more}."

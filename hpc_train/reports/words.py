@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from hpc_train.model.measurement import MISSING, ExpectedStudy
 from hpc_train.reports.numbers import whole
 
+T = TypeVar("T")
 Row = Mapping[str, Any]
 ALONE = "all"
 UNKNOWN = "an unknown number of ranks"
@@ -65,6 +66,14 @@ def under(series: str) -> str:
         return ""
     axis, _, value = series.partition("=")
     return f" under {value}" if axis == "launcher" and ", " not in series else f" with {series}"
+
+
+def by_series(points: Iterable[T], series: Callable[[T], str]) -> dict[str, list[T]]:
+    """Return what belongs to each series, in one pass: there may be a series for each log."""
+    found: dict[str, list[T]] = {}
+    for point in points:
+        found.setdefault(series(point), []).append(point)
+    return found
 
 
 def series_heading(points: Sequence[Row]) -> str:

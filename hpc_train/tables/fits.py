@@ -44,6 +44,7 @@ RATIOS: dict[Law, dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
 }
 SCALE: dict[Law, tuple[int, ...]] = {"amdahl": (1, 1), "gustafson": (1, 1), "usl": (1, 0, 0)}
 PEAK = ((1, -1, 0), (0, 0, 1))
+_NOWHERE = np.empty(0, dtype=np.int64)
 
 
 class Solution(NamedTuple):
@@ -67,18 +68,36 @@ def fits(
         ReportError: a forecast beyond twice the largest measured size, without `force`.
     """
     reach = _reach(forecast, force=force)
+    weak = set(points["series"][points["regime"] == "weak"])
+    usable = points.loc[_usable(points), ["series", "ideal", "speedup", "nodes"]]
+    places = usable.groupby("series", sort=False).indices
+    q = usable["ideal"].to_numpy(dtype=np.float64)
     found: list[Fit] = []
-    for series, group in points.groupby("series", sort=False):
-        usable = group[_countable(group["ideal"]) & _countable(group["speedup"])]
-        weak = bool((group["regime"] == "weak").any())
-        laws: tuple[Law, ...] = ("gustafson" if weak else "amdahl", "usl")
-        found += [_fit(str(series), law, usable, reach) for law in laws]
+    # A heap of logs may have one series for each, most without a second size: no frame for those.
+    for series in points["series"].unique():
+        own = places.get(series, _NOWHERE)
+        sizes = len(set(q[own].tolist()))
+        laws: tuple[Law, ...] = ("gustafson" if series in weak else "amdahl", "usl")
+        for law in laws:
+            if sizes < LEAST_SIZES[law]:
+                found.append(_too_few(str(series), law, len(own), sizes))
+            else:
+                found.append(_fit(str(series), law, usable.iloc[own], reach))
     return tuple(found)
 
 
-def _countable(sizes: pd.Series[float]) -> pd.Series[bool]:
-    found: pd.Series[bool] = (sizes >= 1 / LARGEST) & (sizes <= LARGEST)
+def _usable(points: pd.DataFrame) -> NDArray[np.bool_]:
+    return _countable(points["ideal"]) & _countable(points["speedup"])
+
+
+def _countable(sizes: pd.Series[float]) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = ((sizes >= 1 / LARGEST) & (sizes <= LARGEST)).to_numpy(dtype=bool)
     return found
+
+
+def _too_few(series: str, law: Law, points: int, sizes: int) -> Fit:
+    refused = f"needs {LEAST_SIZES[law]} points, there are {sizes}"
+    return Fit(series=series, law=law, points=points, refused=refused)
 
 
 def _reach(forecast: float | None, *, force: bool) -> float:
@@ -102,10 +121,6 @@ def _reach(forecast: float | None, *, force: bool) -> float:
 def _fit(series: str, law: Law, usable: pd.DataFrame, reach: float) -> Fit:
     q = usable["ideal"].to_numpy(dtype=np.float64)
     speedup = usable["speedup"].to_numpy(dtype=np.float64)
-    sizes = len(np.unique(q))
-    if sizes < LEAST_SIZES[law]:
-        refused = f"needs {LEAST_SIZES[law]} points, there are {sizes}"
-        return Fit(series=series, law=law, points=len(q), refused=refused)
     solved = _solve(law, q, speedup)
     if not np.asarray(SCALE[law]) @ solved.c > 0:
         refused = "the points do not follow this law at all"

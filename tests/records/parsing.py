@@ -22,7 +22,9 @@ def parse(
     lines = dispatch(io.BytesIO(text), tuple(parsers.values()), rank)
     found = hits_in(lines, parsers, "log", census or Census())
     return [
-        (line.number, hit, line.rank if hit.rank == OF_LINE else hit.rank) for _, line, hit in found
+        (line.number, hit, line.rank if hit.rank == OF_LINE else hit.rank)
+        for _, line, hits in found
+        for hit in hits
     ]
 
 

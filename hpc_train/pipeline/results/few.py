@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -13,7 +14,19 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# As objects, so many take 50 MB.
+_MANY = 200_000
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
+
+
+def held(records: Iterator[Record]) -> tuple[Record, ...] | pd.DataFrame:
+    """Return records one by one or, where they are many, in columns, which need less memory."""
+    first = tuple(islice(records, _MANY))
+    if len(first) < _MANY:
+        return first
+    from hpc_train.tables.gathered import gathered
+
+    return gathered(chain(first, records))
 
 
 def few(

@@ -19,7 +19,7 @@ from hpc_train.model.transport import Transport
 from hpc_train.pipeline.expectation import undeclared
 from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.results.copies import refuse_same_files
-from hpc_train.pipeline.results.few import few, joined, metrics_of, one_by_one
+from hpc_train.pipeline.results.few import few, held, joined, metrics_of, one_by_one
 from hpc_train.pipeline.results.kinds import one_kind
 from hpc_train.pipeline.results.log_ends import log_ends
 from hpc_train.pipeline.results.mlperf_scores import mlperf_notes
@@ -95,10 +95,10 @@ def _sized(found: Others, points: Points) -> Others:
 def _of_logs(paths: Sequence[Path], look: Wanted, census: Census, *, allow_failed: bool) -> Others:
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
-    records = tuple(records_of(logs, look, census))
+    records = held(records_of(logs, look, census))
     ends = log_ends(runs, census.failed)
     used = {run: end.transport for run, end in ends.items()}
-    if not records and not any(used.values()):
+    if not len(records) and not any(used.values()):
         raise nothing(logs, census)
     ranks = {
         run: 1 + max([census.ranks.get(run, -1), *(_rank(log) for log in files)])
@@ -110,7 +110,7 @@ def _of_logs(paths: Sequence[Path], look: Wanted, census: Census, *, allow_faile
     notes = (*study.notes, *mlperf_notes(log.path for log in logs))
     files = {run: [log.path for log in own] for run, own in runs.items()}
     study = msgspec.structs.replace(study, notes=notes)
-    return Others(study, records, records, used, files, tuple(log.path for log in logs))
+    return Others(study, records, few(records), used, files, tuple(log.path for log in logs))
 
 
 def _failed(

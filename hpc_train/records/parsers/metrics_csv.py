@@ -65,34 +65,42 @@ class MetricsCsv:
 
     def __init__(self) -> None:
         self.wants_next = False
-        self._names: list[str] = []
-        self._columns: list[_Column | None] = []
+        self._width = 0
+        self._columns: list[tuple[int, _Column]] = []
+        self._epoch = 0
+        self._step: int | None = None
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the cells of a row that have a name we know."""
         text = line.text
         cells = text.split(",")
         if _EPOCHS in cells and ("step" in cells or "eval_top1" in cells):
-            self._names, self._columns = cells, [_column(name) for name in cells]
+            self._begin(cells)
             self.wants_next = True
-        elif self.wants_next and len(cells) == len(self._names):
+        elif self.wants_next and len(cells) == self._width:
             yield from self._hits(cells)
         elif self.wants_next and _ROW.fullmatch(text):
             yield Unreadable()
         elif text:
             self.wants_next = False
 
+    def _begin(self, names: list[str]) -> None:
+        self._width, places = len(names), {name: place for place, name in enumerate(names)}
+        self._epoch, self._step = places[_EPOCHS], places.get("step")
+        named = ((place, _column(name)) for place, name in enumerate(names))
+        self._columns = [(place, column) for place, column in named if column is not None]
+
     def _hits(self, cells: list[str]) -> Iterator[Hit]:
-        row = dict(zip(self._names, cells, strict=True))
-        step = _whole(row.get("step", ""))
-        epoch = _whole(row[_EPOCHS])
-        for column, cell in zip(self._columns, cells, strict=True):
-            value = number(cell) if column is not None and cell else None
-            if column is None or value is None or (column.is_rate and value <= 0):
+        step = None if self._step is None else _whole(cells[self._step])
+        if step is None:
+            step = _whole(cells[self._epoch])
+        for place, column in self._columns:
+            value = number(cells[place]) if cells[place] else None
+            if value is None or (column.is_rate and value <= 0):
                 continue
             shown = quotient(1, value) if column.is_rate else scaled(value, column.scale)
             if shown is not None:
-                yield Hit(column.metric, shown, column.scope, epoch if step is None else step)
+                yield Hit(column.metric, shown, column.scope, step)
 
 
 def _column(name: str) -> _Column | None:

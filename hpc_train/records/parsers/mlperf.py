@@ -23,6 +23,13 @@ from hpc_train.records.parsers.mlperf_system import gpus_of_platform, gpus_of_sy
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
 _WORDS = frozenset({"submission_benchmark", "submission_platform", "submission_org"})
+# What most events say is of no interest.
+_TELLING = frozenset(
+    {
+        *_OF_THE_JOB, *_WORDS, "run_start", "run_stop", "max_sequence_length", "eval_accuracy",
+        "train_loss", "tracked_stats",
+    }
+)  # fmt: skip
 _TOKENS = frozenset({"gpt3"})
 _ENDS_AT_LOSS = frozenset({"gpt3", "llama2_70b_lora", "llama31_8b", "llama31_405b", "flux1"})
 # Their quality is a distance, an error rate or a score, which is neither accuracy nor loss.
@@ -79,15 +86,17 @@ class Mlperf:
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what the events of a line state."""
-        if gpus := gpus_of_system(line.text):
+        text = line.text
+        if gpus := gpus_of_system(text):
             yield from self._machine(gpus)
-        for event in events_of(line.text):
+        for event in events_of(text):
             if isinstance(event, Unreadable):
                 yield event
                 continue
             if event.task:
                 yield from self._word("submission_benchmark", event.task)
-            yield from self._hits(event, line.rank)
+            if event.key in _TELLING:
+                yield from self._hits(event, line.rank)
 
     def _hits(self, event: Event, rank: int | None) -> Iterator[Hit]:
         key, value = event.key, finite(event.value)

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from contextlib import suppress
+from typing import Any, NamedTuple
+
+import msgspec
 
 from hpc_train.records.parsers.base import Unreadable
 from hpc_train.records.parsers.json_value import finite, scan, scan_object
@@ -19,6 +22,18 @@ _START = re.compile(
 )
 # To tell where JSON is wrong takes as long as all that stands before it.
 _BROKEN = 64
+
+
+class _Object(msgspec.Struct, gc=False):
+    key: str
+    time_ms: Any
+    value: Any = None
+    metadata: Any = None
+
+
+# Three times as fast as `json`, which is asked where this one sees an error: text after the object,
+# NaN, a key that is missing.
+_decode = msgspec.json.Decoder(_Object).decode
 
 
 class Event(NamedTuple):
@@ -57,6 +72,11 @@ def _event(match: re.Match[str], text: str) -> tuple[Event | None, int]:
 
 
 def _of_object(text: str, start: int) -> tuple[Event | None, int]:
+    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        whole = _decode(text[start:])
+        time_ms = finite(whole.time_ms)
+        if time_ms is not None:
+            return Event(whole.key, time_ms, whole.value, _mapping(whole.metadata)), len(text)
     found = scan_object(text, start)
     if found is None:
         return None, start

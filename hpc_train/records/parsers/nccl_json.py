@@ -38,6 +38,8 @@ _KEY = re.compile(
     r'|out_of_place|in_place|out_of_bounds|average_bus_bandwidth)"\s{0,8}:\s{0,8}'
     r'(?:(-?\d{1,20}(?:\.\d{1,20})?(?:[eE][-+]?\d{1,3})?)(?=[\s,}\]]|$)|["{\[n])'
 )
+# As `str.isalpha` has it, but for signs such as one half.
+_LETTER = re.compile(r"[^\W\d_]")
 
 
 class NcclJson:
@@ -78,7 +80,7 @@ class NcclJson:
         if found:
             self._attention.begin()
         # The times of all iterations are lines that hold a number.
-        elif any(letter.isalpha() for letter in line.text):
+        elif _LETTER.search(line.text):
             self._attention.other()
         if ended:
             self._attention.end()

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
@@ -43,14 +44,22 @@ class PatternParser:
         step = _whole(found.get("step"))
         rank = _whole(found["rank"]) if "rank" in found else OF_LINE
         hits = []
-        for metric, scope in self.states.items():
+        for metric, scope, scale, unit in self._metrics:
             text = found.get(metric)
             value = None if text is None else number(text)
-            if value is not None:
-                value = scaled(value, self.scale.get(metric, 1.0))
-            if value is not None and math.isfinite(value):
-                hits.append(Hit(metric, value, scope, step, rank, self.units.get(metric, "")))
+            if value is not None and scale != 1.0:
+                value = scaled(value, scale)
+            if value is not None and isfinite(value):
+                hits.append(Hit(metric, value, scope, step, rank, unit))
         return hits
+
+    @cached_property
+    def _metrics(self) -> tuple[tuple[str, Scope, float, str], ...]:
+        """What a line may state: metric, scope, factor, unit."""
+        return tuple(
+            (metric, scope, self.scale.get(metric, 1.0), self.units.get(metric, ""))
+            for metric, scope in self.states.items()
+        )
 
 
 def _whole(text: str | None) -> int | None:

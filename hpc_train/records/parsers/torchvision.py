@@ -23,13 +23,17 @@ _VALUE = rf"{VALUE}(?=\s)"
 # same of its evaluations.
 _HEAD = r"(?:Epoch|Train: data epoch): \[(\d{1,9})(?:/\d{1,9})?\]"
 _PLACE = re.compile(rf"(?:{_HEAD}|Training)\s{{1,4}}\[ *(\d{{1,12}})/(\d{{1,12}})\]\s+eta: ")
-_FIELDS: dict[str, re.Pattern[str]] = {
-    "step_time": re.compile(rf"\s(?:iter_)?time: {_VALUE}"),
-    "samples_per_second": re.compile(rf"\simg/s: {_VALUE}"),
-    "loss": re.compile(rf"\sloss: {_VALUE}"),
-    "learning_rate": re.compile(rf"\slr: {_VALUE}"),
-    "memory": re.compile(rf"\smax mem: {_LAST}"),
+# One pass for all of them: of a line with six fields, each was looked for from the start.
+_FIELD = re.compile(rf"\s(?:(?P<name>(?:iter_)?time|img/s|loss|lr): {_VALUE}|max mem: {_LAST})")
+_METRICS = {
+    "time": "step_time",
+    "iter_time": "step_time",
+    "img/s": "samples_per_second",
+    "loss": "loss",
+    "lr": "learning_rate",
+    None: "memory",
 }
+_ORDER = tuple(dict.fromkeys(_METRICS.values()))
 _MIB = 2.0**-10
 _EPOCH_END = re.compile(rf"{_HEAD} Total time: ({CLOCK})(?: \({_VALUE} s / it\)|$)")
 _TRAINING_END = re.compile(rf"(?:^|\s)Training time:? ({CLOCK})$")
@@ -81,19 +85,22 @@ class TorchVision:
 
     def _iteration(self, text: str, place: re.Match[str]) -> Iterator[Hit | Unreadable]:
         epoch, done, total = (int(part or 0) for part in place.groups())
-        if _FIELDS["step_time"].search(text) is None:
+        found: dict[str, str] = {}
+        for match in _FIELD.finditer(text, place.end()):
+            name, value, memory = match.groups()
+            found.setdefault(_METRICS[name], memory if name is None else value)
+        if "step_time" not in found:
             yield Unreadable()
             return
         steps = min(_WINDOW, max(1, done - self._last))
         self._last, self._per_epoch = done, max(1, total)
         step = epoch * total + done
-        for metric, pattern in _FIELDS.items():
-            found = pattern.search(text, place.end())
-            value = number(found[1]) if found else None
-            if value is not None:
-                value *= _MIB if metric == "memory" else 1.0
+        for metric in _ORDER:
+            read = number(found[metric]) if metric in found else None
+            if read is not None:
+                read *= _MIB if metric == "memory" else 1.0
                 mean_of = steps if metric == "step_time" else 1
-                yield Hit(metric, value, self.states[metric], step, steps=mean_of)
+                yield Hit(metric, read, self.states[metric], step, steps=mean_of)
 
     def _epoch(self, end: re.Match[str]) -> Iterator[Hit]:
         took, mean = seconds(end[2]), number(end[3] or "")

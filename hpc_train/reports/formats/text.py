@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.formats.aligned import aligned
 from hpc_train.reports.formats.plain import one_line
 from hpc_train.reports.provenance import short_lines
 
@@ -47,6 +48,14 @@ def _wrapped(line: str, width: int) -> str:
 
 
 def _table(table: ReportTable, width: int) -> str:
+    rows = [[one_line(cell.text) for cell in row] for row in table.rows]
+    # Two blanks between columns, or one.
+    fitting = aligned(table.columns, rows, 2, width) or aligned(table.columns, rows, 1, width)
+    return fitting or folded(table, width)
+
+
+def folded(table: ReportTable, width: int) -> str:
+    """Return a table as text; what is too long for its column goes on in the next line."""
     console, drawn = _console(10_000), _rich_table(table, gap=1)
     if Measurement.get(console, console.options, drawn).maximum > width:
         drawn = _rich_table(table, gap=0)
