@@ -16,7 +16,10 @@ Brief = tuple[str, float, str, int | None, int | None]
 def parse(
     text: bytes, *names: str, rank: int | None = None, census: Census | None = None
 ) -> list[tuple[int, Hit, int | None]]:
-    """Return line number, hit and rank of all that the named parsers, or all, find."""
+    """Return line number, hit and rank of all that the named parsers, or all, find.
+
+    Without `not_finite`, which is no parser's: test_not_finite.py has it.
+    """
     chosen = names or registry.names("parsers")
     parsers = {name: maker(name)() for name in chosen}
     lines = dispatch(io.BytesIO(text), tuple(parsers.values()), rank)
@@ -25,6 +28,7 @@ def parse(
         (line.number, hit, line.rank if hit.rank == OF_LINE else hit.rank)
         for _, line, hits in found
         for hit in hits
+        if hit.metric != "not_finite"
     ]
 
 
