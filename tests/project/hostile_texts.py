@@ -46,6 +46,10 @@ class Text(NamedTuple):
     body: str
     end: str
 
+    def longer(self, times: int) -> Text:
+        """Return it with what is pumped several times as long."""
+        return self._replace(body=self.body * times)
+
     @property
     def shown(self) -> tuple[str, str]:
         """How it begins and ends, on one line."""
