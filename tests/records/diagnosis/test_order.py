@@ -47,6 +47,7 @@ def test_of_one_moment_the_first_file_and_then_the_first_line_counts() -> None:
 
 def test_a_moment_that_one_lacks_decides_nothing() -> None:
     assert root_of(seen(1, SECOND, line=9), seen(2, line=5)) == 2
+    assert root_of(seen(1, SECOND, line=5), seen(2, line=9)) == 1
 
 
 def test_of_agents_that_name_one_moment_the_first_counts() -> None:
