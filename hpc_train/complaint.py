@@ -12,8 +12,10 @@ from hpc_train.errors import nearest
 from hpc_train.model.value import Sourced
 from hpc_train.yamlfile import join, lookup
 
-_PLACE = re.compile(r"^(?P<text>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>.*)`)?$", re.DOTALL)
-_EXPECTED = re.compile(r"Expected `(\w+)[^`]*`, got `(\w+)`")
+_PLACE = re.compile(
+    r"^(?P<text>.*?)(?: - at (?P<key>`key` in )?`\$(?P<path>(?:(?! - at ).)*)`)?$", re.DOTALL
+)
+_EXPECTED = re.compile(r"Expected `(\w+)\b[^`]*`, got `(\w+)`")
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(?P<name>[^`]*)`")
 # Our patterns end in it; people need not know.
 _NO_BREAK = r"(?!\n)"

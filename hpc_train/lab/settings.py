@@ -15,7 +15,7 @@ CONTROLLER_ADDRESS = "10.77.0.253"
 HOST_ADDRESS = "10.77.0.254"
 MOST_NODES = 200
 
-_RATE = re.compile(r"[1-9]\d*(\.\d+)?[kmgt]?bit")
+_RATE = re.compile(r"^[1-9]\d*(\.\d+)?[kmgt]?bit")
 _GPU_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
 # slurm.conf knows no quoting; a socket's path, with what slurmd appends, has to fit 107 bytes.
 _FOLDER = re.compile(r"(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)+")

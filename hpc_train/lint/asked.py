@@ -79,7 +79,7 @@ def asked_of(directives: Iterable[Directive]) -> Asked:
 
 
 def _number(text: str | None) -> int | None:
-    match = re.fullmatch(r"\s*(\d{1,9})\s*", text or "")
+    match = re.fullmatch(r"^\s*(\d{1,9})\s*", text or "")
     return int(match[1]) if match else None
 
 

@@ -9,9 +9,9 @@ from hpc_train.lint.words import ASSIGNMENT, Command, Cursor, HereDocument, Uncl
 from hpc_train.model.value import Value
 
 _KEYWORDS = frozenset(("if", "then", "elif", "else", "while", "until", "do", "!", "time", "{", "}"))
-_REDIRECT = re.compile(r"\d*(?:&>>|&>|<<<|<<-|<<|<>|>>|>\||[<>]&|[<>])")
+_REDIRECT = re.compile(r"\d{0,10}(?:&>>|&>|<<<|<<-|<<|<>|>>|>\||[<>]&|[<>])")
 _OPERATOR = re.compile(r"\n|&&|\|\||;;&|;;|;&|\|&|[;&|()]")
-_BLANKS = re.compile(r"(?:[ \t\r]+|\\\n|#[^\n]*)+")
+_BLANKS = re.compile(r"[ \t\r]*(?:(?:\\\n|#.*(?!.))[ \t\r]*)*")
 _DEEPEST = 30
 
 

@@ -50,7 +50,7 @@ def _targets(lines: tuple[str, ...]) -> list[int]:
     following = len(lines)
     for number in range(len(lines), 0, -1):
         line = lines[number - 1]
-        alone = re.match(r"\s*#\s*hpctrain:", line) is not None
+        alone = re.match(r"^\s*#\s*hpctrain:", line) is not None
         targets.append(following if alone else number)
         if line.strip() and not alone:
             following = number

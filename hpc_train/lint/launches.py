@@ -79,7 +79,7 @@ def _launch(command: Command, values: Values) -> Launch | None:
 def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
     while words and words[0].text in _WRAPPERS:
         words = words[1:]
-        while words and (words[0].text.startswith("-") or re.match(r"\w+=", words[0].text)):
+        while words and (words[0].text.startswith("-") or re.match(r"^\w+=", words[0].text)):
             words = words[1:]
     return words
 

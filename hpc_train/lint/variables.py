@@ -12,7 +12,7 @@ from hpc_train.model.value import Value
 _DECLARING = frozenset(("export", "declare", "typeset", "readonly", "local"))
 _REFERENCE = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _BARE = re.compile(r"\b[A-Za-z_]\w*\b")
-_PRODUCT = re.compile(r"\s*\d{1,9}(?:\s*\*\s*\d{1,9})*\s*")
+_PRODUCT = re.compile(r"^\s*\d{1,9}(?:\s*\*\s*\d{1,9})*\s*")
 _ROUNDS = 6
 _LONGEST = 2000
 _LARGEST = 10**9

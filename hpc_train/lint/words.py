@@ -6,7 +6,7 @@ import re
 
 from hpc_train.model.value import Value
 
-ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=")
+ASSIGNMENT = re.compile(r"^([A-Za-z_]\w*)(?:\[[^\]]*\])?\+?=")
 
 
 class Word(Value, frozen=True, kw_only=True):

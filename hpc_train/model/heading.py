@@ -15,12 +15,12 @@ _SECONDS = {
 }  # fmt: skip
 FACTORS = {"s": _SECONDS, "fraction": {"%": 0.01, "percent": 0.01}}
 _FRACTIONS = ("accuracy", "mfu")
-_BRACKETS = re.compile(r"([^\[(]+)[\[(]([^\])]*)[\])]?\s*")
+_BRACKETS = re.compile(r"^([^\[(]+)[\[(]([^\])]*)[\])]?\s*")
 _ITEMS = {
     "samples": ("samples", "images", "imgs", "img", "sequences", "seqs", "seq"),
     "tokens": ("tokens", "toks", "tok"),
 }
-_RATE = re.compile(r"(?P<item>[a-z]+)_per_(?:s|sec|second)(?P<each>(?:_per_gpu)?)")
+_RATE = re.compile(r"^(?P<item>[a-z]+)_per_(?:s|sec|second)(?P<each>(?:_per_gpu)?)")
 _ALIASES = {
     "world_size": "ranks", "n_ranks": "ranks", "num_ranks": "ranks", "ntasks": "ranks",
     "global_batch": "global_batch_size", "gbs": "global_batch_size",

@@ -8,15 +8,15 @@ from typing import NamedTuple
 
 # An escape, a class, the start of a group, or any other character; then how often.
 _ATOM = re.compile(
-    r"(?:(?P<escape>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*\}|\d{1,3}|.))"
-    r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*\])"
-    r"|(?P<whole>\(\?(?:P=\w+|\#[^)]*|[aiLmsux-]+)\))"
+    r"(?:(?P<escape>\\(?:x[0-9a-fA-F]{2}|u[0-9a-fA-F]{4}|U[0-9a-fA-F]{8}|N\{[^}]*(?:\}|\Z)|\d{1,3}|.))"
+    r"|(?P<set>\[\^?\]?(?:\\.|[^\]\\])*(?:\]|\Z))"
+    r"|(?P<whole>\(\?(?:P=\w+|\#[^)]*|[aiLmsux-]+)(?:\)|\Z))"
     r"|(?P<open>\((?:\?(?:P<\w+>|<?[=!]|>|\(\w+\)|[aiLmsux-]*:))?)"
     r"|(?P<close>\))"
     r"|(?P<bar>\|)"
     r"|(?P<any>[.^$])"
     r"|(?P<plain>.))"
-    r"(?P<repeat>[*+?][?+]?|\{\d*,?\d*\}[?+]?)?",
+    r"(?P<repeat>[*+?][?+]?|\{\d{0,10},?\d{0,10}\}[?+]?)?",
     re.DOTALL,
 )
 # `{2,5}` tries few lengths.
@@ -28,6 +28,7 @@ class _Atom(NamedTuple):
     text: str
     least: int
     varies: bool
+    is_open: bool
 
 
 def literal_of(regex: str) -> str:
@@ -56,9 +57,9 @@ def may_explode(regex: str) -> bool:
             held = inside.pop()
             if held and atom.varies:
                 return True
-            inside[-1] |= held or atom.varies
+            inside[-1] |= held or atom.is_open
         else:
-            inside[-1] |= atom.varies or atom.kind == "bar"
+            inside[-1] |= atom.is_open or atom.kind == "bar"
     return False
 
 
@@ -68,16 +69,18 @@ def _atoms(regex: str) -> Iterator[_Atom]:
         yield _Atom(kind, match[kind], *_times(match["repeat"] or ""))
 
 
-def _times(repeat: str) -> tuple[int, bool]:
-    """Return how often at least, and whether many numbers of times are tried."""
-    if not repeat or repeat[0] == "?":
-        return (0 if repeat else 1), False
+def _times(repeat: str) -> tuple[int, bool, bool]:
+    """Return how often at least, and whether many, and whether several numbers are tried."""
+    if not repeat:
+        return 1, False, False
+    if repeat[0] == "?":
+        return 0, False, True
     if repeat[0] in "*+":
-        return (0 if repeat[0] == "*" else 1), True
+        return (0 if repeat[0] == "*" else 1), True, True
     least, comma, most = repeat.strip("{}?+").partition(",")
     if not comma:
-        return int(least or 0), False
-    return int(least or 0), not most or int(most) - int(least or 0) > _FEW
+        return int(least or 0), False, False
+    return int(least or 0), not most or int(most) - int(least or 0) > _FEW, least != most
 
 
 def _letter(atom: _Atom) -> str:

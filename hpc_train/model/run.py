@@ -16,7 +16,7 @@ from hpc_train.model.value import Value
 MANIFEST_SCHEMA = 1
 # What a newer schema means is not known here, though it may look alike.
 ManifestSchema = Annotated[int, Meta(le=MANIFEST_SCHEMA)]
-_RUN_NAME = re.compile(r"(?P<stem>.+)-r(?P<repetition>\d+)(?:\.(?P<attempt>\d+))?")
+_RUN_NAME = re.compile(r"^(?P<stem>.+)-r(?P<repetition>\d+)(?:\.(?P<attempt>\d+))?")
 
 
 class RunName(Value, frozen=True, kw_only=True):

@@ -49,7 +49,7 @@ _FLAG = re.compile(
 )
 # From elsewhere: a variable, a command, a file.
 _ELSEWHERE = re.compile(r"[$`<]|^[~/.]")
-_KEY = re.compile(r"(?=[^0-9]*[0-9])[A-Za-z0-9_+=-]{16,}")
+_KEY = re.compile(r"^(?=[^0-9]*[0-9])[A-Za-z0-9_+=-]{16,}")
 # Counts, switches, places, patterns, marks in a text.
 _PLAIN = re.compile(r"^[-+.\d]{0,5}$|^(?i:true|false|yes|no|on|off)$|^[~/.]|[<>*|]")
 _NUMBER = re.compile(r"[-+.\deE_]+")

@@ -11,8 +11,8 @@ DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
 _SHORT = r"\d{1,9}(?:\.\d{1,9}){0,3}"
 _NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}")
 _VERSION = re.compile(rf"{_NUMBERS.pattern}(?:\.?[-+a-z][-+.A-Za-z0-9]*)?")
-_BOUND = re.compile(rf"(?P<sign>>=|<=|>|<|)\s*(?P<number>{_SHORT})")
-_ANY_SIGN = re.compile(rf"(?P<sign>[<>=~^!]*)\s*v?(?P<number>{_SHORT})(?P<plus>\+?)")
+_BOUND = re.compile(rf"^(?P<sign>>=|<=|>|<|)\s*(?P<number>{_SHORT})")
+_ANY_SIGN = re.compile(rf"^(?P<sign>[<>=~^!]*)\s*v?(?P<number>{_SHORT})(?P<plus>\+?)")
 Parts = tuple[int, ...]
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 1
 _NAMED = r"[A-Za-z_][\w.]*="
-_SELECTION = re.compile(rf"(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
+_SELECTION = re.compile(rf"^(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
 
 
 class Wishes(Value, frozen=True, kw_only=True):

@@ -12,7 +12,7 @@ Record = Mapping[str, str]
 
 # A value may hold blanks (OS=Linux 6.1 #1 SMP) and other pairs (CfgTRES=cpu=8,mem=4000M).
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=")
-_SETTING = re.compile(r"^([A-Za-z]\w*)\s*=\s?(.*?)\s*$", re.MULTILINE)
+_SETTING = re.compile(r"^([A-Za-z]\w*)[ \t]*=(.*)$", re.MULTILINE)
 _NOTHING = frozenset({"", "(null)", "N/A", "n/a", "NONE", "None"})
 
 
@@ -23,7 +23,7 @@ def records(text: str, first: str) -> tuple[Record, ...]:
 
 def settings(text: str) -> Record:
     """Return the lines `Key = Value` of `scontrol show config`."""
-    return dict(_SETTING.findall(text))
+    return {name: value.strip() for name, value in _SETTING.findall(text)}
 
 
 def table(text: str) -> tuple[Record, ...]:

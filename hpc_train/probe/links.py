@@ -26,7 +26,7 @@ _MADE_UP = re.compile(
 )
 # Made of real ones.
 _JOINED = ("bond", "team")
-_RATE = re.compile(r"([0-9]+)(\.[0-9]+)? Gb/sec")
+_RATE = re.compile(r"^([0-9]+)(\.[0-9]+)? Gb/sec")
 
 
 def links(addresses: str, interfaces: str) -> tuple[Link, ...]:

@@ -8,9 +8,7 @@ from hpc_train.model.cluster import Gres, LiveNode
 from hpc_train.probe.fields import Record, count, memory, records, word, words
 
 # gpu:a100:4(S:0-1), gpu:4, gpu:1g.10gb:7, nvme:1600G, craynetwork:4
-_GRES = re.compile(
-    r"(?P<name>[^:,()]+)(?::(?P<kind>[^:,()]*[^:,()\d][^:,()]*))?:(?P<count>[0-9]{1,9})"
-)
+_GRES = re.compile(r"^(?P<name>[^:,()]+)(?::(?P<kind>(?!\d+:)[^:,()]+))?:(?P<count>[0-9]{1,9})")
 
 
 def nodes(text: str) -> tuple[LiveNode, ...]:
@@ -39,6 +37,6 @@ def gres(text: str) -> tuple[Gres, ...]:
     """Read a list of generic resources; sizes with a unit, such as disks, are left out."""
     return tuple(
         Gres(name=match["name"], kind=match["kind"] or "", count=int(match["count"]))
-        for part in re.sub(r"\([^)]*\)", "", text).split(",")
+        for part in re.sub(r"\([^()]*\)", "", text).split(",")
         if (match := _GRES.fullmatch(part.strip()))
     )

@@ -11,7 +11,7 @@ from hpc_train.probe.numbers import whole
 LEVELS = ("X", "PIX", "PXB", "PHB", "NODE", "SYS")
 _ESCAPE = re.compile(r"\x1b\[[0-9;]*m")
 _GPU = re.compile(r"GPU([0-9]{1,3})")
-_LEGEND = re.compile(r"\s*(NIC[0-9]+): (\S+)")
+_LEGEND = re.compile(r"^\s*(NIC[0-9]+): (\S+)")
 _CORES = re.compile(r"([0-9]{1,6})[-,0-9]*")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 _NAME = re.compile(r"^(?:srun: )?\s*([a-z][a-z0-9_]*)\s*$")
-_VERSIONS = re.compile(r"versions available: (.*)$")
+_VERSIONS = re.compile(r"versions available: (.*)")
 
 
 def mpi_plugins(text: str) -> tuple[str, ...]:

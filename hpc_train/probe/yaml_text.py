@@ -13,8 +13,8 @@ Item = Scalar | tuple[Scalar, ...]
 GUESSED = "guessed"
 
 _PLAIN = re.compile(
-    r"(--|/)?[A-Za-z][A-Za-z0-9_./=-]*"
-    r"|(\d+[dhms])+|\d+[MG]|20\d\d-\d\d-\d\d"
+    r"^(?:(--|/)?[A-Za-z][A-Za-z0-9_./=-]*"
+    r"|(\d+[dhms])+|\d+[MG]|20\d\d-\d\d-\d\d)"
 )
 # YAML 1.1 reads them as something else.
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})

@@ -11,6 +11,7 @@ from hpc_train import registry
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.record import Record
+from hpc_train.model.regex_text import may_explode
 from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Mark
 from hpc_train.records.hits import maker
@@ -58,7 +59,7 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
 
     Raises:
         UnknownNameError: no such parser.
-        LogParseError: the prefix is no regular expression, or has other groups.
+        LogParseError: the prefix is no regular expression, may take for ever, or has other groups.
     """
     _check_prefix(prefix)
     names = registry.names("parsers") if parser == "auto" else (parser,)
@@ -75,6 +76,9 @@ def _check_prefix(pattern: str) -> None:
         groups = set(re.compile(pattern).groupindex)
     except re.error as failure:
         raise LogParseError(f"--prefix: {failure}", _PREFIX_HINT) from None
+    if may_explode(pattern):
+        repeated = "a repeated group that repeats may take for ever to match"
+        raise LogParseError(f"--prefix: {repeated}", _PREFIX_HINT)
     if groups - PREFIX_GROUPS:
         unknown = ", ".join(sorted(groups - PREFIX_GROUPS))
         raise LogParseError(f"--prefix: unknown group {unknown}", _PREFIX_HINT)

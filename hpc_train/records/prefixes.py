@@ -13,7 +13,7 @@ _TIME = (
     r"|[A-Z][a-z]{2} [A-Z][a-z]{2} [ \d]\d [\d:]{8} \d{4})"
 )
 _PREFIX = re.compile(
-    rf"\s{{0,64}}{_TIME}?(?:"
+    rf"\s{{0,64}}(?!\s){_TIME}?(?:"
     r"(?P<task>\d{1,7}): "  # srun --label
     r"|\[[^][,\s]{1,256},(?P<mpi>\d{1,7})\]"  # mpirun tags; detailed ones name the host
     r"(?:\[(?P<tagged>[^][:\s]{1,256}):?[^][\s]{0,64}\])?<std(?:out|err)>: ?"
@@ -27,6 +27,8 @@ _PREFIX = re.compile(
     r"|(?P<address>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}): "  # pdsh, which DeepSpeed calls
     r")"
 )
+# Of a site's pattern, which nothing bounds.
+_LONGEST = 512
 # Kinds whose pattern has no other group: most lines of most logs.
 _ALONE = frozenset({"task", "mpi", "rank", "of", "local", "intel", "address"})
 
@@ -56,7 +58,7 @@ def peel(text: str, site: re.Pattern[str] | None = None) -> Prefix:
     found: dict[str, str] = {}
     position = 0
     while True:
-        match = site.match(text, position) if site is not None else None
+        match = site.match(text, position, position + _LONGEST) if site is not None else None
         match = match or _PREFIX.match(text, position)
         if match is None or match.end() == position:
             break

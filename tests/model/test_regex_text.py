@@ -44,7 +44,17 @@ def test_a_match_holds_the_text(text: str) -> None:
 
 @pytest.mark.parametrize(
     "regex",
-    [r"(a+)+$", r"(?:\d+,)*x", r"((?:ab*)c){3,}", r"(a|aa)+b", r"(?:a{1,50}){1,50}", r"((a|b)c)*"],
+    [
+        r"(a+)+$",
+        r"(?:\d+,)*x",
+        r"((?:ab*)c){3,}",
+        r"(a|aa)+b",
+        r"(?:a{1,50}){1,50}",
+        r"((a|b)c)*",
+        r"(?:xx?)+y",
+        r"(x{2,5})*y",
+        r"(?:(?:ab)?a)+c",
+    ],
 )
 def test_nested_repeats_may_explode(regex: str) -> None:
     assert may_explode(regex)
@@ -52,7 +62,17 @@ def test_nested_repeats_may_explode(regex: str) -> None:
 
 @pytest.mark.parametrize(
     "regex",
-    [r"(\d+) (\d+)", r"(?:a+)?b", r"(?:abc)+", r"[(a+)]+", r"\(a+\)+", r"(a|b)?", r"(a+){2}"],
+    [
+        r"(\d+) (\d+)",
+        r"(?:a+)?b",
+        r"(?:abc)+",
+        r"[(a+)]+",
+        r"\(a+\)+",
+        r"(a|b)?",
+        r"(a+){2}",
+        r"(?:a{3},)+",
+        r"(?:ab?){0,3}",
+    ],
 )
 def test_simple_repeats_do_not(regex: str) -> None:
     assert not may_explode(regex)

@@ -44,13 +44,24 @@ def test_a_duration_reads_what_it_wrote(seconds: int) -> None:
 
 @pytest.mark.parametrize(
     ("text", "mebibytes"),
-    [("480G", 491520), ("4000M", 4000), ("1.5T", 1572864), ("64GiB", 65536), ("2048K", 2)],
+    [
+        ("480G", 491520),
+        ("4000M", 4000),
+        ("1.5T", 1572864),
+        ("64GiB", 65536),
+        ("2048K", 2),
+        ("1024K", 1),
+        ("1048576K", 1024),
+        ("3145728 KiB", 3072),
+    ],
 )
 def test_memory_is_read_as_it_is_written(text: str, mebibytes: int) -> None:
     assert Memory.parse(text) == mebibytes
 
 
-@pytest.mark.parametrize("raw", ["0", "0G", "480", 480, "12P", "", "-1G", "100K", "9999999T"])
+@pytest.mark.parametrize(
+    "raw", ["0", "0G", "480", 480, "12P", "", "-1G", "100K", "1023K", "9999999T"]
+)
 def test_memory_that_would_round_to_zero_is_refused(raw: object) -> None:
     """Slurm reads 0 as all memory of the node."""
     with pytest.raises(ValueError, match="is not a memory size; write 480G"):

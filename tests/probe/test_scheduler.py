@@ -7,6 +7,7 @@ import pytest
 from hpc_train.model.cluster import Gres
 from hpc_train.model.units import Duration, Memory
 from hpc_train.probe.errors import ProbeError
+from hpc_train.probe.fields import settings
 from hpc_train.probe.kinds import kinds
 from hpc_train.probe.nodes import gres
 from hpc_train.probe.plugins import mpi_plugins
@@ -106,3 +107,8 @@ def test_what_is_not_essential_may_be_silent() -> None:
 def test_what_is_essential_may_not(name: str) -> None:
     with pytest.raises(ProbeError, match="Unable to contact slurm controller"):
         read_cluster(Slurm("lab", **{name: "Unable to contact slurm controller"}))
+
+
+def test_a_setting_without_a_value_does_not_take_the_next_line() -> None:
+    said = "Epilog=\nProlog = (null)\r\nClusterName =  lab \n"
+    assert settings(said) == {"Epilog": "", "Prolog": "(null)", "ClusterName": "lab"}

@@ -72,6 +72,19 @@ The average bandwidth and the per-call latency of all_gather over 8 ranks (5 war
     ]
 
 
+@pytest.mark.parametrize(
+    ("payload", "size"),
+    [("512B", 512), ("32KiB", 2**15), ("0.5MiB", 2**19), ("64MiB", 2**26), ("2TiB", 2**41)],
+)
+def test_payloads_are_powers_of_two(payload: str, size: int) -> None:
+    text = (
+        "The average bandwidth and the per-call latency of all_reduce over 8 ranks (5 warmups):\n"
+        "| payload |    busbw   |\n| ------: | ---------: |\n"
+        f"|  {payload} |   1.20GBps |\n"
+    )
+    assert found(text)[1:] == [(size, "busbw", "", 1.2, "global")]
+
+
 def test_table_of_many_collectives() -> None:
     text = """\
 The average bandwidth and the per-call latency of 2 collectives over 8 ranks (5 warmups):

@@ -78,6 +78,16 @@ def test_folder_stands_for_its_logs(tmp_path: Path) -> None:
     assert lines(records) == [("a.out", 1), ("b.log", 1), ("c.log.gz", 1)]
 
 
+def test_of_a_folder_the_logs_lie_up_to_five_levels_below(tmp_path: Path) -> None:
+    folder = tmp_path
+    for level in range(1, 7):
+        write(folder / f"{level}.out", EVENT)
+        folder /= "below"
+        folder.mkdir()
+    found = {record.source for record in collect("r", [tmp_path], root=tmp_path)}
+    assert {Path(source).name for source in found} == {f"{level}.out" for level in range(1, 6)}
+
+
 def test_source_without_root_is_the_path(tmp_path: Path) -> None:
     log = write(tmp_path / "a.out", EVENT)
     assert next(collect("r", [log])).source == log.as_posix()

@@ -130,6 +130,16 @@ def test_file_that_was_written_anew_is_read_from_its_start(log: Path) -> None:
     assert steps(collect(log, kept)[0]) == [(1, 7), (2, 8), (3, 9)]
 
 
+def test_another_file_does_not_go_on_where_the_old_one_ended(log: Path) -> None:
+    filler = b"x" * 5000 + b"\n"
+    log.write_bytes(EVENT % 1 + filler)
+    _, kept = collect(log)
+    other = log.with_name("b.log")
+    other.write_bytes(EVENT % 7 + filler + EVENT % 8)
+    other.replace(log)
+    assert steps(collect(log, kept)[0]) == [(1, 7), (3, 8)]
+
+
 def test_file_of_the_same_size_is_known_by_its_time(log: Path) -> None:
     _, kept = collect(log)
     log.write_bytes(b"hello\n" + EVENT % 5)

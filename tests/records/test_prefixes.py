@@ -104,3 +104,9 @@ def test_a_site_may_state_the_rank_and_may_be_wrong() -> None:
 )
 def test_node_of_a_line(raw: bytes, node: str | None) -> None:
     assert Line(raw).node == node
+
+
+def test_a_prefix_of_a_site_is_matched_with_the_next_512_characters() -> None:
+    site = re.compile(r"<(?P<host>[^>]*)> ")
+    assert peel(f"<{'n' * 500}> text", site).rest == "text"
+    assert peel(f"<{'n' * 520}> text", site) == Prefix(f"<{'n' * 520}> text")

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import subprocess
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from hpc_train.errors import RenderError
 from hpc_train.model.plan import JobVar, Text
-from hpc_train.scripts.filters import command, directive, line, required, sh, token
+from hpc_train.scripts.filters import command, comment, directive, line, required, sh, token
 
 
 def test_a_literal_is_quoted_and_a_job_variable_expands() -> None:
@@ -39,3 +43,27 @@ def test_a_long_command_breaks_before_options() -> None:
     assert len(lines) > 1
     assert all(len(line) < 100 for line in lines)
     assert all(line.startswith("--") for line in lines[1:])
+
+
+HOSTILE = st.text(st.sampled_from("a b\n\\'\"$`n!=#\r\t"), max_size=12)
+
+
+@settings(deadline=None, max_examples=25)
+@given(HOSTILE, HOSTILE)
+def test_bash_reads_back_what_was_quoted(one: str, other: str) -> None:
+    values = [one, other, "a\\nb\n", "\\'\n"]
+    words = " ".join([*map(sh, values), *map(line, values)])
+    printed = subprocess.run(
+        ["bash", "-c", f"printf '%s\\0' {words}"], capture_output=True, check=True
+    )
+    # As bytes: text would lose the carriage returns.
+    assert printed.stdout.decode() == "".join(f"{value}\0" for value in [*values, *values])
+
+
+def test_one_line_stays_one_line() -> None:
+    assert "\n" not in line("a\nb'c\n")
+
+
+def test_a_comment_has_no_line_end_of_any_kind() -> None:
+    ends = "\n\r\v\f\x1b\x85\u2028\u2029"
+    assert comment(f"a{ends}b é") == f"a{' ' * len(ends)}b é"

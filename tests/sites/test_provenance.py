@@ -30,6 +30,7 @@ sources:
   - {what: guide, confidence: high}
   - {what: scripts, confidence: medium, covers: [partitions.gpu, env_blocks.1]}
   - {what: mail, confidence: low, covers: [partitions.gpu.max_time]}
+  - {what: call, confidence: low, covers: [partitions.gpu.max_time]}
 launchers: {default: srun}
 partitions: [{name: cpu, max_nodes: 2}, {name: gpu, max_nodes: 4, max_time: 1h}, {name: gpu2}]
 env_blocks: [{env: {C: 1}}, {env: {D: 1}}]

@@ -31,6 +31,7 @@ LAUNCHERS = "launchers: {default: srun, allowed: [srun]}\n"
         ),
         ("account: {pattern: '(a+)+$'}", "may take for ever"),
         ("account: {pattern: 'x(a|b)*'}", "may take for ever"),
+        ("account: {pattern: '(aa?)+'}", "may take for ever"),
         ("required: [account]\nforbidden: {account: no}", "account is required, but forbidden"),
         ("locked: [accout]", "'accout' is no key of a profile"),
     ],

@@ -45,6 +45,20 @@ def test_the_kernel_drops_the_lock_of_a_killed_process(tmp_path: Path) -> None:
     assert not is_held(path)
 
 
+def test_of_a_lock_that_this_user_may_not_see_nothing_is_said(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    path.touch(mode=0o000)
+    root = os.geteuid() == 0
+    if root:
+        os.seteuid(65534)
+    try:
+        assert is_held(path) is None
+    finally:
+        if root:
+            os.seteuid(0)
+    assert is_held(tmp_path / "none") is False
+
+
 def test_a_lock_is_not_taken_through_a_link(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "victim")
     with pytest.raises(OSError, match="symbolic link"):

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hpc_train.errors import ReportError
-from hpc_train.tables.intervals import harmonic_interval, ratio_interval
+from hpc_train.tables.intervals import bootstrap_interval, harmonic_interval, ratio_interval
 
 samples = st.lists(st.floats(1, 100), min_size=2, max_size=8)
 
@@ -34,6 +34,24 @@ def test_it_agrees_with_scipys_welch() -> None:
     welch = stats.ttest_ind(np.log(a), np.log(b), equal_var=False).confidence_interval(0.95)
     _, low, high = ratio_interval(a, b)
     assert (low, high) == pytest.approx((np.exp(welch.low), np.exp(welch.high)))
+
+
+@pytest.mark.parametrize("confidence", [0.8, 0.95])
+def test_the_bootstrap_agrees_with_scipys_percentiles(confidence: float) -> None:
+    random = np.random.default_rng(5)
+    a, b = (np.exp(random.normal(mean, 0.1, 40)) for mean in (2, 1))
+    theirs = stats.bootstrap(
+        (a, b),
+        lambda one, other, axis: one.mean(axis) / other.mean(axis),
+        n_resamples=20_000,
+        method="percentile",
+        confidence_level=confidence,
+        random_state=1,
+    ).confidence_interval
+    _, low, high = bootstrap_interval(a.tolist(), b.tolist(), "mean", confidence=confidence)
+    # Of 4,000 resamples, a limit is known to a few percent of the width.
+    width = theirs.high - theirs.low
+    assert (low, high) == pytest.approx((theirs.low, theirs.high), abs=0.06 * width)
 
 
 def test_one_run_has_no_interval_and_no_spread_has_no_width() -> None:

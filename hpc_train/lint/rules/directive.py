@@ -26,7 +26,7 @@ _MEANT = {
     "name": "job-name",
     "email": "mail-user",
 }
-_WORD_TIME = re.compile(r"\d+\s*[dhms][\dhms]*", re.IGNORECASE)
+_WORD_TIME = re.compile(r"^\d+\s*[dhms][\dhms]*", re.IGNORECASE)
 _CLOCK = re.compile(r"\d+(-\d+(:\d+){0,2}|(:\d+){0,2})|infinite|unlimited", re.IGNORECASE)
 
 

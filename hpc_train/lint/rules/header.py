@@ -107,7 +107,7 @@ def _is_meant(match: re.Match[str]) -> bool:
 )
 def switched_off(subject: Subject) -> Iterator[Hit]:
     for number, line in enumerate(subject.script.lines, 1):
-        if re.match(r"##+\s*SBATCH\b", line):
+        if re.match(r"^##+\s*SBATCH\b", line):
             yield Hit(line=number, message="a comment to sbatch: more than one #")
 
 

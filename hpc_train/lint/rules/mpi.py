@@ -42,7 +42,7 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[Launch, list[str]]]:
 def _own_words(texts: list[str]) -> list[str]:
     """Cut a command line before the program that mpirun starts, where that is plain to see."""
     for index, text in enumerate(texts):
-        if re.fullmatch(r"(.*/)?(python[\d.]*|bash|sh|torchrun)", text):
+        if re.fullmatch(r"^(.*/)?(python[\d.]*|bash|sh|torchrun)", text):
             return texts[:index]
     return texts
 

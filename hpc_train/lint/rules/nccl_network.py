@@ -41,7 +41,7 @@ def hca_prefix(subject: Subject) -> Iterator[Hit]:
     hcas = subject.context.hcas
     for found in exported_values(subject, "NCCL_IB_HCA"):
         names = found.value.lstrip("^").split(",")
-        short = [name for name in names if re.fullmatch(r"[a-z]+\d*_[1-9](:\d+)?", name)]
+        short = [name for name in names if re.fullmatch(r"^[a-z]+\d*_[1-9](:\d+)?", name)]
         if found.value.lstrip("^").startswith("=") or not short or (hcas and hcas < 11):
             continue
         counted = f"; this site's nodes have {hcas} devices" if hcas else ""

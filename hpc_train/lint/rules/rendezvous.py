@@ -90,7 +90,7 @@ def fixed_port(subject: Subject) -> Iterator[Hit]:
     if script.asked.has("exclusive"):
         return
     for line, text in _ports(subject):
-        port = re.fullmatch(r"(?:.*:)?(\d{3,5})", text)
+        port = re.fullmatch(r"^(?:.*:)?(\d{3,5})", text)
         if port and int(port[1]) > 0:
             severity: Severity | None = None if int(port[1]) == 29500 else "info"
             yield Hit(line=line, message=f"port {port[1]} for every job", severity=severity)

@@ -92,7 +92,7 @@ def _takes_long(program: str) -> bool:
 def export_of_values(subject: Subject) -> Iterator[Hit]:
     for launch in subject.script.launches:
         option = launch.option("export")
-        if option and re.match(r"ALL,.*=", option.value or "") and launch.outer == "srun":
+        if option and re.match(r"^ALL,.*=", option.value or "") and launch.outer == "srun":
             yield Hit(line=option.line, message=f"--export={option.value} may not set what it says")
 
 

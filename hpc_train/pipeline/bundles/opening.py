@@ -39,7 +39,9 @@ _MOST_BYTES = 4 << 30
 _MOST_FILES = 500_000
 # Headers and what is read ahead; a header that is longer was made to hurt.
 _SLACK = 4 << 20
-_NAME = re.compile(r"(?!.*(?:^|/)\.\.?(?:/|$))[^/\\\0]{1,250}(?:/[^/\\\0]{1,250}){0,3}")
+_NAME = re.compile(
+    r"^(?!.*(?:^|/)\.\.?(?:/|\Z))[^/\\\0]{1,250}(?:/[^/\\\0]{1,250}){0,3}", re.DOTALL
+)
 _AGAIN = "copy it again, or pack it again: hpctrain report STUDY --bundle FILE.tar.zst"
 _DAMAGE = (zstandard.ZstdError, tarfile.TarError, EOFError, ValueError)
 _decode_records = msgspec.json.Decoder(Record).decode_lines

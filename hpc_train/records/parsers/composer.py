@@ -27,9 +27,9 @@ _HEAD = re.compile(
     r"\[(?:epoch=(?P<epoch>\d{1,9})\]\[)?batch=(?P<batch>\d{1,15})(?:/(?P<of>\d{1,15}))?\]:?"
 )
 _OTHER_HEAD = re.compile(r"\[(?:iteration|sample|second|token)=\d{1,20}[^]]{0,40}\]")
-_BEGUN = re.compile(r"\s*Train time/batch: (\d{1,14})")
+_BEGUN = re.compile(r"^\s*Train time/batch: (\d{1,14})")
 # With fewer decimals, a number was cut.
-_ROW = re.compile(r"\s*Train (?P<key>[\w/.-]{1,120}): (?P<value>-?\d{1,30}\.\d{4}(?:E[-+]\d\d)?)")
+_ROW = re.compile(r"^\s*Train (?P<key>[\w/.-]{1,120}): (?P<value>-?\d{1,30}\.\d{4}(?:E[-+]\d\d)?)")
 _LEARNING_RATE = re.compile(r"lr-\w{1,80}/group0")
 _FIELDS = {
     "throughput/tokens_per_sec": Field("tokens_per_second", "global"),

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hpc_train.model.record import Scope
 from hpc_train.records.parsers.number import NUMBER
 
-_FIELD = re.compile(r"\s{0,40}([^:=]{1,80})[:=]\s{0,40}(\S.{0,80})")
+_FIELD = re.compile(r"^\s{0,40}([^:=]{1,80})[:=]\s{0,40}(\S.{0,80})")
 # The first Megatron had no colons: `lm loss 9.2E+00`.
 _BARE = re.compile(rf"\s{{0,40}}([A-Za-z][A-Za-z _-]{{0,60}}) ({NUMBER})\s{{0,40}}")
 _NO_WORD = re.compile(r"[^a-z0-9]+")

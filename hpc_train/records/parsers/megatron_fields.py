@@ -53,7 +53,7 @@ FIELDS = {
 }
 
 _VALUE = re.compile(
-    rf"(?P<number>{NUMBER}|-?(?:nan|inf))"
+    rf"^(?P<number>{NUMBER}|-?(?:nan|inf))"
     r" ?(?:(?P<prefix>[KMGTPEZ])?FLOPS|Gi?B)?"
     r"(?:/[-+.\w%]{1,24}){0,3}(?: \(avg [-+.\w]{1,24}\))?"
 )

@@ -19,11 +19,11 @@ SETUP = (
 )
 _METRICS = {"seq_length": "sequence_length", "global_num_gpus": "world_size"}
 _ARGUMENT = re.compile(
-    r"\s*(global_batch_size|global_num_gpus|log_interval|seq_length|world_size) \.{3,60} (\d{1,12})"
-    r"(?:\.{0,60}(?:updated|default))?"
+    r"^\s*(global_batch_size|global_num_gpus|log_interval|seq_length|world_size) \.{3,60} "
+    r"(\d{1,12})(?:\.{0,60}(?:updated|default))?"
 )
-_WORLD = re.compile(r"\s*(?:> ?)?using world size: (\d{1,9})(?:,.*| and .*)?")
-_BATCH = re.compile(r"\s*> ?global batch size ?[:=] ?(\d{1,12})")
+_WORLD = re.compile(r"^\s*(?:> ?)?using world size: (\d{1,9})(?:,.*| and .*)?")
+_BATCH = re.compile(r"^\s*> ?global batch size ?[:=] ?(\d{1,12})")
 
 
 def setup(text: str) -> list[tuple[str, int]]:

@@ -33,7 +33,7 @@ _HEAD = re.compile(
     r"#?\s{0,4}(?:Size\s|(?:Avg )?Latency ?\(us\)|Overall ?\(us\)|Bandwidth \(MB/s\))"
 )
 _NAMED = re.compile(
-    r"(?P<tail>P\d{1,3}) Tail|(?P<kind>Min|Max|Overall|Pure)?[ A-Za-z]*?"
+    r"(?P<tail>P\d{1,3}) Tail|(?P<kind>Min|Max|Overall|Pure)?[ A-Za-z]{0,40}?"
     r"(?P<plain>Latency|Comm|Bandwidth|MB/s|\(us\))"
 )
 _WORD = re.compile(r"\d[\d,]{0,20}(?:\.\d{0,10})?(?:[eE][-+]?\d{1,3})?|-?nan|-?inf|Pass|Fail|-")

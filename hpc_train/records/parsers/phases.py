@@ -18,10 +18,10 @@ from hpc_train.records.parsers.number import number, scaled
 
 _HEAD = re.compile(r"(?:^|\s)time \(ms\) \|")
 # Timers have two decimals: with fewer, the line was cut.
-_ONE = re.compile(r"\s*([\w/.-]{1,80}(?: [\w/.-]{1,20}){0,5}): (\d{1,15}\.\d\d)\s*")
+_ONE = re.compile(r"^\s*([\w/.-]{1,80}(?: [\w/.-]{1,20}){0,5}): (\d{1,15}\.\d\d)\s*")
 _TABLE = re.compile(r"(?:^|\s)(\(min, max\)|max) time across ranks \(ms\):\s*$")
 _ROW = re.compile(
-    r"\s+(?P<name>[\w/-]{1,80}) ?\.*: "
+    r"^\s+(?P<name>[\w/-]{1,80}) ?\.*: "
     r"(?:\((?P<least>\d{1,15}\.\d\d), (?P<most>\d{1,15}\.\d\d)\)|(?P<one>\d{1,15}\.\d\d))"
 )
 

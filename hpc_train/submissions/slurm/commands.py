@@ -42,7 +42,7 @@ _PASSING = (
     "interrupted system call",
     "no answer within",
 )
-_PREFIX = re.compile(r"\w+: (error|fatal): |\[Errno \d+\] ")
+_PREFIX = re.compile(r"\w{1,64}: (error|fatal): |\[Errno \d+\] ")
 
 
 def ask(cluster: Cluster, *argv: str, timeout_s: float = 30.0) -> Finished:

@@ -182,3 +182,15 @@ def test_ranks_are_listed_shortly() -> None:
     assert listed([4]) == "Rank 4"
     assert listed([0, 1, 2, 5]) == "Ranks 0-2, 5"
     assert listed(list(range(0, 60, 2))).endswith("22 and 18 more")
+
+
+def test_what_a_rank_enqueued_last_counts_in_whatever_order_it_is_told() -> None:
+    waited = [wait(rank) for rank in (0, 1)]
+    told = [status(2, 480, 470), status(2, 505, 499), status(2, 490, 480)]
+    assert explain(*waited, *told, ranks=None).late == ()
+    assert explain(*waited, *told[::2], ranks=None).late == (2,)
+
+
+def test_half_of_the_ranks_cannot_say_that_the_other_half_did_not_come() -> None:
+    assert explain(wait(0), wait(1), ranks=4).late == ()
+    assert explain(wait(0), wait(1), wait(3), ranks=5).late == (2, 4)

@@ -76,6 +76,10 @@ def test_the_nodes_that_are_missing_are_named(reason: str, tail: str) -> None:
             "it asks for more than its account allows for one job (time); ask for less",
         ),
         (
+            "QOSMaxCpuPerNode",
+            "it asks for more than its QOS allows for one node (cores); ask for less",
+        ),
+        (
             "QOSMaxJobsPerUserLimit",
             "the user's jobs in its QOS have reached a limit (jobs); it starts when others end",
         ),

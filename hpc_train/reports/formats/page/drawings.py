@@ -16,9 +16,13 @@ from hpc_train.reports.formats.page.grids import Grid, grid
 LARGEST_DRAWING = 500_000
 MOST_ROWS = 300
 LARGEST_DATA = 100_000
-_TAG = re.compile(r"<[^!?][^>]*>")
+_TAG = re.compile(r"<[^!?<][^<>]*>")
 _ID = re.compile(r'(\bid="|\bhref="#|url\(#)')
-_AROUND = re.compile(r"<\?xml.*?\?>|<!DOCTYPE.*?>|<!--.*?-->|<metadata>.*?</metadata>", re.DOTALL)
+# What has no end goes on to the end of the text.
+_AROUND = re.compile(
+    r"<\?xml.*?(?:\?>|\Z)|<!DOCTYPE.*?(?:>|\Z)|<!--.*?(?:-->|\Z)|<metadata>.*?(?:</metadata>|\Z)",
+    re.DOTALL,
+)
 
 
 class Drawing(NamedTuple):

@@ -1,0 +1,26 @@
+"""Times as sbatch reads them."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.lint.queue import slurm_seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "seconds"),
+    [
+        ("90", 90 * 60),
+        ("90:30", 90 * 60 + 30),
+        ("1:30:15", 3600 + 30 * 60 + 15),
+        ("1-12", 36 * 3600),
+        ("1-12:30", 36 * 3600 + 30 * 60),
+        ("1-12:30:15", 36 * 3600 + 30 * 60 + 15),
+        (" 0 ", 0),
+        ("1h", None),
+        ("1:2:3:4", None),
+        ("UNLIMITED", None),
+    ],
+)
+def test_a_time_of_sbatch(text: str, seconds: int | None) -> None:
+    assert slurm_seconds(text) == seconds

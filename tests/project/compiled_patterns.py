@@ -1,0 +1,78 @@
+"""Every regular expression of the package: those that its objects hold, those in its code."""
+
+from __future__ import annotations
+
+import ast
+import gc
+import importlib
+import pkgutil
+import re
+import types
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+import hpc_train
+
+ROOT = Path(hpc_train.__file__).parent
+_CALLS = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
+
+
+def modules() -> list[types.ModuleType]:
+    """Return all modules of the package, imported."""
+    names = (found.name for found in pkgutil.walk_packages([str(ROOT)], "hpc_train."))
+    return [importlib.import_module(name) for name in names if not name.endswith("__main__")]
+
+
+def patterns() -> dict[re.Pattern[Any], str]:
+    """Return each pattern with the place where it was found first."""
+    found: dict[re.Pattern[Any], str] = {}
+    for module in modules():
+        for name, value in vars(module).items():
+            for pattern in _held(value):
+                found.setdefault(pattern, f"{module.__name__}.{name}")
+        for line, pattern in _written(module):
+            found.setdefault(pattern, f"{module.__name__}:{line}")
+    return found
+
+
+def _held(root: object) -> Iterator[re.Pattern[Any]]:
+    """Yield the patterns that are reached from an object without leaving the package."""
+    seen, waiting = set(), [root]
+    while waiting:
+        one = waiting.pop()
+        if id(one) in seen or isinstance(one, types.ModuleType | str | bytes | int | float):
+            continue
+        seen.add(id(one))
+        if isinstance(one, re.Pattern):
+            yield one
+        elif _ours(one):
+            waiting += gc.get_referents(one)
+            if isinstance(one, msgspec.Struct):
+                waiting += [getattr(one, name) for name in one.__struct_fields__]
+
+
+def _ours(one: object) -> bool:
+    if isinstance(one, dict):
+        return "__builtins__" not in one
+    if isinstance(one, type | types.FunctionType):
+        return str(one.__module__).startswith("hpc_train")
+    return True
+
+
+def _written(module: types.ModuleType) -> Iterator[tuple[int, re.Pattern[Any]]]:
+    """Yield the patterns that stand in calls: `re.fullmatch(r"...", text)`."""
+    for node in ast.walk(ast.parse(Path(str(module.__file__)).read_text())):
+        if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.args):
+            continue
+        called = node.func
+        if called.attr in _CALLS and isinstance(called.value, ast.Name) and called.value.id == "re":
+            try:
+                # It is the package's own text, as its own call reads it.
+                text = eval(ast.unparse(node.args[0]), vars(module))  # noqa: S307
+            except NameError:
+                continue
+            if isinstance(text, str | bytes):
+                yield node.lineno, re.compile(text)
