@@ -47,18 +47,17 @@ def gathered(records: Iterable[Record]) -> pd.DataFrame:
     """Return what tables need of the records, as `read_records` does of a Parquet file."""
     found = _Gathered()
     found.add(records)
-    columns: dict[str, Any] = {
-        name: pd.Categorical.from_codes(
-            np.frombuffer(found.codes[name], dtype=np.int32),
-            categories=pd.Index(list(known)[1:], dtype=object),
-        )
-        for name, known in found.names.items()
-    }
-    for name, column in found.whole.items():
-        numbers = np.frombuffer(column, dtype=np.int64)
-        absent = numbers == NONE
+    columns: dict[str, Any] = {}
+    # Each column goes as its copy comes, for there may be millions of rows.
+    for name, known in found.names.items():
+        codes = np.frombuffer(found.codes.pop(name), dtype=np.int32)
+        names = pd.Index(list(known)[1:], dtype=object)
+        columns[name] = pd.Categorical.from_codes(codes, categories=names)
+        del codes
+    for name in list(found.whole):
+        numbers = np.frombuffer(found.whole.pop(name), dtype=np.int64)
         nullable = name in _NULLABLE
-        columns[name] = pd.arrays.IntegerArray(numbers.copy(), absent) if nullable else numbers
+        columns[name] = pd.arrays.IntegerArray(numbers, numbers == NONE) if nullable else numbers
     columns["value"] = np.frombuffer(found.value, dtype=np.float64)
     frame: pd.DataFrame = pd.DataFrame(columns)
     return frame
