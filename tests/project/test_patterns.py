@@ -1,36 +1,26 @@
 """No regular expression of the package is slow, whatever the text and however it is asked.
 
 What 20,000 characters may cost is counted in runs of a yardstick on this machine, and in CPU time:
-50 ms where the yardstick takes 6 ms. What costs more than a tenth of it must grow with the length
-of the text and not with its square.
+50 ms where the yardstick takes 5 ms. What costs more than a tenth of it must grow with the length
+of the text and not with its square. `python -m tests.bench.bench_patterns` prints the slowest.
 """
 
 from __future__ import annotations
 
 import re
-import signal
-import time
 from collections.abc import Iterator
-from contextlib import contextmanager
-from types import FrameType
 from typing import Any, NamedTuple
 
 import pytest
 
 from tests.project.compiled_patterns import patterns
-from tests.project.hostile_texts import Text, hostile_texts
+from tests.project.match_time import LENGTH, SHORT, asked, seconds_of, slowest, yardstick
 
-LENGTH, SHORT = 20_000, 5_000
 LIMIT = 10.0
-ROUNDS = 5
-# Texts of one pattern that are measured with care; patterns in one test.
-SLOWEST, TOGETHER = 5, 20
+ROUNDS = 4
+# Patterns in one test.
+TOGETHER = 20
 FOUND = patterns()
-YARDSTICK = (re.compile(r"\d{1,64}x"), "0" * LENGTH)
-
-
-class Endless(Exception):
-    """The CPU time of a match is used up."""
 
 
 class Slow(NamedTuple):
@@ -44,31 +34,6 @@ class Slow(NamedTuple):
     cost: float
 
 
-@contextmanager
-def at_most(seconds: float) -> Iterator[None]:
-    def stop(number: int, frame: FrameType | None) -> None:
-        raise Endless
-
-    before = signal.signal(signal.SIGVTALRM, stop)
-    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-    try:
-        yield
-    finally:
-        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-        signal.signal(signal.SIGVTALRM, before)
-
-
-def seconds_of(pattern: re.Pattern[Any], method: str, text: str | bytes) -> float:
-    """Return the CPU time of a call, `inf` beyond 2 s."""
-    start = time.thread_time()
-    try:
-        with at_most(2):
-            getattr(pattern, method)(text)
-    except Endless:
-        return float("inf")
-    return time.thread_time() - start
-
-
 def cost(pattern: re.Pattern[Any], method: str, text: str | bytes) -> float:
     """Return the least of some rounds, each beside the yardstick."""
     least = float("inf")
@@ -76,31 +41,19 @@ def cost(pattern: re.Pattern[Any], method: str, text: str | bytes) -> float:
         took = seconds_of(pattern, method, text)
         if took == float("inf"):
             return took
-        least = min(least, took / max(seconds_of(YARDSTICK[0], "search", YARDSTICK[1]), 1e-4))
+        least = min(least, took / yardstick())
     return least
 
 
-def asked(pattern: re.Pattern[Any], text: Text) -> str | bytes:
-    whole = "".join(text)
-    return whole.encode("latin-1", "replace") if isinstance(pattern.pattern, bytes) else whole
-
-
 def slow_texts(pattern: re.Pattern[Any], place: str) -> Iterator[Slow]:
-    """Yield the texts on which a pattern takes too long; `match` does no more than `search`.
-
-    It is asked of short texts; those on which it seemed slowest are then measured with care.
-    """
-    seemed: list[tuple[float, str, Text]] = []
-    for text in hostile_texts(pattern, SHORT):
-        for method in ("search", "fullmatch"):
-            seconds = seconds_of(pattern, method, asked(pattern, text))
-            seemed.append((seconds, method, text))
-            if seconds == float("inf"):
-                yield Slow(place, pattern.pattern, method, *text.shown, seconds)
-                return
-    for _, method, text in sorted(seemed, reverse=True)[:SLOWEST]:
+    """Yield the first text on which a pattern takes too long, if there is one."""
+    unit = yardstick()
+    for seconds, method, text in slowest(pattern):
+        # Even with the square of the length it would stay below the yardstick.
+        if seconds * (LENGTH / SHORT) ** 2 < unit / 2:
+            continue
         whole, longer = (asked(pattern, text.longer(times)) for times in (LENGTH // SHORT, 16))
-        took = cost(pattern, method, whole)
+        took = seconds if seconds == float("inf") else cost(pattern, method, whole)
         if took > LIMIT or (took > 1 and cost(pattern, method, longer) > 10 * took):
             yield Slow(place, pattern.pattern, method, *text.shown, took)
             return

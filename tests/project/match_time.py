@@ -1,0 +1,74 @@
+"""What a pattern costs on a text: the CPU time of a call, and the texts that cost most."""
+
+from __future__ import annotations
+
+import re
+import signal
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any
+
+from tests.project.hostile_texts import Text, hostile_texts
+
+LENGTH, SHORT = 20_000, 5_000
+# Texts of one pattern that are measured with care.
+SLOWEST = 5
+
+
+class Endless(Exception):
+    """The CPU time of a match is used up."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """End what takes longer."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise Endless
+
+    before = signal.signal(signal.SIGVTALRM, stop)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
+
+
+def seconds_of(pattern: re.Pattern[Any], method: str, text: str | bytes) -> float:
+    """Return the CPU time of a call, `inf` beyond 2 s."""
+    start = time.thread_time()
+    try:
+        with at_most(2):
+            getattr(pattern, method)(text)
+    except Endless:
+        return float("inf")
+    return time.thread_time() - start
+
+
+def yardstick() -> float:
+    """Return the CPU time of a search that tries 64 lengths at each of 20,000 places."""
+    return max(seconds_of(re.compile(r"\d{1,64}x"), "search", "0" * LENGTH), 1e-4)
+
+
+def asked(pattern: re.Pattern[Any], text: Text) -> str | bytes:
+    """Return a text as the pattern takes it."""
+    whole = "".join(text)
+    return whole.encode("latin-1", "replace") if isinstance(pattern.pattern, bytes) else whole
+
+
+def slowest(pattern: re.Pattern[Any]) -> list[tuple[float, str, Text]]:
+    """Return the short texts on which a pattern seems slowest, with the time and the method.
+
+    `match` does no more than `search`. One that takes more than 2 s is the only one.
+    """
+    seemed: list[tuple[float, str, Text]] = []
+    for text in hostile_texts(pattern, SHORT):
+        for method in ("search", "fullmatch"):
+            seconds = seconds_of(pattern, method, asked(pattern, text))
+            if seconds == float("inf"):
+                return [(seconds, method, text)]
+            seemed.append((seconds, method, text))
+    return sorted(seemed, reverse=True)[:SLOWEST]
