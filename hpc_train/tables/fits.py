@@ -16,24 +16,18 @@ and has Fieller's interval.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
-
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
 from hpc_train.model.law import LEAST_SIZES, CurvePoint, Fit, Law, Parameter
-from hpc_train.tables.intervals import CONFIDENCE, fieller_limits
-from hpc_train.tables.students_t import students_t
+from hpc_train.tables.least_squares import Floats, Solution, basis, half_width, ratio, solve
 
-Floats = NDArray[np.float64]
 REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0
 CURVE_POINTS = 65
 # No machine is larger; products of six such numbers are still numbers.
 LARGEST = 1e20
-# Digits beyond the sixth are no measurement: points that lie on a law by chance bound nothing.
-LEAST_SCATTER = 1e-6
 # Published curves, continued one doubling by Amdahl: half miss by less than 1 %, the worst by 20 %.
 DOUBT_PER_DOUBLING = 0.05
 # Parameters, and the square of the peak, as ratios of two sums of coefficients.
@@ -45,16 +39,6 @@ RATIOS: dict[Law, dict[str, tuple[tuple[int, ...], tuple[int, ...]]]] = {
 SCALE: dict[Law, tuple[int, ...]] = {"amdahl": (1, 1), "gustafson": (1, 1), "usl": (1, 0, 0)}
 PEAK = ((1, -1, 0), (0, 0, 1))
 _NOWHERE = np.empty(0, dtype=np.int64)
-
-
-class Solution(NamedTuple):
-    """Coefficients, their covariance, Student's t of the interval, and the residuals' size."""
-
-    law: Law
-    c: Floats
-    covariance: Floats
-    t: float
-    rms: float
 
 
 def fits(
@@ -121,7 +105,7 @@ def _reach(forecast: float | None, *, force: bool) -> float:
 def _fit(series: str, law: Law, usable: pd.DataFrame, reach: float) -> Fit:
     q = usable["ideal"].to_numpy(dtype=np.float64)
     speedup = usable["speedup"].to_numpy(dtype=np.float64)
-    solved = _solve(law, q, speedup)
+    solved = solve(law, q, speedup)
     if not np.asarray(SCALE[law]) @ solved.c > 0:
         refused = "the points do not follow this law at all"
         return Fit(series=series, law=law, points=len(q), refused=refused)
@@ -140,44 +124,10 @@ def _fit(series: str, law: Law, usable: pd.DataFrame, reach: float) -> Fit:
     )
 
 
-def _basis(law: Law, q: Floats) -> Floats:
-    columns = [np.ones_like(q), q - 1, q * (q - 1)] if law == "usl" else [np.ones_like(q), q]
-    return np.stack(columns, axis=-1)
-
-
-def _solve(law: Law, q: Floats, speedup: Floats) -> Solution:
-    """Minimise the relative residuals with all coefficients at 0 or above."""
-    from scipy.optimize import nnls
-
-    target = speedup if law == "gustafson" else q / speedup
-    weighted = _basis(law, q) / target[:, np.newaxis]
-    # Columns of one length: q (q - 1) is a million times 1 on a large machine.
-    length = np.linalg.norm(weighted, axis=0)
-    c = nnls(weighted / length, np.ones_like(q))[0] / length
-    freedom = len(q) - len(c)
-    residuals = weighted @ c - 1
-    scatter = max(float(np.sqrt(residuals @ residuals / freedom)), LEAST_SCATTER)
-    inverse = np.linalg.pinv(weighted / length)
-    covariance = scatter**2 * (inverse @ inverse.T) / np.outer(length, length)
-    t = float(students_t(freedom, CONFIDENCE))
-    return Solution(law, c, covariance, t, float(np.sqrt(np.mean(residuals**2))))
-
-
-def _ratio(solved: Solution, over: Any, under: Any) -> tuple[float, float | None, float | None]:
-    """Return the ratio of two sums of coefficients, with Fieller's limits, none of them below 0."""
-    u, v = np.asarray(over, dtype=np.float64), np.asarray(under, dtype=np.float64)
-    c, covariance = solved.c, solved.covariance
-    variances = (u @ covariance @ u, v @ covariance @ v, u @ covariance @ v)
-    low, high = (float(x) for x in fieller_limits(u @ c, v @ c, variances, solved.t))
-    if not np.isfinite(high):
-        return float(u @ c / (v @ c)), None, None
-    return float(u @ c / (v @ c)), max(low, 0.0), max(high, 0.0)
-
-
 def _parameters(solved: Solution) -> tuple[Parameter, ...]:
     found = []
     for name, (over, under) in RATIOS[solved.law].items():
-        value, low, high = _ratio(solved, over, under)
+        value, low, high = ratio(solved, over, under)
         if solved.law != "usl" and high is not None:
             high = min(high, 1.0)
         found.append(Parameter(name=name, value=value, low=low, high=high))
@@ -187,19 +137,11 @@ def _parameters(solved: Solution) -> tuple[Parameter, ...]:
 def _scale(solved: Solution) -> Parameter:
     at_one = np.asarray(SCALE[solved.law], dtype=np.float64)
     value = float(at_one @ solved.c)
-    half = float(_half(solved, at_one))
+    half = float(half_width(solved, at_one))
     low, high = max(value - half, 0.0), value + half
     if solved.law == "gustafson":
         return Parameter(name="L", value=value, low=low, high=high)
     return Parameter(name="L", value=1 / value, low=1 / high, high=1 / low if low > 0 else None)
-
-
-def _half(solved: Solution, sums: Floats) -> Floats:
-    """Return the half widths of intervals of sums of coefficients."""
-    variance = np.einsum("...j,jk,...k->...", sums, solved.covariance, sums)
-    # Of a sum that is known exactly, rounding can leave a little less than 0.
-    half: Floats = solved.t * np.sqrt(np.maximum(variance, 0.0))
-    return half
 
 
 def _peak(solved: Solution) -> Parameter | str:
@@ -208,9 +150,9 @@ def _peak(solved: Solution) -> Parameter | str:
         bound = 1 / solved.c[1] if solved.law == "amdahl" and solved.c[1] > 0 else np.inf
         return f"stays below {bound:.3g}" if np.isfinite(bound) else "grows without end"
     b = solved.c[2]
-    if not b > _half(solved, np.array([0.0, 0.0, 1.0])):
+    if not b > half_width(solved, np.array([0.0, 0.0, 1.0])):
         return "the interval of b touches 0"
-    square, low, high = _ratio(solved, *PEAK)
+    square, low, high = ratio(solved, *PEAK)
     if not square > 1:
         return "highest at the baseline or below"
     if low is None or high is None:
@@ -225,10 +167,9 @@ def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
     smooth = np.geomspace(float(q.min()), reach * largest, CURVE_POINTS)
     at = np.unique([*q, *smooth, *doublings])
     # USL has no value at some sizes below the baseline's, where contention is more than all work.
-    at = at[_basis(solved.law, at) @ solved.c > 0]
-    basis = _basis(solved.law, at)
-    middle = basis @ solved.c
-    half = _half(solved, basis)
+    at = at[basis(solved.law, at) @ solved.c > 0]
+    columns = basis(solved.law, at)
+    middle, half = columns @ solved.c, half_width(solved, columns)
     # No law knows what comes: doubt grows with each doubling, however well the points agree.
     half = np.maximum(half, middle * DOUBT_PER_DOUBLING * np.maximum(np.log2(at / largest), 0))
     low, high = np.maximum(middle - half, 0), middle + half

@@ -225,8 +225,8 @@ def test_the_lines_of_the_book(hpctrain: Hpctrain) -> None:
 
 
 def test_logs_of_one_name_in_two_folders_are_two_runs(hpctrain: Hpctrain) -> None:
-    for folder in ("a", "b"):
+    for folder, loss in (("a", 1.0), ("b", 1.5)):
         Path(folder).mkdir()
-        Path(folder, "job.out").write_text("Epoch [1/1], Loss: 1.0, time: 10 seconds\n")
+        Path(folder, "job.out").write_text(f"Epoch [1/1], Loss: {loss}, time: 10 seconds\n")
     done = hpctrain("report", "a/job.out", "b/job.out", "a/job.out", "-f", "json")
     assert {row["run_id"] for row in json.loads(done.stdout)["runs"]} == {"a/job.out", "b/job.out"}

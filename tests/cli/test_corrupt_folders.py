@@ -181,6 +181,7 @@ def test_what_another_user_may_not_read_is_a_problem_of_that_run_alone(
 ) -> None:
     monkeypatch.chdir(elsewhere)
     monkeypatch.setenv("HOME", str(elsewhere))
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(elsewhere / "none"))
     home = home_with(elsewhere, name or "cut_off", Path.touch, logs=True)
     # Everything is imported by then: the other user may not see this Python.
     for command in COMMANDS[:5]:

@@ -58,7 +58,7 @@ def test_the_transport_outlives_the_logs(hpctrain: Hpctrain) -> None:
     kept = run.parent / "transport.json"
     kept.write_text(kept.read_text()[:40])
     report = hpctrain("report", "train")
-    assert report.returncode == 2
+    assert report.returncode == 3
     assert "transport.json: damaged" in report.stderr
     kept.unlink()
     row = json.loads(hpctrain("report", "train", "-f", "json").stdout)["rows"][0]

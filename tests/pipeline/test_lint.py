@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import stat
 from collections.abc import Callable
 from itertools import product
@@ -139,9 +140,15 @@ def test_a_job_file_is_not_mended(write: Write) -> None:
 
 
 def test_a_folder_that_cannot_be_written_is_an_error(write: Write, tmp_path: Path) -> None:
-    long = tmp_path / ("n" * 255)
-    long.write_text("#!/bin/bash\n#sbatch -N 1\npython t.py\n")
-    # The new file beside it would need a longer name than the file system takes.
-    with pytest.raises(StoreError, match="cannot be written"):
-        lint_file(long, make_linter(LintOptions(fix=True)))
-    assert "#sbatch" in long.read_text()
+    script = tmp_path / "job.sbatch"
+    script.write_text("#!/bin/bash\n#sbatch -N 1\npython t.py\n")
+    linter = make_linter(LintOptions(fix=True))
+    # A limit holds for root as well, whom no permission keeps from writing.
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        with pytest.raises(StoreError, match="cannot be written"):
+            lint_file(script, linter)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert "#sbatch" in script.read_text()

@@ -27,7 +27,7 @@ def steps(seconds: float, world: int | None = None) -> str:
 def logs(tmp_path: Path) -> Path:
     folder = tmp_path / "logs"
     folder.mkdir()
-    for name, seconds in (("n1-a", 0.4), ("n1-b", 0.4), ("n2-a", 0.2)):
+    for name, seconds in (("n1-a", 0.4), ("n1-b", 0.4001), ("n2-a", 0.2)):
         (folder / f"{name}.log").write_text(f"{name}\n{steps(seconds)}")
     return tmp_path
 
@@ -61,7 +61,7 @@ def test_sizes_make_points_and_the_batch_makes_a_rate(logs: Path, words: tuple[s
     assert runs(found)["n1-b.log"].repetition == 2
     assert runs(found)["n1-b.log"].conditions == {"torch": "2.8", "data": "c4"}
     _, two = build_report(found).tables[0].records
-    assert two["speedup"]["value"] == pytest.approx(2)
+    assert two["speedup"]["value"] == pytest.approx(2, rel=1e-3)
     assert (two["regime"], two["global_batch"]) == ("strong", 64)
 
 

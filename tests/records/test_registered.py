@@ -32,7 +32,11 @@ def test_sample_is_claimed_by_its_own_parser(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_samples_of_others_state_nothing(name: str) -> None:
     others = {other: maker(other)().sample.encode() for other in NAMES if other != name}
-    assert not [other for other, sample in others.items() if parse(sample, name)]
+    # Any bar is one of tqdm's, but only the parser of the program that drew it knows its scope.
+    stated = {
+        o: [h for _, h, _ in parse(s, name) if h.scope != "unknown"] for o, s in others.items()
+    }
+    assert not [other for other, hits in stated.items() if hits]
 
 
 @pytest.mark.parametrize("name", NAMES)
