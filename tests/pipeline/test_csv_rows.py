@@ -6,7 +6,7 @@ import csv
 import io
 from operator import attrgetter
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.record import Record
@@ -43,6 +43,7 @@ def written(records: list[Record], *, head: bool) -> str:
     return text.getvalue()
 
 
+@settings(deadline=None)
 @given(st.lists(RECORDS, max_size=9))
 def test_it_is_what_the_csv_module_writes(records: list[Record]) -> None:
     assert "".join(csv_rows(records)) == written(records, head=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.report import Cell, Column, ReportTable
@@ -25,6 +25,7 @@ def tables(draw: st.DrawFn) -> ReportTable:
     return ReportTable(title="T", columns=columns, rows=rows)
 
 
+@settings(deadline=None)
 @given(tables())
 def test_it_looks_as_rich_draws_it(table: ReportTable) -> None:
     rows = [[cell.text for cell in row] for row in table.rows]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.record import Record
@@ -31,6 +31,7 @@ RECORDS = st.builds(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(RECORDS, max_size=20))
 def test_the_columns_are_those_of_the_records(records: list[Record]) -> None:
     one, other = columns(records), columns(gathered(iter(records)))
@@ -43,6 +44,7 @@ def test_the_columns_are_those_of_the_records(records: list[Record]) -> None:
         assert getattr(one, name).tobytes() == getattr(other, name).tobytes()
 
 
+@settings(deadline=None)
 @given(st.lists(RECORDS.filter(lambda record: record.value == record.value), max_size=9))
 def test_they_are_records_again(records: list[Record]) -> None:
     again = as_records(gathered(iter(records)))
