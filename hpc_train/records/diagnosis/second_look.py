@@ -22,7 +22,7 @@ _WORK = re.compile(
 )
 # Such lines come again within a job.
 _TROUBLE = re.compile(rb"(?i)error|warn|fail|abort|traceback|^\s|deprecat|kill")
-_LINE = re.compile(rb"[^\n]*\S[^\n]*")
+_LINE = re.compile(rb"[^\n]+")
 _LETTER = re.compile(rb"[A-Za-z]")
 _LAST = 3
 _TAIL = 1 << 16
@@ -97,7 +97,8 @@ class _Look:
 
 def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield those of the first lines that an attempt may begin with, and where each ends."""
-    for line in islice(_LINE.finditer(text), _FIRST_LINES):
+    written = (line for line in _LINE.finditer(text) if not line[0].isspace())
+    for line in islice(written, _FIRST_LINES):
         said = line[0].rstrip()
         if len(_LETTER.findall(said)) >= _SHORTEST and not _TROUBLE.search(said):
             yield said, line.end()
