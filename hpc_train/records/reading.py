@@ -16,7 +16,6 @@ from hpc_train.model.record import UNITS, Record
 from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Asked, Mark, dispatch
 from hpc_train.records.hits import hits_in, maker
-from hpc_train.records.line import Line
 from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
 from hpc_train.records.log_names import rank_of, readable
 from hpc_train.records.packs import Keyed, packed
@@ -88,7 +87,10 @@ def read(log: Log, parsers: Parsers, prefix: str, census: Census, mark: Mark) ->
             if prefix:
                 lines = _without_prefix(lines, re.compile(prefix))
             for name, line, hits in hits_in(lines, parsers, log.source, census):
-                yield from _records(log, name, line, hits)
+                # Most lines hold several values: what they share is looked up once.
+                place = (line.number, line.rank, line.node)
+                for hit in hits:
+                    yield _record(log, name, hit, place), hit.once
         if census.lines == before and is_binary(log.path):
             census.failed[log.source] = readable(f"{log.path}: {BINARY}")
     except LogParseError as error:
@@ -137,26 +139,21 @@ def _without_prefix(lines: Iterator[Asked], site: re.Pattern[str]) -> Iterator[A
         yield line, asked
 
 
-def _records(log: Log, name: str, line: Line, hits: Sequence[Hit]) -> Iterator[Keyed]:
-    # Most lines hold several values: what they share is looked up once.
-    run, _, source = log
-    number, of_line, node = line.number, line.rank, line.node
-    for hit in hits:
-        metric, rank = hit.metric, hit.rank
-        record = Record(
-            run=run,
-            source=source,
-            line=number,
-            parser=name,
-            metric=metric,
-            value=hit.value,
-            unit=hit.unit or UNITS[metric],
-            scope=hit.scope,
-            step=hit.step,
-            rank=of_line if rank == OF_LINE else rank,
-            node=node,
-            steps=hit.steps,
-            message_size=hit.message_size,
-            variant=hit.variant,
-        )
-        yield record, hit.once
+def _record(log: Log, name: str, hit: Hit, place: tuple[int, int | None, str | None]) -> Record:
+    number, rank, node = place
+    return Record(
+        run=log.run,
+        source=log.source,
+        line=number,
+        parser=name,
+        metric=hit.metric,
+        value=hit.value,
+        unit=hit.unit or UNITS[hit.metric],
+        scope=hit.scope,
+        step=hit.step,
+        rank=rank if hit.rank == OF_LINE else hit.rank,
+        node=node,
+        steps=hit.steps,
+        message_size=hit.message_size,
+        variant=hit.variant,
+    )
