@@ -30,9 +30,10 @@ MPIRUN = """\
 set -m
 while [ "$1" != bash ]; do shift; done
 export OMPI_COMM_WORLD_SIZE=1 OMPI_COMM_WORLD_LOCAL_RANK=0 OMPI_COMM_WORLD_LOCAL_SIZE=1
+# Before the rank starts: the signal may come as soon as the rank is ready.
+trap 'kill -s USR1 -- "-$!"' USR1
 OMPI_COMM_WORLD_RANK=0 "$@" &
 child=$!
-trap 'kill -s USR1 -- "-$child"' USR1
 until wait "$child"; code=$?; ! kill -0 "$child" 2>/dev/null; do :; done
 exit "$code"
 """
