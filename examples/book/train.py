@@ -45,10 +45,11 @@ def train(model: nn.Module, epochs: int, batch_size: int, device: torch.device) 
             loss = nn.functional.cross_entropy(model(images.to(device)), labels.to(device))
             loss.backward()
             optimiser.step()
-        seconds = int(time.perf_counter() - epoch_started)
-        progress = f"Epoch [{epoch}/{epochs}], Loss: {loss.item():.4f}, time: {seconds} seconds"
+        # The book prints whole seconds, of which a small epoch takes none.
+        seconds = time.perf_counter() - epoch_started
+        progress = f"Epoch [{epoch}/{epochs}], Loss: {loss.item():.4f}, time: {seconds:.2f} seconds"
         print(f"Worker {RANK} - {progress}", flush=True)
-    print(f"Training time: {int(time.perf_counter() - started)} seconds", flush=True)
+    print(f"Training time: {time.perf_counter() - started:.2f} seconds", flush=True)
 
 
 @torch.no_grad()

@@ -80,3 +80,12 @@ def test_cut_epoch_before_another_line() -> None:
 )
 def test_other_lines_give_nothing(text: bytes) -> None:
     assert hits(text) == []
+
+
+def test_seconds_with_decimals() -> None:
+    text = b"Epoch [2/3], Loss: 0.5, time: 0.37 seconds\nTraining time: 1.25 seconds\n"
+    assert hits(text) == [
+        ("epoch_time", 0.37, "per_rank", 2, None),
+        ("loss", 0.5, "per_rank", 2, None),
+        ("time_to_train", 1.25, "per_rank", None, None),
+    ]

@@ -8,8 +8,9 @@
 | `Accuracy of the network on the N test images: P %` | accuracy, as a fraction | 1 | global |
 | `Steps: N` | steps of one epoch | 1 | per rank |
 
-All seconds are whole and truncated by the scripts: 0 means less than one second, and a value may
-be too small by up to one second. Some of the scripts print the accuracy once per rank.
+The book's scripts truncate seconds to whole ones: 0 means less than one second and is refused as a
+time, and a value may be too small by up to one second. Seconds with decimals are read as well.
+Some of the scripts print the accuracy once per rank.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from hpc_train.records.parsers.number import number
 _LINE = re.compile(
     r"(?:Worker (?P<rank>\d{1,7}) - )?(?:"
     r"Epoch \[(?P<epoch>\d{1,9})/\d{1,9}\], Loss: (?P<loss>[-+.\w]{1,32}), "
-    r"time: (?P<epoch_time>\d{1,9}) seconds"
-    r"|Training time: (?P<time_to_train>\d{1,9}) seconds"
+    r"time: (?P<epoch_time>\d{1,9}(?:\.\d{1,9})?) seconds"
+    r"|Training time: (?P<time_to_train>\d{1,9}(?:\.\d{1,9})?) seconds"
     r"|Accuracy of the network on the \d{1,9} test images: (?P<accuracy>[\d.e-]{1,32}) %)"
 )
 # Ranks that share a pipe write text and line end apart: `Steps: 98Steps: 98`. But `Total Steps: 5`
