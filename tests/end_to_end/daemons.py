@@ -46,10 +46,12 @@ def start_controller() -> None:
 
 def kill_node(node: str) -> None:
     """Kill everything on a node, jobs included, as a power cut would."""
-    for pid in members([namespace(node)]):
-        # A command of a moment ago may have ended by itself.
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    # All at once: a slurmstepd that outlives its job by a moment would report the job as failed.
+    for sign in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in members([namespace(node)]):
+            # A command of a moment ago may have ended by itself.
+            with suppress(ProcessLookupError):
+                os.kill(pid, sign)
     wait_for(lambda: not members([namespace(node)]))
 
 
