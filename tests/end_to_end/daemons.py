@@ -46,10 +46,12 @@ def start_controller() -> None:
 
 def kill_node(node: str) -> None:
     """Kill everything on a node, jobs included, as a power cut would."""
-    for pid in members([namespace(node)]):
-        # A command of a moment ago may have ended by itself.
-        with suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
+    # Stopped first: slurmstepd would else report that its script was killed, if it is the later.
+    for number in (signal.SIGSTOP, signal.SIGKILL):
+        for pid in members([namespace(node)]):
+            # A command of a moment ago may have ended by itself.
+            with suppress(ProcessLookupError):
+                os.kill(pid, number)
     wait_for(lambda: not members([namespace(node)]))
 
 

@@ -162,7 +162,7 @@ def traces(lab: Lab) -> list[str]:
 
 def _command(process: Path) -> str:
     try:
-        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        return (process / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
     except OSError:
         return ""
 
