@@ -47,8 +47,21 @@ demo: $(VENV)/.torch-installed ## run a small scaling study on this machine and 
 	    'report: $(RESULT)/report.md' 'page: $(RESULT)/report.html'
 	exit "$$code"
 
-test: $(VENV)/.dev-installed system lint ## check style, types and contracts, run every test
-	@PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n $(WORKERS)
+test: $(VENV)/.dev-installed system ## check style, types and contracts, run every test
+	@checks="$$(mktemp)"
+	# Beside the tests, on the core that they leave idle; its output comes in one piece.
+	{
+	    code=0
+	    make --no-print-directory lint >"$$checks" 2>&1 || code=$$?
+	    printf '\n%s\n' "$$(<"$$checks")"
+	    exit "$$code"
+	} &
+	lint=$$!
+	trap 'kill "$$lint" 2>/dev/null || true; rm -f "$$checks"' EXIT
+	failed=0
+	PATH="$(CURDIR)/$(BIN):$$PATH:/usr/sbin:/sbin" pytest -n $(WORKERS) || failed=$$?
+	wait "$$lint" || { failed=$$?; echo 'make lint failed; its output stands above' >&2; }
+	exit "$$failed"
 
 portable: $(VENV)/.dev-installed ## run the numeric tests as on an old processor
 	@newer='from numpy._core import _multiarray_umath as m

@@ -88,7 +88,10 @@ def missing(marker: str) -> str:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
-    """Spread the tests over processes by file, and give all that share the lab to one."""
+    """Spread the tests over processes by file, and give all that share the lab to one.
+
+    In the order of collection: a file of many tests takes not the longest.
+    """
     from xdist.scheduler import LoadScopeScheduling
 
     class Files(LoadScopeScheduling):  # type: ignore[misc]
@@ -96,7 +99,23 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
             file = nodeid.partition("::")[0]
             return "lab" if file.startswith(WITH_A_LAB) else file
 
+    config.option.loadscopereorder = False
     return Files(config, log)
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Where several processes run them, begin with what takes longest: the lab, then slow files.
+
+    The last to end would otherwise be one process with a slow file, alone.
+    """
+    if not hasattr(config, "workerinput"):
+        return
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+
+    def rank(item: pytest.Item) -> int:
+        return 0 if item.nodeid.startswith(WITH_A_LAB) else 1 if item.path in slow else 2
+
+    items.sort(key=rank)
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

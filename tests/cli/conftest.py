@@ -12,12 +12,22 @@ import pytest
 
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.query import runs_below
+from tests.cli.preloaded import Preloaded
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]
 
 
+@pytest.fixture(scope="session")
+def preloaded() -> Iterator[Preloaded]:
+    process = Preloaded()
+    yield process
+    process.end()
+
+
 @pytest.fixture
-def hpctrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hpctrain]:
+def hpctrain(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, preloaded: Preloaded
+) -> Iterator[Hpctrain]:
     """Run `hpctrain` in an empty folder; end whatever it leaves running."""
     monkeypatch.chdir(tmp_path)
     environment = {
@@ -28,13 +38,7 @@ def hpctrain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hpctra
     }
 
     def run(*words: str, **extra: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "hpc_train", *words],
-            capture_output=True,
-            text=True,
-            env={**environment, **extra},
-            timeout=240,
-        )
+        return preloaded.run(words, {**environment, **extra})
 
     yield run
     for home in (tmp_path / "results").glob("*"):
