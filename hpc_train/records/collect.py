@@ -16,6 +16,7 @@ from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Mark
 from hpc_train.records.hits import maker
 from hpc_train.records.index import Index
+from hpc_train.records.live import is_live
 from hpc_train.records.log_names import log_files, readable
 from hpc_train.records.packs import Keyed, unpacked
 from hpc_train.records.reading import Log, Wanted, parsers_of, read
@@ -106,7 +107,8 @@ def each_once(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
 ) -> Iterator[Record]:
     """Yield records as `records_of` does; damaged lines and files are counted, not warned of."""
-    yield from possible(_once(logs, wanted, census, index), census)
+    live = any(is_live(log.path) for log in logs)
+    yield from possible(_once(logs, wanted, census, index), census, live=live)
 
 
 def _once(
