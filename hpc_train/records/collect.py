@@ -11,6 +11,7 @@ from hpc_train import registry
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.record import Record
+from hpc_train.model.regex_cost import touching
 from hpc_train.model.regex_text import may_explode
 from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Mark
@@ -25,6 +26,7 @@ from hpc_train.records.value_checks import possible
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
 _PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"
+_MOST_TOUCHING = 2
 _log = logging.getLogger(__name__)
 
 
@@ -80,6 +82,10 @@ def _check_prefix(pattern: str) -> None:
     if may_explode(pattern):
         repeated = "a repeated group that repeats may take for ever to match"
         raise LogParseError(f"--prefix: {repeated}", _PREFIX_HINT)
+    # At the beginning of each line, and for every line.
+    if len(repeats := touching(pattern, anchored=True)) > _MOST_TOUCHING:
+        same = f"repeats that touch one another match the same characters: {', '.join(repeats)}"
+        raise LogParseError(f"--prefix: {same}; on some lines that takes long", _PREFIX_HINT)
     if groups - PREFIX_GROUPS:
         unknown = ", ".join(sorted(groups - PREFIX_GROUPS))
         raise LogParseError(f"--prefix: unknown group {unknown}", _PREFIX_HINT)
