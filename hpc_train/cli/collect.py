@@ -97,7 +97,7 @@ def _print(found: Collection, output: Path | None, form: Literal["csv", "jsonl"]
         write_records(found, output)
     else:
         safe = plain_json if form == "jsonl" else plain
-        for text in records_text(found, form):
+        for text in records_text(found, form, live=found.live):
             click.echo(safe(text), nl=False)
     for line in found.seen():
         click.echo(plain(line), err=True)

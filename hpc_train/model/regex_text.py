@@ -23,7 +23,9 @@ _ATOM = re.compile(
 _FEW = 9
 
 
-class _Atom(NamedTuple):
+class Atom(NamedTuple):
+    """A part of a regex: how often it is there at least, whether many times, or not always so."""
+
     kind: str
     text: str
     least: int
@@ -34,7 +36,7 @@ class _Atom(NamedTuple):
 def literal_of(regex: str) -> str:
     """Return the longest text that every match holds; "" where there is none, or none is sure."""
     runs, run, depth = [""], "", 0
-    for atom in _atoms(regex):
+    for atom in atoms(regex):
         if (atom.kind == "bar" and depth == 0) or (atom.kind == "whole" and "#" not in atom.text):
             return ""
         letter = _letter(atom) if depth == 0 else ""
@@ -50,7 +52,7 @@ def literal_of(regex: str) -> str:
 def may_explode(regex: str) -> bool:
     """Whether a repeated group holds a repeat or a choice: its time may grow exponentially."""
     inside = [False]
-    for atom in _atoms(regex):
+    for atom in atoms(regex):
         if atom.kind == "open":
             inside.append(False)
         elif atom.kind == "close" and len(inside) > 1:
@@ -63,10 +65,11 @@ def may_explode(regex: str) -> bool:
     return False
 
 
-def _atoms(regex: str) -> Iterator[_Atom]:
+def atoms(regex: str) -> Iterator[Atom]:
+    """Yield the parts of a regex; a repeat of a group stands at its end."""
     for match in _ATOM.finditer(regex):
         kind = next(name for name in match.re.groupindex if match[name] is not None)
-        yield _Atom(kind, match[kind], *_times(match["repeat"] or ""))
+        yield Atom(kind, match[kind], *_times(match["repeat"] or ""))
 
 
 def _times(repeat: str) -> tuple[int, bool, bool]:
@@ -83,7 +86,7 @@ def _times(repeat: str) -> tuple[int, bool, bool]:
     return int(least or 0), not most or int(most) - int(least or 0) > _FEW, least != most
 
 
-def _letter(atom: _Atom) -> str:
+def _letter(atom: Atom) -> str:
     """Return the character that an atom stands for, if it stands for one."""
     if atom.kind == "plain":
         return atom.text

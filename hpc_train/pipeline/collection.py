@@ -20,17 +20,26 @@ from hpc_train.pipeline.sources import bundle_of, tell_apart
 from hpc_train.pipeline.study_runs import study_runs
 from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
+from hpc_train.records.live import is_live
 from hpc_train.records.reading import Log, Wanted, parsers_of
 
 
 class Collection:
     """Measurements to go through once; after that, `census` and `counts` (by run) are complete.
 
-    `problems` says of the runs of hpctrain how they stand.
+    `problems` says of the runs of hpctrain how they stand; `live`, that a log may still be coming.
     """
 
-    def __init__(self, records: Iterator[Record], census: Census, problems: dict[str, str]) -> None:
+    def __init__(
+        self,
+        records: Iterator[Record],
+        census: Census,
+        problems: dict[str, str],
+        *,
+        live: bool = False,
+    ) -> None:
         self.census = census
+        self.live = live
         self.counts = Counter(dict.fromkeys(problems, 0))
         self.problems = problems
         self._records = records
@@ -80,7 +89,8 @@ def collection(words: Sequence[str], search: Search) -> Collection:
         records = records_of(logs, look, census)
     else:
         records = _remembered(logs, look, census, search.cache)
-    return Collection(_some(records, logs, census, search.form), census, {})
+    live = any(is_live(log.path) for log in logs)
+    return Collection(_some(records, logs, census, search.form), census, {}, live=live)
 
 
 def _standing(study: ExpectedStudy) -> dict[str, str]:

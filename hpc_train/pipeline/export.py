@@ -12,6 +12,7 @@ import msgspec
 from hpc_train.errors import StoreError
 from hpc_train.model.record import Record
 from hpc_train.pipeline.csv_rows import csv_rows
+from hpc_train.records.live import lots
 from hpc_train.runs.files import write_file
 
 Form = Literal["csv", "jsonl"]
@@ -19,17 +20,19 @@ _ENDINGS: dict[str, Form] = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
 _AT_ONCE = 1000
 
 
-def records_text(records: Iterable[Record], form: Form) -> Iterator[str]:
-    """Yield records as text, many lines at a time."""
+def records_text(records: Iterable[Record], form: Form, *, live: bool = False) -> Iterator[str]:
+    """Yield records as text, many lines at a time; those of a `live` log soon after they came."""
     source = iter(records)
     # The first record may be an error: then nothing is written.
-    first = list(islice(source, _AT_ONCE))
+    first = list(islice(source, 1))
     lines = chain(first, source)
     if form == "csv":
         yield ",".join(Record.__struct_fields__) + "\n"
         rows = csv_rows(lines)
     else:
         rows = (f"{msgspec.json.encode(record).decode()}\n" for record in lines)
+    if live:
+        yield from map("".join, lots(rows, _AT_ONCE))
     while text := "".join(islice(rows, _AT_ONCE)):
         yield text
 

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+import msgspec
+
 from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.pipeline.expectation import expected_study, single_jobs
 from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.run_copies import without_copies
 from hpc_train.pipeline.run_records import run_records
 from hpc_train.records.census import Census
 from hpc_train.records.reading import Wanted
@@ -64,8 +67,9 @@ def study_runs(logs: Sequence[Path], homes: Sequence[Path], look: Wanted) -> Stu
     if len(homes) > 1:
         names = ", ".join(home.name for home in homes)
         raise StoreError(f"one table is made of one study, not of {len(homes)}: {names}")
-    runs, manifest = runs_below(homes[0]), read_study(homes[0])
+    (runs, copies), manifest = without_copies(runs_below(homes[0])), read_study(homes[0])
     study = expected_study(manifest, runs) if manifest else single_jobs(homes[0], runs)
+    study = msgspec.structs.replace(study, notes=(*study.notes, *copies))
     ours = {run.run_id for run in study.runs}
     own = tuple(run for run in runs if run.folder.run_id in ours)
     return StudyRuns(study, own, look.with_patterns(manifest.spec.patterns if manifest else ()))

@@ -11,11 +11,13 @@ from hpc_train import registry
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.record import Record
+from hpc_train.model.regex_cost import touching
 from hpc_train.model.regex_text import may_explode
 from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Mark
 from hpc_train.records.hits import maker
 from hpc_train.records.index import Index
+from hpc_train.records.live import is_live
 from hpc_train.records.log_names import log_files, readable
 from hpc_train.records.packs import Keyed, unpacked
 from hpc_train.records.reading import Log, Wanted, parsers_of, read
@@ -24,6 +26,7 @@ from hpc_train.records.value_checks import possible
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
 _PREFIX_HINT = r"for example (?P<host>\w+)-gpu(?P<local>\d+)> ; groups: rank, local, host"
+_MOST_TOUCHING = 2
 _log = logging.getLogger(__name__)
 
 
@@ -79,6 +82,10 @@ def _check_prefix(pattern: str) -> None:
     if may_explode(pattern):
         repeated = "a repeated group that repeats may take for ever to match"
         raise LogParseError(f"--prefix: {repeated}", _PREFIX_HINT)
+    # At the beginning of each line, and for every line.
+    if len(repeats := touching(pattern, anchored=True)) > _MOST_TOUCHING:
+        same = f"repeats that touch one another match the same characters: {', '.join(repeats)}"
+        raise LogParseError(f"--prefix: {same}; on some lines that takes long", _PREFIX_HINT)
     if groups - PREFIX_GROUPS:
         unknown = ", ".join(sorted(groups - PREFIX_GROUPS))
         raise LogParseError(f"--prefix: unknown group {unknown}", _PREFIX_HINT)
@@ -106,7 +113,8 @@ def each_once(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
 ) -> Iterator[Record]:
     """Yield records as `records_of` does; damaged lines and files are counted, not warned of."""
-    yield from possible(_once(logs, wanted, census, index), census)
+    live = any(is_live(log.path) for log in logs)
+    yield from possible(_once(logs, wanted, census, index), census, live=live)
 
 
 def _once(

@@ -21,6 +21,8 @@ from hpc_train.regularfile import open_regular, open_stream
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
 BINARY = "is no text, but a binary file"
 _START = 4096
+# What a pipe of Linux holds.
+_PIPE = 1 << 16
 # None of those that terminals know: backspace to carriage return, escape.
 _CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])
 _DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
@@ -67,7 +69,7 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
     try:
         with open_stream(path) as file:
             if not file.seekable():
-                yield _pipe(io.BufferedReader(cast(io.RawIOBase, file)))
+                yield _pipe(io.BufferedReader(cast(io.RawIOBase, file), _PIPE))
                 return
             unpack = _UNPACK.get(_kind(path, file))
             if offset:
@@ -114,7 +116,8 @@ class _Plain:
 
     def readinto(self, buffer: memoryview, /) -> int:
         """Fill a part of the buffer."""
-        return self._file.readinto1(buffer)
+        # With room for more than it holds, the reader would wait for more than it has.
+        return self._file.readinto1(buffer[:_PIPE])
 
 
 def _pipe(file: io.BufferedReader) -> Stream:

@@ -7,7 +7,8 @@ Of every parser, a user's patterns and plug-ins among them:
   other time (s, us) or rate (.../s) is not negative; all of them are finite;
 - a rate is at most 1,000 times the median of its neighbours: up to five values before it and five
   after it in the same file, of the same parser, metric, variant, unit, scope, rank and message
-  size, at least three of which are above 0. A step time counts as a rate of steps.
+  size, at least three of which are above 0. A step time counts as a rate of steps. Of a live pipe,
+  the values after it are those that came at once.
 
 Only rates that are too high are compared: a first step or a stall may well take 1,000 times as long
 as the others.
@@ -25,6 +26,7 @@ from typing import NamedTuple
 
 from hpc_train.model.record import Record
 from hpc_train.records.census import Census, Seen
+from hpc_train.records.live import lots
 
 FRACTIONS = frozenset({"accuracy", "mfu"})
 _POSITIVE = frozenset(
@@ -55,12 +57,20 @@ class _Check(NamedTuple):
     is_rate: bool
 
 
-def possible(records: Iterator[Record], census: Census) -> Iterator[Record]:
-    """Yield the records whose value is possible, in their order; `census` counts the others."""
+def possible(records: Iterator[Record], census: Census, *, live: bool = False) -> Iterator[Record]:
+    """Yield the records whose value is possible, in their order; `census` counts the others.
+
+    Where a log is `live`, records are not kept until there are many.
+    """
     for _, of_file in groupby(records, _FILE):
         before: dict[object, list[float]] = {}
-        while lot := list(islice(of_file, _LOT)):
+        for lot in lots(of_file, _LOT) if live else _lots(of_file):
             yield from _possible(lot, before, census)
+
+
+def _lots(records: Iterator[Record]) -> Iterator[list[Record]]:
+    while lot := list(islice(records, _LOT)):
+        yield lot
 
 
 def _possible(

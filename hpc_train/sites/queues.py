@@ -8,6 +8,7 @@ from typing import NoReturn
 
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import ANY, Partition, Qos
+from hpc_train.model.regex_cost import touching
 from hpc_train.model.regex_text import may_explode
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
@@ -15,6 +16,7 @@ from hpc_train.model.value import Sourced
 Site = Sourced[SiteProfile]
 Queue = Partition | Qos
 
+_MOST_TOUCHING = 2
 _PAIRS = (("min_nodes", "max_nodes"), ("min_gpus", "max_gpus"), ("min_time", "max_time"))
 
 
@@ -126,6 +128,9 @@ def _check_account(site: Site) -> None:
         _refuse(site, "account.pattern", f"no regular expression: {failure}")
     if may_explode(account.pattern):
         _refuse(site, "account.pattern", "a repeated group that repeats may take for ever to match")
+    if len(repeats := touching(account.pattern, anchored=True)) > _MOST_TOUCHING:
+        same = f"repeats that touch one another match the same characters: {', '.join(repeats)}"
+        _refuse(site, "account.pattern", f"{same}; write how many, as {{3}}, or a text between")
     if account.example is not None and not pattern.fullmatch(account.example):
         _refuse(site, "account.example", f"{account.example!r} does not match the pattern")
 

@@ -6,8 +6,9 @@ import math
 import re
 
 from hpc_train.errors import SpecError, nearest
-from hpc_train.model.log_pattern import PLACES, LogPattern
+from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
 from hpc_train.model.record import UNITS
+from hpc_train.model.regex_cost import touching
 from hpc_train.model.regex_text import literal_of, may_explode
 
 _LEAST = 4
@@ -17,7 +18,7 @@ def check_pattern(pattern: LogPattern, where: str) -> None:
     """Check a pattern that stands at `where` (`study.yaml:7: pattern`, `--pattern`).
 
     Raises:
-        SpecError: the regex is wrong or may take for ever, a group is no metric, a unit is
+        SpecError: the regex is wrong or may take minutes, a group is no metric, a unit is
             missing, or no text is sure to be in every line.
     """
     groups = _groups(pattern, where)
@@ -53,7 +54,19 @@ def _groups(pattern: LogPattern, where: str) -> list[str]:
             "that takes for ever",
             r"write it without the group, as [\d,]+ for (?:\d+,)*\d+",
         )
+    _check_repeats(pattern.regex, where)
     return groups
+
+
+def _check_repeats(regex: str, where: str) -> None:
+    repeats = touching(regex)
+    if len(repeats) > MOST_TOUCHING:
+        raise SpecError(
+            f"{where}: the regex has repeats that touch one another and match the same characters: "
+            f"{', '.join(repeats)}; on some lines that takes minutes",
+            r"put a text between them, repeat what the next one cannot match, as [^,]*, for .*, "
+            "or begin with a text or ^",
+        )
 
 
 def _check_unit(metric: str, pattern: LogPattern, where: str) -> None:

@@ -106,5 +106,7 @@ def _whole(values: Sequence[int | None]) -> Ints:
 
 
 def _numbers(values: pd.Series[Any]) -> Ints:
-    filled = values.fillna(NONE) if values.hasnans else values
-    return filled.to_numpy(dtype=np.int64)
+    if values.hasnans:
+        # Of few bytes each, they have no room for the number of the absent.
+        return values.astype("Int64").fillna(NONE).to_numpy(dtype=np.int64)
+    return values.to_numpy(dtype=np.int64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -22,11 +22,10 @@ _SPREAD = tuple(
 )
 
 
-def refuse_copies(fields: Columns, runs: Sequence[ExpectedRun]) -> None:
-    """Refuse logs of anybody that count as repetitions and are one; runs are numbered as `runs`.
+def marks_of(fields: Columns, runs: Sequence[ExpectedRun]) -> dict[str, int]:
+    """Return a number for each run of anybody that counts, which its measurements make.
 
-    Raises:
-        ReportError: it names both.
+    The runs of the records are numbered as `runs` are. Those with few measurements have none.
     """
     ok = JobState.COMPLETED.value
     counts = [run.topology is None and run.state == ok for run in runs]
@@ -36,11 +35,19 @@ def refuse_copies(fields: Columns, runs: Sequence[ExpectedRun]) -> None:
     timed = own.metric.among(_TIMED) >= 0
     enough = np.bincount(own.run.codes[timed], minlength=len(runs)) >= LEAST
     marks = _marks(own, len(runs))
-    first: dict[int, int] = {}
-    for run in np.flatnonzero(enough).tolist():
-        same = first.setdefault(int(marks[run]), run)
-        if same != run:
-            one, other = runs[same].run_id, runs[run].run_id
+    return {runs[run].run_id: int(marks[run]) for run in np.flatnonzero(enough).tolist()}
+
+
+def refuse_copies(marks: Mapping[str, int]) -> None:
+    """Refuse logs that count as repetitions and are one; `marks` are those of the runs by name.
+
+    Raises:
+        ReportError: it names both.
+    """
+    first: dict[int, str] = {}
+    for other, mark in marks.items():
+        one = first.setdefault(mark, other)
+        if one != other:
             raise ReportError(
                 f"{one} and {other} hold the same measurements, line by line: one job, not two "
                 "repetitions",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,22 +18,49 @@ _STATED = frozenset({"table", "points"})
 _LENGTH = "sequence_length"
 
 
-def with_programs(fields: Columns, said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+class Printed(NamedTuple):
+    """What the records of runs say, by the run's number: parsers, units counted, longest sequence.
+
+    A run that says nothing is absent.
+    """
+
+    parsers: dict[int, set[str]]
+    counted: dict[int, set[str]]
+    lengths: dict[int, str]
+
+
+def together(parts: Iterable[tuple[Printed, int]]) -> Printed:
+    """Return what several lots of runs say as of one; with each, how many runs it has."""
+    found, before = Printed({}, {}, {}), 0
+    for part, runs in parts:
+        found.parsers.update({run + before: said for run, said in part.parsers.items()})
+        found.counted.update({run + before: said for run, said in part.counted.items()})
+        found.lengths.update({run + before: said for run, said in part.lengths.items()})
+        before += runs
+    return found
+
+
+def printed_of(fields: Columns, runs: int) -> Printed:
+    """Return what the records say of the runs, which are numbered from 0."""
+    return Printed(_pairs(fields, runs), _counts(fields, runs), _lengths(fields, runs))
+
+
+def with_programs(found: Printed, said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
 
-    The runs of the records are numbered as `said` is. Programs that state results of one and the
-    same run (DeepSpeed below Megatron) are one, also in runs where one of them is silent. What is
-    said already stays.
+    Programs that state results of one and the same run (DeepSpeed below Megatron) are one, also in
+    runs where one of them is silent. What is said already stays.
     """
-    runs = len(said)
-    printed = _joined(_pairs(fields, runs))
-    counted = _joined(_counts(fields, runs))
-    lengths = _lengths(fields, runs)
-    found = []
+    parsers, counted = _joined(found.parsers), _joined(found.counted)
+    every = []
     for run, own in enumerate(said):
-        new = {"parser": printed.get(run), "counted": counted.get(run), _LENGTH: lengths.get(run)}
-        found.append({name: text for name, text in new.items() if text} | dict(own))
-    return found
+        new = {
+            "parser": parsers.get(run),
+            "counted": counted.get(run),
+            _LENGTH: found.lengths.get(run),
+        }
+        every.append({name: text for name, text in new.items() if text} | dict(own))
+    return every
 
 
 def _pairs(fields: Columns, runs: int) -> dict[int, set[str]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -15,14 +15,15 @@ from hpc_train.model.record import Record
 from hpc_train.model.submission import JobState
 from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
 from hpc_train.tables.columns import Columns, Flags, Ints, columns
-from hpc_train.tables.copies import refuse_copies
+from hpc_train.tables.copies import marks_of, refuse_copies
 from hpc_train.tables.doubts import run_flags, with_lost
 from hpc_train.tables.intervals import Floats
 from hpc_train.tables.lost import without_final_loss
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.problems import problems
-from hpc_train.tables.programs import with_programs
+from hpc_train.tables.programs import Printed, printed_of, together, with_programs
+from hpc_train.tables.run_parts import joined, parts
 from hpc_train.tables.scalars import (
     accuracy,
     epoch_time_s,
@@ -56,6 +57,15 @@ COLUMNS = (
 _WHOLE = (*COUNTS, "repetition", "steps", "warmup_steps", "restarts")
 
 
+class _Piece(NamedTuple):
+    """What is known of some runs: sizes, measures and words of each, programs, marks by name."""
+
+    sizes: Sizes
+    found: dict[str, Any]
+    printed: Printed
+    marks: dict[str, int]
+
+
 def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> pd.DataFrame:
     """Return one row per expected run; failed, missing and unreadable runs are rows too.
 
@@ -71,6 +81,18 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
         ReportError: a value has the wrong scope, or belongs to a run that the study does not list;
             two runs have one name, or two logs are one.
     """
+    _check_names(study)
+    pieces = [_piece(part, own) for part, own in parts(study, records)]
+    refuse_copies({run: mark for piece in pieces for run, mark in piece.marks.items()})
+    found: dict[str, Any] = joined([piece.found for piece in pieces])
+    sizes = Sizes(**joined([piece.sizes._asdict() for piece in pieces]))
+    said = together((piece.printed, len(piece.sizes.ranks)) for piece in pieces)
+    found["conditions"] = with_programs(said, found["conditions"])
+    return _frame(study, sizes, found)
+
+
+def _piece(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> _Piece:
+    """Return what the records say of each run of a study."""
     names = [run.run_id for run in study.runs]
     fields = columns(records)
     fields = fields._replace(run=fields.run.led_by(names))
@@ -78,6 +100,8 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     rows = stated(fields, kinds)
     check_scopes(fields, rows)
     _check_listed(study, fields, rows.run)
+    marks, printed = marks_of(fields, study.runs), printed_of(fields, len(names))
+    lost = without_final_loss(fields, len(names))
     rows, rest = once(rows), fields.take(np.flatnonzero(kinds < 0))
     known = usable(rows.value)
     odd, rows = rows.take(~known), rows.take(known) if not known.all() else rows
@@ -91,11 +115,10 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     found["samples_seen"] = samples_seen(rows, found["optimiser_steps"], found["global_batch"])
     found |= time_shares(rest, study.warmup, steps.mean)
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
-    flags = run_flags(study.runs, rows, odd, steps.steps, sizes.ranks)
-    flags = with_lost(flags, without_final_loss(fields, len(names)))
-    said = with_programs(fields, conditions_of(rest, study.runs))
-    own = {"state": states, "problem": why, "flags": flags, "conditions": said}
-    return _frame(study, sizes, {**found, **own})
+    flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
+    said = conditions_of(rest, study.runs)
+    found |= {"state": states, "problem": why, "flags": flags, "conditions": said}
+    return _Piece(sizes, found, printed, marks)
 
 
 def _measured(
@@ -175,16 +198,17 @@ def _typed(name: str, values: Any) -> Any:
     return values
 
 
-def _check_listed(study: ExpectedStudy, fields: Columns, run: Ints) -> None:
-    names = fields.run.names
+def _check_names(study: ExpectedStudy) -> None:
     twice = [name for name, n in Counter(run.run_id for run in study.runs).items() if n > 1]
     if twice:
         raise ReportError(
             f"{study.name}: two runs are called {twice[0]}; their lines cannot be told apart",
             "give the logs different names",
         )
+
+
+def _check_listed(study: ExpectedStudy, fields: Columns, run: Ints) -> None:
     strangers = np.unique(run[run >= len(study.runs)]).tolist()
     if strangers:
-        first = min(names[code] for code in strangers)
+        first = min(fields.run.names[code] for code in strangers)
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
-    refuse_copies(fields, study.runs)

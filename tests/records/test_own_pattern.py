@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 from hpc_train.model.log_pattern import LogPattern
@@ -52,3 +53,14 @@ def test_only_the_neighbourhood_of_the_literal_is_matched(tmp_path: Path) -> Non
     text = "abc" * 20_000 + " loss=0.5 " + "x" * 60_000 + "\n"
     assert found(tmp_path, text, slow) == [("pattern", "loss", 0.5, "1", "global", None, None)]
     assert found(tmp_path, "abc" + "y" * 2_000 + "loss=0.5\n", slow) == []
+
+
+def test_patterns_with_touching_repeats_see_less(tmp_path: Path) -> None:
+    slow = LogPattern(regex=r"took \d+\d+(?P<loss>\d+)x", scope="global")
+    hostile = ("took " + "1" * 1_000 + "\n") * 3
+    begun = time.process_time()
+    assert found(tmp_path, hostile + "took 117x\n", slow)[0][2] == 7.0  # type: ignore[index]
+    # Of all 1,000 characters, each line takes 3 s.
+    assert time.process_time() - begun < 3
+    far = f"took 117x{' ' * 600}\n"
+    assert found(tmp_path, far, slow)[0][2] == 7.0  # type: ignore[index]

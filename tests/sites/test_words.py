@@ -32,6 +32,7 @@ LAUNCHERS = "launchers: {default: srun, allowed: [srun]}\n"
         ("account: {pattern: '(a+)+$'}", "may take for ever"),
         ("account: {pattern: 'x(a|b)*'}", "may take for ever"),
         ("account: {pattern: '(aa?)+'}", "may take for ever"),
+        ("account: {pattern: 'p.*[a-z]*.*x'}", r"match the same characters: \., \[a-z\], \."),
         ("required: [account]\nforbidden: {account: no}", "account is required, but forbidden"),
         ("locked: [accout]", "'accout' is no key of a profile"),
     ],

@@ -5,15 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from hpc_train.model.log_pattern import PLACES, LogPattern
+from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
+from hpc_train.model.regex_cost import touching
 from hpc_train.model.regex_text import literal_of
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.pattern import PatternParser
 
-# Nobody has bounded the pattern; on so short a text hardly any one is slow.
-_BEFORE = 256
-_AFTER = 768
+# Before and after the literal. Nobody has bounded the pattern; where its time grows with the cube
+# of the length (`MOST_TOUCHING`), 1,024 characters would take seconds, and 384 take 0.1 s.
+_NEAR = (256, 768)
+_NEARER = (96, 288)
 
 
 class OwnPattern:
@@ -24,6 +26,8 @@ class OwnPattern:
 
     def __init__(self, pattern: LogPattern) -> None:
         compiled = re.compile(pattern.regex)
+        slow = len(touching(pattern.regex)) >= MOST_TOUCHING
+        self._before, self._after = _NEARER if slow else _NEAR
         literal = pattern.literal or literal_of(pattern.regex)
         metrics = (name for name in compiled.groupindex if name not in PLACES)
         self.sample = pattern.regex
@@ -42,7 +46,8 @@ class OwnPattern:
     def read(self, line: Line) -> Iterable[Hit]:
         """Yield the metrics of the first match, near the literal."""
         raw = line.raw
-        if len(raw) > _BEFORE + _AFTER:
+        if len(raw) > self._before + self._after:
             at = raw.find(self.literals[0])
-            line = Line(raw[max(0, at - _BEFORE) : at + _AFTER], line.number, line.file_rank)
+            near = raw[max(0, at - self._before) : at + self._after]
+            line = Line(near, line.number, line.file_rank)
         return self._parser.read(line)

@@ -1,0 +1,53 @@
+"""Runs of a folder -> the same without copies: `cp -r RUN OTHER` makes no second repetition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hpc_train.model.run import Run
+
+
+class _Job(NamedTuple):
+    """What no two submissions have in common: the run's own name, and the job's."""
+
+    run_id: str
+    created: str
+    executor: str
+    native_id: str
+    submitted: str
+
+
+def without_copies(runs: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[str, ...]]:
+    """Return the runs, one folder of each job, and a sentence for each other folder of it.
+
+    The folder that has the name of the run is kept, else the first one. A run that was copied and
+    then submitted again is another job, and one that was never submitted has nothing to count.
+    """
+    kept: dict[_Job, Run] = {}
+    for run in sorted(runs, key=lambda run: not _has_own_name(run)):
+        if (job := _job(run)) is not None:
+            kept.setdefault(job, run)
+    notes, found = [], []
+    for run in runs:
+        job = _job(run)
+        first = run if job is None else kept[job]
+        if job is None or first is run:
+            found.append(run)
+            continue
+        notes.append(
+            f"{run.folder.path.name} is left out: a copy of the folder {first.folder.path.name} "
+            f"(run {job.run_id}, job {job.native_id}); one job, not two repetitions"
+        )
+    return tuple(found), tuple(notes)
+
+
+def _has_own_name(run: Run) -> bool:
+    return run.manifest is not None and run.manifest.run_id == run.folder.run_id
+
+
+def _job(run: Run) -> _Job | None:
+    made, given = run.manifest, run.submission
+    if made is None or given is None or not given.answered:
+        return None
+    return _Job(made.run_id, made.created, given.executor, given.native_id, given.submitted)

@@ -1,0 +1,95 @@
+"""Items of a live pipe -> lots, each complete before long, however slowly the items come.
+
+A generator that waits for the next item cannot hand on those that it holds. So a thread takes the
+items, and whoever reads the lots waits for a bounded time.
+"""
+
+from __future__ import annotations
+
+import stat
+import threading
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+# Two stages wait for so long each [s]: together, nobody takes it for a delay.
+PATIENCE = 0.25
+
+
+def is_live(path: Path) -> bool:
+    """Whether what stands at a path may still be coming: a pipe, a socket or a terminal."""
+    try:
+        kind = path.stat().st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(kind) or stat.S_ISSOCK(kind) or stat.S_ISCHR(kind)
+
+
+def lots(items: Iterable[T], most: int, patience: float = PATIENCE) -> Iterator[list[T]]:
+    """Yield the items in lots of `most`, or of what came within `patience` [s] after the first.
+
+    What `items` raises is raised behind the items that came before.
+    """
+    arrivals = _Arrivals(items, most)
+    try:
+        while lot := arrivals.take(patience):
+            yield lot
+    finally:
+        arrivals.stop()
+
+
+class _Arrivals(Generic[T]):
+    """Items that a thread has taken and nobody has read yet, at most one lot of them."""
+
+    def __init__(self, items: Iterable[T], most: int) -> None:
+        self._items = items
+        self._most = most
+        self._held: list[T] = []
+        self._failure: BaseException | None = None
+        self._ended = self._stopped = False
+        self._change = threading.Condition()
+        # Whoever stops reading is not kept by a pipe that says nothing more.
+        threading.Thread(target=self._fill, daemon=True).start()
+
+    def take(self, patience: float) -> list[T]:
+        """Return the next lot, empty at the end."""
+        with self._change:
+            self._change.wait_for(lambda: self._held or self._ended)
+            self._change.wait_for(self._is_full, patience)
+            lot, self._held = self._held, []
+            self._change.notify_all()
+        if not lot and self._failure is not None:
+            raise self._failure
+        return lot
+
+    def stop(self) -> None:
+        """Let the thread end with the item that it waits for."""
+        with self._change:
+            self._stopped = True
+            self._change.notify_all()
+
+    def _is_full(self) -> bool:
+        return self._ended or len(self._held) >= self._most
+
+    def _fill(self) -> None:
+        try:
+            for item in self._items:
+                if not self._add(item):
+                    return
+        except BaseException as failure:  # noqa: BLE001  (raised where the lots are read)
+            self._failure = failure
+        with self._change:
+            self._ended = True
+            self._change.notify_all()
+
+    def _add(self, item: T) -> bool:
+        """Add an item when there is room; return whether anybody still reads."""
+        with self._change:
+            while len(self._held) >= self._most and not self._stopped:
+                self._change.wait()
+            self._held.append(item)
+            if len(self._held) in (1, self._most):
+                self._change.notify_all()
+            return not self._stopped

@@ -1,0 +1,54 @@
+"""Many runs -> parts of them, so that what is computed of their records needs the room of a few."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+
+from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.record import Record
+
+# Enough that what each part costs by itself does not count.
+_RUNS = 5_000
+
+Records = Sequence[Record] | pd.DataFrame
+
+
+def parts(study: ExpectedStudy, records: Records) -> Iterator[tuple[ExpectedStudy, Records]]:
+    """Yield a study with some of its runs and their records, until all runs were there.
+
+    The first part has the records of runs that the study does not list. Records that are not held
+    in columns are few, and are one part.
+    """
+    if not isinstance(records, pd.DataFrame) or len(study.runs) <= _RUNS or not _named(records):
+        yield study, records
+        return
+    run = records["run"]
+    part_of = {one.run_id: place // _RUNS for place, one in enumerate(study.runs)}
+    names = [part_of.get(name, 0) for name in run.cat.categories]
+    part = np.array([*names, 0], dtype=np.int32)[run.cat.codes.to_numpy()]
+    for number, start in enumerate(range(0, len(study.runs), _RUNS)):
+        some = msgspec.structs.replace(study, runs=study.runs[start : start + _RUNS])
+        yield some, records.iloc[np.flatnonzero(part == number)]
+
+
+def _named(records: pd.DataFrame) -> bool:
+    return "run" in records and isinstance(records["run"].dtype, pd.CategoricalDtype)
+
+
+def joined(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the columns of tables, which are arrays or lists, one table behind the other."""
+    if len(tables) == 1:
+        return dict(tables[0])
+    return {name: _joined([table[name] for table in tables]) for name in tables[0]}
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    return list(chain.from_iterable(columns))

@@ -1,0 +1,109 @@
+"""`hpctrain collect -` beside a job that still runs: what a line states is printed at once."""
+
+from __future__ import annotations
+
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.pipeline.waiting import LIMIT_S
+
+COLLECT = [sys.executable, "-m", "hpc_train", "collect", "-"]
+
+
+def step(number: int, rate: float = 100.0) -> bytes:
+    values = {"v": 1, "event": "step", "rank": 0, "step": number, "samples_per_second": rate}
+    return f"@hpct {json.dumps(values)}\n".encode()
+
+
+@contextmanager
+def collecting(*more: str) -> Iterator[subprocess.Popen[bytes]]:
+    """Run the command behind a pipe that stays open; a failed test leaves no process."""
+    pipe = subprocess.PIPE
+    with subprocess.Popen([*COLLECT, *more], stdin=pipe, stdout=pipe, stderr=pipe) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def write(process: subprocess.Popen[bytes], text: bytes) -> None:
+    assert process.stdin is not None
+    process.stdin.write(text)
+    process.stdin.flush()
+
+
+def printed(process: subprocess.Popen[bytes], lines: int) -> list[str]:
+    """Return so many lines of output as soon as they are there."""
+    assert process.stdout is not None
+    found = b""
+    while found.count(b"\n") < lines:
+        assert select.select([process.stdout], [], [], LIMIT_S)[0], found
+        part = os.read(process.stdout.fileno(), 1 << 16)
+        assert part, found
+        found += part
+    return found.decode().splitlines()
+
+
+def test_each_record_is_printed_before_the_next_line_comes() -> None:
+    with collecting("--json") as process:
+        for number in range(1, 6):
+            write(process, step(number))
+            (line,) = printed(process, 1)
+            record = json.loads(line)
+            assert (record["metric"], record["step"]) == ("samples_per_second", number)
+        out, _ = process.communicate(timeout=LIMIT_S)
+        assert (process.returncode, out) == (0, b"")
+
+
+def test_a_table_begins_with_its_columns_and_refused_values_are_counted() -> None:
+    with collecting() as process:
+        write(process, b"".join([*map(step, range(1, 6)), step(6, 2e6), step(7)]))
+        head, *rows = printed(process, 7)
+        assert head.startswith("run,source,line,")
+        assert [row.split(",")[2] for row in rows] == ["1", "2", "3", "4", "5", "7"]
+        _, said = process.communicate(timeout=LIMIT_S)
+        assert b"is 1,000 times its neighbours: 1 value refused, the first 2e+06" in said
+
+
+def test_a_dense_pipe_states_what_its_file_states(tmp_path_factory: pytest.TempPathFactory) -> None:
+    text = b"".join(step(number, 3e6 if number % 1000 == 0 else 100) for number in range(1, 20_001))
+    log = tmp_path_factory.mktemp("dense") / "a.log"
+    log.write_bytes(text)
+    with log.open("rb") as file:
+        of_file = subprocess.run(COLLECT, stdin=file, capture_output=True, check=True)
+    of_pipe = subprocess.run(COLLECT, input=text, capture_output=True, check=True)
+    assert of_pipe.stdout == of_file.stdout
+    assert of_pipe.stdout.count(b"\n") == 1 + 20_000 - 20
+
+
+def test_whoever_has_read_enough_ends_it() -> None:
+    with collecting("--json") as process:
+        write(process, step(1))
+        printed(process, 1)
+        assert process.stdout is not None
+        process.stdout.close()
+        write(process, step(2))
+        # The pipe stays open: the end is not that of the input.
+        process.wait(LIMIT_S)
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
+
+
+def test_an_interrupt_ends_it_while_the_pipe_is_silent() -> None:
+    with collecting("--json") as process:
+        write(process, step(1))
+        printed(process, 1)
+        process.send_signal(signal.SIGINT)
+        process.wait(LIMIT_S)
+        assert process.stderr is not None
+        said = process.stderr.read()
+        assert b"Traceback" not in said
+        assert b"Fatal" not in said

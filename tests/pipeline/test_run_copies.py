@@ -1,0 +1,66 @@
+"""A copied run folder is no second repetition, and a report says which folder was left out."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.model.submission import Submission
+from hpc_train.pipeline.evidence import Evidence, evidence
+from hpc_train.pipeline.render_report import render_report
+from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.search import Search
+from hpc_train.runs.files import read_json, to_json
+from tests.pipeline.runs_of import written
+
+ROOT = Search(root=Path("results"))
+LOG = '@hpct {"samples_per_second": 10, "global_batch_size": 8}\n'
+FIRST, SECOND = "j-n1-r1", "j-n1-r2"
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Return the folder of a job with one run."""
+    monkeypatch.chdir(tmp_path)
+    written(Path("results/j"), FIRST, LOG)
+    return Path("results/j")
+
+
+def counted(found: Evidence) -> int:
+    return sum(row["n_ok"] for row in build_report(found).tables[0].records)
+
+
+@pytest.mark.parametrize("name", [SECOND, "copy", "a-copy", f"{FIRST}.old"])
+def test_a_copy_is_left_out_and_named(home: Path, name: str) -> None:
+    shutil.copytree(home / FIRST, home / name)
+    found = evidence(["j"], ROOT)
+    assert [run.run_id for run in found.study.runs] == [FIRST]
+    assert counted(found) == 1
+    said = f"{name} is left out: a copy of the folder {FIRST} (run {FIRST}, job 1)"
+    assert said in " ".join(render_report(build_report(found), "text").split())
+
+
+def test_of_two_copies_without_the_run_itself_one_counts(home: Path) -> None:
+    shutil.copytree(home / FIRST, home / "b")
+    (home / FIRST).rename(home / "a")
+    found = evidence(["j"], ROOT)
+    assert [run.run_id for run in found.study.runs] == ["a"]
+    (note,) = (note for note in found.study.notes if "left out" in note)
+    assert note.startswith("b is left out: a copy of the folder a ")
+
+
+def test_another_run_is_no_copy(home: Path) -> None:
+    written(home, SECOND, LOG.replace("10", "11"))
+    found = evidence(["j"], ROOT)
+    assert (counted(found), found.study.notes) == (2, ())
+
+
+def test_a_copy_that_was_submitted_again_is_another_job(home: Path) -> None:
+    shutil.copytree(home / FIRST, home / SECOND)
+    path = home / SECOND / "submission.json"
+    again = msgspec.structs.replace(read_json(path, Submission), native_id="2")
+    path.write_bytes(to_json(again))
+    assert counted(evidence(["j"], ROOT)) == 2
