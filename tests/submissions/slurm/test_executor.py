@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 
 import msgspec
@@ -113,6 +114,18 @@ def test_each_cluster_is_asked_once(slurm: FakeSlurm, tmp_path: Path) -> None:
     SLURM.submit(tmp_path, made[2:], Terms(cluster=Cluster(conf=str(conf))))
     assert set(states(*made).values()) == {"PENDING"}
     assert len(slurm.calls("squeue")) == 2
+
+
+def test_the_accounting_is_asked_since_the_oldest_of_the_forgotten_jobs(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    day_s = 86400.0
+    young, old = runs(tmp_path, "p-r1", "p-r2")
+    asked = {young: submitted(young, "8"), old: submitted(old, "7", age_s=9 * day_s)}
+    SLURM.query(asked)
+    (words,) = slurm.calls("sacct")
+    since = datetime.date.fromisoformat(asked[old].submitted[:10]) - datetime.timedelta(days=1)
+    assert option(words, "starttime") == since.isoformat()
 
 
 def test_elements_of_an_array_stand_each_for_themselves(slurm: FakeSlurm, tmp_path: Path) -> None:
