@@ -68,3 +68,14 @@ def test_silence_does_not_say_that_a_job_has_ended(
     with pytest.raises(SubmitError, match=r"scancel: 1001: Slurm does not answer: .*timed out"):
         cancel(run.path)
     assert submission(run).state is None
+
+
+def test_a_job_that_stays_in_the_queue_is_not_called_cancelled(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "_LOOKS", 1)
+    (run,) = submit(job(), RESULTS, []).new
+    slurm.on("scancel", "exit 0")
+    with pytest.raises(SubmitError, match="scancel: 1001: still in the queue"):
+        cancel(run.path)
+    assert submission(run).state is None
