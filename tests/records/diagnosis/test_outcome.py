@@ -89,6 +89,12 @@ def test_program_that_says_that_it_failed(tmp_path: Path) -> None:
     assert root(wrong).evidence[0].line == 1
 
 
+def test_of_two_results_the_last_one_counts(tmp_path: Path) -> None:
+    aborted = STOP.replace("success", "aborted")
+    assert root(judged(tmp_path, STOP + aborted)).id == "mlperf_aborted"
+    assert judged(tmp_path, aborted + STOP).outcome == "success"
+
+
 def test_cancelled_by_a_person_is_no_failure(tmp_path: Path) -> None:
     diagnosis = judged(tmp_path, "iter 5: loss 3.2\n" + CANCELLED)
     assert diagnosis.outcome == "unknown"
