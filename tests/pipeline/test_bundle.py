@@ -16,7 +16,7 @@ import zstandard
 from hpc_train.errors import StoreError
 from hpc_train.model.plan import Secret
 from hpc_train.pipeline.asked import Asked
-from hpc_train.pipeline.bundles.form import MANIFEST
+from hpc_train.pipeline.bundles.form import EVIDENCE, MANIFEST
 from hpc_train.pipeline.bundles.opening import open_bundle
 from hpc_train.pipeline.collection import collection
 from hpc_train.pipeline.evidence import Evidence, evidence
@@ -201,6 +201,11 @@ def test_what_is_no_plain_file_is_refused(bundle: Path, kind: bytes) -> None:
     entry = tarfile.TarInfo("a")
     entry.type, entry.linkname = kind, "/etc/passwd"
     assert "only plain files" in refusal(repacked(bundle, {}, entry))
+
+
+def test_a_second_member_of_one_name_is_refused(bundle: Path) -> None:
+    twice = repacked(bundle, members(bundle), tarfile.TarInfo(EVIDENCE))
+    assert refusal(twice).endswith(f"{EVIDENCE}: File exists")
 
 
 def test_bombs_are_refused(bundle: Path) -> None:

@@ -170,3 +170,8 @@ def test_of_those_that_were_read_before_the_last_ones_are_neighbours() -> None:
 def test_a_rate_of_nothing_is_no_neighbour() -> None:
     values = [0.0, 0.0, 0.0, 5.0, 0.0, 0.0]
     assert kept(values, "busbw") == values
+
+
+def test_three_neighbours_are_enough_and_two_are_not() -> None:
+    assert kept([1.0, 1.0, 1.0, 2000.0]) == [1.0, 1.0, 1.0]
+    assert kept([1.0, 1.0, 2000.0]) == [1.0, 1.0, 2000.0]

@@ -188,6 +188,17 @@ def test_a_scancel_that_fails_cancels_nothing(slurm: FakeSlurm, tmp_path: Path) 
     assert submission(run).state is None
 
 
+def test_a_scancel_that_fails_without_a_word_cancels_nothing(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    found = submitted(run, "7")
+    slurm.on("scancel", "exit 3")
+    with pytest.raises(SubmitError, match=r"scancel: exit code 3"):
+        SLURM.cancel(tmp_path, {run: found})
+    assert submission(run).state is None
+
+
 def test_a_job_without_an_id_cannot_be_cancelled_yet(slurm: FakeSlurm, tmp_path: Path) -> None:
     one, other = runs(tmp_path, "p-r1", "p-r2")
     known, unknown = submitted(one, "7"), submitted(other, "_2")
