@@ -220,6 +220,19 @@ def test_a_family_of_the_system_locks_too(here: Path) -> None:
         load_site("a")
 
 
+def test_what_a_parent_locks_binds_those_of_its_own_name(here: Path) -> None:
+    system = here / "system/site_profiles"
+    base = FAMILY.replace("family: true\n", "").replace("name: family", "name: base")
+    (system / "base.yaml").write_text(f"{base}locked: [description]\n")
+    (system / "mine.yaml").write_text("schema: 1\nname: mine\nextends: base\n")
+    alone = base.replace("name: base", "name: mine").replace("a family", "my own")
+    (here / "own/mine.yaml").write_text(alone)
+    assert load_site("mine").value.description == "my own"
+    (here / "own/base.yaml").write_text(base.replace("a family", "my own"))
+    with pytest.raises(SiteProfileError, match=r"description = 'my own', but .* locks it at"):
+        load_site("base")
+
+
 def test_a_folder_called_as_ours_is_not_ours(here: Path) -> None:
     (here / "site_profiles").mkdir()
     (here / "site_profiles/slurm-generic.yaml").write_text(
