@@ -46,6 +46,13 @@ def test_what_is_no_regular_file_is_refused_at_once(name: str, said: str, tmp_pa
             diagnose_logs([path], ["log"], JobEnd())
 
 
+def test_where_nobody_can_look_nothing_is_said_to_be_absent(tmp_path: Path) -> None:
+    made = strange(tmp_path)
+    assert is_there(made["loop"] / "x")
+    assert not is_there(made["inside"] / "x")
+    assert not is_there(made["fifo"] / "x")
+
+
 def test_a_folder_of_logs_with_strange_entries_is_read_without_them(tmp_path: Path) -> None:
     loop = strange(tmp_path)["loop"]
     (tmp_path / "a.out").write_text(LINE)

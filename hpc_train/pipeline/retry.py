@@ -32,8 +32,8 @@ _RETRY_OF = "retry_of"
 class Again(Value, frozen=True, kw_only=True):
     """What is retried, after a model: the last attempt, or a sibling where its folder is gone.
 
-    `repeats` names the attempt before. What is `ready` is the model itself: a command that made its
-    folder was killed before it handed it over.
+    `repeats` names the attempt before. Of what is `ready` nothing new is made: the model itself is
+    handed over, as a command that made its folder was killed before it did.
     """
 
     model: Run
@@ -145,14 +145,14 @@ def _singles(home: Path, runs: Sequence[Run]) -> list[Again]:
 
 
 def _again(run: Run) -> Again:
-    name, manifest, ready = RunName.parse(run.folder.run_id), run.manifest, is_untouched(run)
+    name, manifest = RunName.parse(run.folder.run_id), run.manifest
     attempt = name.attempt if name else manifest.attempt if manifest else 1
     return Again(
         model=run,
         repetition=name.repetition if name else 1,
-        attempt=attempt if ready else attempt + 1,
-        repeats="" if ready else run.folder.run_id,
-        ready=ready,
+        attempt=attempt + 1,
+        repeats=run.folder.run_id,
+        ready=is_untouched(run),
     )
 
 

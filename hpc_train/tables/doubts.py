@@ -39,7 +39,8 @@ def run_flags(
         flags[run].append(_left_out(odd.take(odd.run == run)))
     for run, one in enumerate(expected):
         if one.restarts:
-            flags[run].append(f"requeued: restarted {one.restarts} times")
+            often = "once" if one.restarts == 1 else f"{one.restarts} times"
+            flags[run].append(f"requeued: restarted {often}")
     return [tuple(flags.get(run, ())) for run in range(runs)]
 
 

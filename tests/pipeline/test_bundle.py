@@ -16,7 +16,7 @@ import zstandard
 from hpc_train.errors import StoreError
 from hpc_train.model.plan import Secret
 from hpc_train.pipeline.asked import Asked
-from hpc_train.pipeline.bundles.form import MANIFEST
+from hpc_train.pipeline.bundles.form import EVIDENCE, MANIFEST
 from hpc_train.pipeline.bundles.opening import open_bundle
 from hpc_train.pipeline.collection import collection
 from hpc_train.pipeline.evidence import Evidence, evidence
@@ -61,8 +61,7 @@ def packed(home: Path, path: Path) -> Path:
 def members(path: Path) -> dict[str, bytes]:
     content = zstandard.ZstdDecompressor().stream_reader(path.read_bytes()).read()
     with tarfile.open(fileobj=io.BytesIO(content)) as tar:
-        files = {entry.name: tar.extractfile(entry) for entry in tar.getmembers()}
-        return {name: file.read() for name, file in files.items() if file}
+        return {one.name: file.read() for one in tar if (file := tar.extractfile(one))}
 
 
 def repacked(path: Path, files: dict[str, bytes], *more: tarfile.TarInfo) -> Path:
@@ -209,6 +208,7 @@ def test_bombs_are_refused(bundle: Path) -> None:
     entry.pax_headers = {"comment": "x" * (16 << 20)}
     assert "a header larger" in refusal(repacked(bundle, {}, entry))
     assert "a/run.json" in refusal(repacked(bundle, {"a/run.json/b": b"", "a/run.json": b""}))
+    assert "File exists" in refusal(repacked(bundle, {EVIDENCE: b""}, tarfile.TarInfo(EVIDENCE)))
 
 
 @pytest.mark.parametrize("run", ["../a", "/etc", "..", "a/b", "", "a\n/.."])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from hpc_train.errors import StoreError, SubmitError
@@ -9,6 +10,7 @@ from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.submit import submit
+from hpc_train.submissions.record import write
 from hpc_train.submissions.slurm import executor
 from tests.pipeline.on_slurm import RESULTS, job, study, submission
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm
@@ -50,6 +52,15 @@ def test_what_nobody_can_say_is_returned_and_not_cancelled(slurm: FakeSlurm) -> 
     assert slurm.calls("scancel") == [sorted(submission(run).native_id for run in rest)]
 
 
+def test_a_run_whose_job_nobody_has_named_is_left(slurm: FakeSlurm) -> None:
+    first, *rest = submit(study(), RESULTS, []).new
+    unnamed = msgspec.structs.replace(submission(first), native_id="_1", comment="hpctrain:other")
+    write(first, unnamed)
+    done = cancel(first.path.parent)
+    assert [run.folder for run in done.left] == [first]
+    assert {run.folder for run in done.runs} == set(rest)
+
+
 def test_while_squeue_is_silent_the_job_is_ended_all_the_same(slurm: FakeSlurm) -> None:
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("squeue", f"[ $n != 1 ] || {{ echo '{BUSY}' >&2; exit 1; }}")
@@ -66,5 +77,16 @@ def test_silence_does_not_say_that_a_job_has_ended(
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     with pytest.raises(SubmitError, match=r"scancel: 1001: Slurm does not answer: .*timed out"):
+        cancel(run.path)
+    assert submission(run).state is None
+
+
+def test_a_job_that_stays_in_the_queue_is_not_called_cancelled(
+    slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executor, "_LOOKS", 1)
+    (run,) = submit(job(), RESULTS, []).new
+    slurm.on("scancel", "exit 0")
+    with pytest.raises(SubmitError, match="scancel: 1001: still in the queue"):
         cancel(run.path)
     assert submission(run).state is None

@@ -52,6 +52,8 @@ def test_runs_of_a_study_are_left_out_by_its_file_and_by_option(desk: Path, stud
     found = evidence([home.name], search)
     assert (runs(found)[one].state, runs(found)[one].problem) == ("EXCLUDED", "node 3 was down")
     assert (runs(found)[two].state, runs(found)[two].problem) == ("EXCLUDED", "an old driver")
+    both = Search(root=Path("results"), excluded={one: "it was mine"})
+    assert runs(evidence([home.name], both))[one].problem == "it was mine", "the option wins"
     rows = build_report(found).tables[0].records
     assert sum(row["n_submitted"] for row in rows) == 4
     assert sum(row["n_ok"] for row in rows) == 2

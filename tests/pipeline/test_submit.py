@@ -19,6 +19,7 @@ from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.submit import Wish, submit
 from hpc_train.submissions.processes import processes_of, terminate
+from hpc_train.submissions.queue import FOLDER, is_held
 from tests.pipeline.waiting import finished, wait_for
 
 Prepare = Callable[..., Prepared]
@@ -119,6 +120,8 @@ def test_cancel_ends_what_runs_and_what_waits(desk: Path, study: Prepare) -> Non
     runs = finished(home).values()
     assert {run.state for run in runs} == {JobState.CANCELLED}
     assert all(processes_of(run.folder) == () for run in runs)
+    wait_for(lambda: not any(map(is_held, home.glob(f"{FOLDER}/*.lock"))))
+    assert len(list(home.glob("*/logs/job.out"))) == 1, "what waited was never started"
     with pytest.raises(StoreError, match="nothing to cancel; 4 runs are CANCELLED"):
         cancel(home)
     assert len(submit(study("import time; time.sleep(600)"), Path("results"), []).new) == 4

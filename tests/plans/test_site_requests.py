@@ -75,6 +75,7 @@ def test_cores_that_nobody_may_ask_for_are_counted_by_the_step(job: Jobs, slurm:
         ("required", "80G", {"mem": "80G"}),
         ("per-gpu", None, {"mem-per-gpu": "60G"}),
         ("per-gpu", "100G", {"mem-per-gpu": "25G"}),
+        ("per-gpu", "2003M", {"mem-per-gpu": "500M"}),
         ("per-cpu", "64G", {"mem-per-cpu": "2G"}),
         ("per-cpu", "33G", {"mem-per-cpu": "1056M"}),
         ("per-cpu", None, {}),

@@ -18,6 +18,11 @@ def test_bar_within_that_of_the_training_is_an_evaluation() -> None:
     assert values(BANNER + text, "step_time", "hf_trainer") == [2, 2.5]
 
 
+def test_ranks_draw_the_bar_of_the_training_a_little_apart() -> None:
+    text = bar(5, 10, "00:10") + bar(5, 10, "00:09", "1.80s/it") + bar(6, 10, "00:11", "1.90s/it")
+    assert values(BANNER + text, "step_time", "hf_trainer") == [2, 1.8, 1.9]
+
+
 def test_bar_of_an_evaluation_with_as_many_steps_as_the_training() -> None:
     rows = [bar(8, 10, "00:08"), b"***** Running Evaluation *****\n"]
     rows += [bar(done, 10, f"00:0{done // 2}", "4.00it/s") for done in range(11)]

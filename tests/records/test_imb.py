@@ -66,6 +66,15 @@ def test_megabytes_of_new_versions_are_decimal() -> None:
     assert rates(text) == [(pytest.approx(10.48576), 4194304, "")]
 
 
+def test_the_slowest_process_makes_the_rate() -> None:
+    text = """\
+# Benchmarking Sendrecv
+       #bytes #repetitions  t_min[usec]  t_max[usec]  t_avg[usec]   Mbytes/sec
+      4194304           10       360.00       400.00       385.00     20971.52
+"""
+    assert rates(text) == [(pytest.approx(20.97152), 4194304, "bidirectional")]
+
+
 def test_rate_that_fits_no_megabyte_is_left_out() -> None:
     text = SENDRECV.replace("47.18", "30.18")
     assert not rates(text)

@@ -26,6 +26,13 @@ def test_times_are_means_of_the_log_interval() -> None:
     ]
 
 
+def test_a_line_after_lines_that_are_missing_is_the_mean_of_one_interval() -> None:
+    text = b"  log_interval .................................... 10\n"
+    text += b"".join(LINE % (step, 900) for step in (10, 20, 50))
+    found = [(hit.step, hit.steps) for _, hit, _ in parse(text) if hit.metric == "step_time"]
+    assert found == [(10, 10), (20, 10), (50, 10)]
+
+
 def test_sizes_of_the_job() -> None:
     assert set(values(LOG, "world_size")) == {4}
     assert set(values(LOG, "sequence_length")) == {512}

@@ -31,6 +31,7 @@ from hpc_train.records.prefixes import Prefix, peel
         ("03:04:05 [rank4]: text", 4, None, None),
         ("Jan 12 03:04:05 12: text", 12, None, None),
         ("[lrdn0042:3]:text", None, 3, "lrdn0042"),
+        ("[lrdn0042:3]:[lrdn0043:1]: text", None, 3, "lrdn0042"),
         ("0: [default3]:text", None, 3, None),
         ("0: [rank12]:text", 12, None, None),
         ("[default3]:[rank11]: text", 11, 3, None),

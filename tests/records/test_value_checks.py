@@ -159,3 +159,19 @@ def test_events_are_checked(tmp_path: Path) -> None:
     found = list(collect("r", [tmp_path / "a.log"], census=census))
     assert {record.step for record in found} == {1, 2, 3, 5, 6, 7, 8}
     assert sum(seen.lines for seen in census.refused.values()) == 2
+
+
+def test_of_those_that_were_read_before_the_last_ones_are_neighbours() -> None:
+    # One more than are looked at together; the first ones are 5,000 times smaller.
+    values = [1.0] * 5 + [100.0] * 500 + [5000.0] * 520
+    assert kept(values) == values
+
+
+def test_a_rate_of_nothing_is_no_neighbour() -> None:
+    values = [0.0, 0.0, 0.0, 5.0, 0.0, 0.0]
+    assert kept(values, "busbw") == values
+
+
+def test_three_neighbours_are_enough_and_two_are_not() -> None:
+    assert kept([1.0, 1.0, 1.0, 2000.0]) == [1.0, 1.0, 1.0]
+    assert kept([1.0, 1.0, 2000.0]) == [1.0, 1.0, 2000.0]

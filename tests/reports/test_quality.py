@@ -93,3 +93,11 @@ def test_a_site_whose_gates_are_not_known_is_not_met() -> None:
     found = verdicts(Gates(), [point(1)], Known(site_unknown="lab: no such profile"))
     assert [(v.gate, v.outcome) for v in found] == [("site", "not met"), ("missing", "met")]
     assert "lab: no such profile" in found[0].reason
+
+
+def test_a_small_limit_allows_only_a_small_rise_of_a_small_loss() -> None:
+    gates = Gates(loss=0.01)
+    sizes = ("4 GPUs", "8 GPUs")
+    for loss, outcome in ((0.0505, "met"), (0.06, "not met")):
+        found = said(run(1, None, 0.05), run(2, None, loss), gates=gates)
+        assert found == [("loss", sizes[0], "met"), ("loss", sizes[1], outcome)]

@@ -220,6 +220,15 @@ def test_a_family_of_the_system_locks_too(here: Path) -> None:
         load_site("a")
 
 
+def test_what_a_parent_locks_binds_those_of_its_own_name(here: Path) -> None:
+    system = here / "system/site_profiles"
+    base = FAMILY.replace("family: true\n", "").replace("name: family", "name: base")
+    (system / "base.yaml").write_text(f"{base}locked: [description]\n")
+    (system / "mine.yaml").write_text("schema: 1\nname: mine\nextends: base\n")
+    (here / "own/mine.yaml").write_text(base.replace("base", "mine").replace("a family", "my own"))
+    assert load_site("mine").value.description == "my own"
+
+
 def test_a_folder_called_as_ours_is_not_ours(here: Path) -> None:
     (here / "site_profiles").mkdir()
     (here / "site_profiles/slurm-generic.yaml").write_text(

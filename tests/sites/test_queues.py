@@ -88,3 +88,11 @@ def test_a_star_is_any_partition_for_what_names_one(tmp_path: Path) -> None:
         "env_blocks: [{when: {partition: theirs}, env: {A: 1}}]\n"
     )
     assert load_site(str(path)).value.qos[0].partitions == ("theirs",)
+
+
+def test_the_least_may_be_the_most(tmp_path: Path) -> None:
+    path = tmp_path / "mine.yaml"
+    same = "min_nodes: 2, max_nodes: 2, min_gpus: 8, max_gpus: 8, min_time: 1h, max_time: 1h"
+    path.write_text(f"{SITE}partitions: [{{name: a, {same}}}]\n")
+    (found,) = load_site(str(path)).value.partitions
+    assert (found.min_nodes, found.max_nodes) == (2, 2)

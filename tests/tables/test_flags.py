@@ -6,7 +6,7 @@ from math import nan
 
 import pytest
 
-from hpc_train.tables.flags import _ratio
+from hpc_train.tables.flags import _ratio, _same_samples
 
 
 def row(efficiency: float, low: float = 0.5) -> dict[str, float]:
@@ -39,3 +39,11 @@ def test_only_what_is_shown_as_more_than_1_is_superlinear(
 ) -> None:
     found = _ratio(row(efficiency, low), None)
     assert any(flag.startswith("superlinear") for flag in found) is flagged
+
+
+@pytest.mark.parametrize(
+    ("samples", "same"),
+    [(1000.0, True), (1010.0, True), (990.0, True), (1050.0, False), (950.0, False), (nan, False)],
+)
+def test_losses_are_compared_after_as_many_samples(samples: float, same: bool) -> None:
+    assert _same_samples({"samples_seen": samples}, {"samples_seen": 1000.0}) is same

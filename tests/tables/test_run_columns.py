@@ -135,6 +135,8 @@ def test_conditions_are_those_recorded_and_over_them_those_that_the_log_says() -
 
 def test_restarts_and_wall_time_come_from_the_expected_run() -> None:
     run = with_(expected("a"), restarts=2, wall_s=61.5)
+    once = run_frame(study([with_(run, restarts=1)]), steps("a", [[1.0] * 40]))
+    assert once.at[0, "flags"] == ("requeued: restarted once",)
     frame = run_frame(study([run, expected("b")]), rate("a", 10))
     assert (frame.at[0, "restarts"], frame.at[0, "wall_s"]) == (2, 61.5)
     assert frame.at[0, "flags"] == ("requeued: restarted 2 times",)

@@ -47,6 +47,8 @@ def test_few_steps_are_flagged_and_none_is_a_row_with_a_reason() -> None:
     records = steps("a", [[1.0] * 29]) + steps("b", [[1.0] * 10])
     frame = run_frame(study(runs, warmup=Warmup(steps=10)), records)
     assert frame.at[0, "flags"] == ("short: 19 steps",)
+    enough = run_frame(study(runs[:1], warmup=Warmup(steps=10)), steps("a", [[1.0] * 30]))
+    assert enough.at[0, "flags"] == ()
     assert frame.at[1, "state"] == "UNPARSED"
     assert frame.at[1, "problem"] == (
         "no measured step: 10 in the log, warm-up 10 steps; run longer"

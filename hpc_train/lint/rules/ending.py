@@ -188,7 +188,7 @@ def own_path(subject: Subject) -> Iterator[Hit]:
             continue
         for word in (*command.words, *command.assignments):
             found = {"0", "BASH_SOURCE"} & set(word.expanded)
-            if found and not (command.inside and command.program == "basename"):
+            if found:
                 name = "BASH_SOURCE" if "BASH_SOURCE" in found else "$0"
                 yield Hit(line=word.line, message=f"{name} is a copy in Slurm's spool folder")
                 break

@@ -80,8 +80,7 @@ def _standing(word: str, reason: str, code: str, nodes: str, start: float | None
         # The reason is that for which it once waited.
         said = _exit(code)
     if nodes == "None assigned":
-        nodes = ""
-        start = None if state.finished else start
+        nodes, start = "", None
     return Standing(state=state, reason=said, start=start, nodes=nodes)
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.diagnosis import Diagnosis
-from tests.records.diagnosis.logs import EXIT_1, GPU_OOM, judged, root, trace
+from tests.records.diagnosis.logs import EXIT_1, GPU_OOM, STOP, judged, root, trace
 
 STEPS = "".join(f"step {number} | loss 2.5 | 1.2 s/it\n" for number in range(1000))
 FEW = "step 1 | loss 2.5\nstep 2 | loss 2.4\nstep 3 | loss 2.3\nstep 4 | loss 2.2\n"
@@ -48,6 +48,14 @@ def test_the_last_attempt_may_fail(tmp_path: Path) -> None:
     assert root(found).title == "KeyError: 'a'"
 
 
+def test_the_work_of_the_next_attempt_survives_nothing_of_the_one_before(tmp_path: Path) -> None:
+    nohup = "nohup: ignoring input\n"
+    log = nohup + trace("ValueError: x") + nohup + STEPS + "Training completed\n"
+    found = judged(tmp_path, log)
+    assert outcomes(found) == ["failed", "success"]
+    assert found.earlier[0].id == "python_exception"
+
+
 def test_a_job_that_was_queued_again_begins_with_its_first_line(tmp_path: Path) -> None:
     found = judged(tmp_path, HEAD + FEW + REQUEUED + HEAD + FEW + "Training completed\n")
     assert outcomes(found) == ["failed", "success"]
@@ -66,6 +74,12 @@ def test_ranks_that_begin_with_one_line_are_one_attempt(tmp_path: Path) -> None:
     found = judged(tmp_path, HEAD * 3 + trace("ValueError: x") + HEAD * 3 + EXIT_1)
     assert outcomes(found) == ["failed"]
     assert root(found).id == "python_exception"
+
+
+def test_ranks_that_begin_with_a_line_of_mlperf_are_one_attempt(tmp_path: Path) -> None:
+    start = STOP.replace("run_stop", "run_start").replace("success", "")
+    assert outcomes(judged(tmp_path, start * 3 + FEW + STOP)) == ["success"]
+    assert outcomes(judged(tmp_path, start + FEW + STOP + start + FEW + STOP)) == ["success"] * 2
 
 
 def test_files_that_disagree_are_one_attempt(tmp_path: Path) -> None:

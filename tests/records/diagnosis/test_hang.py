@@ -111,12 +111,27 @@ def test_rank_that_had_not_enqueued_is_late() -> None:
     )
 
 
+def test_rank_that_had_enqueued_it_has_come() -> None:
+    lines = [wait(rank, 78) for rank in (1, 2, 3)]
+    lines += [status(rank, 79, 77, 78) for rank in (1, 2, 3)]
+    hang = explain(*lines, DUMP.format(rank=0, enqueued=78, completed=77), ranks=4)
+    assert (hang.late, "did not come" in hang.title) == ((), False)
+
+
 def test_rank_in_an_earlier_collective_is_late() -> None:
     hang = explain(wait(0, 961), wait(1, 962), wait(2, 640), ranks=3)
     assert hang.late == (2,)
     assert (
         hang.title == "Rank 2 stood in collective 640 (ALLREDUCE), ranks 0-1 were at 961 or later"
     )
+
+
+def test_of_two_halves_the_one_that_is_behind_is_named_and_a_majority_is_not() -> None:
+    half = explain(wait(0, 640), wait(1, 640), wait(2, 961), wait(3, 962), ranks=4)
+    assert half.late == (0, 1)
+    assert half.title.startswith("Ranks 0-1 stood in collective 640 (ALLREDUCE), ranks 2-3 were")
+    most = explain(wait(0, 640), wait(1, 640), wait(2, 961), ranks=3)
+    assert "stood in" not in most.title
 
 
 def test_other_numbers_in_other_groups_say_nothing() -> None:

@@ -41,6 +41,26 @@ def test_errors_before_success_were_survived(tmp_path: Path) -> None:
     assert judged(tmp_path, EXIT_1 + trace("ValueError: x") + STOP).outcome == "success"
 
 
+def test_an_error_after_success_counts_only_where_an_exit_code_is_known(tmp_path: Path) -> None:
+    text = STOP + trace("ValueError: x")
+    assert judged(tmp_path, text).outcome == "success"
+    diagnosis = judged(tmp_path, text, end=JobEnd(exit_code=1, state="FAILED"))
+    assert root(diagnosis).id == "python_exception"
+    assert "what came after failed" in diagnosis.why
+
+
+def test_what_a_rank_says_needs_more_work_after_it_than_what_a_script_says(tmp_path: Path) -> None:
+    said, work = "tar: write error: Disk quota exceeded\n", "iter 5: loss 3.2, time 80.1ms\n" * 20
+    assert judged(tmp_path, said + work).outcome == "unknown"
+    assert root(judged(tmp_path, f"[rank3]: {said}{work}")).id == "disk_quota"
+
+
+def test_each_log_in_which_an_error_stands_is_shown(tmp_path: Path) -> None:
+    said = "tar: write error: Disk quota exceeded\n"
+    evidence = root(judged(tmp_path, job_out=said, job_err=said + said)).evidence
+    assert [(one.source, one.line) for one in evidence] == [("job-out.out", 1), ("job-err.out", 1)]
+
+
 def test_second_trial_of_a_log_counts(tmp_path: Path) -> None:
     start = STOP.replace("run_stop", "run_start").replace("success", "")
     diagnosis = judged(tmp_path, STOP + start + trace("ValueError: x"))
@@ -67,6 +87,12 @@ def test_program_that_says_that_it_failed(tmp_path: Path) -> None:
     wrong = judged(tmp_path, "# Out of bounds values : 4 FAILED\n# Avg bus bandwidth : 3\n")
     assert wrong.outcome == "failed"
     assert root(wrong).evidence[0].line == 1
+
+
+def test_of_two_results_the_last_one_counts(tmp_path: Path) -> None:
+    aborted = STOP.replace("success", "aborted")
+    assert root(judged(tmp_path, STOP + aborted)).id == "mlperf_aborted"
+    assert judged(tmp_path, aborted + STOP).outcome == "success"
 
 
 def test_cancelled_by_a_person_is_no_failure(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from pathlib import Path
 
 import msgspec
@@ -115,6 +116,18 @@ def test_each_cluster_is_asked_once(slurm: FakeSlurm, tmp_path: Path) -> None:
     assert len(slurm.calls("squeue")) == 2
 
 
+def test_the_accounting_is_asked_since_the_oldest_of_the_forgotten_jobs(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    day_s = 86400.0
+    young, old = runs(tmp_path, "p-r1", "p-r2")
+    asked = {young: submitted(young, "8"), old: submitted(old, "7", age_s=9 * day_s)}
+    SLURM.query(asked)
+    (words,) = slurm.calls("sacct")
+    since = datetime.date.fromisoformat(asked[old].submitted[:10]) - datetime.timedelta(days=1)
+    assert option(words, "starttime") == since.isoformat()
+
+
 def test_elements_of_an_array_stand_each_for_themselves(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2", "p-r3")
     SLURM.submit(tmp_path, made, Terms())
@@ -171,6 +184,17 @@ def test_a_scancel_that_fails_cancels_nothing(slurm: FakeSlurm, tmp_path: Path) 
     found = submitted(run, "7")
     slurm.on("scancel", "echo 'scancel: error: Access/permission denied' >&2; exit 1")
     with pytest.raises(SubmitError, match=r"scancel: .*Access/permission denied"):
+        SLURM.cancel(tmp_path, {run: found})
+    assert submission(run).state is None
+
+
+def test_a_scancel_that_fails_without_a_word_cancels_nothing(
+    slurm: FakeSlurm, tmp_path: Path
+) -> None:
+    (run,) = runs(tmp_path, "p-r1")
+    found = submitted(run, "7")
+    slurm.on("scancel", "exit 3")
+    with pytest.raises(SubmitError, match=r"scancel: exit code 3"):
         SLURM.cancel(tmp_path, {run: found})
     assert submission(run).state is None
 

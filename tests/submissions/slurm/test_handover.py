@@ -181,6 +181,14 @@ def test_giving_up_keeps_what_was_asked(
     assert {option(argv, "comment") for argv in slurm.calls("sbatch")} == {found.comment}
 
 
+def test_what_sbatch_took_without_an_id_is_not_sent_again(slurm: FakeSlurm, tmp_path: Path) -> None:
+    slurm.on("sbatch", "echo accepted; exit")
+    with pytest.raises(SubmitError, match="sbatch was not answered: ") as failure:
+        asked_for(sbatch(tmp_path, "p-r1"))
+    assert failure.value.transient
+    assert len(slurm.calls("sbatch")) == 1
+
+
 def test_a_script_of_a_site_may_print_before_the_id(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.on("sbatch", "echo Welcome; echo '4711;alpha'; exit")
     assert asked_for(sbatch(tmp_path, "p-r1")) == "4711"

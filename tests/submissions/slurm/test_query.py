@@ -94,6 +94,7 @@ def test_a_strangers_job_of_the_same_number_is_not_ours(slurm: FakeSlurm) -> Non
     (slurm.folder / "queue").write_text(f"{text}{RECORD}\n")
     assert standings(Cluster(), {"1": "hpctrain:ours"}, SINCE)["1"].state is JobState.LOST
     assert standings(Cluster(), {"1": "hpctrain:theirs"}, SINCE)["1"].state is JobState.RUNNING
+    assert ask("1")["1"].state is JobState.RUNNING, "whoever names no comment means any job"
 
 
 def test_an_array_that_ended_whole_has_no_elements(slurm: FakeSlurm) -> None:
