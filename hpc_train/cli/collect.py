@@ -94,10 +94,10 @@ def _print(found: Collection, output: Path | None, form: Literal["csv", "jsonl"]
 
     show_warnings()
     if output is not None:
-        write_records(found, output)
+        write_records(found.packs(), output)
     else:
         safe = plain_json if form == "jsonl" else plain
-        for text in records_text(found, form, live=found.live):
+        for text in records_text(found.packs(), form):
             click.echo(safe(text), nl=False)
     for line in found.seen():
         click.echo(plain(line), err=True)

@@ -1,7 +1,7 @@
-"""Records -> lines of CSV, in the order of the fields of `Record`.
+"""Packs of records -> lines of CSV, in the order of the fields of `Record`.
 
-What many records have in common is quoted once: half the time of `csv.writer`, which is much where
-every line of a log states something.
+What many records have in common is quoted once: a third of the time of `csv.writer`, which is much
+where every line of a log states something.
 """
 
 from __future__ import annotations
@@ -13,34 +13,40 @@ from operator import attrgetter
 from typing import Any
 
 from hpc_train.model.record import Record
+from hpc_train.records.packs import Pack
 
 _common = attrgetter(
     "run", "source", "parser", "metric", "unit", "scope", "node", "steps", "message_size", "variant"
 )
 # A folder may have a hundred thousand logs.
 _MOST = 10_000
-_Pieces = tuple[str, str, str, str]
 
 
-def csv_rows(records: Iterable[Record]) -> Iterator[str]:
-    """Yield a line for each record, as `csv.writer` writes it."""
-    known: dict[Any, _Pieces] = {}
-    for record in records:
-        common = _common(record)
-        pieces = known.get(common)
-        if pieces is None:
-            if len(known) == _MOST:
-                known.clear()
-            pieces = known[common] = _pieces(*common)
-        place, kind, unit, rest = pieces
-        step = "" if record.step is None else record.step
-        rank = "" if record.rank is None else record.rank
-        yield f"{place},{record.line},{kind},{record.value},{unit},{step},{rank},{rest}\n"
+def csv_rows(packs: Iterable[Pack]) -> Iterator[str]:
+    """Yield the lines of each pack, as `csv.writer` writes them."""
+    known: dict[Any, str] = {}
+    for pack in packs:
+        if len(known) > _MOST:
+            known.clear()
+        forms = [_form(kind, known) for kind in pack.kinds]
+        yield "".join(
+            [
+                forms[kind]
+                % (line, value, "" if step is None else step, "" if rank is None else rank)
+                for kind, line, value, step, rank in pack.rows
+            ]
+        )
 
 
-def _pieces(*common: Any) -> _Pieces:
-    run, source, parser, metric, unit, scope, *rest = common
-    return _quoted(run, source), _quoted(parser, metric), _quoted(unit, scope), _quoted(*rest)
+def _form(kind: Record, known: dict[Any, str]) -> str:
+    """Return the line of a kind, with places for what is a record's own."""
+    common = _common(kind)
+    if common not in known:
+        run, source, parser, metric, unit, scope, *rest = common
+        kept = [_quoted(*cells) for cells in ((run, source), (parser, metric), (unit, scope), rest)]
+        first, named, measured, last = (text.replace("%", "%%") for text in kept)
+        known[common] = f"{first},%s,{named},%s,{measured},%s,%s,{last}\n"
+    return known[common]
 
 
 def _quoted(*cells: Any) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from typing import Literal
 
@@ -12,29 +12,28 @@ import msgspec
 from hpc_train.errors import StoreError
 from hpc_train.model.record import Record
 from hpc_train.pipeline.csv_rows import csv_rows
-from hpc_train.records.live import lots
+from hpc_train.records.packs import Pack
 from hpc_train.runs.files import write_file
 
 Form = Literal["csv", "jsonl"]
 _ENDINGS: dict[str, Form] = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
-_AT_ONCE = 1000
 
 
-def records_text(records: Iterable[Record], form: Form, *, live: bool = False) -> Iterator[str]:
-    """Yield records as text, many lines at a time; those of a `live` log soon after they came."""
-    source = iter(records)
+def records_text(packs: Iterable[Pack], form: Form) -> Iterator[str]:
+    """Yield records as text, many lines at a time."""
+    source = iter(packs)
     # The first record may be an error: then nothing is written.
-    first = list(islice(source, 1))
-    lines = chain(first, source)
+    first = next(source, None)
+    whole = source if first is None else chain((first,), source)
     if form == "csv":
         yield ",".join(Record.__struct_fields__) + "\n"
-        rows = csv_rows(lines)
+        yield from csv_rows(whole)
     else:
-        rows = (f"{msgspec.json.encode(record).decode()}\n" for record in lines)
-    if live:
-        yield from map("".join, lots(rows, _AT_ONCE))
-    while text := "".join(islice(rows, _AT_ONCE)):
-        yield text
+        yield from map(_json_lines, whole)
+
+
+def _json_lines(pack: Pack) -> str:
+    return "".join([f"{msgspec.json.encode(record).decode()}\n" for record in pack.records()])
 
 
 def check_ending(path: Path) -> None:
@@ -47,7 +46,7 @@ def check_ending(path: Path) -> None:
         raise StoreError(f"{path}: the ending must be .csv, .jsonl or .parquet")
 
 
-def write_records(records: Iterable[Record], path: Path) -> None:
+def write_records(packs: Iterable[Pack], path: Path) -> None:
     """Write records to a file as they come; the ending says how.
 
     Raises:
@@ -58,6 +57,7 @@ def write_records(records: Iterable[Record], path: Path) -> None:
     if path.suffix == ".parquet":
         from hpc_train.tables.parquet import parquet_bytes
 
-        write_file(path, parquet_bytes(tuple(records)))
+        records = tuple(record for pack in packs for record in pack.records())
+        write_file(path, parquet_bytes(records))
         return
-    write_file(path, (text.encode() for text in records_text(records, _ENDINGS[path.suffix])))
+    write_file(path, (text.encode() for text in records_text(packs, _ENDINGS[path.suffix])))

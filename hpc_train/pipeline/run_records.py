@@ -12,8 +12,9 @@ from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.pipeline.keeping import keep, read_kept
 from hpc_train.records.census import Census
-from hpc_train.records.collect import each_once, logs_of, records_of
+from hpc_train.records.collect import each_once, logs_of, packs_in, records_of
 from hpc_train.records.index import Index
+from hpc_train.records.packs import Pack
 from hpc_train.records.reading import Log, Wanted
 from hpc_train.records.record_file import read_record_file
 from hpc_train.regularfile import is_folder, is_regular, read_regular
@@ -36,12 +37,14 @@ def run_records(run: Run, look: Wanted, census: Census) -> Iterator[Record]:
         yield from records_of(logs, look, seen)
         census.add(seen)
         return
-    yield from indexed(logs, look, seen, folder.index)
+    for pack in indexed(logs, look, seen, folder.index):
+        yield from pack.records()
     census.add(seen)
     if run.state.finished and _older(folder.records, folder.index):
         index = Index(look, _content(folder.index))
         again = each_once(logs, look, Census(), index)
-        keep(folder.records, (msgspec.json.encode(record) + b"\n" for record in again))
+        lines = (msgspec.json.encode(record) + b"\n" for pack in again for record in pack.records())
+        keep(folder.records, lines)
 
 
 def _kept(path: Path) -> Sequence[Record]:
@@ -67,10 +70,10 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def indexed(logs: Sequence[Log], look: Wanted, census: Census, path: Path) -> Iterator[Record]:
+def indexed(logs: Sequence[Log], look: Wanted, census: Census, path: Path) -> Iterator[Pack]:
     """Yield the records of logs by the index in a file, which is written if it can be."""
     index = Index(look, _content(path))
-    yield from records_of(logs, look, census, index)
+    yield from packs_in(logs, look, census, index)
     content = index.content()
     if content is not None:
         keep(path, content)

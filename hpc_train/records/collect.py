@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 
 from hpc_train import registry
@@ -17,9 +18,9 @@ from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Mark
 from hpc_train.records.hits import maker
 from hpc_train.records.index import Index
-from hpc_train.records.live import is_live
+from hpc_train.records.live import is_live, lots
 from hpc_train.records.log_names import log_files, readable
-from hpc_train.records.packs import Keyed, unpacked
+from hpc_train.records.packs import LOT, Pack, packs_of, unpressed
 from hpc_train.records.reading import Log, Wanted, parsers_of, read
 from hpc_train.records.spread import spread, worth_it
 from hpc_train.records.value_checks import possible
@@ -99,6 +100,14 @@ def logs_of(run: str, paths: Sequence[Path], root: Path | None = None) -> list[L
 def records_of(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None = None
 ) -> Iterator[Record]:
+    """Yield the records of logs as `packs_in` does, one by one."""
+    for pack in packs_in(logs, wanted, census, index):
+        yield from pack.records()
+
+
+def packs_in(
+    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None = None
+) -> Iterator[Pack]:
     """Yield the records of logs, in their order; an `index` gives those of files it knows.
 
     Raises:
@@ -111,36 +120,52 @@ def records_of(
 
 def each_once(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
-) -> Iterator[Record]:
-    """Yield records as `records_of` does; damaged lines and files are counted, not warned of."""
-    live = any(is_live(log.path) for log in logs)
-    yield from possible(_once(logs, wanted, census, index), census, live=live)
+) -> Iterator[Pack]:
+    """Yield records as `packs_in` does; damaged lines and files are counted, not warned of."""
+    packs = _once(logs, wanted, census, index)
+    if any(is_live(log.path) for log in logs):
+        packs = _until_a_pause(packs)
+    yield from possible(packs, census)
+
+
+def _until_a_pause(packs: Iterator[Pack]) -> Iterator[Pack]:
+    """Join the packs of a live pipe: a value is compared with what came at the same time."""
+    for lot in lots(packs, LOT):
+        yield from packs_of(chain.from_iterable(pack.records() for pack in lot))
 
 
 def _once(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
-) -> Iterator[Record]:
+) -> Iterator[Pack]:
     """Yield each measurement once, however many ranks printed it."""
     once: set[tuple[str, str, str, str]] = set()
     empty = True
-    for record, key in _all(logs, wanted, census, index):
-        if key:
-            full = (record.run, record.parser, record.metric, key)
-            if full in once:
-                rank = -1 if record.rank is None else record.rank
-                census.ranks[record.run] = max(rank, census.ranks.get(record.run, -1))
-                continue
-            once.add(full)
-        empty = False
-        yield record
+    for pack in _all(logs, wanted, census, index):
+        again = _again(pack, once, census)
+        empty = empty and len(again) == len(pack)
+        yield pack.without(again) if again else pack
     if empty and logs and len(census.failed) >= len(logs):
         more = f"; {len(logs) - 1} more cannot be read either" if len(logs) > 1 else ""
         raise LogParseError(next(iter(census.failed.values())) + more)
 
 
+def _again(pack: Pack, once: set[tuple[str, str, str, str]], census: Census) -> set[int]:
+    """Return the places of what was said before, and note in `once` what was not."""
+    again = set()
+    for place, key in pack.once.items():
+        kind, rank = pack.kinds[pack.kind[place]], pack.rank[place]
+        full = (kind.run, kind.parser, kind.metric, key)
+        if full in once:
+            highest = census.ranks.get(kind.run, -1)
+            census.ranks[kind.run] = max(-1 if rank is None else rank, highest)
+            again.add(place)
+        once.add(full)
+    return again
+
+
 def _all(
     logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
-) -> Iterator[Keyed]:
+) -> Iterator[Pack]:
     new = {log for log in logs if index is None or not index.knows(log)}
     unread = [log for log in logs if log in new]
     sizes = [log.path.stat().st_size if log.path.is_file() else 0 for log in unread]
@@ -148,10 +173,10 @@ def _all(
     for log in logs:
         reading = next(together) if together is not None and log in new else None
         if index is not None:
-            yield from index.records(log, census, reading)
+            yield from index.packs(log, census, reading)
         elif reading is not None:
             census.add(reading.census)
-            yield from unpacked(reading.packs)
+            yield from map(unpressed, reading.packs)
         else:
             yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
 

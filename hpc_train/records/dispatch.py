@@ -84,29 +84,33 @@ class Audience:
         self._roll = _roll(tuple([reader.literals for reader in readers]))
         self.literals, self.alone = self._roll.literals, self._roll.owners
         self.eager: list[int] = []
+        self._with_eager: dict[tuple[int, ...], tuple[int, ...]] = {}
         self.heard(range(len(readers)))
 
     def of(self, held: tuple[int, ...]) -> Sequence[int]:
         """Return who wants a line with the literals of these numbers, the eager ones first."""
-        asked = self._roll.known.get(held)
+        known = self._with_eager if self.eager else self._roll.known
+        asked = known.get(held)
         if asked is None:
-            asked = tuple(sorted({owner for one in held for owner in self.alone[one]}))
+            owners = sorted({owner for one in held for owner in self.alone[one]})
+            asked = tuple(dict.fromkeys([*self.eager, *owners]))
             # A line can hold a literal a thousand times; that need not be remembered.
             if len(held) < _FEW:
-                self._roll.known[held] = asked
-        if not self.eager:
-            return asked
-        return [*self.eager, *(number for number in asked if number not in self.eager)]
+                known[held] = asked
+        return asked
 
     def heard(self, asked: Sequence[int]) -> None:
         """Note who wants the next line: whoever has not just read has not changed its mind."""
+        readers, eager = self._readers, self.eager
         for number in asked:
-            if self._readers[number].wants_next:
-                if number not in self.eager:
-                    self.eager.append(number)
-                    self.eager.sort()
-            elif self.eager and number in self.eager:
-                self.eager.remove(number)
+            if readers[number].wants_next:
+                if number not in eager:
+                    eager.append(number)
+                    eager.sort()
+                    self._with_eager.clear()
+            elif eager and number in eager:
+                eager.remove(number)
+                self._with_eager.clear()
 
 
 class _Blocked:

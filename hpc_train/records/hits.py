@@ -9,7 +9,7 @@ from typing import cast
 from hpc_train import registry
 from hpc_train.records.census import Census, count
 from hpc_train.records.line import Line
-from hpc_train.records.not_finite import not_finite
+from hpc_train.records.not_finite import may_be_no_number, not_finite
 from hpc_train.records.parsers.base import Hit, LogParser
 
 
@@ -37,6 +37,8 @@ def hits_in(
         hits: list[Hit] = []
         for number in asked:
             found = list(reads[number](line))
+            if not found:
+                continue
             hits = [hit for hit in found if type(hit) is Hit]
             if hits:
                 damaged, reader = len(found) - len(hits), number
@@ -47,7 +49,8 @@ def hits_in(
         else:
             for number in asked:
                 count(census.nearly, names[number], source, line)
-        hits += not_finite(line, hits)
+        if may_be_no_number(line.raw):
+            hits += not_finite(line, hits)
         if hits:
             yield names[reader], line, hits
         if damaged:

@@ -13,7 +13,7 @@ import msgspec
 
 from hpc_train.model.record import Record
 from hpc_train.records.census import Census
-from hpc_train.records.packs import Keyed, Pack, unpacked
+from hpc_train.records.packs import Pack, unpressed
 from hpc_train.records.parsers.base import LogParser
 from hpc_train.records.reading import Log, Reading, Wanted, extend, parsers_of
 from hpc_train.version import VERSION
@@ -57,8 +57,8 @@ class Index:
             self._states[log.source] = log.path.stat()
         return self._known(log) is not None
 
-    def records(self, log: Log, census: Census, read: Reading | None = None) -> Iterator[Keyed]:
-        """Yield what a file holds; of one that has only grown, the new part is read.
+    def packs(self, log: Log, census: Census, read: Reading | None = None) -> Iterator[Pack]:
+        """Yield the records of a file; of one that has only grown, the new part is read.
 
         `read` is what was read of it since `knows`, as it knew nothing.
         """
@@ -68,7 +68,7 @@ class Index:
             self._new[log.source] = old
             read = old.reading
         reading = read or self._grown(log, old, now) or Reading()
-        yield from unpacked(tuple(reading.packs))
+        yield from map(unpressed, tuple(reading.packs))
         if read is None:
             yield from extend(log, self._wanted, reading)
         census.add(reading.census)

@@ -53,7 +53,7 @@ def lines_of(
     `number` is that of the block's first line; that of the next block's is returned.
     """
     data, size = block
-    literals = audience.literals
+    literals, alone = audience.literals, audience.alone
     view, returns = memoryview(data), data.find(b"\r", 0, size) >= 0
     counted, position, index, last = 0, 0, 0, len(found)
     while True:
@@ -70,13 +70,13 @@ def lines_of(
         first = index
         while index < last and found[index][0] < end:
             index += 1
+        held = found[first:index]
         number += data.count(b"\n", counted, start)
         counted = start
         if index == first + 1 and not audience.eager:
-            asked = audience.alone[found[first][1]]
+            asked = alone[held[0][1]]
         else:
-            asked = audience.of(tuple([literal for _, literal in found[first:index]]))
-        held = found[first:index]
+            asked = audience.of(tuple([literal for _, literal in held]))
         yield Line(bytes(view[start:end]), number, file_rank, None, held, literals), asked
         audience.heard(asked)
         position = end + _length_of_end(data, end, size)

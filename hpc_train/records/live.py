@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-# Two stages wait for so long each [s]: together, nobody takes it for a delay.
+# [s]; a reader does not take it for a delay.
 PATIENCE = 0.25
 
 

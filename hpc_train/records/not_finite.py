@@ -13,6 +13,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 
 _NO_NUMBER = re.compile(rb"oss[^\w|,;]{1,8}[-+]?(?:nan|NaN|NAN|inf|Inf|INF|null)")
+may_be_no_number = _NO_NUMBER.search
 _OTHER_LOSS = re.compile(rb"(?:val|test)\w{0,12}[ _/.-]{0,3}l$", re.IGNORECASE)
 _BEFORE = 32
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 import msgspec
 
@@ -52,12 +53,9 @@ def peel(text: str, site: re.Pattern[str] | None = None) -> Prefix:
 
     `site` matches a prefix that only this site has; its groups may be `rank`, `local` and `host`.
     """
-    # Letters come first only in dates: `Mon Jan`, `Jan 12`.
-    if site is None and text[:1].isalpha() and text[3:4] != " ":
-        return Prefix(text)
     found: dict[str, str] = {}
     position = 0
-    while True:
+    while site is not None or _may_begin(text, position):
         match = site.match(text, position, position + _LONGEST) if site is not None else None
         match = match or _PREFIX.match(text, position)
         if match is None or match.end() == position:
@@ -69,17 +67,27 @@ def peel(text: str, site: re.Pattern[str] | None = None) -> Prefix:
         else:
             stated = {kind: value for kind, value in match.groupdict().items() if value}
             found = stated | found
-    if not found:
-        return Prefix(text[position:])
-    return _prefix(text[position:], found)
+    rest = text[position:]
+    return Prefix(rest, *_stated(tuple(found.items()))) if found else Prefix(rest)
 
 
-def _prefix(rest: str, found: dict[str, str]) -> Prefix:
+def _may_begin(text: str, position: int) -> bool:
+    """Whether a prefix may begin there: with a letter only in dates, `Mon Jan`, `Jan 12`."""
+    return not text[position : position + 1].isalpha() or text[position + 3 : position + 4] == " "
+
+
+# Most lines of a log name the same few ranks.
+@lru_cache(maxsize=4096)
+def _stated(
+    items: tuple[tuple[str, str], ...],
+) -> tuple[int | None, int | None, int | None, str | None]:
+    """Return rank, local rank, task and host."""
+    found = dict(items)
     local = _first(found, "local", "slot")
     # Under torchrun, the label of srun counts the agents (one a node), not the ranks.
     kinds = ("rank", "of") if local is not None else ("rank", "of", "task", "mpi", "intel")
     host = found.get("host") or found.get("tagged") or found.get("address")
-    return Prefix(rest, _first(found, *kinds), local, _first(found, "task"), host)
+    return _first(found, *kinds), local, _first(found, "task"), host
 
 
 def _first(found: dict[str, str], *kinds: str) -> int | None:

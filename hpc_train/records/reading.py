@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -12,14 +11,14 @@ import msgspec
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
-from hpc_train.model.record import UNITS, Record
 from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Asked, Mark, dispatch
 from hpc_train.records.hits import hits_in, maker
+from hpc_train.records.live import is_live
 from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
 from hpc_train.records.log_names import rank_of, readable
-from hpc_train.records.packs import Keyed, packed
-from hpc_train.records.parsers.base import OF_LINE, Hit, LogParser
+from hpc_train.records.packs import Pack, Packer, pressed
+from hpc_train.records.parsers.base import LogParser
 from hpc_train.records.parsers.own_pattern import OwnPattern
 
 
@@ -75,40 +74,45 @@ def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
     return own | {name: maker(name)() for name in wanted.parsers}
 
 
-def read(log: Log, parsers: Parsers, prefix: str, census: Census, mark: Mark) -> Iterator[Keyed]:
-    """Yield the records of a file from `mark` on, each with its `once`.
+def read(log: Log, parsers: Parsers, prefix: str, census: Census, mark: Mark) -> Iterator[Pack]:
+    """Yield the records of a file from `mark` on.
 
-    A file that cannot be read is noted in `census`; the records before the damage count.
+    A file that cannot be read is noted in `census`; the records before the damage count. Those of
+    a live pipe come line by line.
     """
-    before = census.lines
+    before, packer, live = census.lines, Packer(log.run, log.source), is_live(log.path)
     try:
         with open_log(log.path, mark.offset) as stream:
             lines = dispatch(stream, tuple(parsers.values()), rank_of(log.path), mark)
             if prefix:
                 lines = _without_prefix(lines, re.compile(prefix))
             for name, line, hits in hits_in(lines, parsers, log.source, census):
-                # Most lines hold several values: what they share is looked up once.
-                place = (line.number, line.rank, line.node)
-                for hit in hits:
-                    yield _record(log, name, hit, place), hit.once
+                packer.add(name, line, hits)
+                if packer.is_full or live:
+                    yield packer.taken()
         if census.lines == before and is_binary(log.path):
             census.failed[log.source] = readable(f"{log.path}: {BINARY}")
     except LogParseError as error:
         census.failed[log.source] = readable(error.message)
+    if len(packer):
+        yield packer.taken()
 
 
 def whole(log: Log, wanted: Wanted) -> Reading:
     """Read a file from its beginning."""
     reading = Reading()
-    deque(extend(log, wanted, reading), maxlen=0)
+    for _ in extend(log, wanted, reading):
+        pass
     return reading
 
 
-def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Keyed]:
+def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Pack]:
     """Yield what a file holds behind a reading of it; in the end, the reading holds it, too."""
     parsers, mark = parsers_of(wanted), Mark(reading.offset, reading.line)
     census = reading.census
-    yield from packed(read(log, parsers, wanted.prefix, census, mark), reading.packs)
+    for pack in read(log, parsers, wanted.prefix, census, mark):
+        reading.packs.append(pressed(pack))
+        yield pack
     resumable = mark.end == mark.offset and _remember_nothing(parsers, wanted)
     reading.resumable = resumable and not census.failed and is_plain(log.path)
     reading.offset, reading.line = mark.offset, mark.line
@@ -137,23 +141,3 @@ def _without_prefix(lines: Iterator[Asked], site: re.Pattern[str]) -> Iterator[A
     for line, asked in lines:
         line.peel(site)
         yield line, asked
-
-
-def _record(log: Log, name: str, hit: Hit, place: tuple[int, int | None, str | None]) -> Record:
-    number, rank, node = place
-    return Record(
-        run=log.run,
-        source=log.source,
-        line=number,
-        parser=name,
-        metric=hit.metric,
-        value=hit.value,
-        unit=hit.unit or UNITS[hit.metric],
-        scope=hit.scope,
-        step=hit.step,
-        rank=rank if hit.rank == OF_LINE else hit.rank,
-        node=node,
-        steps=hit.steps,
-        message_size=hit.message_size,
-        variant=hit.variant,
-    )

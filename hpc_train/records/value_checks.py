@@ -16,17 +16,17 @@ as the others.
 
 from __future__ import annotations
 
+import math
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterable, Iterator, Sequence
 from functools import lru_cache
-from itertools import groupby, islice
+from itertools import groupby
 from operator import attrgetter
 from statistics import median
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from hpc_train.model.record import Record
 from hpc_train.records.census import Census, Seen
-from hpc_train.records.live import lots
+from hpc_train.records.packs import Pack
 
 FRACTIONS = frozenset({"accuracy", "mfu"})
 _POSITIVE = frozenset(
@@ -40,16 +40,16 @@ _LEAST, _MOST = 5e-324, sys.float_info.max
 _FACTOR = 1000.0
 _ASIDE = 5
 _LEAST_NEIGHBOURS = 3
-# Enough that neighbours are at hand, and few enough that records come while a log is read.
-_LOT = 1024
-_FILE = attrgetter("run", "source")
-_SERIES = attrgetter(
-    "metric", "parser", "variant", "unit", "scope", "rank", "message_size"
-)  # fmt: skip
+_series = attrgetter("metric", "parser", "variant", "unit", "scope", "message_size")
+_Key = tuple[Any, int | None]
+"""A series of values that are neighbours: what `_series` tells apart, and the rank."""
 
 
 class _Check(NamedTuple):
-    """From where to where a value is possible, what is wrong with others; whether it is a rate."""
+    """From where to where a value is possible, what is wrong with others; whether it is a rate.
+
+    Nothing is wrong with the values of most metrics.
+    """
 
     low: float
     high: float
@@ -57,54 +57,71 @@ class _Check(NamedTuple):
     is_rate: bool
 
 
-def possible(records: Iterator[Record], census: Census, *, live: bool = False) -> Iterator[Record]:
-    """Yield the records whose value is possible, in their order; `census` counts the others.
-
-    Where a log is `live`, records are not kept until there are many.
-    """
-    for _, of_file in groupby(records, _FILE):
-        before: dict[object, list[float]] = {}
-        for lot in lots(of_file, _LOT) if live else _lots(of_file):
-            yield from _possible(lot, before, census)
+_ANY = _Check(-math.inf, math.inf, "", False)
 
 
-def _lots(records: Iterator[Record]) -> Iterator[list[Record]]:
-    while lot := list(islice(records, _LOT)):
-        yield lot
+def possible(packs: Iterable[Pack], census: Census) -> Iterator[Pack]:
+    """Yield the records whose value is possible, in their order; `census` counts the others."""
+    for _, of_file in groupby(packs, _file):
+        before: dict[_Key, list[float]] = {}
+        for pack in of_file:
+            wrong = _out_of_range(pack)
+            wrong |= dict.fromkeys(_far_above(pack, wrong, before), "is 1,000 times its neighbours")
+            for place in sorted(wrong):
+                _refuse(pack, place, wrong[place], census)
+            sound = pack.without(wrong) if wrong else pack
+            if len(sound):
+                yield sound
 
 
-def _possible(
-    lot: Sequence[Record], before: dict[object, list[float]], census: Census
-) -> Iterator[Record]:
-    """Yield what is possible of some records of a file; `before` holds the last rates of each."""
-    wrong: dict[int, str] = {}
-    rates: dict[object, list[int]] = {}
-    for place, record in enumerate(lot):
-        check = _check(record.metric, record.unit)
-        if check is None:
-            continue
-        if not check.low <= record.value <= check.high:
-            wrong[place] = check.wrong
-        elif check.is_rate:
-            rates.setdefault(_SERIES(record), []).append(place)
-    for series, places in rates.items():
-        last = before.get(series, [])
-        values = [*last, *(_rate(lot[place]) for place in places)]
-        if max(values) > _FACTOR * min(values):
-            high = _too_high(values, len(last))
-            wrong |= {places[at - len(last)]: "is 1,000 times its neighbours" for at in high}
+def _file(pack: Pack) -> tuple[str, str]:
+    return pack.kinds[0].run, pack.kinds[0].source
+
+
+def _out_of_range(pack: Pack) -> dict[int, str]:
+    """Return the places of values that are not possible, with what is wrong."""
+    checks = [_check(kind.metric, kind.unit) for kind in pack.kinds]
+    bounds = [(check.low, check.high) for check in checks]
+    cells = enumerate(zip(pack.kind, pack.value, strict=True))
+    outside = [
+        (place, checks[kind].wrong)
+        for place, (kind, value) in cells
+        if not bounds[kind][0] <= value <= bounds[kind][1]
+    ]
+    return {place: wrong for place, wrong in outside if wrong}
+
+
+def _far_above(pack: Pack, wrong: Container[int], before: dict[_Key, list[float]]) -> Iterator[int]:
+    """Yield the places of rates far above their neighbours; `before` holds the last of each."""
+    for key, places in _rates(pack, wrong).items():
+        last = before.get(key, [])
+        values = [*last, *[pack.value[place] for place in places]]
+        rate = _steps_per_second if key[0][0] == "step_time" else float
+        ends = [rate(min(values)), rate(max(values))]
+        if max(ends) > _FACTOR * min(ends):
+            high = _too_high([rate(value) for value in values], len(last))
+            yield from (places[at - len(last)] for at in high)
             values = [value for at, value in enumerate(values) if at not in high]
-        before[series] = values[-_ASIDE:]
-    for place, record in enumerate(lot):
-        if place in wrong:
-            _refuse(record, wrong[place], census)
-        else:
-            yield record
+        before[key] = values[-_ASIDE:]
+
+
+def _rates(pack: Pack, wrong: Container[int]) -> dict[_Key, list[int]]:
+    """Return the places of the rates of each series."""
+    is_rate = [_check(kind.metric, kind.unit).is_rate for kind in pack.kinds]
+    # Kinds differ in more than what tells series apart, and numbers are compared faster.
+    numbers: dict[Any, int] = {}
+    series = [numbers.setdefault(_series(kind), len(numbers)) for kind in pack.kinds]
+    found: dict[tuple[int, int | None], list[int]] = {}
+    for place, (kind, rank) in enumerate(zip(pack.kind, pack.rank, strict=True)):
+        if is_rate[kind] and place not in wrong:
+            found.setdefault((series[kind], rank), []).append(place)
+    names = tuple(numbers)
+    return {(names[number], rank): places for (number, rank), places in found.items()}
 
 
 @lru_cache(maxsize=1024)
-def _check(metric: str, unit: str) -> _Check | None:
-    """Return what a value must be; None where every value is possible."""
+def _check(metric: str, unit: str) -> _Check:
+    """Return what a value must be."""
     is_rate = unit.endswith("/s") or metric == "step_time"
     if metric in FRACTIONS:
         return _Check(0.0, 1.0, "is not from 0 to 1", False)
@@ -112,11 +129,11 @@ def _check(metric: str, unit: str) -> _Check | None:
         return _Check(_LEAST, _MOST, "is not above 0 and finite", is_rate)
     if unit in _TIMES or is_rate:
         return _Check(0.0, _MOST, "is negative or not finite", is_rate)
-    return None
+    return _ANY
 
 
-def _rate(record: Record) -> float:
-    return 1 / max(record.value, 1 / _MOST) if record.metric == "step_time" else record.value
+def _steps_per_second(step_time: float) -> float:
+    return 1 / max(step_time, 1 / _MOST)
 
 
 def _too_high(values: Sequence[float], first: int) -> set[int]:
@@ -130,10 +147,11 @@ def _too_high(values: Sequence[float], first: int) -> set[int]:
     return found
 
 
-def _refuse(record: Record, wrong: str, census: Census) -> None:
-    name = f"{record.run}: {record.metric} {wrong}"
+def _refuse(pack: Pack, place: int, wrong: str, census: Census) -> None:
+    kind, value = pack.kinds[pack.kind[place]], pack.value[place]
+    name = f"{kind.run}: {kind.metric} {wrong}"
     seen = census.refused.get(name)
     if seen is None:
-        census.refused[name] = Seen(record.source, record.line, f"{record.value:g}")
+        census.refused[name] = Seen(kind.source, pack.line[place], f"{value:g}")
     else:
         seen.lines += 1

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from hpc_train.model.record import Record
 from hpc_train.pipeline.csv_rows import csv_rows
 from hpc_train.pipeline.export import records_text
+from hpc_train.records.packs import packs_of
 
-WORDS = st.text('a," \n\r;é0', max_size=5)
+WORDS = st.text('a," \n\r;é0%s', max_size=5)
 COUNTS = st.one_of(st.none(), st.integers(0, 2**40))
 RECORDS = st.builds(
     Record,
@@ -46,5 +47,5 @@ def written(records: list[Record], *, head: bool) -> str:
 @settings(deadline=None)
 @given(st.lists(RECORDS, max_size=9))
 def test_it_is_what_the_csv_module_writes(records: list[Record]) -> None:
-    assert "".join(csv_rows(records)) == written(records, head=False)
-    assert "".join(records_text(records, "csv")) == written(records, head=True)
+    assert "".join(csv_rows(packs_of(records))) == written(records, head=False)
+    assert "".join(records_text(packs_of(records), "csv")) == written(records, head=True)

@@ -36,7 +36,7 @@ def logs(tmp_path: Path) -> Path:
 def collected(folder: Path, ending: str) -> Path:
     path = folder / f"kept.{ending}"
     words = [str(folder / "a.log"), str(folder / "b.log")]
-    write_records(collection(words, Search(root=folder / "none")), path)
+    write_records(collection(words, Search(root=folder / "none")).packs(), path)
     return path
 
 

@@ -17,7 +17,7 @@ from hpc_train.records.census import Census
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.index import Index
 from hpc_train.records.log_file import open_log
-from hpc_train.records.packs import Keyed
+from hpc_train.records.packs import Pack, packs_of
 
 EVENT = b'@hpct {"step":%d,"step_time":0.5}\n'
 # In a process of its own: the peak of another test would count as this one's.
@@ -195,8 +195,8 @@ def test_records_come_while_the_file_is_read(log: Path, monkeypatch: pytest.Monk
     class Read(Exception):
         pass
 
-    def cut(*_: object) -> Iterator[Keyed]:
-        yield from [(first, "")] * 5000
+    def cut(*_: object) -> Iterator[Pack]:
+        yield from packs_of([first] * 5000)
         raise Read
 
     first = collect(log)[0][0]
@@ -209,7 +209,7 @@ def test_records_come_while_the_file_is_read(log: Path, monkeypatch: pytest.Monk
 
 
 def test_grown_file_appends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "_LOT", 2)
+    monkeypatch.setattr(packs, "LOT", 2)
     log.write_bytes(b"".join(EVENT % number for number in range(1, 6)))
     _, kept = collect(log)
     with log.open("ab") as file:
@@ -220,7 +220,7 @@ def test_grown_file_appends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_half_read_growth_is_read_again(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "_LOT", 1)
+    monkeypatch.setattr(packs, "LOT", 1)
     look = wanted("auto")
     _, kept = collect(log)
     with log.open("ab") as file:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.records.parsers.base import Unreadable
-from hpc_train.records.parsers.mlperf_event import Event, events_of
+from hpc_train.records.parsers.mlperf_event import Event, events_of, key_of
 
 WORDS = st.text('ab_é"\\ \n', max_size=6)
 NUMBERS = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
@@ -45,3 +45,31 @@ def test_numbers_that_only_one_decoder_takes() -> None:
     (event,) = events_of(':::MLLOG {"key": "a", "time_ms": 1, "value": NaN}')
     assert isinstance(event, Event)
     assert event.value != event.value
+
+
+@settings(deadline=None)
+@given(WORDS, TIMES, VALUES, st.integers(0, 120), st.sampled_from(["", "0: ", ":::MLL ", "{"]))
+def test_key_that_is_read_at_once(
+    key: str, time_ms: int, value: object, length: int, before: str
+) -> None:
+    event = json.dumps({"key": key, "time_ms": time_ms, "value": value})
+    line = f"{before}:::MLLOG {event}"
+    assert key_of(line) == (None if ":::" in before else key)
+    cut = line[:length]
+    if (found := key_of(cut)) is not None:
+        assert [each.key for each in events_of(cut) if isinstance(each, Event)] == [found]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ':::MLLOG {"key": "a", "time_ms": 1} x',
+        ':::MLLOG {"key": "a", "time_ms": NaN}',
+        ':::MLLOG {"key": "a"}',
+        ':::MLL 1.5 a: {"value": 1}',
+        ':::SYSJSON {"key": "a", "time_ms": 1}',
+        '{"key": "a", "time_ms": 1}',
+    ],
+)
+def test_key_that_takes_a_longer_look(line: str) -> None:
+    assert key_of(line) is None

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from itertools import count, islice
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -10,7 +11,9 @@ from hypothesis import strategies as st
 
 from hpc_train.model.record import Record, Scope
 from hpc_train.records import packs
-from hpc_train.records.packs import Keyed, packed, unpacked
+from hpc_train.records.line import Line
+from hpc_train.records.packs import Packer, packs_of, pressed, unpressed
+from hpc_train.records.parsers.base import Hit
 
 SCOPES: tuple[Scope, ...] = ("global", "per_gpu", "per_rank")
 NUMBERS = st.integers(0, 2**63 - 1)
@@ -33,28 +36,55 @@ RECORDS = st.builds(
 )
 
 
-@given(st.lists(st.tuples(RECORDS, st.sampled_from(["", "summary", "loss 3"])), max_size=30))
-def test_out_comes_what_went_in(records: list[Keyed]) -> None:
+def one(line: int = 1, source: str = "a.log", value: float = 1.0, **more: Any) -> Record:
+    fields: dict[str, Any] = {"run": "r", "parser": "p", "metric": "loss", "unit": "1"}
+    return Record(source=source, line=line, value=value, scope="global", **fields, **more)
+
+
+@given(st.lists(RECORDS, max_size=30))
+def test_out_comes_what_went_in(records: list[Record]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(packs, "_LOT", 7)
-        found: list[bytes] = []
-        assert list(packed(records, found)) == records
-    assert len(found) == -(-len(records) // 7)
-    assert list(unpacked(found)) == records
+        patch.setattr(packs, "LOT", 7)
+        found = [pressed(pack) for pack in packs_of(records)]
+    assert [record for pack in map(unpressed, found) for record in pack.records()] == records
+
+
+def test_a_pack_is_of_one_file_and_not_too_large(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(packs, "LOT", 7)
+    sources = ["a"] * 10 + ["b"] * 3
+    found = list(packs_of(one(source=source) for source in sources))
+    assert [len(pack) for pack in found] == [7, 3, 3]
 
 
 def test_packs_are_filled_on_the_way(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "_LOT", 2)
-    one = Record(
-        run="r", source="a", line=1, parser="p", metric="loss", value=1, unit="1", scope="global"
-    )
-    found: list[bytes] = []
+    monkeypatch.setattr(packs, "LOT", 2)
+    endless = (one(line=line) for line in count(1))
+    assert [list(pack.line) for pack in islice(packs_of(endless), 2)] == [[1, 2], [3, 4]]
 
-    def endless() -> Iterator[Keyed]:
-        while True:
-            yield one, ""
 
-    records = packed(endless(), found)
-    for _ in range(7):
-        next(records)
-    assert len(found) == 3
+@given(st.lists(RECORDS, min_size=1, max_size=9), st.data())
+def test_some_are_left_out(records: list[Record], data: st.DataObject) -> None:
+    pack = next(packs_of(records))
+    pack.once = {place: str(place) for place in range(0, len(pack), 2)}
+    out = data.draw(st.sets(st.integers(0, len(pack) - 1)))
+    kept = [place for place in range(len(pack)) if place not in out]
+    left = pack.without(out)
+    assert list(left.records()) == [records[place] for place in kept]
+    assert [left.once.get(new, "") for new in range(len(left))] == [
+        "" if old % 2 else str(old) for old in kept
+    ]
+
+
+def test_hits_of_a_line() -> None:
+    packer = Packer("r", "a.log")
+    line = Line(b"[rank3]: x", 7)
+    hits = [Hit("loss", 2.5, "global", 9, once="loss 9"), Hit("loss", 2.0, "global", 10, rank=None)]
+    packer.add("p", line, hits)
+    packer.add("p", line, hits[:1])
+    pack = packer.taken()
+    assert list(pack.records()) == [
+        one(line=7, value=2.5, step=9, rank=3),
+        one(line=7, value=2.0, step=10),
+        one(line=7, value=2.5, step=9, rank=3),
+    ]
+    assert (len(pack.kinds), pack.once, len(packer)) == (1, {0: "loss 9", 2: "loss 9"}, 0)

@@ -111,3 +111,13 @@ def test_a_prefix_of_a_site_is_matched_with_the_next_512_characters() -> None:
     site = re.compile(r"<(?P<host>[^>]*)> ")
     assert peel(f"<{'n' * 500}> text", site).rest == "text"
     assert peel(f"<{'n' * 520}> text", site) == Prefix(f"<{'n' * 520}> text")
+
+
+@pytest.mark.parametrize("rest", ["Epoch: [0]", "Jan 12 is no prefix", "Mon, 3", "é 5", "x", ""])
+def test_text_behind_a_prefix_may_look_like_another(rest: str) -> None:
+    assert peel(f"3: {rest}") == Prefix(rest, rank=3, task=3)
+    assert peel(f"12:00:00 3: {rest}") == Prefix(rest, rank=3, task=3)
+
+
+def test_date_behind_a_prefix_belongs_to_the_next_one() -> None:
+    assert peel("3: Jan 12 10:00:00 [rank5]: x") == Prefix("x", rank=5, task=3)

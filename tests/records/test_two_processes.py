@@ -14,7 +14,7 @@ from hpc_train.records import spread as spreading
 from hpc_train.records.census import Census
 from hpc_train.records.collect import collect, logs_of, records_of, wanted
 from hpc_train.records.index import Index
-from hpc_train.records.packs import unpacked
+from hpc_train.records.packs import unpressed
 from hpc_train.records.reading import Log, Reading, Wanted, whole
 
 
@@ -36,7 +36,8 @@ def test_two_processes_read_what_one_reads(
     alone = list(records_of(logs, look, one))
     monkeypatch.setattr(spreading, "_LOT", 9000)
     readings = list(spreading.spread(logs, [5000] * len(logs), look))
-    assert [record for reading in readings for record, _ in unpacked(reading.packs)] == alone
+    packs = [unpressed(pack) for reading in readings for pack in reading.packs]
+    assert [record for pack in packs for record in pack.records()] == alone
     for reading in readings:
         two.add(reading.census)
     assert two == one

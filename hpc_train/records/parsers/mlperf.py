@@ -18,7 +18,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.json_value import finite, whole
-from hpc_train.records.parsers.mlperf_event import Event, events_of
+from hpc_train.records.parsers.mlperf_event import Event, events_of, key_of
 from hpc_train.records.parsers.mlperf_system import gpus_of_platform, gpus_of_system
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
@@ -87,6 +87,8 @@ class Mlperf:
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what the events of a line state."""
         text = line.text
+        if (key := key_of(text)) is not None and key not in _TELLING:
+            return
         if gpus := gpus_of_system(text):
             yield from self._machine(gpus)
         for event in events_of(text):

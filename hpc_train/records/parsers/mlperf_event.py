@@ -36,6 +36,14 @@ class _Object(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Object).decode
 
 
+class _Timed(msgspec.Struct, gc=False):
+    key: str
+    time_ms: float
+
+
+_decode_timed = msgspec.json.Decoder(_Timed).decode
+
+
 class Event(NamedTuple):
     """What happened, and when [ms since 1970]; `task` is the benchmark where the line names it."""
 
@@ -44,6 +52,15 @@ class Event(NamedTuple):
     value: object
     metadata: Mapping[str, object]
     task: str = ""
+
+
+def key_of(text: str) -> str | None:
+    """Return the key of the one event that ends a line; None where that is not sure at once."""
+    _, mark, event = text.partition(":::")
+    if mark and event.startswith("MLLOG {"):
+        with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+            return _decode_timed(event[6:]).key
+    return None
 
 
 def events_of(text: str) -> Iterator[Event | Unreadable]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
@@ -68,15 +68,15 @@ class MxnetSpeedometer:
         self._in_percent = False
         self._told: dict[int | None, tuple[Place, str, set[str]]] = {}
 
-    def read(self, line: Line) -> Iterator[Hit]:
-        """Yield what one callback printed."""
+    def read(self, line: Line) -> Iterable[Hit]:
+        """Return what one callback printed."""
         text = line.text
         if "kv_store='dist" in text:
             self._each_for_itself = True
         match = _LINE.search(text)
-        if match is None:
-            yield from self._gluon(text)
-            return
+        return self._gluon(text) if match is None else self._classic(match)
+
+    def _classic(self, match: re.Match[str]) -> Iterator[Hit]:
         node = int(match["node"]) if match["node"] else None
         self._each_for_itself |= bool(node)
         alone = node is None or self._each_for_itself
@@ -84,6 +84,7 @@ class MxnetSpeedometer:
         rank = OF_LINE if node is None else node
         if match["batch"]:
             yield from self._speed(match, scope, rank)
+            return
         for metric in ("epoch_time", "accuracy"):
             value = number(match[metric]) if match[metric] else None
             if value is not None:

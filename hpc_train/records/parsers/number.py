@@ -19,7 +19,8 @@ def number(text: str) -> float | None:
         value = float(text)
     except ValueError:
         value = _decorated(text)
-    return value if math.isfinite(value) else None
+    # Neither NaN nor infinite.
+    return value if -math.inf < value < math.inf else None
 
 
 def scaled(value: float, factor: float) -> float:

@@ -8,7 +8,7 @@ epoch, and `Training time` is that of the whole job, both in whole seconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
@@ -24,17 +24,24 @@ _VALUE = rf"{VALUE}(?=\s)"
 _HEAD = r"(?:Epoch|Train: data epoch): \[(\d{1,9})(?:/\d{1,9})?\]"
 _PLACE = re.compile(rf"(?:{_HEAD}|Training)\s{{1,4}}\[ *(\d{{1,12}})/(\d{{1,12}})\]\s+eta: ")
 # One pass for all of them: of a line with six fields, each was looked for from the start.
-_FIELD = re.compile(rf"\s(?:(?P<name>(?:iter_)?time|img/s|loss|lr): {_VALUE}|max mem: {_LAST})")
+_FIELD = re.compile(rf"\s(?:(time|lr|loss|img/s|iter_time): {_VALUE}|max mem: {_LAST})")
 _METRICS = {
     "time": "step_time",
     "iter_time": "step_time",
     "img/s": "samples_per_second",
     "loss": "loss",
     "lr": "learning_rate",
-    None: "memory",
+    "": "memory",
 }
-_ORDER = tuple(dict.fromkeys(_METRICS.values()))
-_MIB = 2.0**-10
+_SCALE = {"memory": 2.0**-10}
+_SCOPES: Mapping[str, Scope] = {
+    "step_time": "per_rank",
+    "samples_per_second": "per_gpu",
+    "loss": "per_rank",
+    "learning_rate": "per_rank",
+    "memory": "per_rank",
+}
+_ORDER = tuple(_SCOPES.items())
 _EPOCH_END = re.compile(rf"{_HEAD} Total time: ({CLOCK})(?: \({_VALUE} s / it\)|$)")
 _TRAINING_END = re.compile(rf"(?:^|\s)Training time:? ({CLOCK})$")
 # As many iterations as a meter remembers.
@@ -53,11 +60,7 @@ class TorchVision:
         "Training time 0:00:31\n"
     )
     states: Mapping[str, Scope] = {
-        "step_time": "per_rank",
-        "samples_per_second": "per_gpu",
-        "loss": "per_rank",
-        "learning_rate": "per_rank",
-        "memory": "per_rank",
+        **_SCOPES,
         "epoch_time": "per_rank",
         "time_to_train": "global",
     }
@@ -67,13 +70,15 @@ class TorchVision:
         self._last = 0
         self._per_epoch = 1
 
-    def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield an iteration, or the times of an epoch or of all."""
+    def read(self, line: Line) -> Iterable[Hit | Unreadable]:
+        """Return an iteration, or the times of an epoch or of all."""
         text = line.text
         place = _PLACE.search(text)
         if place is not None:
-            yield from self._iteration(text, place)
-            return
+            return self._iteration(text, place)
+        return self._others(text)
+
+    def _others(self, text: str) -> Iterator[Hit]:
         epoch = _EPOCH_END.search(text)
         if epoch is not None:
             yield from self._epoch(epoch)
@@ -83,24 +88,26 @@ class TorchVision:
         if took is not None:
             yield Hit("time_to_train", took, "global", once="training")
 
-    def _iteration(self, text: str, place: re.Match[str]) -> Iterator[Hit | Unreadable]:
-        epoch, done, total = (int(part or 0) for part in place.groups())
+    def _iteration(self, text: str, place: re.Match[str]) -> list[Hit | Unreadable]:
+        epoch, done, total = int(place[1] or 0), int(place[2]), int(place[3])
         found: dict[str, str] = {}
-        for match in _FIELD.finditer(text, place.end()):
-            name, value, memory = match.groups()
-            found.setdefault(_METRICS[name], memory if name is None else value)
+        for name, value, memory in _FIELD.findall(text, place.end()):
+            found.setdefault(_METRICS[name], value or memory)
         if "step_time" not in found:
-            yield Unreadable()
-            return
+            return [Unreadable()]
         steps = min(_WINDOW, max(1, done - self._last))
         self._last, self._per_epoch = done, max(1, total)
         step = epoch * total + done
-        for metric in _ORDER:
-            read = number(found[metric]) if metric in found else None
-            if read is not None:
-                read *= _MIB if metric == "memory" else 1.0
-                mean_of = steps if metric == "step_time" else 1
-                yield Hit(metric, read, self.states[metric], step, steps=mean_of)
+        hits: list[Hit | Unreadable] = []
+        for metric, scope in _ORDER:
+            value = number(found[metric]) if metric in found else None
+            if value is None:
+                continue
+            if metric == "step_time":
+                hits.append(Hit(metric, value, scope, step, steps=steps))
+            else:
+                hits.append(Hit(metric, value * _SCALE.get(metric, 1.0), scope, step))
+        return hits
 
     def _epoch(self, end: re.Match[str]) -> Iterator[Hit]:
         took, mean = seconds(end[2]), number(end[3] or "")
