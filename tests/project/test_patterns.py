@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hpc_train.records.signatures.catalogue import packaged
 from tests.project.compiled_patterns import patterns
 from tests.project.match_time import LENGTH, SHORT, asked, seconds_of, slowest, yardstick
 
@@ -69,9 +70,10 @@ def test_no_pattern_is_slow_on_hostile_text(first: int) -> None:
 
 def test_patterns_are_found_wherever_they_are_held() -> None:
     places = " ".join(FOUND.values())
-    for part in ("signatures", "records.parsers", "lint.rules", "endings", "prefixes", "sites"):
+    for part in ("records.parsers", "lint.rules", "endings", "prefixes", "sites"):
         assert part in places
     assert len(FOUND) > 600
+    assert {one.compiled for one in packaged()} <= FOUND.keys()
 
 
 @pytest.mark.parametrize(

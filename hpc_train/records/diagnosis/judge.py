@@ -30,8 +30,8 @@ from hpc_train.records.diagnosis.order import (
 )
 from hpc_train.records.diagnosis.outcome import decide
 from hpc_train.records.diagnosis.torchrun import first_of, is_first
-from hpc_train.records.signatures.all import BY_ID
 from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.records.signatures.explain import explain
 
 _STATES = {
@@ -72,7 +72,7 @@ def _by_state(observed: Observed, end: JobEnd) -> Iterator[Seen]:
     name = _STATES.get(end.state)
     if name is None or any(one.signature.id == name for one in observed.seen):
         return
-    signature = BY_ID[name]
+    signature = catalogue().by_id[name]
     text = end.problem or f"the state of the run is {end.state}"
     groups = (("what", "The run"), ("job", ""))
     told = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)

@@ -27,8 +27,8 @@ from hpc_train.records.log_file import open_log
 from hpc_train.records.log_names import rank_of
 from hpc_train.records.nccl.reader import TransportReader
 from hpc_train.records.nccl.tally import Tally
-from hpc_train.records.signatures.all import BY_ID
 from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.records.symptoms import SymptomReader
 
 _log = logging.getLogger(__name__)
@@ -74,6 +74,7 @@ class _Gathered:
 
     def __init__(self, tally: Tally | None) -> None:
         self.tally = tally
+        self.known = catalogue()
         self.seen: list[Seen] = []
         self.endings: list[tuple[int, Ending]] = []
         self.said: list[Wait | Progress] = []
@@ -81,7 +82,7 @@ class _Gathered:
         self.starts: list[tuple[int, Start]] = []
 
     def read(self, path: Path, name: str, number: int) -> None:
-        symptoms, endings = SymptomReader(name), EndingReader()
+        symptoms, endings = SymptomReader(name, self.known), EndingReader()
         collectives = CollectiveReader(name)
         nccl = TransportReader(name)
         steps, epochs = StepReader(), EpochReader()
@@ -124,7 +125,7 @@ class _Gathered:
 
     def see(self, sightings: Iterable[Sighting], number: int) -> None:
         for sighting in sightings:
-            signature = BY_ID[sighting.signature]
+            signature = self.known.by_id[sighting.signature]
             self.seen.append(Seen(sighting=sighting, signature=signature, file=number))
 
 

@@ -10,61 +10,8 @@ from msgspec.structs import replace
 from hpc_train.model.diagnosis import Culprit
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Sighting, Signature
-from hpc_train.records.signatures.exits import is_crash
+from hpc_train.records.signatures.exit_codes import is_crash
 
-# What one rank says when another has failed, and what ends a job that stands still.
-_ECHOES = frozenset(
-    {
-        "c10d_connect_timeout",
-        "c10d_heartbeat",
-        "c10d_monitored_barrier",
-        "c10d_store_barrier",
-        "cpp_exception",
-        "dataloader_worker_killed",
-        "horovod_shut_down",
-        "jax_barrier_timeout",
-        "jax_connect_timeout",
-        "jax_peer_died",
-        "lsf_time_limit",
-        "mpi_lost_daemon",
-        "nccl_cannot_connect",
-        "nccl_last_error",
-        "nccl_ofi_error",
-        "nccl_retry_exceeded",
-        "nccl_watchdog_exception",
-        "nccl_watchdog_timeout",
-        "ray_worker_died",
-        "slurm_time_limit",
-        "torchrun_rendezvous_timeout",
-        "ucx_transport_retry",
-    }
-)
-# How a process ended: a cause only where none is told.
-_ENDS = (
-    "deepspeed_process_failed",
-    "exit_",
-    "lightning_process_failed",
-    "lsf_exit",
-    "mpi_abort",
-    "mpi_rank_",
-    "mpi_peer_lost",
-    "mpich_error",
-    "nccl_communicator_aborted",
-    "nccl_error",
-    "nccl_tests_failure",
-    "nccl_watchdog_aborts",
-    "pyxis_container_start",
-    "slurm_task_failure",
-    "torchrun_child_failed",
-    "torchrun_process_failed",
-)
-# Killed or crashed without a word: it may be what the others wait for.
-_KILLS = frozenset({"exit_bus_error", "exit_killed", "exit_segmentation_fault", "exit_signal"})
-# Whoever ends a job does so after its failure, too.
-_ENDED = frozenset({"lsf_killed", "slurm_cancelled", "slurm_signalled", "slurm_requeued"})
-_GENERAL = frozenset({"python_exception"})
-# Told when a step ends, of what was killed long before: who missed the process says so earlier.
-_TOLD_LATE = frozenset({"kernel_oom_killer", "lsf_memory_limit", "slurm_host_oom"})
 _ECHO_TYPES = (
     "DistBackendError",
     "DistNetworkError",
@@ -145,9 +92,9 @@ def rung(seen: Seen) -> int:
     somebody, CONSEQUENCE.
     """
     signature = seen.signature
-    if signature.id in _ENDED:
+    if signature.kind == "stop":
         return ENDED
-    if signature.id in _ECHOES or signature.id in _KILLS or _crashed(seen):
+    if signature.kind in ("echo", "kill") or _crashed(seen):
         return ECHO
     if _RAISED.search(seen.sighting.text):
         return RAISED_AGAIN
@@ -155,12 +102,12 @@ def rung(seen: Seen) -> int:
         return EXIT
     if signature.role == "consequence":
         return CONSEQUENCE
-    return ECHO if signature.id in _GENERAL and _is_echo(seen.sighting) else CAUSE
+    return ECHO if signature.kind == "general" and _is_echo(seen.sighting) else CAUSE
 
 
 def tells_end(seen: Seen) -> bool:
     """Whether it only says how a process ended."""
-    return seen.signature.id.startswith(_ENDS)
+    return seen.signature.kind in ("exit", "kill")
 
 
 def exit_code_of(seen: Seen) -> str:
@@ -188,8 +135,9 @@ def choose_root(candidates: Sequence[Seen], culprit: Culprit | None) -> Seen | N
         return None
     lowest = min(map(rung, candidates))
     rivals = specific([seen for seen in candidates if rung(seen) == lowest])
-    if any(seen.signature.id in _TOLD_LATE for seen in rivals):
-        rivals = [seen for seen in rivals if seen.signature.id not in _GENERAL]
+    # Who missed the process says so before the scheduler tells what it killed.
+    if any(seen.signature.late for seen in rivals):
+        rivals = [seen for seen in rivals if seen.signature.kind != "general"]
     first = culprit.rank if culprit else None
     timed = all(seen.when for seen in rivals)
 
@@ -204,8 +152,8 @@ def choose_root(candidates: Sequence[Seen], culprit: Culprit | None) -> Seen | N
 def specific(seen: Iterable[Seen]) -> list[Seen]:
     """Leave out what is general where something specific is said of the same line."""
     all_seen = list(seen)
-    known = {one.place for one in all_seen if one.signature.id not in _GENERAL}
-    return [one for one in all_seen if one.signature.id not in _GENERAL or one.place not in known]
+    known = {one.place for one in all_seen if one.signature.kind != "general"}
+    return [one for one in all_seen if one.signature.kind != "general" or one.place not in known]
 
 
 def with_times(seen: Iterable[Seen]) -> list[Seen]:

@@ -6,8 +6,8 @@ from hpc_train.model.diagnosis import Culprit
 from hpc_train.records.diagnosis.judge import _after
 from hpc_train.records.diagnosis.order import Seen, choose_root
 from hpc_train.records.diagnosis.torchrun import first_of
-from hpc_train.records.signatures.all import BY_ID
 from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures.catalogue import catalogue
 
 SECOND = "2025-04-24T10:00:07"
 
@@ -20,7 +20,7 @@ def seen(
     sighting = Sighting(
         signature=name, source="a.log", line=line, text="", rank=rank, time=when, groups=groups
     )
-    return Seen(sighting=sighting, signature=BY_ID[name], file=file, when=when)
+    return Seen(sighting=sighting, signature=catalogue().by_id[name], file=file, when=when)
 
 
 def root_of(*rivals: Seen, first: int | None = None) -> int | None:
