@@ -9,12 +9,11 @@ from pathlib import Path
 from typing import Literal
 
 from hpc_train.assets import data_file, site_folders
-from hpc_train.decode import decode
+from hpc_train.decode import load_data
 from hpc_train.errors import SignatureError
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import PACKAGED, Signature
 from hpc_train.records.signatures.signature_file import read_own, read_signatures
-from hpc_train.yamlfile import read
 
 FOLDER = "signatures"
 
@@ -63,8 +62,7 @@ def _of(folders: tuple[Path, ...]) -> Catalogue:
 @cache
 def packaged() -> tuple[Signature, ...]:
     """Return the signatures that come with the package."""
-    index = read(data_file("signature_files.yaml"), SignatureError)
-    names = decode(index.data, _Files, index.origins, SignatureError).value.files
+    names = load_data("signature_files.yaml", _Files).files
     paths = [data_file(FOLDER, f"{name}.yaml") for name in names]
     # The package's tests have checked them.
     return tuple(one for path in paths for one in read_signatures(path, PACKAGED)[1])

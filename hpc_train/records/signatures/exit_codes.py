@@ -5,11 +5,8 @@ from __future__ import annotations
 from functools import cache
 from typing import Literal
 
-from hpc_train.assets import data_file
-from hpc_train.decode import decode
-from hpc_train.errors import SignatureError
+from hpc_train.decode import load_data
 from hpc_train.model.value import Value
-from hpc_train.yamlfile import read
 
 
 class Ended(Value, frozen=True, kw_only=True):
@@ -35,8 +32,7 @@ class _File(Value, frozen=True, kw_only=True):
 
 @cache
 def _file() -> _File:
-    document = read(data_file("exit_codes.yaml"), SignatureError)
-    return decode(document.data, _File, document.origins, SignatureError).value
+    return load_data("exit_codes.yaml", _File)
 
 
 @cache

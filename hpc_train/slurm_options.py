@@ -1,36 +1,16 @@
-"""The options of sbatch, and what of them a job or a profile may ask for by itself."""
+"""The options of sbatch and srun, and what of them a job or a profile may ask for by itself."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from functools import cache
+from typing import Literal
+
+from hpc_train.decode import load_data
 from hpc_train.errors import nearest
 from hpc_train.model.plan import DIRECTIVE_VALUE
+from hpc_train.model.value import Value
 
-# Slurm 20.11 to 25.11; `=`: takes a value, `?`: may take one after `=`.
-SHARED = """
-acctg-freq= account= bb= bbf= begin= chdir= cluster-constraint= clusters= comment=
-consolidate-segments constraint= container= container-id= contiguous core-spec= cores-per-socket=
-cpu-freq= cpus-per-gpu= cpus-per-task= deadline= delay-boot= dependency= error= exclude=
-exclusive? export= external-launcher extra= extra-node-info= gid= gpu-bind= gpu-freq= gpus=
-gpus-per-node= gpus-per-socket= gpus-per-task= gres= gres-flags= help hint= hold input= jobid=
-job-name= kill-on-invalid-dep= licenses= mail-type= mail-user= mcs-label= mem= mem-bind=
-mem-per-cpu= mem-per-gpu= mincpus= network= nice? no-kill? nodefile= nodelist= nodes= ntasks=
-ntasks-per-core= ntasks-per-gpu= ntasks-per-node= ntasks-per-socket= ntasks-per-tres=
-oom-kill-step? open-mode= output= overcommit oversubscribe partition= power= prefer= priority=
-profile= propagate? qos= quiet reboot reservation= resv-ports? segment= signal= sockets-per-node=
-spread-job spread-segments stepmgr switches= thread-spec= threads-per-core= time= time-min= tmp=
-tree-width= tres-bind= tres-per-task= uid= usage use-min-nodes verbose version wckey= distribution=
-"""
-_SBATCH = """
-array= batch= export-file= get-user-env? ignore-pbs no-requeue parsable requeue requeue-delay=
-test-only wait wait-all-nodes= wrap= hetjob
-"""
-PYXIS = """
-container-image=
-container-mounts= container-workdir= container-name= container-save= container-env=
-container-mount-home no-container-mount-home container-remap-root no-container-remap-root
-container-entrypoint no-container-entrypoint container-entrypoint-log container-writable
-container-readonly
-"""
 # What hpctrain writes by itself -> what to say instead.
 _OURS = {
     "job-name": "name",
@@ -69,13 +49,62 @@ _NEVER = frozenset(
 )
 
 
-def option_table(*texts: str) -> dict[str, str]:
-    """Return option -> `=`, `?` or nothing: how it takes a value."""
-    words = " ".join(texts).split()
-    return {word.rstrip("=?"): word[-1] if word[-1] in "=?" else "" for word in words}
+class _Letters(Value, frozen=True, kw_only=True):
+    both: dict[str, str]
+    sbatch: dict[str, str]
+    srun: dict[str, str]
 
 
-SBATCH_OPTIONS = option_table(SHARED, _SBATCH, PYXIS)
+class _File(Value, frozen=True, kw_only=True):
+    """`slurm_options.yaml`: names with `=` or `?` behind, letters, variables of sbatch."""
+
+    schema: Literal[1]
+    both: tuple[str, ...]
+    sbatch: tuple[str, ...]
+    srun: tuple[str, ...]
+    pyxis: tuple[str, ...]
+    letters: _Letters
+    variables: dict[str, str]
+
+
+class Grammar(Value, frozen=True, kw_only=True):
+    """What a program's options are: long name -> how it takes a value, letter -> long name.
+
+    A value is `=`: it needs one; `?`: it may have one, after `=`; or empty: it takes none.
+    """
+
+    long: dict[str, str]
+    short: dict[str, str]
+
+
+@cache
+def _file() -> _File:
+    return load_data("slurm_options.yaml", _File)
+
+
+@cache
+def sbatch_grammar() -> Grammar:
+    """Return the options of sbatch."""
+    file = _file()
+    names = (*file.both, *file.sbatch, *file.pyxis)
+    return Grammar(long=_table(names), short={**file.letters.both, **file.letters.sbatch})
+
+
+@cache
+def srun_grammar() -> Grammar:
+    """Return the options of srun."""
+    file = _file()
+    names = (*file.both, *file.srun, *file.pyxis)
+    return Grammar(long=_table(names), short={**file.letters.both, **file.letters.srun})
+
+
+def sbatch_variables() -> dict[str, str]:
+    """Return the variables that sbatch reads, each with the option that it stands for."""
+    return _file().variables
+
+
+def _table(names: Iterable[str]) -> dict[str, str]:
+    return {name.rstrip("=?"): name[-1] if name[-1] in "=?" else "" for name in names}
 
 
 def directive_text(value: str | int | bool) -> str | None:
@@ -91,14 +120,15 @@ def directive_problem(name: str, value: str | int | bool) -> tuple[str, str] | N
         return f"hpctrain sets --{name} by itself", f"say it with {_OURS[name]}"
     if name in _NEVER:
         return f"hpctrain needs --{name} for itself, so that the run is tracked", ""
-    if name not in SBATCH_OPTIONS:
-        near = nearest(name.lstrip("-").replace("_", "-"), SBATCH_OPTIONS)
+    known = sbatch_grammar().long
+    if name not in known:
+        near = nearest(name.lstrip("-").replace("_", "-"), known)
         return f"sbatch has no option {name!r}{near}", "write long names, without dashes before"
     return _value_problem(name, directive_text(value))
 
 
 def _value_problem(name: str, text: str | None) -> tuple[str, str] | None:
-    kind = SBATCH_OPTIONS[name]
+    kind = sbatch_grammar().long[name]
     if text and not DIRECTIVE_VALUE.fullmatch(text):
         return f"{text!r} cannot be written as an #SBATCH value", ""
     if text == "" and kind == "=":
