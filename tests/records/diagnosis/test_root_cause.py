@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hpc_train.model.diagnosis import Culprit
-from hpc_train.records.diagnosis.judge import _after
-from hpc_train.records.diagnosis.order import Seen, choose_root
+from hpc_train.records.diagnosis.conclude import _after
+from hpc_train.records.diagnosis.root_cause import Seen, choose_root
 from hpc_train.records.diagnosis.torchrun import first_of
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue

@@ -19,7 +19,7 @@ from hpc_train.records.diagnosis.endings import Ending, EndingReader
 from hpc_train.records.diagnosis.last_epoch import EpochReader
 from hpc_train.records.diagnosis.last_step import StepReader
 from hpc_train.records.diagnosis.observed import AGAIN, Observed, Start
-from hpc_train.records.diagnosis.order import ENDED, Seen, rung
+from hpc_train.records.diagnosis.root_cause import ENDED, Seen, rung
 from hpc_train.records.diagnosis.second_look import look_again
 from hpc_train.records.dispatch import dispatch
 from hpc_train.records.line import Line
@@ -38,7 +38,7 @@ _TAIL = 1 << 16
 _LONGEST = 500
 
 
-def observe(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None) -> Observed:
+def scan(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None) -> Observed:
     """Read log files; `names` are how they are called in evidence.
 
     A file that cannot be read is skipped with a warning. What NCCL says is added to `tally`.

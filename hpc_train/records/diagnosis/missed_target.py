@@ -29,7 +29,7 @@ _WRONG_NUMBERS = Finding(
 )
 
 
-def missed(ending: Ending, source: str) -> Finding:
+def missed_target(ending: Ending, source: str) -> Finding:
     """Return the finding of an ending of the kind `failure`."""
     known = _WRONG_NUMBERS if "Out of bounds" in ending.text else _NO_TARGET
     place = Evidence(source=source, line=ending.line, text=ending.text)

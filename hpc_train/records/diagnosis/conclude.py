@@ -17,9 +17,10 @@ from hpc_train.model.diagnosis import (
     Severity,
 )
 from hpc_train.records.diagnosis.hang import explain_hang
-from hpc_train.records.diagnosis.missed import missed
+from hpc_train.records.diagnosis.missed_target import missed_target
 from hpc_train.records.diagnosis.observed import Observed
-from hpc_train.records.diagnosis.order import (
+from hpc_train.records.diagnosis.outcome import decide
+from hpc_train.records.diagnosis.root_cause import (
     Seen,
     choose_root,
     exit_code_of,
@@ -28,7 +29,6 @@ from hpc_train.records.diagnosis.order import (
     tells_end,
     with_times,
 )
-from hpc_train.records.diagnosis.outcome import decide
 from hpc_train.records.diagnosis.torchrun import first_of, is_first
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue
@@ -46,7 +46,7 @@ _ROLES: dict[Role, int] = {"root": 0, "consequence": 1, "other": 2}
 _SEVERITIES: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign": 3}
 
 
-def judge(observed: Observed, end: JobEnd) -> Diagnosis:
+def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     """Return what the logs of one job come down to; the same for the same logs."""
     seen = [*specific(with_times(observed.seen)), *_by_state(observed, end)]
     verdict = decide(observed.endings, observed.sources, seen, end)
@@ -56,7 +56,7 @@ def judge(observed: Observed, end: JobEnd) -> Diagnosis:
         root = choose_root([one for one in seen if one.fatal], culprit)
     findings = _findings(seen, root, verdict.outcome, observed.counts)
     if root is None and verdict.failure is not None:
-        findings.append(missed(verdict.failure, verdict.source))
+        findings.append(missed_target(verdict.failure, verdict.source))
     if root is not None and root.signature.id == "nccl_watchdog_timeout":
         findings = [_with_hang(one, observed, _ranks(seen, end)) for one in findings]
     return Diagnosis(
