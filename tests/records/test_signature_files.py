@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import io
+import shutil
 import time
 from pathlib import Path
 
 import pytest
 
+from hpc_train import decode
 from hpc_train.assets import data_file
 from hpc_train.errors import SignatureError
 from hpc_train.records import symptoms
+from hpc_train.records.dispatch import dispatch
+from hpc_train.records.signatures import catalogue as catalogues
 from hpc_train.records.signatures.base import PACKAGED
 from hpc_train.records.signatures.catalogue import catalogue, packaged
 from hpc_train.records.signatures.signature_file import check, read_own, read_signatures
@@ -70,6 +75,28 @@ def test_each_file_of_the_package_is_tried() -> None:
 def test_those_of_several_lines_are_those_that_the_reader_makes() -> None:
     made = {symptoms.EXCEPTION, symptoms.RANK_FAILED, symptoms.LAST_ERROR, symptoms.APART}
     assert {one.id for one in packaged() if one.found_by} == made
+
+
+def test_the_recipe_for_the_package_is_a_file_and_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = tmp_path / "data"
+    shutil.copytree(FOLDER.parent, data)
+    (data / "signatures" / "quota_daemon.yaml").write_text(OWN)
+    with (data / "signature_files.yaml").open("a") as index:
+        index.write("  - quota_daemon\n")
+    for module in (decode, catalogues):
+        monkeypatch.setattr(module, "data_file", data.joinpath)
+    packaged.cache_clear()
+    try:
+        known = catalogues.Catalogue(packaged())
+    finally:
+        packaged.cache_clear()
+    assert known.signatures[-1].id == "our_quota_daemon"
+    reader = symptoms.SymptomReader("log", known)
+    log = io.BytesIO(b"quotad: project proj0042 is frozen\n")
+    (line,) = [line for line, _ in dispatch(log, [reader])]
+    assert [one.signature for one in reader.read(line)] == ["our_quota_daemon"]
 
 
 def test_a_signature_of_a_site_is_seen_and_says_where_it_is_from(site: Path) -> None:

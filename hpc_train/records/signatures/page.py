@@ -36,7 +36,7 @@ systems say what went wrong, what it means and what to do. This page is written 
 - **Consequence** marks what follows another failure: the cause is elsewhere, mostly earlier.
 - In titles, `{name}` stands for what the line itself states.
 - Where several fit a line, the first one has it. Long lines are broken here.
-- A site adds the texts of its own services in a file: [Adding failure texts](adding-a-signature.md).
+- A site adds texts of its own services in a file: [Adding failure texts](adding-a-signature.md).
 """
 
 
