@@ -97,7 +97,7 @@ def _offender(data: Any, kind: type, path: str) -> str:
     info = _unwrap(_unwrap(_type_at(kind, head)).value_type)
     for key, entry in (lookup(data, head) or {}).items():
         if isinstance(info, kinds.StructType):
-            if isinstance(entry, dict) and not _converts(entry, info.cls):
+            if not _converts(entry, info.cls):
                 return join(head, key) + tail
         elif not _fits(entry, info):
             return join(head, key)

@@ -153,6 +153,7 @@ def test_two_of_one_id_in_a_folder_are_refused(site: Path) -> None:
             "unknown key 'signatures.our_quota_daemon.severty'",
         ),
         ("    group: site\n", "", 3, "the key 'signatures.our_quota_daemon.group' is missing"),
+        ("  our_", "  other: 5\n  our_", 3, "signatures.other: must be a mapping, not 5"),
         ("schema: 1", "schema: 2", 1, "schema: must be 1, not 2"),
         (
             "our_quota",
