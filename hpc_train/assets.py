@@ -1,4 +1,4 @@
-"""Finds templates and site profiles: the folders of a site, and those of the package."""
+"""Finds templates, site profiles and data: the folders of a site, and those of the package."""
 
 from __future__ import annotations
 
@@ -22,6 +22,11 @@ def template_folder() -> Path:
 def profile_folder() -> Path:
     """Return the folder of the site profiles that ship with hpctrain."""
     return locate("site_profiles", _PACKAGE)
+
+
+def data_file(*names: str) -> Path:
+    """Return a file of the package's data, by its path below `hpc_train/data`."""
+    return _PACKAGE.joinpath("data", *names)
 
 
 def site_folders() -> tuple[Path, ...]:

@@ -6,10 +6,11 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+import msgspec
 from msgspec import inspect as kinds
 
 from hpc_train.errors import nearest
-from hpc_train.model.value import Sourced
+from hpc_train.model.value import Sourced, decode_unit
 from hpc_train.yamlfile import join, lookup
 
 _PLACE = re.compile(
@@ -91,13 +92,24 @@ def _choice(info: Any, attribute: str) -> Any:
 
 def _offender(data: Any, kind: type, path: str) -> str:
     """Find which entry of a mapping msgspec meant: it prints `[...]` for the key."""
-    head, _, _ = path.partition("[...]")
+    head, _, tail = path.partition("[...]")
     head = head.rstrip(".")
-    entry_type = _type_at(kind, head)
+    info = _unwrap(_unwrap(_type_at(kind, head)).value_type)
     for key, entry in (lookup(data, head) or {}).items():
-        if not _fits(entry, _unwrap(entry_type).value_type):
+        if isinstance(info, kinds.StructType):
+            if not _converts(entry, info.cls):
+                return join(head, key) + tail
+        elif not _fits(entry, info):
             return join(head, key)
     return head
+
+
+def _converts(entry: Any, kind: type) -> bool:
+    try:
+        msgspec.convert(entry, kind, dec_hook=decode_unit, strict=True)
+    except msgspec.ValidationError:
+        return False
+    return True
 
 
 def _fits(entry: Any, info: Any) -> bool:

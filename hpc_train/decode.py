@@ -7,8 +7,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from hpc_train.assets import data_file
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.value import Sourced, Value, decode_unit
+from hpc_train.yamlfile import read
 
 T = TypeVar("T")
 
@@ -29,6 +31,16 @@ def decode(
 
         raise error(explain(str(failure), data, kind, origins)) from None
     return Sourced(value=value, origins=dict(origins))
+
+
+def load_data(name: str, kind: type[T]) -> T:
+    """Return a file of the package's data, below `hpc_train/data`, as a value.
+
+    Raises:
+        HpcTrainError: the installation is damaged.
+    """
+    document = read(data_file(name), HpcTrainError)
+    return decode(document.data, kind, document.origins, HpcTrainError).value
 
 
 def keys_of(kind: type[Value]) -> tuple[str, ...]:

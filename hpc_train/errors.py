@@ -54,6 +54,10 @@ class LogParseError(HpcTrainError):
     """A log cannot be read."""
 
 
+class SignatureError(HpcTrainError):
+    """A file of failure signatures is wrong."""
+
+
 class ReportError(HpcTrainError):
     """The measurements do not add up to the report that was asked for."""
 

@@ -147,7 +147,7 @@ class Document:
     def _check_letters(self, node: yaml.Node, text: str) -> None:
         if "\0" in text:
             raise self._fail(node, "a NUL character cannot be passed to any program")
-        if any("\ud800" <= letter <= "\udfff" for letter in text):
+        if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
             raise self._fail(node, f"{text!r} is not UTF-8 text")
 
     def _scalar(self, node: yaml.ScalarNode, *, as_text: bool) -> Any:

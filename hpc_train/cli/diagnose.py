@@ -119,15 +119,16 @@ def _print_catalogue(as_json: bool, markdown: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table
-    from hpc_train.records.signatures.all import SIGNATURES
+    from hpc_train.records.signatures.catalogue import catalogue
     from hpc_train.records.signatures.page import failures_page
 
+    known = catalogue().signatures
     if markdown:
-        click.echo(failures_page(), nl=False)
+        click.echo(failures_page(known), nl=False)
     elif as_json:
-        names = ("id", "group", "severity", "role", "title", "cause", "advice", "example")
-        rows = [{name: getattr(one, name) for name in names} for one in SIGNATURES]
+        names = ("id", "group", "severity", "role", "title", "cause", "advice", "example", "origin")
+        rows = [{name: getattr(one, name) for name in names} for one in known]
         click.echo(msgspec.json.encode({"schema": 1, "signatures": rows}))
     else:
-        cells = [(one.id, one.group, one.severity, one.title) for one in SIGNATURES]
-        echo_table(("id", "group", "severity", "what happened"), cells)
+        cells = [(one.id, one.group, one.severity, one.origin, one.title) for one in known]
+        echo_table(("id", "group", "severity", "from", "what happened"), cells)

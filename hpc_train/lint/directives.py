@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.options import SBATCH, Option, read_options
+from hpc_train.lint.options import Option, read_options
 from hpc_train.lint.words import Word
 from hpc_train.model.value import Value
+from hpc_train.slurm_options import sbatch_grammar
 
 MARKER = "#SBATCH"
 
@@ -55,7 +56,7 @@ def _directives(lines: tuple[str, ...], stop: int) -> Iterator[Directive]:
         stray: list[str] = []
         index = 0
         while index < len(made):
-            read, index = read_options(made, SBATCH, index)
+            read, index = read_options(made, sbatch_grammar(), index)
             options += read
             stray += [word.text for word in made[index : index + 1]]
             index += 1

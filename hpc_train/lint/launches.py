@@ -7,10 +7,11 @@ from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
 from hpc_train.lint.commands import read_commands
-from hpc_train.lint.options import SRUN, Option, read_options
+from hpc_train.lint.options import Option, read_options
 from hpc_train.lint.variables import Values
 from hpc_train.lint.words import Command, Word
 from hpc_train.model.value import Value
+from hpc_train.slurm_options import srun_grammar
 
 MPIRUNS = ("mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi")
 SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
@@ -90,7 +91,7 @@ def _srun(command: Command, words: tuple[Word, ...], values: Values) -> Launch:
         for word in words
         for part in (_resolved(word, values) if "$" in word.text else (word,))
     )
-    options, index = read_options(resolved, SRUN)
+    options, index = read_options(resolved, srun_grammar())
     return _below(command, "srun", options, resolved[index:], values)
 
 

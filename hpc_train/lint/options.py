@@ -5,32 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from hpc_train.lint.words import Word
-from hpc_train.model.sbatch import PYXIS, SBATCH_OPTIONS, SHARED, option_table
 from hpc_train.model.value import Value
-
-_SRUN = """
-accel-bind= bcast? bcast-exclude= compress? cpu-bind= disable-status epilog= exact het-group=
-immediate? interactive kill-on-bad-exit? label mpi= msg-timeout= multi-prog no-allocate overlap
-preserve-env prolog= pty? quit-on-interrupt relative= send-libs? slurmd-debug= task-epilog=
-task-prolog= test-only threads= unbuffered wait= whole x11? het-group=
-"""
-_SHORT = {
-    "A": "account", "B": "extra-node-info", "C": "constraint", "D": "chdir", "F": "nodefile",
-    "G": "gpus", "H": "hold", "J": "job-name", "L": "licenses", "M": "clusters", "N": "nodes",
-    "O": "overcommit", "Q": "quiet", "S": "core-spec", "V": "version", "a": "array", "b": "begin",
-    "c": "cpus-per-task", "d": "dependency", "e": "error", "h": "help", "i": "input",
-    "k": "no-kill", "n": "ntasks", "o": "output", "p": "partition", "q": "qos",
-    "s": "oversubscribe", "t": "time", "v": "verbose", "w": "nodelist", "x": "exclude",
-}  # fmt: skip
-_SRUN_SHORT = {
-    "E": "preserve-env", "I": "immediate", "K": "kill-on-bad-exit", "T": "threads", "W": "wait",
-    "X": "disable-status", "Z": "no-allocate", "l": "label", "m": "distribution", "r": "relative",
-    "u": "unbuffered",
-}  # fmt: skip
-
-SRUN_OPTIONS = option_table(SHARED, _SRUN, PYXIS)
-SBATCH_SHORT = {**_SHORT, "W": "wait", "m": "distribution"}
-SRUN_SHORT = {**_SHORT, **_SRUN_SHORT}
+from hpc_train.slurm_options import Grammar
 
 
 class Option(Value, frozen=True, kw_only=True):
@@ -42,17 +18,6 @@ class Option(Value, frozen=True, kw_only=True):
     spelled: str
     known: bool = True
     word: Word | None = None
-
-
-class Grammar(Value, frozen=True, kw_only=True):
-    """What a program's options are: long name -> how it takes a value, letter -> long name."""
-
-    long: dict[str, str]
-    short: dict[str, str]
-
-
-SBATCH = Grammar(long=SBATCH_OPTIONS, short=SBATCH_SHORT)
-SRUN = Grammar(long=SRUN_OPTIONS, short=SRUN_SHORT)
 
 
 def read_options(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from functools import lru_cache
 
 from msgspec.structs import replace
 
@@ -12,8 +13,8 @@ from hpc_train.records.failure_box import Entry, FailureBox
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.nccl_tests import NcclTests
-from hpc_train.records.signatures.all import BY_ID, SIGNATURES
 from hpc_train.records.signatures.base import Sighting, Signature
+from hpc_train.records.signatures.catalogue import Catalogue, catalogue
 from hpc_train.records.stamps import Clock, node_of
 from hpc_train.records.tracebacks import INSIDE, Raised, Speaker, Tracebacks, speaker_of
 
@@ -22,13 +23,6 @@ RANK_FAILED = "torchrun_child_failed_rank"
 LAST_ERROR = "nccl_last_error"
 APART = "nccl_tests_ranks_apart"
 
-# Those that one line alone does not make.
-_COMPOSED = frozenset({EXCEPTION, RANK_FAILED, LAST_ERROR, APART})
-_SINGLE = tuple(signature for signature in SIGNATURES if signature.id not in _COMPOSED)
-_OWNERS = {
-    literal: [number for number, one in enumerate(_SINGLE) if literal in one.literals]
-    for literal in {literal for one in _SINGLE for literal in one.literals}
-}
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
 # Such a line says something of those that follow.
 _BEGINS = frozenset({*BOX, *_IGNORED, b"Traceback (most recent call last)", b"algbw", b"  Rank "})
@@ -38,18 +32,22 @@ _TEXT = 500
 _TRACED = b"+"
 
 
+@lru_cache(maxsize=4)
+def _literals(known: Catalogue) -> tuple[bytes, ...]:
+    return tuple(sorted({*BOX, *_IGNORED, *known.literals}))
+
+
 class SymptomReader:
     """Finds what the catalogue knows in one log.
 
     Of each signature the first 200 sightings are handed on; `counts` has the number of all.
     """
 
-    literals = tuple(
-        sorted({*BOX, *_IGNORED, *(literal for one in SIGNATURES for literal in one.literals)})
-    )
-
-    def __init__(self, source: str) -> None:
+    def __init__(self, source: str, known: Catalogue | None = None) -> None:
+        """Begin a log; `known` is the catalogue, by default that of this machine."""
         self.source = source
+        self._known = known or catalogue()
+        self.literals = _literals(self._known)
         self.counts: Counter[str] = Counter()
         self._clock = Clock()
         self._tracebacks = Tracebacks()
@@ -115,15 +113,16 @@ class SymptomReader:
         return any(isinstance(hit, Hit) and hit.variant == "apart" for hit in hits)
 
     def _match(self, line: Line) -> Sighting | None:
-        for one in sorted({owner for literal in line.held for owner in _OWNERS.get(literal, ())}):
-            match = _SINGLE[one].pattern.search(line.text)
+        owners, single = self._known.owners, self._known.single
+        for one in sorted({owner for literal in line.held for owner in owners.get(literal, ())}):
+            match = single[one].search(line.text)
             if match:
-                return self._sighting(_SINGLE[one], line, match.groupdict())
+                return self._sighting(single[one], line, match.groupdict())
         return None
 
     def _forced(self, name: str, line: Line) -> Sighting | None:
-        signature = BY_ID[name]
-        match = signature.pattern.search(line.text.strip())
+        signature = self._known.by_id[name]
+        match = signature.search(line.text.strip())
         return self._sighting(signature, line, match.groupdict()) if match else None
 
     def _of_exception(self, line: Line, raised: Raised) -> Sighting | None:

@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import ANY
-from hpc_train.model.sbatch import SBATCH_OPTIONS, directive_problem
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.registry import BUILT_IN, names
 from hpc_train.sites.locks import locked_keys
 from hpc_train.sites.overlay import Part
+from hpc_train.slurm_options import directive_problem, sbatch_grammar
 
 Site = Sourced[SiteProfile]
 
@@ -31,8 +31,9 @@ def check_words(site: Site) -> None:
             place = site.near(f"directives.{name}")
             raise SiteProfileError(f"{place}: directives.{name}: {problem[0]}", problem[1])
     for key, option in _options(site.value):
-        if option not in SBATCH_OPTIONS:
-            near = nearest(option.lstrip("-").replace("_", "-"), SBATCH_OPTIONS)
+        known = sbatch_grammar().long
+        if option not in known:
+            near = nearest(option.lstrip("-").replace("_", "-"), known)
             raise SiteProfileError(
                 f"{site.near(key)}: {key}: sbatch has no option {option!r}{near}",
                 "write long names, without dashes before",

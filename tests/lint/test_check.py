@@ -7,7 +7,7 @@ import pytest
 from hpc_train.errors import SpecError, UnknownNameError
 from hpc_train.lint.check import chosen_rules, lint_script, repair_script
 from hpc_train.lint.context import NCCL, OPEN_MPI, Context, parse_version
-from hpc_train.lint.nccl_names import DEPRECATED, DOCUMENTED, NEVER, REMOVED, UNDOCUMENTED
+from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.page import rules_page
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.versions import Version
@@ -174,10 +174,14 @@ def test_what_is_silenced_or_not_chosen_is_not_mended() -> None:
 
 
 def test_nccl_names_do_not_contradict() -> None:
-    read = {*DOCUMENTED, *UNDOCUMENTED}
-    assert read & {*REMOVED, *NEVER} == set()
-    assert set(DEPRECATED) <= read
-    assert set(DOCUMENTED) & UNDOCUMENTED == set()
+    known = nccl_variables()
+    assert len(known.documented) > 100
+    assert len(known.undocumented) > 100
+    read = {*known.documented, *known.undocumented}
+    assert read & {*known.removed, *known.never_read} == set()
+    assert set(known.deprecated) <= read
+    assert set(known.documented) & set(known.undocumented) == set()
+    assert set(known.values) <= set(known.documented)
 
 
 def test_the_page_is_what_the_rules_say() -> None:

@@ -1,4 +1,4 @@
-"""Every regular expression of the package: those that its objects hold, those in its code."""
+"""Every regular expression of the package: in its objects, in its code and in its data."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 import hpc_train
+from hpc_train.records.signatures.catalogue import packaged
 
 ROOT = Path(hpc_train.__file__).parent
 _CALLS = frozenset({"match", "search", "fullmatch", "findall", "finditer", "sub", "subn", "split"})
@@ -35,6 +36,8 @@ def patterns() -> dict[re.Pattern[Any], str]:
                 found.setdefault(pattern, f"{module.__name__}.{name}")
         for line, pattern in _written(module):
             found.setdefault(pattern, f"{module.__name__}:{line}")
+    for signature in packaged():
+        found.setdefault(signature.compiled, f"signatures.{signature.id}")
     return found
 
 

@@ -23,6 +23,7 @@ from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.prepare import Request, prepare
 from hpc_train.pipeline.sites.checking import check_site
+from hpc_train.records.signatures.signature_file import read_own
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job
 from hpc_train.specs.study import build_study, is_study
@@ -175,6 +176,9 @@ def test_yaml_examples_decode(block: Block, tmp_path: Path) -> None:
         if isinstance(document.data["job"], str):
             document.data["job"] = INLINE_JOB
         build_study(document, (), path)
+    elif kind == "signatures":
+        path.write_text(block.text, encoding="utf-8")
+        assert list(read_own(path))
     else:
         build_job(document.data, document.origins, (), path)
 
@@ -197,6 +201,8 @@ def parsed(block: Block) -> Document:
 
 
 def kind_of(document: Document) -> str:
+    if "signatures" in document.data:
+        return "signatures"
     if "scheduler" in document.data:
         return "site"
     return "study" if is_study(document) else "job"

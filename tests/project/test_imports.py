@@ -53,6 +53,47 @@ def test_help_does_not_import_the_template_engine() -> None:
     assert "jinja2" not in modules_after("--help")
 
 
+OPENED = """
+import sys
+data = []
+sys.addaudithook(
+    lambda event, args: data.append(args[0])
+    if event == "open" and "/hpc_train/data/" in str(args[0]) else None
+)
+from hpc_train.cli.main import main
+try:
+    main()
+except SystemExit as stop:
+    print(*data, sep="\\n", file=sys.stderr)
+"""
+
+
+def data_after(*arguments: str) -> set[str]:
+    """Run the command in a fresh interpreter; return the package's data that it opened."""
+    done = subprocess.run(
+        [sys.executable, "-c", OPENED, *arguments],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return {Path(name).name for name in done.stderr.split() if name.endswith(".yaml")}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--help",),
+        ("diagnose", "--help"),
+        ("render", "examples/digits/job.yaml"),
+        ("collect", "docs/logs.md"),
+    ],
+)
+def test_other_commands_read_no_signatures(arguments: tuple[str, ...]) -> None:
+    assert "cuda.yaml" in data_after("diagnose", "docs/logs.md")
+    assert data_after(*arguments) == set()
+
+
 def test_event_emitter_needs_the_standard_library_only() -> None:
     source = ROOT / "hpc_train" / "workload" / "emit.py"
     imported: set[str] = set()

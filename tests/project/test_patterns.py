@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+from hpc_train.records.signatures.catalogue import packaged
 from tests.project.compiled_patterns import patterns
 from tests.project.match_time import LENGTH, SHORT, asked, seconds_of, slowest, yardstick
 
@@ -78,9 +79,10 @@ def test_no_pattern_is_slow_on_hostile_text(part: int) -> None:
 
 def test_patterns_are_found_wherever_they_are_held() -> None:
     places = " ".join(place for _, place in found())
-    for part in ("signatures", "records.parsers", "lint.rules", "endings", "prefixes", "sites"):
+    for part in ("records.parsers", "lint.rules", "endings", "prefixes", "sites"):
         assert part in places
     assert len(found()) > 600
+    assert {one.compiled for one in packaged()} <= {pattern for pattern, _ in found()}
 
 
 @pytest.mark.parametrize(

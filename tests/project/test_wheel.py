@@ -69,6 +69,8 @@ def test_wheel_holds_templates_and_profiles_and_nothing_of_the_checkout(wheel: P
         assert f"hpc_train/_data/site_profiles/{profile.relative_to(profiles)}" in names
     for template in (ROOT / "templates").iterdir():
         assert f"hpc_train/_data/templates/{template.name}" in names
+    for data in (ROOT / "hpc_train" / "data").rglob("*.yaml"):
+        assert data.relative_to(ROOT).as_posix() in names
     for part in ("page.html.j2", "lookup.html.j2", "runs.html.j2", "page.css", "page.js"):
         assert f"hpc_train/reports/formats/page/{part}" in names
     tops = {name.partition("/")[0] for name in names}
@@ -84,6 +86,15 @@ def test_version_and_sites(programs: Path, environment: dict[str, str], tmp_path
     command = programs / "hpctrain"
     assert __version__ in run([command, "--version"], cwd=tmp_path, env=environment)
     assert "local" in run([command, "site", "list"], cwd=tmp_path, env=environment)
+
+
+def test_a_failure_is_recognised(
+    programs: Path, environment: dict[str, str], tmp_path: Path
+) -> None:
+    (tmp_path / "job.out").write_text("RuntimeError: CUDA error: invalid device ordinal\n")
+    command = [str(programs / "hpctrain"), "diagnose", "job.out"]
+    said = run(command, cwd=tmp_path, env=environment)
+    assert said.startswith("FAILED  A process asked for a GPU that it cannot see\n")
 
 
 def test_render_an_example(programs: Path, environment: dict[str, str], tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.signatures.all import SIGNATURES
+from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.records.signatures.explain import explain
 from hpc_train.records.signatures.oom import kind_of, size
 from tests.records.sighted import groups, ids, sighted
@@ -76,18 +76,18 @@ HIP = FULL.replace("CUDA out", "HIP out")
         (ALONE.replace("18.59 GiB", "90.00 MiB").replace("20.52", "0.10"), "other_processes"),
         (ALONE.replace("18.59 GiB", "90.00 MiB").replace("20.52", "39.10"), "full"),
         (CROWDED, "other_processes"),
-        (FULL[:120], ""),
-        ("RuntimeError: CUDA out of memory. Tried to allocate 3.00 GiB.", ""),
+        (FULL[:120], None),
+        ("RuntimeError: CUDA out of memory. Tried to allocate 3.00 GiB.", None),
     ],
 )
-def test_three_kinds(line: str, kind: str) -> None:
+def test_three_kinds(line: str, kind: str | None) -> None:
     assert ids(line) == ["cuda_oom"]
     assert kind_of(groups(line)) == kind
 
 
 def test_sizes_and_who_are_told() -> None:
     (sighting,) = sighted("[rank11]: " + FULL)
-    signature = next(one for one in SIGNATURES if one.id == sighting.signature)
+    signature = catalogue().by_id[sighting.signature]
     assert explain(signature, sighting).title == (
         "GPU 3 of rank 11 ran out of memory: 76.00 GiB of 80.00 GiB are held by PyTorch itself,"
         " 2.00 GiB more were asked for"

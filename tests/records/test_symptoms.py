@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from hpc_train.records.signatures.all import SIGNATURES
 from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.records.signatures.explain import explain
 from tests.records.sighted import ids, sighted
 
-BY_ID = {signature.id: signature for signature in SIGNATURES}
+BY_ID = catalogue().by_id
 TRACEBACK = """\
 Traceback (most recent call last):
   File "/job/train.py", line 9, in <module>

@@ -6,9 +6,9 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.options import SBATCH_SHORT, Option
+from hpc_train.lint.options import Option
 from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
-from hpc_train.model.sbatch import SBATCH_OPTIONS
+from hpc_train.slurm_options import sbatch_grammar
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
 _AROUND_EQUALS = re.compile(r"(--[a-z-]{1,40})(\s+=\s*|=\s+)(?=[^\s-])")
@@ -93,13 +93,14 @@ def unclosed_quote(subject: Subject) -> Iterator[Hit]:
     advice="correct the name; `sbatch --help` lists all, also those of the site's plug-ins",
 )
 def unknown_option(subject: Subject) -> Iterator[Hit]:
+    known = sbatch_grammar().long
     for option in _options(subject):
         name = option.spelled.lstrip("-")
         meant = _MEANT.get(name) if option.spelled.startswith("--") else None
         if option.known and not meant:
             continue
         if option.spelled.startswith("--"):
-            near = [meant] if meant else difflib.get_close_matches(name, SBATCH_OPTIONS, 1, 0.8)
+            near = [meant] if meant else difflib.get_close_matches(name, known, 1, 0.8)
             hint = f"; did you mean --{near[0]}?" if near else ""
             yield Hit(
                 line=option.line,
@@ -109,7 +110,7 @@ def unknown_option(subject: Subject) -> Iterator[Hit]:
             )
         else:
             word = option.word.text if option.word else option.spelled
-            long = word[1:].partition("=")[0] in SBATCH_OPTIONS
+            long = word[1:].partition("=")[0] in known
             hint = f"; did you mean -{word}?" if long else ""
             yield Hit(line=option.line, message=f"unknown option {option.spelled}{hint}")
 
@@ -128,7 +129,7 @@ def stray_word(subject: Subject) -> Iterator[Hit]:
             continue
         for word in directive.stray[:1]:
             if not re.match(r"[\u2010-\u2015\u2212]", word):
-                near = word.partition("=")[0] in SBATCH_OPTIONS
+                near = word.partition("=")[0] in sbatch_grammar().long
                 hint = f"; did you mean --{word}?" if near else ""
                 yield Hit(line=directive.line, message=f"{word!r} belongs to no option{hint}")
 
@@ -144,7 +145,7 @@ def stray_word(subject: Subject) -> Iterator[Hit]:
 def equals_after_letter(subject: Subject) -> Iterator[Hit]:
     for option in _options(subject):
         if not option.spelled.startswith("--") and (option.value or "").startswith("="):
-            if SBATCH_SHORT.get(option.spelled[1:]):
+            if sbatch_grammar().short.get(option.spelled[1:]):
                 long = f"--{option.name}{option.value}"
                 yield Hit(
                     line=option.line,

@@ -6,22 +6,12 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.nccl_names import (
-    DEPRECATED,
-    DOCUMENTED,
-    FAMILIES,
-    NEVER,
-    PLUGINS,
-    REMOVED,
-    TORCH_RENAMED,
-    UNDOCUMENTED,
-)
+from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
 from hpc_train.lint.variables import Assignment
 from hpc_train.model.versions import older
 
 _PLACES = re.compile(r"_(HOME|ROOT|DIR|PATH|PREFIX|VERSION|LIBRARY|LIB|LIBS|TESTS?|BIN|ARGS|OPTS)$")
-_EVERYTHING = {*DOCUMENTED, *UNDOCUMENTED, *REMOVED, *DEPRECATED, *NEVER, *TORCH_RENAMED}
 
 
 def _exported(subject: Subject) -> Iterator[Assignment]:
@@ -29,18 +19,6 @@ def _exported(subject: Subject) -> Iterator[Assignment]:
     for found in subject.script.assignments:
         if found.name.startswith("NCCL_") and found.exported:
             yield found
-
-
-def plugin_of(name: str) -> tuple[str, str] | None:
-    """Return the plug-in that reads a variable, and the fabric where it runs."""
-    for start, reader in PLUGINS.items():
-        if name.startswith(start):
-            return reader
-    return None
-
-
-def _known(name: str) -> bool:
-    return name in _EVERYTHING or name.startswith(FAMILIES) or plugin_of(name) is not None
 
 
 @rule(
@@ -53,14 +31,15 @@ def _known(name: str) -> bool:
 def removed_name(subject: Subject) -> Iterator[Hit]:
     version = subject.context.nccl
     for found in _exported(subject):
-        if found.name not in REMOVED:
+        removed = nccl_variables().removed.get(found.name)
+        if removed is None:
             continue
-        gone, instead = REMOVED[found.name]
+        gone = removed.version
         if not older(version, gone):
             yield Hit(
                 line=found.line,
                 message=f"{found.name} has no effect: gone since NCCL {gone}",
-                advice=f"instead: {instead}",
+                advice=f"instead: {removed.instead}",
                 severity=None if version or older(gone, "2.25") else "info",
             )
 
@@ -74,13 +53,15 @@ def removed_name(subject: Subject) -> Iterator[Hit]:
     advice="correct the name, or leave it out",
 )
 def unknown_name(subject: Subject) -> Iterator[Hit]:
+    known = nccl_variables()
     for found in _exported(subject):
         name = found.name
-        if name in NEVER:
-            advice = f"instead: {NEVER[name]}"
+        if name in known.never_read:
+            advice = f"instead: {known.never_read[name]}"
             yield Hit(line=found.line, message=f"no NCCL reads {name}", advice=advice)
-        elif not _known(name) and not _PLACES.search(name):
-            near = difflib.get_close_matches(name, [*DOCUMENTED, *UNDOCUMENTED], n=1, cutoff=0.8)
+        elif not known.knows(name) and not _PLACES.search(name):
+            read = [*known.documented, *known.undocumented]
+            near = difflib.get_close_matches(name, read, n=1, cutoff=0.8)
             hint = f"; did you mean {near[0]}?" if near else ""
             yield Hit(
                 line=found.line,
@@ -99,8 +80,10 @@ def unknown_name(subject: Subject) -> Iterator[Hit]:
     advice="say in a comment why it is needed and for which version",
 )
 def undocumented_name(subject: Subject) -> Iterator[Hit]:
+    known = nccl_variables()
     for found in _exported(subject):
-        if found.name in UNDOCUMENTED or found.name.startswith(FAMILIES):
+        family = found.name.startswith(known.undocumented_families)
+        if family or found.name in known.undocumented:
             yield Hit(line=found.line, message=f"{found.name} is undocumented")
 
 
@@ -116,14 +99,14 @@ def plugin_name(subject: Subject) -> Iterator[Hit]:
     if "google" in script.text.lower() or script.sets("NCCL_NET_PLUGIN"):
         return
     for found in _exported(subject):
-        reader = plugin_of(found.name)
-        if reader is None:
+        plugin = nccl_variables().plugin_of(found.name)
+        if plugin is None:
             continue
-        elsewhere = fabric is not None and fabric != reader[1]
+        elsewhere = fabric is not None and fabric != plugin.fabric
         where = f"; this site's fabric is {fabric}" if elsewhere else ""
         yield Hit(
             line=found.line,
-            message=f"{found.name} is read by {reader[0]} only{where}",
+            message=f"{found.name} is read by {plugin.reader} only{where}",
             severity="warning" if elsewhere else None,
         )
 
@@ -138,7 +121,7 @@ def plugin_name(subject: Subject) -> Iterator[Hit]:
 def too_new(subject: Subject) -> Iterator[Hit]:
     version = subject.context.nccl
     for found in _exported(subject):
-        since = DOCUMENTED.get(found.name)
+        since = nccl_variables().documented.get(found.name)
         if since and older(version, since):
             message = f"{found.name} came with NCCL {since}, this is {version}"
             yield Hit(line=found.line, message=message)
@@ -155,12 +138,13 @@ def too_new(subject: Subject) -> Iterator[Hit]:
 def deprecated_name(subject: Subject) -> Iterator[Hit]:
     version = subject.context.nccl
     for found in _exported(subject):
-        if found.name in DEPRECATED:
-            since, successor = DEPRECATED[found.name]
+        deprecated = nccl_variables().deprecated.get(found.name)
+        if deprecated is not None:
+            since = deprecated.version
             yield Hit(
                 line=found.line,
                 message=f"{found.name} is deprecated since NCCL {since}",
-                advice=f"instead: {successor}",
+                advice=f"instead: {deprecated.instead}",
                 severity="warning" if version and not older(version, since) else None,
             )
 
@@ -177,14 +161,15 @@ def deprecated_name(subject: Subject) -> Iterator[Hit]:
 )
 def renamed_by_torch(subject: Subject) -> Iterator[Hit]:
     for found in subject.script.assignments:
-        if found.name not in TORCH_RENAMED:
+        renamed = nccl_variables().renamed_by_torch.get(found.name)
+        if renamed is None:
             continue
-        new, since = TORCH_RENAMED[found.name]
+        new = renamed.name
         recent = new.startswith("TORCH_FR_")
         edit = Edit(line=found.line, before=f"{found.name}=", after=f"{new}=")
         yield Hit(
             line=found.line,
-            message=f"{found.name} is {new} since torch {since}",
+            message=f"{found.name} is {new} since torch {renamed.version}",
             # A torch before 2.9 knows only the old name.
             severity="info" if recent else None,
             edit=None if recent else edit,

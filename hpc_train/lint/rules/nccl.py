@@ -5,26 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.lint.rules.values import exported_values
 from hpc_train.model.versions import older
-
-_LEVELS = ("LOC", "NVL", "PIX", "PXB", "PHB", "SYS")
-# What NCCL accepts; case does not matter.
-_ALLOWED: dict[str, tuple[str, ...]] = {
-    "NCCL_DEBUG": ("VERSION", "WARN", "INFO", "ABORT", "TRACE"),
-    "NCCL_CROSS_NIC": ("0", "1", "2"),
-    "NCCL_NVLS_ENABLE": ("0", "1", "2"),
-    "NCCL_SOCKET_FAMILY": ("AF_INET", "AF_INET6"),
-    "NCCL_IB_PCI_RELAXED_ORDERING": ("0", "1", "2"),
-    "NCCL_MNNVL_ENABLE": ("0", "1", "2"),
-    **dict.fromkeys(
-        ("NCCL_IB_DISABLE", "NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_COLLNET_ENABLE"),
-        ("0", "1"),
-    ),
-    "NCCL_NET_GDR_LEVEL": (*_LEVELS, "0", "1", "2", "3", "4", "5"),
-    "NCCL_P2P_LEVEL": (*_LEVELS, "0", "1", "2", "3", "4", "5"),
-}
 
 
 @rule(
@@ -96,8 +80,9 @@ def level_as_number(subject: Subject) -> Iterator[Hit]:
     advice="write one of the allowed values",
 )
 def wrong_value(subject: Subject) -> Iterator[Hit]:
-    for found in exported_values(subject, *_ALLOWED):
-        allowed = _ALLOWED[found.name]
+    values = nccl_variables().values
+    for found in exported_values(subject, *values):
+        allowed = values[found.name]
         if found.value.upper() not in allowed:
             words = [word for word in allowed if not (word.isdigit() and "LOC" in allowed)]
             yield Hit(

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpc_train.records.diagnosis.endings import Ending
 from hpc_train.records.diagnosis.observed import AGAIN, Observed, Start
-from hpc_train.records.diagnosis.order import ENDED, EXIT, Seen, rung
+from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, Seen, rung
 from hpc_train.records.line import Line
 
 # What is said by one process of a job alone, or of the program around all of them.

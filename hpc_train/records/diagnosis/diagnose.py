@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from hpc_train.model.diagnosis import Attempt, Culprit, Diagnosis, Evidence, Finding, JobEnd
 from hpc_train.records.diagnosis.attempts import attempts_of
-from hpc_train.records.diagnosis.judge import judge
-from hpc_train.records.diagnosis.observe import last_words, observe
+from hpc_train.records.diagnosis.conclude import conclude
 from hpc_train.records.diagnosis.observed import Observed
+from hpc_train.records.diagnosis.scan import last_words, scan
 from hpc_train.records.log_names import rank_of
 from hpc_train.records.nccl.tally import Tally
 
@@ -38,10 +38,10 @@ def diagnose_logs(
     Raises:
         LogParseError: none of the files can be read.
     """
-    observed = observe(files, names, tally)
+    observed = scan(files, names, tally)
     *earlier, last = attempts_of(observed)
-    attempts = tuple(_attempt(part, judge(part, JobEnd())) for part in earlier)
-    found = replace(judge(last, end), earlier=attempts, line=last.first_line)
+    attempts = tuple(_attempt(part, conclude(part, JobEnd())) for part in earlier)
+    found = replace(conclude(last, end), earlier=attempts, line=last.first_line)
     if found.outcome == "failed" and found.root is None:
         words = _last_words(files, names, found.first_failure)
         unknown = _unknown(end, words)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.collectives import Progress, Wait
 from hpc_train.records.diagnosis.endings import Ending
-from hpc_train.records.diagnosis.order import Seen
+from hpc_train.records.diagnosis.root_cause import Seen
 
 # The kind of a start that repeats one of the first lines of its log.
 AGAIN = "again"

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hpc_train.model.diagnosis import JobEnd, Outcome
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.endings import Ending, Kind
-from hpc_train.records.diagnosis.order import CAUSE, ENDED, EXIT, RAISED_AGAIN, Seen, rung
+from hpc_train.records.diagnosis.root_cause import CAUSE, ENDED, EXIT, RAISED_AGAIN, Seen, rung
 
 # What a program may stumble over while it takes itself apart, its work done.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from hpc_train.model.diagnosis import Culprit
-from hpc_train.records.diagnosis.order import Seen
+from hpc_train.records.diagnosis.root_cause import Seen
 from hpc_train.records.signatures.base import Sighting
 
 # By torchrun itself, or by the shell around a rank.

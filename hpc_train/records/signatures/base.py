@@ -1,11 +1,17 @@
-"""What a failure signature is, and what is seen where one matches."""
+"""Signature: a failure and the lines that tell it; Sighting: a line that matched one."""
 
 from __future__ import annotations
 
 import re
-from typing import Literal
+from functools import cached_property
+from typing import Annotated, Literal
+
+from msgspec import Meta, field
 
 from hpc_train.model.value import Value
+
+PACKAGED = "hpctrain"
+"""`Signature.origin` of those that come with the package."""
 
 Group = Literal[
     "slurm",
@@ -20,31 +26,95 @@ Group = Literal[
     "filesystem",
     "container",
     "python",
+    "site",
 ]
 Severity = Literal["fatal", "warning", "info", "benign"]
 Role = Literal["cause", "consequence"]
+Kind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
+Memory = Literal["full", "fragmentation", "other_processes"]
+Composed = Literal["traceback", "torchrun_report", "nccl_last_error", "nccl_tests"]
+Text = Annotated[str, Meta(min_length=1, max_length=400)]
+# A site's own pattern is not bounded; on a window of this size [characters] few are slow.
+_BEFORE = 256
+_AFTER = 768
 
 
-class Signature(Value, frozen=True, kw_only=True):
+class Explanation(Value, frozen=True, kw_only=True):
+    """What happened, why, and what to do; `{name}` is what the line states."""
+
+    title: Text
+    cause: Text
+    advice: Text
+
+
+class Entry(Explanation, frozen=True, kw_only=True):
+    """A signature as it is written in a file, below its id."""
+
+    group: Annotated[Group, Meta(description="Section of the catalogue.")]
+    severity: Annotated[
+        Severity, Meta(description="fatal ends a job; benign looks bad and does no harm.")
+    ]
+    role: Annotated[
+        Role, Meta(description="consequence: it follows another failure, which is told elsewhere.")
+    ] = "cause"
+    kind: Annotated[
+        Kind,
+        Meta(
+            description="echo: what a rank says when another has failed; exit: how a process "
+            "ended; kill: it ended without a word; stop: somebody ended the job; general: any "
+            "error, if nothing more precise is known of the line."
+        ),
+    ] = "failure"
+    late: Annotated[
+        bool, Meta(description="The line comes when a step ends, long after the failure.")
+    ] = False
+    literals: Annotated[
+        tuple[Annotated[str, Meta(min_length=4, max_length=200)], ...],
+        Meta(description="Every line of it holds one of them; default: the text in the pattern."),
+    ] = ()
+    pattern: Annotated[
+        Annotated[str, Meta(min_length=1)] | Annotated[tuple[str, ...], Meta(min_length=1)],
+        Meta(description="Python regex that is searched in the line, or its parts in a list."),
+    ]
+    example: Annotated[str, Meta(min_length=1, description="What a log says, a line or more.")]
+    sources: Annotated[tuple[str, ...], Meta(description="Pages that document it.")] = ()
+    process: Annotated[
+        str, Meta(description="What the title calls a process whose exit code the line states.")
+    ] = ""
+    by_memory: Annotated[
+        dict[Memory, Explanation],
+        Meta(description="What is said instead, by which memory of the GPU was short."),
+    ] = field(default_factory=dict)
+    found_by: Annotated[
+        Composed | None, Meta(description="The reader of several lines that makes it.")
+    ] = None
+
+
+class Signature(Entry, frozen=True, kw_only=True, dict=True):
     """One kind of trouble, and the line that tells it.
 
     `literals`: every line of it holds at least one of them. `pattern` is searched in `Line.text`;
     its named groups fill the `{name}` of `title`, where `{of_rank}` is ` of rank 3` or nothing (see
     `explain`). `role`: whether such a line tells why a job failed, or what followed. `example` is
-    what a log says, one line or more.
+    what a log says, one line or more. `origin` is `hpctrain`, or `file:line` of a site's file.
     """
 
     id: str
-    group: Group
-    severity: Severity
-    role: Role = "cause"
-    literals: tuple[bytes, ...]
-    pattern: re.Pattern[str]
-    title: str
-    cause: str
-    advice: str
-    example: str
-    sources: tuple[str, ...] = ()
+    origin: str
+    pattern: str
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """The pattern; most of them are never needed for a log, so that each is compiled late."""
+        return re.compile(self.pattern)
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Return the match in a line; of a long line, a site's own is searched near a literal."""
+        if self.origin != PACKAGED and len(text) > _BEFORE + _AFTER:
+            places = [at for literal in self.literals if (at := text.find(literal)) >= 0]
+            start = max(0, min(places, default=0) - _BEFORE)
+            text = text[start : start + _BEFORE + _AFTER]
+        return self.compiled.search(text)
 
 
 class Sighting(Value, frozen=True, kw_only=True):

@@ -4,29 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Literal
 
-Kind = Literal["other_processes", "fragmentation", "full", ""]
+from hpc_train.records.signatures.base import Memory
 
 _SIZE = r"[\d.]{1,16} (?:[KMGTPE]i?B|bytes|B)\b"
-
-
-def _later(text: str, within: int) -> str:
-    # An optional look ahead: the parts come in another order in each version.
-    return rf"(?:(?=.{{0,{within}}}?{text}))?"
-
-
-OUT_OF_MEMORY = re.compile(
-    rf"(?:CUDA|HIP) out of memory\. Tried to allocate (?P<tried>{_SIZE})"
-    + _later(r"GPU (?P<gpu>\d{1,4})", 40)
-    + _later(rf"(?P<total>{_SIZE}) (?:total capacity|of which)", 200)
-    + _later(rf"(?P<free>{_SIZE}) (?:is )?free", 300)
-    + _later(rf"(?P<others>(?:Process \d{{1,10}} has {_SIZE} memory in use\. ?){{1,32}})", 500)
-    + _later(rf"this process has (?P<used>{_SIZE}) memory", 2400)
-    + _later(rf"(?P<allocated>{_SIZE}) (?:is allocated by|already allocated)", 2600)
-    + _later(rf"(?P<unused>{_SIZE}) is reserved by PyTorch but", 2800)
-    + _later(rf"(?P<reserved>{_SIZE}) (?:reserved in total|cached)", 400)
-)
 _ONE = re.compile(_SIZE)
 _UNITS = {"bytes": 1, "B": 1} | {
     f"{letter}{ending}": float(base**power)
@@ -58,14 +39,14 @@ def _others(groups: Mapping[str, str], own: float, taken: float) -> float:
     return sum(sizes)
 
 
-def kind_of(groups: Mapping[str, str]) -> Kind:
-    """Return why memory was short, by the groups of `OUT_OF_MEMORY`; empty if not stated."""
+def kind_of(groups: Mapping[str, str]) -> Memory | None:
+    """Return why memory was short, by the groups of `cuda_oom`; None if they do not tell."""
     tried, total, free, allocated, unused, reserved = (
         size(groups.get(name, ""))
         for name in ("tried", "total", "free", "allocated", "unused", "reserved")
     )
     if not total or not allocated:
-        return ""
+        return None
     unused = unused or max(reserved - allocated, 0.0)
     others = _others(groups, allocated + unused, total - free)
     if others >= _SMALL * total and others + free >= tried and others > unused:

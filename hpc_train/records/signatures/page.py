@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 import textwrap
+from collections.abc import Sequence
 
-from hpc_train.records.signatures.all import SIGNATURES
-from hpc_train.records.signatures.base import Group, Signature
+from hpc_train.records.signatures.base import PACKAGED, Group, Signature
 
 _WIDTH = 100
 _GROUPS: dict[Group, str] = {
@@ -22,6 +22,7 @@ _GROUPS: dict[Group, str] = {
     "filesystem": "File systems",
     "software": "Software",
     "python": "Python",
+    "site": "This site",
 }
 _HEAD = """\
 # Failure catalogue
@@ -35,15 +36,16 @@ systems say what went wrong, what it means and what to do. This page is written 
 - **Consequence** marks what follows another failure: the cause is elsewhere, mostly earlier.
 - In titles, `{name}` stands for what the line itself states.
 - Where several fit a line, the first one has it. Long lines are broken here.
+- A site adds texts of its own services in a file: [Adding failure texts](adding-a-signature.md).
 """
 
 
-def failures_page() -> str:
-    """Return the page, in Markdown."""
+def failures_page(signatures: Sequence[Signature]) -> str:
+    """Return the page, in Markdown; a site's own signature has the place where it is written."""
     parts = [_HEAD]
     for group, title in _GROUPS.items():
-        parts.append(f"\n## {title}\n")
-        parts += [_section(signature) for signature in SIGNATURES if signature.group == group]
+        sections = [_section(one) for one in signatures if one.group == group]
+        parts += [f"\n## {title}\n", *sections] if sections else []
     return "".join(parts)
 
 
@@ -59,6 +61,8 @@ def _section(signature: Signature) -> str:
     parts.append(f"```text\n{example}\n```")
     if signature.sources:
         parts.append("See " + ", ".join(f"<{source}>" for source in signature.sources) + ".")
+    if signature.origin != PACKAGED:
+        parts.append(f"From `{signature.origin}`.")
     return "\n\n".join(parts) + "\n"
 
 

@@ -7,30 +7,8 @@ from collections.abc import Collection, Mapping, Sequence
 from hpc_train.errors import nearest
 from hpc_train.model.submission import Cluster
 from hpc_train.shell import clean_environment
+from hpc_train.slurm_options import sbatch_variables
 
-# The variables that sbatch reads (man sbatch, input environment; the words in sbatch 22.05) and are
-# called as their option is.
-_PLAIN = frozenset(
-    """
-    ACCOUNT ACCTG_FREQ BATCH CLUSTERS CLUSTER_CONSTRAINT CONSTRAINT CONTAINER CONTAINER_ID
-    CORE_SPEC CPUS_PER_GPU DELAY_BOOT DISTRIBUTION ERROR EXCLUSIVE EXPORT GET_USER_ENV GPUS
-    GPUS_PER_NODE GPUS_PER_SOCKET GPUS_PER_TASK GPU_BIND GPU_FREQ GRES GRES_FLAGS HINT IGNORE_PBS
-    INPUT JOB_NAME MEM_BIND MEM_PER_CPU MEM_PER_GPU NETWORK NO_KILL NO_REQUEUE OPEN_MODE OUTPUT
-    OVERCOMMIT PARTITION POWER PROFILE QOS REQUEUE RESERVATION SIGNAL SPREAD_JOB THREADS_PER_CORE
-    THREAD_SPEC TRES_BIND TRES_PER_TASK USE_MIN_NODES WAIT WAIT_ALL_NODES WCKEY
-    """.split()
-)
-_OPTIONS = {f"SBATCH_{name}": name.lower().replace("_", "-") for name in _PLAIN} | {
-    "SBATCH_ARRAY_INX": "array",
-    "SBATCH_BURST_BUFFER": "bb",
-    "SBATCH_CPU_FREQ_REQ": "cpu-freq",
-    "SBATCH_DEBUG": "verbose",
-    "SBATCH_MEM_PER_NODE": "mem",
-    "SBATCH_REQ_SWITCH": "switches",
-    "SBATCH_TIMELIMIT": "time",
-    "SBATCH_WAIT4SWITCH": "switches",
-    "SLURM_CLUSTERS": "clusters",
-}
 # They would change what a submission is; `wait` would make it last as long as the job.
 _NEVER = frozenset({"wait", "array", "output", "error", "open-mode", "comment", "exclude"})
 _REASONS = {
@@ -42,11 +20,12 @@ _REASONS = {
 _WISHES = ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "LOCAL_")
 _RANKS = frozenset({"LOCAL_RANK", "LOCAL_WORLD_SIZE"})
 _DIRECTIVE = "#SBATCH --"
+_SBATCH = "SBATCH_"
 
 
 def option_of(variable: str) -> str | None:
     """Return the option of sbatch that a variable stands for; None for one it does not read."""
-    return _OPTIONS.get(variable)
+    return sbatch_variables().get(variable)
 
 
 def options_in(script: str) -> frozenset[str]:
@@ -70,7 +49,7 @@ def scrubbed(
         name: None
         for name in environment
         if _overrides(name, options)
-        or (name not in kept and not name.startswith("SBATCH_") and (inside or not _wished(name)))
+        or (name not in kept and not name.startswith(_SBATCH) and (inside or not _wished(name)))
     }
     if cluster.conf and "SLURM_CONF" not in environment:
         changes["SLURM_CONF"] = cluster.conf
@@ -106,8 +85,9 @@ def notices(environment: Mapping[str, str], options: Collection[str]) -> tuple[s
             said.append(f"{value} is ignored: {_reason(option, options)}")
         elif option is not None:
             said.append(f"{value} is in force: sbatch takes it as --{option}")
-        elif name.startswith("SBATCH_"):
-            near = nearest(name.removeprefix("SBATCH_"), _PLAIN)
+        elif name.startswith(_SBATCH):
+            tails = [known.removeprefix(_SBATCH) for known in sbatch_variables()]
+            near = nearest(name.removeprefix(_SBATCH), tails)
             said.append(f"{value}: sbatch reads no variable of that name{near}")
     return tuple(said)
 

@@ -19,7 +19,7 @@ from hpc_train.submissions.slurm.batch import Batch, allocation, batches
 from hpc_train.submissions.slurm.commands import ask
 from hpc_train.submissions.slurm.query import standings
 from hpc_train.submissions.slurm.search import search
-from hpc_train.submissions.slurm.states import ENDING
+from hpc_train.submissions.slurm.states import is_ending
 from hpc_train.submissions.slurm.submit import submit_batches
 from hpc_train.submissions.slurm.turns import turn
 
@@ -138,4 +138,4 @@ def _await_end(cluster: Cluster, jobs: Collection[str]) -> None:
 
 def _has_left(standing: Standing) -> bool:
     """Whether a job has ended or is ending; one of which nobody says anything has not."""
-    return standing.state.finished or standing.reason == ENDING
+    return standing.state.finished or is_ending(standing.reason)

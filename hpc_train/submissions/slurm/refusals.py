@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-_ADVICE = {
-    "invalid partition": "sinfo -s lists the partitions; name one with --partition",
-    "invalid account": "sacctmgr show associations user=$USER lists your accounts; --account",
-    "invalid qos": "sacctmgr show associations user=$USER format=account,qos; --qos",
-    "node count specification invalid": "sinfo -o '%P %D' says how many nodes a partition has",
-    "requested node configuration is not available": "sinfo -o '%P %D %c %m %G %f' shows what the "
-    "nodes have; ask for fewer tasks, GPUs, cores or less memory",
-    "more processors requested than permitted": "ask for fewer nodes, tasks or cores",
-    "requested time limit is invalid": "sinfo -o '%P %l' shows the partitions' longest times",
-    "job violates accounting/qos policy": "a limit of jobs, nodes or time of your account: "
-    "sacctmgr show qos; wait for your other jobs, or ask for less",
-    "invalid feature specification": "sinfo -o '%P %f' lists the features; --constraint",
-    "invalid generic resource": "sinfo -o '%P %G' lists the GPUs",
-    "memory specification can not be satisfied": "sinfo -o '%P %m' shows the nodes' memory; --mem",
-    "access/permission denied": "your account may not use this partition or reservation",
-    "invalid job array specification": "scontrol show config | grep MaxArraySize; set "
-    "limits.max_array_size in the site profile",
-    "job dependency problem": "check the dependency",
-}
+from functools import cache
+from typing import Literal
+
+from hpc_train.decode import load_data
+from hpc_train.model.value import Value
+
+
+class _File(Value, frozen=True, kw_only=True):
+    schema: Literal[1]
+    refusals: dict[str, str]
+
+
+@cache
+def _refusals() -> dict[str, str]:
+    return load_data("slurm_refusals.yaml", _File).refusals
 
 
 def advice(said: str) -> str:
     """Return the next thing to try, or nothing for words that are not known."""
     lowered = said.lower()
-    return next((hint for words, hint in _ADVICE.items() if words in lowered), "")
+    return next((hint for words, hint in _refusals().items() if words in lowered), "")

@@ -1,0 +1,188 @@
+"""What was observed -> Diagnosis: the outcome, the root, what followed, what else is worth it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from hpc_train.model.diagnosis import (
+    Diagnosis,
+    Evidence,
+    Finding,
+    JobEnd,
+    Outcome,
+    Role,
+    Severity,
+)
+from hpc_train.records.diagnosis.hang import explain_hang
+from hpc_train.records.diagnosis.missed_target import missed_target
+from hpc_train.records.diagnosis.observed import Observed
+from hpc_train.records.diagnosis.outcome import decide
+from hpc_train.records.diagnosis.root_cause import (
+    Seen,
+    choose_root,
+    exit_code_of,
+    rung,
+    specific,
+    tells_end,
+    with_times,
+)
+from hpc_train.records.diagnosis.torchrun import first_of, is_first
+from hpc_train.records.signatures.base import Sighting
+from hpc_train.records.signatures.catalogue import catalogue
+from hpc_train.records.signatures.explain import explain
+
+_STATES = {
+    "TIMEOUT": "slurm_time_limit",
+    "OUT_OF_MEMORY": "slurm_host_oom",
+    "NODE_FAIL": "slurm_node_failure",
+    "PREEMPTED": "slurm_preempted",
+}
+# Lines that are shown of one finding.
+_SHOWN = 5
+_ROLES: dict[Role, int] = {"root": 0, "consequence": 1, "other": 2}
+_SEVERITIES: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign": 3}
+
+
+def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
+    """Return what the logs of one job come down to; the same for the same logs."""
+    seen = [*specific(with_times(observed.seen)), *_by_state(observed, end)]
+    verdict = decide(observed.endings, observed.sources, seen, end)
+    culprit = end.first_failure or first_of(seen)
+    root = None
+    if verdict.outcome != "success":
+        root = choose_root([one for one in seen if one.fatal], culprit)
+    findings = _findings(seen, root, verdict.outcome, observed.counts)
+    if root is None and verdict.failure is not None:
+        findings.append(missed_target(verdict.failure, verdict.source))
+    if root is not None and root.signature.id == "nccl_watchdog_timeout":
+        findings = [_with_hang(one, observed, _ranks(seen, end)) for one in findings]
+    return Diagnosis(
+        outcome=verdict.outcome,
+        why=verdict.why,
+        findings=tuple(sorted(findings, key=_order)),
+        first_failure=culprit if verdict.outcome != "success" else None,
+    )
+
+
+def _by_state(observed: Observed, end: JobEnd) -> Iterator[Seen]:
+    """Yield what the scheduler says of the end where no log does."""
+    name = _STATES.get(end.state)
+    if name is None or any(one.signature.id == name for one in observed.seen):
+        return
+    signature = catalogue().by_id[name]
+    text = end.problem or f"the state of the run is {end.state}"
+    groups = (("what", "The run"), ("job", ""))
+    told = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)
+    yield Seen(sighting=told, signature=signature, file=len(observed.sources))
+
+
+def _findings(
+    seen: Iterable[Seen], root: Seen | None, outcome: Outcome, counts: Mapping[str, int]
+) -> list[Finding]:
+    by_id: dict[str, list[Seen]] = defaultdict(list)
+    for one in sorted(seen, key=lambda one: one.survived):
+        by_id[one.signature.id].append(one)
+    return [_finding(several, root, outcome, counts) for several in by_id.values()]
+
+
+def _finding(
+    several: list[Seen], root: Seen | None, outcome: Outcome, counts: Mapping[str, int]
+) -> Finding:
+    role = _role(several[0], root)
+    # The line of the root is what its title is made of, else that of who failed first.
+    first = next((one for one in several if is_first(one)), several[0])
+    chief = root if role == "root" and root is not None else first
+    signature = chief.signature
+    told = explain(signature, chief.sighting)
+    alike = [one for one in several if exit_code_of(one) == exit_code_of(chief)]
+    shown = _one_of_each_rank([chief, *alike])[:_SHOWN]
+    return Finding(
+        id=signature.id,
+        group=signature.group,
+        severity=_severity(chief, role, outcome),
+        role=role,
+        title=told.title,
+        cause=told.cause,
+        advice=told.advice,
+        evidence=tuple(map(_evidence, shown)),
+        count=max(len(several), counts.get(signature.id, 0)),
+    )
+
+
+def _severity(chief: Seen, role: Role, outcome: Outcome) -> Severity:
+    """Return how bad it was in this job: what was survived, and any teardown, is benign."""
+    signature = chief.signature
+    if chief.survived and signature.severity == "fatal":
+        return "benign" if outcome == "success" else "info"
+    if outcome == "success" and (signature.severity == "fatal" or role == "consequence"):
+        return "benign"
+    # A job that was stopped from outside did not fail.
+    stopped = outcome == "unknown" and signature.severity == "fatal"
+    return "info" if stopped else signature.severity
+
+
+def _one_of_each_rank(several: Iterable[Seen]) -> list[Seen]:
+    first: dict[tuple[int | None, str], Seen] = {}
+    for one in several:
+        first.setdefault((one.sighting.rank, one.sighting.source), one)
+    return list(first.values())
+
+
+def _role(first: Seen, root: Seen | None) -> Role:
+    if root is not None and first.signature.id == root.signature.id:
+        return "root"
+    signature = first.signature
+    if signature.severity == "benign":
+        return "other"
+    if signature.role == "consequence":
+        return "consequence"
+    if root is None or not first.fatal:
+        return "other"
+    follows = rung(first) > rung(root) or tells_end(first) or _after(first, root)
+    return "consequence" if follows else "other"
+
+
+def _after(one: Seen, root: Seen) -> bool:
+    if one.when and root.when and one.when != root.when:
+        return one.when > root.when
+    return one.file != root.file or one.place > root.place
+
+
+def _evidence(seen: Seen) -> Evidence:
+    sighting = seen.sighting
+    groups = dict(sighting.groups)
+    frame = {"file", "line"} <= groups.keys()
+    return Evidence(
+        source=sighting.source,
+        line=sighting.line,
+        text=sighting.text,
+        rank=sighting.rank,
+        node=sighting.node,
+        time=sighting.time,
+        raised_at=f"{groups['file']}:{groups['line']}" if frame else None,
+        called_from=groups.get("caller"),
+    )
+
+
+def _with_hang(finding: Finding, observed: Observed, ranks: int | None) -> Finding:
+    if finding.role != "root":
+        return finding
+    hang = explain_hang(observed.waits, observed.progress, ranks)
+    if hang is None:
+        return finding
+    return replace(finding, title=hang.title, cause=hang.cause, advice=hang.advice)
+
+
+def _ranks(seen: Sequence[Seen], end: JobEnd) -> int | None:
+    """Return how many ranks the job had, or at least had to have."""
+    if end.ranks is not None:
+        return end.ranks
+    known = [one.sighting.rank for one in seen if one.sighting.rank is not None]
+    return max(known) + 1 if known else None
+
+
+def _order(finding: Finding) -> tuple[int, int]:
+    return _ROLES[finding.role], _SEVERITIES[finding.severity]

@@ -1,0 +1,166 @@
+"""Sightings -> which of them is the root: what may be one, and which came first."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from hpc_train.model.diagnosis import Culprit
+from hpc_train.model.value import Value
+from hpc_train.records.signatures.base import Sighting, Signature
+from hpc_train.records.signatures.exit_codes import is_crash
+
+_ECHO_TYPES = (
+    "DistBackendError",
+    "DistNetworkError",
+    "DistStoreError",
+    "ChildFailedError",
+    "SignalException",
+    "BrokenPipeError",
+    "ConnectionResetError",
+    "CalledProcessError",
+    "ProcessExitedException",
+    "ProcessRaisedException",
+    "KeyboardInterrupt",
+)
+_ECHO_WORDS = (
+    "Connection closed by",
+    "Connection reset by peer",
+    "communicator was aborted",
+)
+# What one process or thread caught, and another raises again; the cause has a traceback of its own.
+_RAISED = re.compile(
+    r"Caught \w{1,80} in (?:replica \d|DataLoader worker process|pin memory thread)"
+    r"|^(?:jax\._src\.traceback_util\.)?UnfilteredStackTrace: "
+    r"|^(?:ray\.exceptions\.)?RayTaskError\(|^Exception:?$"
+    r"|^torch\.multiprocessing\.spawn\.Process(?:Raised|Exited)Exception"
+    r"|^concurrent\.futures\.process\._RemoteTraceback|^multiprocessing\.pool\.RemoteTraceback"
+)
+# Where a process notices that the other end of a pipe is gone.
+_ECHO_FILE = "multiprocessing/connection.py"
+
+_SLIGHT: frozenset[str] = frozenset({"filesystem", "software", "container"})
+# What a process may have written before it failed, and hands on when it ends: two buffers [B].
+_BUFFERED = 2 * 8192
+
+CAUSE, ECHO, RAISED_AGAIN, EXIT, ENDED, CONSEQUENCE = range(6)
+
+
+class Seen(Value, frozen=True, kw_only=True):
+    """A sighting, its signature, and its place in the order of all files.
+
+    `when` is its time or, where the line has none, that of the last sighting before it in the file;
+    `work_after` [B] how much log there is from its line to the last lines of work in the file.
+    """
+
+    sighting: Sighting
+    signature: Signature
+    file: int
+    when: str | None = None
+    work_after: int = 0
+
+    @property
+    def place(self) -> tuple[int, int]:
+        """Return where it stands: file, line."""
+        return self.file, self.sighting.line
+
+    @property
+    def by_slurm(self) -> bool:
+        """Whether Slurm says it."""
+        return self.signature.group == "slurm"
+
+    @property
+    def fatal(self) -> bool:
+        """Whether a job does not survive it."""
+        return self.signature.severity == "fatal" and not self.survived
+
+    @property
+    def survived(self) -> bool:
+        """Whether the work went on after it."""
+        # A tool of the script around the work says it, or a library that has another way.
+        frame = "file" in dict(self.sighting.groups)
+        slight = self.signature.group in _SLIGHT and not frame and self.sighting.rank is None
+        return self.work_after > (0 if slight else _BUFFERED)
+
+
+def rung(seen: Seen) -> int:
+    """Return how far it is from a root.
+
+    CAUSE, ECHO of another's failure, RAISED_AGAIN by who waited for it, EXIT code, ENDED by
+    somebody, CONSEQUENCE.
+    """
+    signature = seen.signature
+    if signature.kind == "stop":
+        return ENDED
+    if signature.kind in ("echo", "kill") or _crashed(seen):
+        return ECHO
+    if _RAISED.search(seen.sighting.text):
+        return RAISED_AGAIN
+    if tells_end(seen) and seen.fatal:
+        return EXIT
+    if signature.role == "consequence":
+        return CONSEQUENCE
+    return ECHO if signature.kind == "general" and _is_echo(seen.sighting) else CAUSE
+
+
+def tells_end(seen: Seen) -> bool:
+    """Whether it only says how a process ended."""
+    return seen.signature.kind in ("exit", "kill")
+
+
+def exit_code_of(seen: Seen) -> str:
+    """Return the exit code that a launcher states; empty where it is about something else."""
+    return dict(seen.sighting.groups).get("exitcode", "")
+
+
+def _crashed(seen: Seen) -> bool:
+    return seen.fatal and is_crash(exit_code_of(seen))
+
+
+def _is_echo(sighting: Sighting) -> bool:
+    if dict(sighting.groups).get("file", "").endswith(_ECHO_FILE):
+        return True
+    return any(word in sighting.text for word in (*_ECHO_TYPES, *_ECHO_WORDS))
+
+
+def choose_root(candidates: Sequence[Seen], culprit: Culprit | None) -> Seen | None:
+    """Return the first failure: of the lowest rung, then by time, rank and line.
+
+    Times decide where all that are compared have one, in whole seconds; then the rank that was seen
+    to fail first; then the order of lines.
+    """
+    if not candidates:
+        return None
+    lowest = min(map(rung, candidates))
+    rivals = specific([seen for seen in candidates if rung(seen) == lowest])
+    # Who missed the process says so before the scheduler tells what it killed.
+    if any(seen.signature.late for seen in rivals):
+        rivals = [seen for seen in rivals if seen.signature.kind != "general"]
+    first = culprit.rank if culprit else None
+    timed = all(seen.when for seen in rivals)
+
+    def key(seen: Seen) -> tuple[str, bool, str, int, int]:
+        time = (seen.when or "") if timed else ""
+        other = first is None or seen.sighting.rank != first
+        return time[:19], other, time, *seen.place
+
+    return min(rivals, key=key)
+
+
+def specific(seen: Iterable[Seen]) -> list[Seen]:
+    """Leave out what is general where something specific is said of the same line."""
+    all_seen = list(seen)
+    known = {one.place for one in all_seen if one.signature.kind != "general"}
+    return [one for one in all_seen if one.signature.kind != "general" or one.place not in known]
+
+
+def with_times(seen: Iterable[Seen]) -> list[Seen]:
+    """Give what has no time that of the last sighting before it in its file."""
+    last: dict[int, str | None] = {}
+    timed = []
+    for one in seen:
+        last[one.file] = one.sighting.time or last.get(one.file)
+        timed.append(replace(one, when=last[one.file]))
+    return timed

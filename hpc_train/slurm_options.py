@@ -1,0 +1,138 @@
+"""The options of sbatch and srun, and what of them a job or a profile may ask for by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import cache
+from typing import Literal
+
+from hpc_train.decode import load_data
+from hpc_train.errors import nearest
+from hpc_train.model.plan import DIRECTIVE_VALUE
+from hpc_train.model.value import Value
+
+# What hpctrain writes by itself -> what to say instead.
+_OURS = {
+    "job-name": "name",
+    "nodes": "resources.nodes",
+    **dict.fromkeys(
+        ("ntasks", "ntasks-per-node", "ntasks-per-socket", "ntasks-per-core"),
+        "resources.tasks_per_node",
+    ),
+    "cpus-per-task": "resources.cpus_per_task",
+    **dict.fromkeys(
+        ("gpus", "gpus-per-node", "gpus-per-task", "gpus-per-socket", "ntasks-per-gpu"),
+        "resources.gpus_per_node",
+    ),
+    **dict.fromkeys(("cpus-per-gpu", "tres-per-task"), "resources.cpus_per_task"),
+    **dict.fromkeys(("mem", "mem-per-cpu", "mem-per-gpu"), "resources.mem"),
+    "time": "resources.time",
+    "exclusive": "resources.exclusive",
+    **{key: key for key in ("account", "partition", "qos", "constraint", "comment")},
+    "chdir": "workdir",
+    "no-kill": "elastic.min_nodes",
+    "signal": "signal_before_end",
+    **dict.fromkeys(("export", "export-file", "get-user-env"), "env"),
+    "array": "repetitions of a study",
+    **dict.fromkeys(("container", "container-id", "container-image"), "container.image"),
+    "container-mounts": "container.mounts",
+    "container-workdir": "container.workdir",
+    "container-env": "container.env",
+    "container-writable": "container.writable",
+}
+# What would take the job's log, its tracking or its script from hpctrain.
+_NEVER = frozenset(
+    """
+    output error input open-mode wrap hetjob wait parsable test-only help usage version verbose
+    quiet ignore-pbs jobid
+    """.split()
+)
+
+
+class _Letters(Value, frozen=True, kw_only=True):
+    both: dict[str, str]
+    sbatch: dict[str, str]
+    srun: dict[str, str]
+
+
+class _File(Value, frozen=True, kw_only=True):
+    """`slurm_options.yaml`: names with `=` or `?` behind, letters, variables of sbatch."""
+
+    schema: Literal[1]
+    both: tuple[str, ...]
+    sbatch: tuple[str, ...]
+    srun: tuple[str, ...]
+    pyxis: tuple[str, ...]
+    letters: _Letters
+    variables: dict[str, str]
+
+
+class Grammar(Value, frozen=True, kw_only=True):
+    """What a program's options are: long name -> how it takes a value, letter -> long name.
+
+    A value is `=`: it needs one; `?`: it may have one, after `=`; or empty: it takes none.
+    """
+
+    long: dict[str, str]
+    short: dict[str, str]
+
+
+@cache
+def _file() -> _File:
+    return load_data("slurm_options.yaml", _File)
+
+
+@cache
+def sbatch_grammar() -> Grammar:
+    """Return the options of sbatch."""
+    file = _file()
+    names = (*file.both, *file.sbatch, *file.pyxis)
+    return Grammar(long=_table(names), short={**file.letters.both, **file.letters.sbatch})
+
+
+@cache
+def srun_grammar() -> Grammar:
+    """Return the options of srun."""
+    file = _file()
+    names = (*file.both, *file.srun, *file.pyxis)
+    return Grammar(long=_table(names), short={**file.letters.both, **file.letters.srun})
+
+
+def sbatch_variables() -> dict[str, str]:
+    """Return the variables that sbatch reads, each with the option that it stands for."""
+    return _file().variables
+
+
+def _table(names: Iterable[str]) -> dict[str, str]:
+    return {name.rstrip("=?"): name[-1] if name[-1] in "=?" else "" for name in names}
+
+
+def directive_text(value: str | int | bool) -> str | None:
+    """Return an option's value as sbatch takes it: empty for a bare flag, None for none."""
+    if isinstance(value, bool):
+        return "" if value else None
+    return str(value)
+
+
+def directive_problem(name: str, value: str | int | bool) -> tuple[str, str] | None:
+    """Return what is wrong with an option and what to do instead; None when nothing is."""
+    if name in _OURS:
+        return f"hpctrain sets --{name} by itself", f"say it with {_OURS[name]}"
+    if name in _NEVER:
+        return f"hpctrain needs --{name} for itself, so that the run is tracked", ""
+    known = sbatch_grammar().long
+    if name not in known:
+        near = nearest(name.lstrip("-").replace("_", "-"), known)
+        return f"sbatch has no option {name!r}{near}", "write long names, without dashes before"
+    return _value_problem(name, directive_text(value))
+
+
+def _value_problem(name: str, text: str | None) -> tuple[str, str] | None:
+    kind = sbatch_grammar().long[name]
+    if text and not DIRECTIVE_VALUE.fullmatch(text):
+        return f"{text!r} cannot be written as an #SBATCH value", ""
+    if text == "" and kind == "=":
+        return f"--{name} needs a value", ""
+    if text and not kind:
+        return f"--{name} takes no value", f"write `{name}: true`"
+    return None

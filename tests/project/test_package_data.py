@@ -1,0 +1,59 @@
+"""The files of hpc_train/data: each one is read by the code, and keeps its type."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpc_train import decode
+from hpc_train.assets import data_file
+from hpc_train.errors import HpcTrainError
+from hpc_train.lint.nccl_variables import nccl_variables
+from hpc_train.records.signatures.catalogue import packaged
+from hpc_train.records.signatures.exit_codes import is_crash
+from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
+from hpc_train.submissions.slurm import states
+from hpc_train.submissions.slurm.reasons import sentence
+from hpc_train.submissions.slurm.refusals import advice
+from hpc_train.submissions.slurm.states import job_state
+
+FOLDER = data_file()
+READ: dict[str, Callable[[], object]] = {
+    "exit_codes.yaml": lambda: is_crash("-9"),
+    "nccl_variables.yaml": nccl_variables,
+    "signature_files.yaml": packaged,
+    "slurm_options.yaml": lambda: (sbatch_grammar(), srun_grammar()),
+    "slurm_reasons.yaml": lambda: sentence("Priority"),
+    "slurm_refusals.yaml": lambda: advice("invalid partition"),
+    "slurm_states.yaml": lambda: job_state("RUNNING"),
+}
+
+
+def test_each_file_is_read() -> None:
+    tables = {path.name for path in FOLDER.glob("*.yaml")}
+    assert tables == set(READ)
+    assert {path.name for path in FOLDER.iterdir()} == {*READ, "signatures"}
+    for name, read in READ.items():
+        assert read(), name
+
+
+def test_the_variables_of_sbatch_stand_for_its_options() -> None:
+    options = sbatch_grammar()
+    assert set(sbatch_variables().values()) <= set(options.long)
+    assert {*options.short.values(), *srun_grammar().short.values()} <= {
+        *options.long,
+        *srun_grammar().long,
+    }
+
+
+def test_a_damaged_file_is_named_with_its_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = data_file("slurm_states.yaml").read_text().replace("state: RUNNING", "state: RUNING", 1)
+    (tmp_path / "slurm_states.yaml").write_text(text)
+    monkeypatch.setattr(decode, "data_file", lambda name: tmp_path / name)
+    states._states.cache_clear()
+    with pytest.raises(HpcTrainError, match=r"slurm_states\.yaml:\d+: states\.COMPLETING\.state: "):
+        job_state("RUNNING")

@@ -1,0 +1,88 @@
+"""docs/adding-a-signature.md: its file is read, its answers are those of the command."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from hpc_train.decode import keys_of
+from hpc_train.records.signatures.base import Entry, Group, Kind
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding-a-signature.md").read_text()
+LOG = "step 10 loss 2.31\nn17 quotad: project proj0042 is frozen since 2026-11-02\nStopped\n"
+
+
+def block(kind: str) -> str:
+    (found,) = re.findall(rf"^```{kind}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+    return str(found)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Path:
+    """Return a site folder with the file of the page, and a log beside it."""
+    folder = tmp_path / "site" / "signatures"
+    folder.mkdir(parents=True)
+    (folder / "mysite.yaml").write_text(block("yaml"))
+    (tmp_path / "slurm-4711.out").write_text(LOG)
+    return folder.parent
+
+
+def hpctrain(site: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hpc_train", *words],
+        cwd=site.parent,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={
+            "PATH": str(Path(sys.executable).parent),
+            "HPCTRAIN_SITE_PATH": str(site),
+            "XDG_CONFIG_HOME": str(site.parent),
+            "COLUMNS": "100",
+        },
+    )
+
+
+def test_the_answer_of_the_page_is_that_of_the_command(site: Path) -> None:
+    done = hpctrain(site, "diagnose", "slurm-4711.out")
+    assert (done.returncode, done.stderr) == (0, "")
+    _, _, shown = block("console").partition("slurm-4711.out\n")
+    assert done.stdout.startswith(shown)
+
+
+def test_the_list_says_where_each_is_from(site: Path) -> None:
+    rows = hpctrain(site, "diagnose", "--list").stdout.splitlines()
+    file = site / "signatures" / "mysite.yaml"
+    assert rows[0].split()[:4] == ["id", "group", "severity", "from"]
+    assert rows[1].split()[:4] == ["mysite_quota_frozen", "site", "fatal", f"{file}:4"]
+    assert rows[2].split()[:4] == ["mysite_prolog_failed", "site", "fatal", f"{file}:13"]
+    assert {row.split()[3] for row in rows[3:]} == {"hpctrain"}
+    assert f"From `{file}:4`." in hpctrain(site, "diagnose", "--list", "--markdown").stdout
+
+
+def test_the_mistake_of_the_page_is_that_of_the_command(site: Path) -> None:
+    file = site / "signatures" / "mysite.yaml"
+    file.write_text(
+        file.read_text().replace("title: Project {project}", "title: Project {projekt}")
+    )
+    for words in (["diagnose", "slurm-4711.out"], ["diagnose", "--list"]):
+        done = hpctrain(site, *words)
+        assert done.returncode == 2
+        assert done.stdout == ""
+        said = " ".join(block("text").split()).replace(
+            "/sw/hpctrain/signatures/mysite.yaml", str(file)
+        )
+        assert said in " ".join(done.stderr.split())
+
+
+def test_the_page_names_each_key_group_and_kind() -> None:
+    cells = re.findall(r"^\| (`[^|]+) \|", PAGE, re.MULTILINE)
+    listed = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
+    assert sorted(listed) == sorted(keys_of(Entry))
+    for word in (*get_args(Group), *get_args(Kind)):
+        assert f"`{word}`" in PAGE
