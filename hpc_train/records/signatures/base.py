@@ -8,6 +8,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from hpc_train.model.log_pattern import MOST_TOUCHING
+from hpc_train.model.regex_cost import touching
 from hpc_train.model.value import Value
 
 PACKAGED = "hpctrain"
@@ -34,9 +36,10 @@ Kind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
 Memory = Literal["full", "fragmentation", "other_processes"]
 Composed = Literal["traceback", "torchrun_report", "nccl_last_error", "nccl_tests"]
 Text = Annotated[str, Meta(min_length=1, max_length=400)]
-# A site's own pattern is not bounded; on a window of this size [characters] few are slow.
-_BEFORE = 256
-_AFTER = 768
+# Before and after the literal [characters]: where a site's own pattern is searched. Nobody has
+# bounded it; of one whose time grows with the cube of the length, less is seen.
+_NEAR = (256, 768)
+_NEARER = (96, 288)
 
 
 class Explanation(Value, frozen=True, kw_only=True):
@@ -110,11 +113,15 @@ class Signature(Entry, frozen=True, kw_only=True, dict=True):
 
     def search(self, text: str) -> re.Match[str] | None:
         """Return the match in a line; of a long line, a site's own is searched near a literal."""
-        if self.origin != PACKAGED and len(text) > _BEFORE + _AFTER:
+        if self.origin != PACKAGED and len(text) > sum(self._near):
             places = [at for literal in self.literals if (at := text.find(literal)) >= 0]
-            start = max(0, min(places, default=0) - _BEFORE)
-            text = text[start : start + _BEFORE + _AFTER]
+            start = max(0, min(places, default=0) - self._near[0])
+            text = text[start : start + sum(self._near)]
         return self.compiled.search(text)
+
+    @cached_property
+    def _near(self) -> tuple[int, int]:
+        return _NEARER if len(touching(self.pattern)) >= MOST_TOUCHING else _NEAR
 
 
 class Sighting(Value, frozen=True, kw_only=True):

@@ -11,6 +11,8 @@ from msgspec import Meta
 
 from hpc_train.decode import decode
 from hpc_train.errors import SignatureError, nearest
+from hpc_train.model.log_pattern import MOST_TOUCHING
+from hpc_train.model.regex_cost import touching
 from hpc_train.model.regex_text import literal_of, may_explode
 from hpc_train.model.value import Sourced, Value
 from hpc_train.records.signatures.base import Entry, Signature
@@ -103,6 +105,16 @@ def _check_own(signature: Signature, file: Sourced[SignatureFile]) -> None:
             "a repeated group of the regex holds a repeat or a choice: on some lines that takes "
             "for ever",
             r"write it without the group, as [\d,]+ for (?:\d+,)*\d+",
+        )
+    if len(repeats := touching(signature.pattern)) > MOST_TOUCHING:
+        raise _error(
+            signature,
+            file,
+            "pattern",
+            "the regex has repeats that touch one another and match the same characters: "
+            f"{', '.join(repeats)}; on some lines that takes minutes",
+            r"put a text between them, repeat what the next one cannot match, as [^,]*, for .*, "
+            "or begin with a text or ^",
         )
     if taken := sorted(_TAKEN.intersection(signature.compiled.groupindex)):
         text = f"the group {taken[0]!r} is filled from tracebacks; call it something else"
