@@ -6,16 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.numbers import fixed, significant, with_limits
 from hpc_train.reports.words import UNKNOWN, by_series, one_size, place, sizes, under
 
 Row = Mapping[str, Any]
-SPEEDS = {
-    "throughput": ("samples_per_second", "samples/s"),
-    "token throughput": ("tokens_per_second", "tokens/s"),
-    "epoch time": ("epoch_time_s", "s an epoch"),
-    "time to train": ("time_to_train_s", "s to train"),
-}
 
 
 def answers(points: Sequence[Row]) -> Iterator[str]:
@@ -54,8 +49,8 @@ def baselines(points: Sequence[Row]) -> Iterator[str]:
 
 def speed(row: Row) -> str:
     """Return `2240 samples/s, 56.35 ms a step`: the basis, and a step where there are steps."""
-    column, unit = SPEEDS[row["basis"]]
-    numbers = [f"{significant(row[column])} {unit}"] if row[column] is not None else []
+    value, unit = row[BASIS_COLUMNS[row["basis"]]], BASES[row["basis"]].in_sentence
+    numbers = [f"{significant(value)} {unit}"] if value is not None else []
     if row["basis"] == "throughput" and row["step_time_s"] is not None:
         numbers.append(f"{significant(row['step_time_s'] * 1e3)} ms a step")
     return ", ".join(numbers)

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, NamedTuple
 
+from hpc_train.model.metric import Metric, TextColumn
+from hpc_train.model.metrics import in_text_order
 from hpc_train.model.report import Column
-from hpc_train.reports.numbers import ABSENT, fixed, significant, whole, with_limits
+from hpc_train.reports.numbers import ABSENT, fixed, whole, with_limits
 from hpc_train.reports.words import series_heading, short_series
 
 Row = Mapping[str, Any]
 Text = Callable[[Row], str]
+SIZES = {
+    "nodes": "nodes",
+    "gpus_per_node": "gpus/\nnode",
+    "tasks_per_node": "tasks/\nnode",
+    "gpus": "gpus",
+    "ranks": "ranks",
+}
 
 
 class Shown(NamedTuple):
@@ -23,76 +33,36 @@ class Shown(NamedTuple):
 
 def compact_columns(points: Sequence[Row], confidence: float) -> list[Shown]:
     """Return the columns that a reader needs, in order."""
-    level = f"[{confidence:.0%}]"
-    return [
-        _series(points),
-        *_sizes(),
-        _runs(),
-        _milliseconds("step_time_s", "step\n[ms]"),
-        _significant("samples_per_second", "samples/s"),
-        _significant("tokens_per_second", "tokens/s"),
-        _significant("epoch_time_s", "epoch\n[s]"),
-        _significant("time_to_train_s", "train\n[s]"),
-        *_ratios(level),
-        _limits("time_to_train_speedup", f"speedup of\ntraining {level}", 2),
-        Shown(Column(key="accuracy", heading="accuracy\n% (change)"), _accuracy),
-        _words("transport", "transport"),
-        Shown(Column(key="flags", heading="flags", align="left"), _flags),
-    ]
+    batch, *others = (
+        _of_metric(metric, metric.text, metric.text.heading, confidence)
+        for metric in in_text_order()
+        if metric.text and metric.text.compact
+    )
+    return [_series(points), *_sizes(), batch, _runs(), *others, *_remarks()]
 
 
 def wide_columns(points: Sequence[Row], confidence: float) -> list[Shown]:
     """Return every column, in the order in which a reviewer asks for them."""
-    level = f"[{confidence:.0%}]"
-    return [
-        _series(points),
-        _words("regime", "regime"),
-        *_sizes(),
-        Shown(Column(key="micro_batch", heading="batch/\nrank"), _per_rank),
-        _runs(),
-        _count("warmup_steps", "warm-up\nsteps"),
-        _count("steps", "steps"),
-        _milliseconds("step_time_s", f"step [ms]\n{level}", "step_time_s"),
-        *(_milliseconds(f"step_p{q}_s", f"p{q}\n[ms]") for q in ("05", "25", "75", "95")),
-        _limits("samples_per_second", f"samples/s\n{level}", None),
-        _significant("samples_per_second_per_rank", "samples/s\na rank"),
-        _significant("tokens_per_second", "tokens/s"),
-        _significant("epoch_time_s", "epoch\n[s]"),
-        *_ratios(level),
-        _limits("doubling", f"doubling\n{level}", 2),
-        _limits("karp_flatt", f"Karp-Flatt\n{level}", 4),
-        *_training(level),
-        *_effort(),
-        _words("transport", "transport"),
-        Shown(Column(key="flags", heading="flags", align="left"), _flags),
-    ]
-
-
-def _training(level: str) -> tuple[Shown, ...]:
-    return (
-        _significant("time_to_train_s", "train\n[s]"),
-        _limits("time_to_train_speedup", f"speedup of\ntraining {level}", 2),
-        _limits("time_to_train_efficiency", f"efficiency of\ntraining % {level}", 0, 100),
-        Shown(Column(key="accuracy", heading="accuracy\n% (change)"), _accuracy),
-        _significant("learning_rate", "learning\nrate"),
-        _significant("optimiser_steps", "optimiser\nsteps"),
-        _significant("samples_seen", "samples\nseen"),
+    batch, *others = (
+        _of_metric(metric, metric.text, metric.text.wide_heading or metric.text.heading, confidence)
+        for metric in in_text_order()
+        if metric.text
     )
+    per_rank = Shown(Column(key="micro_batch", heading="batch/\nrank"), _per_rank)
+    regime = _words("regime", "regime")
+    return [_series(points), regime, *_sizes(), batch, per_rank, _runs(), *others, *_remarks()]
 
 
-def _effort() -> tuple[Shown, ...]:
-    return (
-        _percent("cv", "cv\n%"),
-        _significant("first_step_time_s", "first step\n[s]"),
-        _significant("wall_s", "wall\n[s]"),
-        _significant("gpu_hours_per_million", "GPU-h per\n1e6 samples"),
-        _significant("node_hours_per_million", "node-h per\n1e6 samples"),
-        _significant("gpu_hours_spent", "GPU-h\nspent"),
-        _significant("cost_per_million", "cost per\n1e6 samples"),
-        _percent("mfu", "MFU\n%"),
-        _significant("memory_gib", "memory\n[GiB]"),
-        _percent("communication_share", "communi-\ncation %"),
-        _percent("data_share", "data\n%"),
+def _of_metric(metric: Metric, how: TextColumn, heading: str, confidence: float) -> Shown:
+    column = Column(key=metric.key, heading=heading.format(level=f"[{confidence:.0%}]"))
+    if metric.key == "accuracy":
+        return Shown(column, _accuracy)
+    if how.whole:
+        return Shown(column, lambda row: whole(row.get(metric.key)))
+    limits = "{level}" in heading
+    return Shown(
+        column,
+        lambda row: with_limits(row, metric.key, how.decimals, how.factor, limits=limits),
     )
 
 
@@ -103,15 +73,12 @@ def _series(points: Sequence[Row]) -> Shown:
 
 
 def _sizes() -> Iterator[Shown]:
-    for key, heading in (
-        ("nodes", "nodes"),
-        ("gpus_per_node", "gpus/\nnode"),
-        ("tasks_per_node", "tasks/\nnode"),
-        ("gpus", "gpus"),
-        ("ranks", "ranks"),
-        ("global_batch", "batch"),
-    ):
-        yield _count(key, heading)
+    for key, heading in SIZES.items():
+        yield Shown(Column(key=key, heading=heading), partial(_size, key))
+
+
+def _size(key: str, row: Row) -> str:
+    return whole(row.get(key))
 
 
 def _runs() -> Shown:
@@ -120,46 +87,16 @@ def _runs() -> Shown:
     )
 
 
-def _ratios(level: str) -> tuple[Shown, ...]:
+def _remarks() -> tuple[Shown, ...]:
     return (
-        _limits("speedup", f"speedup\n{level}", 2),
-        _count("ideal", "ideal"),
-        _limits("efficiency", f"efficiency\n% {level}", 0, 100),
+        _words("transport", "transport"),
+        Shown(Column(key="flags", heading="flags", align="left"), _flags),
     )
-
-
-def _count(key: str, heading: str) -> Shown:
-    return Shown(Column(key=key, heading=heading), lambda row: whole(row.get(key)))
-
-
-def _significant(key: str, heading: str) -> Shown:
-    return Shown(Column(key=key, heading=heading), lambda row: significant(row.get(key)))
-
-
-def _percent(key: str, heading: str) -> Shown:
-    return Shown(Column(key=key, heading=heading), lambda row: fixed(row.get(key), 1, 100))
 
 
 def _words(key: str, heading: str) -> Shown:
     column = Column(key=key, heading=heading, align="left")
     return Shown(column, lambda row: row.get(key) or ABSENT)
-
-
-def _limits(key: str, heading: str, decimals: int | None, factor: float = 1) -> Shown:
-    return Shown(
-        Column(key=key, heading=heading), lambda row: with_limits(row, key, decimals, factor)
-    )
-
-
-def _milliseconds(key: str, heading: str, limits: str = "") -> Shown:
-    column = Column(key=key, heading=heading)
-    if limits:
-        return Shown(column, lambda row: with_limits(row, limits, None, 1e3))
-    return Shown(column, lambda row: significant(_times(row.get(key), 1e3)))
-
-
-def _times(value: float | None, factor: float) -> float | None:
-    return None if value is None else value * factor
 
 
 def _per_rank(row: Row) -> str:
@@ -179,5 +116,5 @@ def _accuracy(row: Row) -> str:
 
 
 def _flags(row: Row) -> str:
-    codes = dict.fromkeys(flag.partition(":")[0] for flag in row["flags"])
+    codes = dict.fromkeys(flag.code.value for flag in row["flags"])
     return ", ".join([*codes, *([row["not_ok"]] if row["not_ok"] else [])]) or ABSENT

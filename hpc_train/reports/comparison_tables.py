@@ -6,9 +6,10 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.numbers import ABSENT, fixed, significant, whole
-from hpc_train.reports.rows import plain_rows
+from hpc_train.reports.rows import for_programs, plain_rows
 from hpc_train.reports.words import series_heading, short_series
 
 if TYPE_CHECKING:
@@ -21,10 +22,6 @@ SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
 # What leaves a table first that is wider than a terminal.
 LESS = ("corrected", "accuracy_change_pp")
 ROOM = 100
-UNITS = {
-    "throughput": "samples/s", "token throughput": "tokens/s", "epoch time": "epoch, s",
-    "time to train": "train, s",
-}  # fmt: skip
 
 
 class Compared(NamedTuple):
@@ -80,7 +77,7 @@ def points_table(points: Sequence[Row], found: Compared, level: float) -> Report
 
 
 def _columns(points: Sequence[Row], found: Compared, level: float) -> list[Shown]:
-    bases = {UNITS[row["basis"]] for row in points}
+    bases = {BASES[row["basis"]].in_heading for row in points}
     unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
     axis = series_heading(points)
     sizes = (("nodes", "nodes"), ("gpus_per_node", "gpus/\nnode"),
@@ -173,7 +170,7 @@ def runs_table(found: Compared) -> ReportTable:
     """Return the runs that are not ok; `records` holds every run of both sides."""
     names = ("side", "run_id", "state", "problem")
     rows = [
-        {"side": side, **row}
+        {"side": side, **for_programs(row)}
         for side, runs in zip("AB", found.runs, strict=True)
         for row in plain_rows(runs)
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hpc_train.model.flag import FlagCode
 from hpc_train.reports.words import size, under
 
 Row = Mapping[str, Any]
@@ -13,22 +14,22 @@ Marks = list[tuple[Row, str]]
 NAMED = 8
 NOT_OK = "not every run is ok"
 MEANING = {
-    "n=1": "n=1, so no interval",
-    "baseline n=1": "one baseline run, so no interval",
-    "bootstrap": "no interval by resampling",
-    "short": "few measured steps",
-    "gate": "below the gate",
-    "ranks": "ranks without steps",
-    "superlinear": "more than ideal",
-    "varies": "a run contradicts itself",
-    "accuracy": "accuracy is not the baseline's",
-    "loss": "loss is not the baseline's",
-    "whole seconds": "times in whole seconds",
-    "unmeasured": "ok runs left out of the comparison",
-    "not finite": "values that are no numbers",
-    "requeued": "runs that were restarted",
+    FlagCode.ONE_RUN: "n=1, so no interval",
+    FlagCode.ONE_BASELINE_RUN: "one baseline run, so no interval",
+    FlagCode.BOOTSTRAP: "no interval by resampling",
+    FlagCode.SHORT: "few measured steps",
+    FlagCode.GATE: "below the gate",
+    FlagCode.RANKS: "ranks without steps",
+    FlagCode.SUPERLINEAR: "more than ideal",
+    FlagCode.VARIES: "a run contradicts itself",
+    FlagCode.ACCURACY: "accuracy is not the baseline's",
+    FlagCode.LOSS: "loss is not the baseline's",
+    FlagCode.WHOLE_SECONDS: "times in whole seconds",
+    FlagCode.UNMEASURED: "ok runs left out of the comparison",
+    FlagCode.NOT_FINITE: "values that are no numbers",
+    FlagCode.REQUEUED: "runs that were restarted",
 }
-SAID = frozenset({"n=1", "baseline n=1"})
+SAID = frozenset({FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN})
 
 
 def doubts(points: Sequence[Row]) -> Iterator[str]:
@@ -39,10 +40,10 @@ def doubts(points: Sequence[Row]) -> Iterator[str]:
             found = f"{row['n_ok']} of {row['n_submitted']}: {row['not_ok']}"
             kinds.setdefault(NOT_OK, []).append((row, found))
         for flag in row["flags"]:
-            code, _, detail = flag.partition(": ")
-            kinds.setdefault(code, []).append((row, "" if code in SAID else detail))
-    for code, marks in kinds.items():
-        yield f"Distrust: {MEANING.get(code, code)}{_points(marks, points)}."
+            detail = "" if flag.code in SAID else flag.detail
+            kinds.setdefault(MEANING[flag.code], []).append((row, detail))
+    for meaning, marks in kinds.items():
+        yield f"Distrust: {meaning}{_points(marks, points)}."
 
 
 def _points(marks: Marks, points: Sequence[Row]) -> str:

@@ -34,15 +34,22 @@ def fixed(value: float | None, decimals: int, factor: float = 1) -> str:
     return f"{value * factor:.{decimals}f}" if value is not None and known else ABSENT
 
 
-def with_limits(row: Mapping[str, Any], name: str, decimals: int | None, factor: float = 1) -> str:
-    """Return `3.95 [3.90, 4.01]`; only the value where there is no interval.
+def with_limits(
+    row: Mapping[str, Any],
+    name: str,
+    decimals: int | None,
+    factor: float = 1,
+    *,
+    limits: bool = True,
+) -> str:
+    """Return `3.95 [3.90, 4.01]`; only the value where there is no interval, or without `limits`.
 
     Without a number of decimals each is written with four significant digits.
     """
     value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
     shown = _written(value, decimals, factor)
-    limits = [_written(limit, decimals, factor) for limit in (low, high)]
-    return shown if ABSENT in (shown, *limits) else f"{shown} [{', '.join(limits)}]"
+    ends = [_written(limit, decimals, factor) for limit in (low, high)]
+    return f"{shown} [{', '.join(ends)}]" if limits and ABSENT not in (shown, *ends) else shown
 
 
 def _written(value: float | None, decimals: int | None, factor: float) -> str:

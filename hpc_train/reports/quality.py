@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
+from hpc_train.model.flag import LOSS_LOST
 from hpc_train.model.gate import Verdict
 from hpc_train.model.study import Gates
 from hpc_train.reports.benchmarks import key_of
@@ -18,8 +19,6 @@ ACCURACY, LOSS = 0.05, 1.0
 # A loss near 0 may double without meaning anything.
 LEAST_RISE = 0.1
 _ROUNDING = 1e-9
-# So begins the flag of a run whose loss ended as NaN or infinite.
-LOST = "not finite: loss"
 
 
 class _Compared(NamedTuple):
@@ -85,7 +84,7 @@ def _accuracy(compared: _Compared, asked: float | None) -> Verdict | None:
 
 def _loss(compared: _Compared, asked: float | None) -> Verdict | None:
     limit = LOSS if asked is None else asked
-    lost = [run for run in compared.own if any(flag.startswith(LOST) for flag in run["flags"])]
+    lost = [run for run in compared.own if LOSS_LOST in run["flags"]]
     if lost:
         reason = f"the loss of {_named(lost[0], compared)} ended as NaN or infinite"
         return Verdict(gate="loss", where=compared.where, outcome="not met", reason=reason)

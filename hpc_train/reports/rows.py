@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from hpc_train.model.metrics import POINT_METRICS
+
 if TYPE_CHECKING:
     import pandas as pd
 
-RATIOS = (
-    "speedup", "efficiency", "samples_per_second", "doubling", "karp_flatt",
-    "time_to_train_speedup", "time_to_train_efficiency",
-)  # fmt: skip
+_WITH_LIMITS = tuple(metric.key for metric in POINT_METRICS if metric.limits == "object")
+_RENAMED = {metric.key: metric.json_key for metric in POINT_METRICS if metric.json_key}
 
 
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
@@ -22,11 +22,16 @@ def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
+def for_programs(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the row as files have it: each flag as the text `code: detail`."""
+    return {**row, "flags": [str(flag) for flag in row.get("flags") or ()]}
+
+
 def nested(row: Mapping[str, Any]) -> dict[str, Any]:
     """Return the row with `x`, `x_low`, `x_high` as one `x: {value, low, high}`, or None."""
-    limits = {f"{name}{end}" for name in RATIOS for end in ("_low", "_high")}
-    plain = {name: value for name, value in row.items() if name not in limits}
-    for name in RATIOS:
+    limits = {f"{name}{end}" for name in _WITH_LIMITS for end in ("_low", "_high")}
+    plain = {name: v for name, v in for_programs(row).items() if name not in limits}
+    for name in _WITH_LIMITS:
         if row.get(name) is None:
             continue
         plain[name] = {
@@ -34,9 +39,8 @@ def nested(row: Mapping[str, Any]) -> dict[str, Any]:
             "low": row[f"{name}_low"],
             "high": row[f"{name}_high"],
         }
-    plain["throughput"] = plain.pop("samples_per_second")
-    plain["throughput_per_rank"] = plain.pop("samples_per_second_per_rank")
-    return plain
+    renamed = {new: plain.pop(key) for key, new in _RENAMED.items()}
+    return plain | renamed
 
 
 def _plain_column(column: pd.Series[Any]) -> list[Any]:

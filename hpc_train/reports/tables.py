@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.columns import Shown, compact_columns, wide_columns
 from hpc_train.reports.numbers import ABSENT
-from hpc_train.reports.rows import nested
+from hpc_train.reports.rows import for_programs, nested
 from hpc_train.reports.words import counted, one_size
 
 Row = Mapping[str, Any]
@@ -27,7 +28,6 @@ LESS = (
     "time_to_train_speedup", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
     "tokens_per_second", "samples_per_second",
 )  # fmt: skip
-BASES = {"epoch time": "epoch_time_s", "time to train": "time_to_train_s"}
 ROOM = 100
 
 
@@ -67,7 +67,7 @@ def runs_table(runs: Sequence[Row]) -> ReportTable:
             if run["state"] != OK
         ),
         key="runs",
-        records=tuple(dict(run) for run in runs),
+        records=tuple(map(for_programs, runs)),
     )
 
 
@@ -83,7 +83,8 @@ def constants(points: Sequence[Row]) -> str:
 
 
 def _fitting(shown: list[Shown], points: Sequence[Row]) -> list[Shown]:
-    needed = {BASES.get(row["basis"]) for row in points}
+    times = {row["basis"] for row in points if not BASES[row["basis"]].is_rate}
+    needed = {BASIS_COLUMNS[basis] for basis in times}
     if not any(row["speedup"] is not None and not row["is_baseline"] for row in points):
         needed.add("time_to_train_speedup")
     for key in LESS:

@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.metrics import BASES
 from hpc_train.tables.baseline import baselines
 from hpc_train.tables.halves import halves
 from hpc_train.tables.laws import doubling_efficiency, karp_flatt
 from hpc_train.tables.moments import Bools, Codes, Floats, moments
-from hpc_train.tables.points import BASES, Grouped, limited, sizes_of, variation
+from hpc_train.tables.points import Grouped, limited, sizes_of, variation
 from hpc_train.tables.ratios import Limits, shared
 from hpc_train.tables.refusals import refused
 from hpc_train.tables.samples import Samples, samples

@@ -8,10 +8,11 @@ import numpy as np
 
 from hpc_train.errors import ReportError
 from hpc_train.model.measurement import ExpectedRun
+from hpc_train.model.metrics import RESULTS
 from hpc_train.model.submission import JobState
 from hpc_train.tables.columns import Columns
 
-_TIMED = ("step_time", "samples_per_second", "tokens_per_second", "epoch_time", "time_to_train")
+_TIMED = tuple(metric.record for metric in RESULTS)
 # Fewer can be equal by chance: programs print few digits.
 LEAST = 10
 # Odd constants that spread bits: of SplitMix64 and of Knuth's multiplicative hash.

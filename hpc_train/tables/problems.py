@@ -7,13 +7,12 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.study import Warmup
 from hpc_train.tables.columns import Flags, Ints
 from hpc_train.tables.groups import packed
-from hpc_train.tables.measurements import METRICS, PER_GPU, Rows
+from hpc_train.tables.measurements import KINDS, PER_GPU, Rows
 from hpc_train.tables.steps import StepSummary
-
-_RATES = ("samples_per_second", "tokens_per_second")
 
 
 def problems(
@@ -44,11 +43,11 @@ def _in_warmup(seen: int, study: ExpectedStudy) -> str:
 def _unusable(rows: Rows) -> str:
     if not len(rows.run):
         return "no line with a time or rate that any parser knows; see docs/events.md"
-    rates = rows.take(np.isin(rows.kind, [METRICS.index(name) for name in _RATES]))
+    rates = rows.take(np.isin(rows.kind, [KINDS.index(name) for name in RATE_RECORDS]))
     if not len(rates.run):
         found = ", ".join(_in_order(rows.kind))
         return f"the log has {found}, but no time or rate of training; see docs/events.md"
-    name = METRICS[rates.kind[0]]
+    name = KINDS[rates.kind[0]]
     if (rates.scope == PER_GPU).any():
         return (
             f"{name} is per GPU, and no line says how many GPUs there were; "
@@ -62,7 +61,7 @@ def _unusable(rows: Rows) -> str:
 
 def _in_order(kinds: Ints) -> Sequence[str]:
     found, first = np.unique(kinds, return_index=True)
-    return [METRICS[kind] for kind in found[np.argsort(first)]]
+    return [KINDS[kind] for kind in found[np.argsort(first)]]
 
 
 def warmup_words(warmup: Warmup) -> str:

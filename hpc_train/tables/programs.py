@@ -6,12 +6,15 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 
+from hpc_train.model.metrics import RESULTS
 from hpc_train.tables.columns import Columns
 from hpc_train.tables.groups import packed
 
 # Results that a ratio is made of; a sample of one program is a sequence, of another an image.
-_RESULTS = ("step_time", "samples_per_second", "tokens_per_second", "epoch_time", "time_to_train")
-_COUNTED = {"samples_per_second": "samples", "samples": "samples", "tokens_per_second": "tokens"}
+_RESULTS = tuple(metric.record for metric in RESULTS)
+_COUNTED = {"samples": "samples"} | {
+    metric.record: metric.basis.item for metric in RESULTS if metric.basis and metric.basis.is_rate
+}
 # What a person states has no program.
 _STATED = frozenset({"table", "points"})
 _LENGTH = "sequence_length"

@@ -8,37 +8,29 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.metrics import BASES, POINT_METRICS
 from hpc_train.tables.against import against
 from hpc_train.tables.cost import price_per_million
 from hpc_train.tables.flags import point_flags
 from hpc_train.tables.intervals import CONFIDENCE
-from hpc_train.tables.points import KEY, RATES, bases_of, grouped, point_columns, rates_of
+from hpc_train.tables.points import KEY, bases_of, grouped, point_columns, rates_of
 from hpc_train.tables.regime import regimes
 
-LIMITS = ("", "_low", "_high")
-COUNTS = (*KEY[1:], "cpus_per_task", "n_ok", "n_submitted", "steps", "warmup_steps")
+COUNTS = (
+    *KEY[1:], "cpus_per_task", "n_ok", "n_submitted",
+    *(metric.key for metric in POINT_METRICS if metric.counts),
+)  # fmt: skip
+# The size of the work stands before the runs, as in the points table.
+_BATCH, *_OTHERS = (
+    f"{metric.key}{limit}"
+    for metric in POINT_METRICS
+    for limit in (("", "_low", "_high") if metric.limits else ("",))
+)
 COLUMNS = (
-    *KEY, "cpus_per_task", "regime", "basis", "is_baseline", "global_batch", "n_ok",
-    "n_submitted", "not_ok", "steps", "warmup_steps",
-    *(f"step_time_s{limit}" for limit in LIMITS),
-    "step_p05_s", "step_p25_s", "step_p75_s", "step_p95_s", "epoch_time_s",
-    *(f"samples_per_second{limit}" for limit in LIMITS),
-    "samples_per_second_per_rank", "tokens_per_second", "ideal",
-    *(f"speedup{limit}" for limit in LIMITS), *(f"efficiency{limit}" for limit in LIMITS),
-    *(f"doubling{limit}" for limit in LIMITS), *(f"karp_flatt{limit}" for limit in LIMITS),
-    *(f"time_to_train_speedup{limit}" for limit in LIMITS),
-    *(f"time_to_train_efficiency{limit}" for limit in LIMITS),
-    "cv", "accuracy", "accuracy_change_pp", "learning_rate", "optimiser_steps", "samples_seen",
-    "first_step_time_s", "time_to_train_s", "wall_s", "gpu_hours_per_million",
-    "node_hours_per_million", "gpu_hours_spent", "cost_per_million", "mfu", "memory_gib",
-    "data_share", "communication_share", "whole_seconds", "transport", "confidence", "flags",
-    "note",
+    *KEY, "cpus_per_task", "regime", "basis", "is_baseline", _BATCH, "n_ok", "n_submitted",
+    "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
 )  # fmt: skip
-OTHERS = (
-    "series", "regime", "basis", "is_baseline", "not_ok", "whole_seconds", "transport", "flags",
-    "note",
-)  # fmt: skip
-FLOATS = tuple(name for name in COLUMNS if name not in (*COUNTS, *OTHERS))
+FLOATS = tuple(name for name in (_BATCH, *_OTHERS, "confidence") if name not in COUNTS)
 
 
 def speedup_frame(
@@ -60,10 +52,11 @@ def speedup_frame(
     groups = grouped(runs)
     rates = rates_of(groups)
     bases = bases_of(groups, rates)
-    columns = point_columns(groups, rates, confidence)
+    columns = point_columns(groups, confidence)
     columns["regime"] = [found[groups.labels[series]] for series in groups.of_point]
     columns["basis"] = [bases[series] for series in groups.of_point]
-    columns["whole_seconds"] &= ~np.isin(columns["basis"], RATES)
+    times = [not BASES[name].is_rate for name in columns["basis"]]
+    columns["whole_seconds"] &= np.array(times, dtype=bool)
     columns["confidence"] = np.full(groups.size, confidence)
     per_million = columns["gpu_hours_per_million"]
     columns["cost_per_million"] = price_per_million(per_million, study.price_per_gpu_hour)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from hpc_train.model.flag import Flag, FlagCode
 from hpc_train.reports.absent import absent_notes
 from hpc_train.reports.rows import plain_rows
 from hpc_train.reports.scaling import scaling_report
@@ -69,7 +70,7 @@ def test_each_dash_has_a_footnote() -> None:
 
 
 def test_a_table_without_dashes_has_no_footnote() -> None:
-    first = [row | {"flags": ["short: 3 steps"]} for row in points()[:1]]
+    first = [row | {"flags": [Flag(FlagCode.SHORT, "3 steps")]} for row in points()[:1]]
     assert list(absent_notes(points_table(first, 0.95), first)) == []
 
 

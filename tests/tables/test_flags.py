@@ -6,6 +6,7 @@ from math import nan
 
 import pytest
 
+from hpc_train.model.flag import Flag, FlagCode
 from hpc_train.tables.flags import _ratio
 
 
@@ -20,7 +21,7 @@ def test_what_reaches_its_gate_is_not_flagged(efficiency: float) -> None:
 
 
 def test_what_is_below_its_gate_is_flagged() -> None:
-    assert _ratio(row(0.749), 0.75) == ["gate: efficiency 0.749 < 0.75"]
+    assert _ratio(row(0.749), 0.75) == [Flag(FlagCode.GATE, "efficiency 0.749 < 0.75")]
     assert _ratio(row(0.749), None) == []
 
 
@@ -38,4 +39,4 @@ def test_only_what_is_shown_as_more_than_1_is_superlinear(
     efficiency: float, low: float, flagged: bool
 ) -> None:
     found = _ratio(row(efficiency, low), None)
-    assert any(flag.startswith("superlinear") for flag in found) is flagged
+    assert (FlagCode.SUPERLINEAR in {flag.code for flag in found}) is flagged

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hpc_train.model.flag import Flag, FlagCode
 from hpc_train.tables.intervals import harmonic_interval, ratio_interval
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import COLUMNS, speedup_frame
@@ -127,7 +128,7 @@ def test_a_loss_is_compared_only_after_as_many_samples() -> None:
     for samples in ([100.0] * 4, [100.0, 100.0, 200.0, 200.0]):
         frame["samples_seen"] = samples
         flags.append(speedup_frame(frame, asked)["flags"].tolist()[1])
-    assert flags == [("loss: +0.2, standard error 0.0071",), ()]
+    assert flags == [(Flag(FlagCode.LOSS, "+0.2, standard error 0.0071"),), ()]
 
 
 def test_no_time_is_below_zero_however_few_runs_there_are() -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import ReportError
+from hpc_train.model.flag import Flag, FlagCode
 from hpc_train.model.measurement import EXCLUDED, ExpectedRun
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
@@ -137,7 +138,7 @@ def test_restarts_and_wall_time_come_from_the_expected_run() -> None:
     run = with_(expected("a"), restarts=2, wall_s=61.5)
     frame = run_frame(study([run, expected("b")]), rate("a", 10))
     assert (frame.at[0, "restarts"], frame.at[0, "wall_s"]) == (2, 61.5)
-    assert frame.at[0, "flags"] == ("requeued: restarted 2 times",)
+    assert frame.at[0, "flags"] == (Flag(FlagCode.REQUEUED, "restarted 2 times"),)
     assert frame["wall_s"].isna().tolist() == [False, True]
 
 

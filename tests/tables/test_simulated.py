@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hpc_train.model.flag import FlagCode
 from hpc_train.tables import laws
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
@@ -76,6 +77,6 @@ def test_an_accuracy_that_did_not_change_is_rarely_flagged() -> None:
                 records.append(record(name, "accuracy", accuracy))
     asked = study(runs)
     flags = speedup_frame(run_frame(asked, records), asked)["flags"]
-    share = sum(any(f.startswith("accuracy") for f in own) for own in flags) / 300
+    share = sum(any(f.code == FlagCode.ACCURACY for f in own) for own in flags) / 300
     # Two standard errors of five against five: 8 of 100.
     assert 0.03 < share < 0.13

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.law import Fit
 from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.metrics import BASIS_COLUMNS
 from hpc_train.reports.figures.looks import Layout, Look, layout, looks
 from hpc_train.reports.measured import Measured
 from hpc_train.reports.rows import plain_rows
@@ -22,8 +23,8 @@ MOST_SERIES = 10
 MOST_RUNS = 2000
 SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
 OF_RUNS = (
-    "run_id", "series", "state", "problem", *SIZE, "step_time_s", "samples_per_second",
-    "tokens_per_second", "epoch_time_s", "time_to_train_s",
+    "run_id", "series", "state", "problem", *SIZE, "step_time_s",
+    *BASIS_COLUMNS.values(),
 )  # fmt: skip
 
 

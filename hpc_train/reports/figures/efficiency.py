@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures import doubling
 from hpc_train.reports.figures.drawing import Drawing, point_of
 from hpc_train.reports.figures.hollow import draw_hollow
@@ -29,7 +30,7 @@ from hpc_train.reports.figures.marks import (
     run_dot,
     with_limits,
 )
-from hpc_train.reports.figures.rates import RATES, usable
+from hpc_train.reports.figures.rates import usable
 from hpc_train.reports.figures.scales import plain_axis, size_axis
 from hpc_train.reports.figures.sheet import NARROW, WIDE, Sheet, opened
 from hpc_train.reports.tables import OK
@@ -88,11 +89,11 @@ def _runs(drawing: Drawing, look: Look) -> list[Dot]:
     dots = []
     for run in drawing.own_runs(look):
         point = points[point_of(run)]
-        column = RATES[point["basis"]][0]
+        column = BASIS_COLUMNS[point["basis"]]
         whole = point["efficiency"] and usable(point, column)
         if run["state"] == OK and whole and usable(run, column):
             ratio = run[column] / point[column]
-            rate = ratio if point["basis"].endswith("throughput") else 1 / ratio
+            rate = ratio if BASES[point["basis"]].is_rate else 1 / ratio
             value = 100 * point["efficiency"] * rate
             dots.append(run_dot(run, run["ranks"] * look.runs, value, f"{value:.1f} % of ideal"))
     return dots

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.drawing import Drawing
 from hpc_train.reports.figures.hollow import draw_hollow
 from hpc_train.reports.figures.looks import Look
@@ -29,12 +30,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = Mapping[str, Any]
-RATES = {
-    "throughput": ("samples_per_second", "throughput [samples/s]"),
-    "token throughput": ("tokens_per_second", "throughput [tokens/s]"),
-    "epoch time": ("epoch_time_s", "epochs per hour"),
-    "time to train": ("time_to_train_s", "trainings per hour"),
-}
 
 
 def draw_rates(sheet: Sheet, axes: Axes, drawing: Drawing) -> int:
@@ -44,7 +39,7 @@ def draw_rates(sheet: Sheet, axes: Axes, drawing: Drawing) -> int:
     lack the quantity that most are compared by.
     """
     basis = shown_basis(drawing.points)
-    label = RATES[basis][1]
+    label = BASES[basis].at_axis
     axes.set(xlabel="ranks", ylabel=label)
     values: list[float] = []
     drawn = intervals = 0
@@ -137,7 +132,7 @@ def _speedup(row: Row, look: Look) -> Dot:
 
 
 def _means(rows: Sequence[Row], basis: str, look: Look) -> list[Dot]:
-    column, label = RATES[basis]
+    column, label = BASIS_COLUMNS[basis], BASES[basis].at_axis
     dots = []
     for row in rows:
         if usable(row, column):
@@ -151,7 +146,7 @@ def _means(rows: Sequence[Row], basis: str, look: Look) -> list[Dot]:
 
 
 def _runs(rows: Sequence[Row], basis: str, look: Look) -> list[Dot]:
-    column, label = RATES[basis]
+    column, label = BASIS_COLUMNS[basis], BASES[basis].at_axis
     dots = []
     for row in rows:
         if row["state"] == OK and usable(row, column):
@@ -161,7 +156,7 @@ def _runs(rows: Sequence[Row], basis: str, look: Look) -> list[Dot]:
 
 
 def _ideal(rows: Sequence[Row], basis: str, look: Look) -> list[tuple[float, float]]:
-    column, _ = RATES[basis]
+    column = BASIS_COLUMNS[basis]
     base = next((row for row in rows if row["is_baseline"] and usable(row, column)), None)
     if not base:
         return []
@@ -170,7 +165,7 @@ def _ideal(rows: Sequence[Row], basis: str, look: Look) -> list[tuple[float, flo
 
 
 def _rate(value: float, basis: str) -> float:
-    return value if basis.endswith("throughput") else 3600 / value
+    return value if BASES[basis].is_rate else 3600 / value
 
 
 def _words(value: float, label: str) -> str:

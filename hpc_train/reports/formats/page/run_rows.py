@@ -5,33 +5,33 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from hpc_train.model.metric import Metric
+from hpc_train.model.metrics import RUN_METRICS, in_text_order
 from hpc_train.model.report import Report
 from hpc_train.reports.formats.page.grids import text_of
 from hpc_train.reports.formats.page.lookup import OK, Lookup
 from hpc_train.reports.numbers import ABSENT, significant, whole
 from hpc_train.reports.words import series_heading, short_series
 
+
+def _written(metric: Metric) -> Callable[[Any], str]:
+    if metric.counts:
+        return text_of
+    # A time of minutes: tenths of a second say nothing, and 10,000 s are not 1e4.
+    return whole if metric.key == "wall_s" or (metric.text and metric.text.whole) else significant
+
+
+_METRICS = (
+    *(metric for metric in in_text_order() if metric.run_heading),
+    *(metric for metric in RUN_METRICS if metric.run_heading and not metric.text),
+)
 # Heading and how it is shown; a column without any value is left out, and one
 # that says the same of all runs is said once.
 COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
-    "state": ("state", text_of),
-    "series": ("series", text_of),
-    "nodes": ("nodes", text_of),
-    "ranks": ("ranks", text_of),
+    **{name: (name, text_of) for name in ("state", "series", "nodes", "ranks")},
     "repetition": ("rep.", text_of),
-    "global_batch": ("batch", whole),
-    "step_time_s": ("step [s]", significant),
-    "samples_per_second": ("samples/s", significant),
-    "tokens_per_second": ("tokens/s", significant),
-    "epoch_time_s": ("epoch [s]", significant),
-    "time_to_train_s": ("train [s]", significant),
-    "accuracy": ("accuracy", significant),
-    "mfu": ("MFU", significant),
-    "wall_s": ("wall [s]", whole),
-    "restarts": ("restarts", text_of),
-    "transport": ("transport", text_of),
-    "problem": ("problem", text_of),
-    "flags": ("flags", text_of),
+    **{metric.key: (metric.run_heading, _written(metric)) for metric in _METRICS},
+    **{name: (name, text_of) for name in ("transport", "problem", "flags")},
 }
 WORDS = frozenset({"state", "series", "transport", "problem", "flags"})
 LONG = frozenset({"problem", "flags"})
