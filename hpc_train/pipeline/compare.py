@@ -125,8 +125,8 @@ def selection(word: str) -> tuple[str, dict[str, str]]:
 
 
 def _found(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
-    from hpc_train.tables.comparability import separated
     from hpc_train.tables.runs import run_frame
+    from hpc_train.tables.split_series import separated
 
     found = evidence([word], search)
     # The batch is no condition: it only has to be the same on both sides of a point.

@@ -84,7 +84,7 @@ def checked(
     from hpc_train.reports.gates import OF_RUN, Known, verdicts
     from hpc_train.reports.rows import plain_rows
     from hpc_train.reports.verdicts import gated
-    from hpc_train.tables.busbw import largest_busbw
+    from hpc_train.tables.bandwidth import largest_busbw
 
     runs, points = tables
     if study.gates.rule:

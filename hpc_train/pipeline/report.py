@@ -28,10 +28,10 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     """
     from hpc_train.reports.laws import with_laws
     from hpc_train.reports.scaling import scaling_report
-    from hpc_train.tables.comparability import separated
     from hpc_train.tables.fits import fits
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.speedup import speedup_frame
+    from hpc_train.tables.split_series import separated
 
     study = governed(found, asked)
     found = msgspec.structs.replace(found, study=study)

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from hpc_train.model.gate import Outcome, Verdict
+from hpc_train.model.series import ALONE
 from hpc_train.model.study import Gates
 from hpc_train.reports.benchmarks import benchmarked, key_of
 from hpc_train.reports.quality import quality
-from hpc_train.reports.words import ALONE, names
+from hpc_train.reports.words import names
 
 Row = Mapping[str, Any]
 # 2 x 0.75 need not be 1.5 to the last digit.

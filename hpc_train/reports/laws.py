@@ -10,8 +10,9 @@ import msgspec
 
 from hpc_train.model.law import CurvePoint, Fit, Parameter
 from hpc_train.model.report import Cell, Column, Report, ReportTable
+from hpc_train.model.series import ALONE
 from hpc_train.reports.numbers import ABSENT, significant, whole
-from hpc_train.reports.words import ALONE, by_series, under
+from hpc_train.reports.words import by_series, under
 
 LAWS = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
 LEAST_PLAIN = 1e-3

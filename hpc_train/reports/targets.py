@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.report import Cell, Column, Report, ReportTable
+from hpc_train.model.series import ALONE
 from hpc_train.model.target import Target
 from hpc_train.reports.numbers import ABSENT, fixed, significant, whole
-from hpc_train.reports.words import ALONE
 
 Row = Mapping[str, Any]
 COLUMNS = (

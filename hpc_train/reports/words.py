@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hpc_train.model.measurement import MISSING, ExpectedStudy
+from hpc_train.model.series import ALONE
 from hpc_train.reports.numbers import whole
 
 T = TypeVar("T")
 Row = Mapping[str, Any]
-ALONE = "all"
 UNKNOWN = "an unknown number of ranks"
 
 

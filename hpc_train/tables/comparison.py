@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.tables.grouped import NAN
 from hpc_train.tables.intervals import CONFIDENCE, ratio_interval
 from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
-from hpc_train.tables.steps import NAN
 
 Key = tuple[Any, ...]
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")

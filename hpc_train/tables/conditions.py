@@ -1,15 +1,17 @@
-"""Runs -> what had to be the same in a series: recorded values by field, and where they differ."""
+"""Conditions of runs: what is recorded of each, and in what the runs of a series differ."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError, nearest
-from hpc_train.tables.moments import Codes, levels_of
-from hpc_train.tables.steps import NAN
+from hpc_train.model.measurement import ExpectedRun
+from hpc_train.model.metrics import RESULTS
+from hpc_train.tables.grouped import NAN, levels_of, packed, starts
+from hpc_train.tables.record_arrays import Columns, Ints
 
 # First those that say most about a difference: a series is named after the first that differs.
 FIELDS = (
@@ -60,7 +62,7 @@ def texts(runs: pd.DataFrame, field: str) -> list[str | None]:
     ]
 
 
-def levels(field: str, values: Sequence[str | None]) -> Codes:
+def levels(field: str, values: Sequence[str | None]) -> Ints:
     """Number the different values of a field; -1 where there is none.
 
     Numbers of parameters count as the same within 5 %.
@@ -73,7 +75,7 @@ def levels(field: str, values: Sequence[str | None]) -> Codes:
     return pd.factorize(np.array(values, dtype=object))[0].astype(np.int64)
 
 
-def merged(runs: pd.DataFrame, places: Codes, fields: Sequence[str]) -> dict[str, str]:
+def merged(runs: pd.DataFrame, places: Ints, fields: Sequence[str]) -> dict[str, str]:
     """Return what some runs recorded of each field: the first value of each."""
     found: dict[str, str] = {}
     if fields:
@@ -101,3 +103,115 @@ def _number(text: str | None) -> float:
     except ValueError:
         return NAN
     return value if value > 0 else NAN
+
+
+def conditions_of(fields: Columns, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
+    """Return what is recorded of each run, and over it what its log says: NAME=VALUE.
+
+    The runs of the records are numbered as `runs` are. Where the ranks of one run say different
+    things, all of them stand there: `2.4 / 2.5`. `parameters` are those that a log counts, unless
+    somebody states them.
+    """
+    sizes = _parameters(fields, len(runs))
+    found = [
+        ({"parameters": f"{sizes[i]:.0f}"} if i in sizes else {}) | dict(run.conditions)
+        for i, run in enumerate(runs)
+    ]
+    if "condition" not in fields.metric.names:
+        return found
+    run = fields.run.codes
+    chosen = np.flatnonzero((fields.metric.among(["condition"]) == 0) & (run < len(runs)))
+    key = packed(run[chosen], fields.variant.codes[chosen])
+    chosen = chosen[np.argsort(key, kind="stable")]
+    chosen = chosen[starts(run[chosen], fields.variant.codes[chosen])]
+    said: dict[tuple[int, str], set[str]] = {}
+    for one, code in zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True):
+        name, equals, value = fields.variant.names[code].partition("=")
+        if equals and name:
+            said.setdefault((one, name), set()).add(value)
+    for (one, name), values in said.items():
+        found[one][name] = " / ".join(sorted(values))
+    return found
+
+
+def _parameters(fields: Columns, runs: int) -> dict[int, float]:
+    """Return the size of each run's model: the sum of its parts, each counted once."""
+    run = fields.run.codes
+    chosen = np.flatnonzero((fields.metric.among(["parameters"]) == 0) & (run < runs))
+    names = zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True)
+    parts = dict(zip(names, fields.value[chosen].tolist(), strict=True))
+    found: dict[int, float] = {}
+    for (one, _), count in parts.items():
+        if 0 < count < np.inf:
+            found[one] = found.get(one, 0.0) + count
+    return found
+
+
+# Results that a ratio is made of; a sample of one program is a sequence, of another an image.
+_RESULTS = tuple(metric.record for metric in RESULTS)
+_COUNTED = {"samples": "samples"} | {
+    metric.record: metric.basis.item for metric in RESULTS if metric.basis and metric.basis.is_rate
+}
+# What a person states has no program.
+_STATED = frozenset({"table", "points"})
+_LENGTH = "sequence_length"
+
+
+def with_programs(fields: Columns, said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+    """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
+
+    The runs of the records are numbered as `said` is. Programs that state results of one and the
+    same run (DeepSpeed below Megatron) are one, also in runs where one of them is silent. What is
+    said already stays.
+    """
+    runs = len(said)
+    printed = _joined(_pairs(fields, runs))
+    counted = _joined(_counts(fields, runs))
+    lengths = _lengths(fields, runs)
+    found = []
+    for run, own in enumerate(said):
+        new = {"parser": printed.get(run), "counted": counted.get(run), _LENGTH: lengths.get(run)}
+        found.append({name: text for name, text in new.items() if text} | dict(own))
+    return found
+
+
+def _pairs(fields: Columns, runs: int) -> dict[int, set[str]]:
+    """Return the parsers that found results of each run."""
+    chosen = np.flatnonzero((fields.metric.among(_RESULTS) >= 0) & (fields.run.codes < runs))
+    key = packed(fields.run.codes[chosen], fields.parser.codes[chosen])
+    first = chosen[np.unique(key, return_index=True)[1]]
+    found: dict[int, set[str]] = {}
+    for run, parser in zip(fields.run.codes[first], fields.parser.codes[first], strict=True):
+        name = fields.parser.names[parser]
+        if name not in _STATED:
+            found.setdefault(int(run), set()).add(name)
+    return found
+
+
+def _counts(fields: Columns, runs: int) -> dict[int, set[str]]:
+    metric = fields.metric.among(_COUNTED)
+    found: dict[int, set[str]] = {}
+    for place, word in enumerate(_COUNTED.values()):
+        own = (metric == place) & (fields.run.codes < runs)
+        for run in np.unique(fields.run.codes[own]).tolist():
+            found.setdefault(run, set()).add(word)
+    return found
+
+
+def _joined(found: Mapping[int, Iterable[str]]) -> dict[int, str]:
+    """Return a name for each run, the same for runs that a chain of common words connects."""
+    group: dict[str, set[str]] = {}
+    for words in {tuple(sorted(own)) for own in found.values()}:
+        joined = set(words).union(*(group.get(word, ()) for word in words))
+        group.update(dict.fromkeys(joined, joined))
+    return {run: " / ".join(sorted(group[next(iter(own))])) for run, own in found.items()}
+
+
+def _lengths(fields: Columns, runs: int) -> dict[int, str]:
+    """Return the longest sequence of each run: a warm-up may begin with shorter ones."""
+    own = np.flatnonzero((fields.metric.among([_LENGTH]) == 0) & (fields.run.codes < runs))
+    found: dict[int, float] = {}
+    for run, value in zip(fields.run.codes[own].tolist(), fields.value[own].tolist(), strict=True):
+        if value > 0:
+            found[run] = max(value, found.get(run, 0.0))
+    return {run: f"{value:.0f}" for run, value in found.items()}

@@ -9,9 +9,8 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.metrics import METRICS
-from hpc_train.tables.columns import NONE, Columns, Flags, Ints
-from hpc_train.tables.groups import any_of, lengths, packed, starts
-from hpc_train.tables.intervals import Floats
+from hpc_train.tables.grouped import Floats, any_of, lengths, packed, starts
+from hpc_train.tables.record_arrays import NONE, Columns, Ints, Mask
 
 GLOBAL, PER_RANK, PER_GPU = range(3)
 SCOPE_NAMES = ("global", "per_rank", "per_gpu")
@@ -44,10 +43,10 @@ class Rows(NamedTuple):
     parser: Ints
     steps: Ints
     place: Ints
-    book: Flags
+    book: Mask
     value: Floats
 
-    def take(self, chosen: Flags | Ints) -> Rows:
+    def take(self, chosen: Mask | Ints) -> Rows:
         """Return some of the rows; a mask that leaves out none costs nothing."""
         if chosen.dtype == np.bool_:
             if chosen.all():
@@ -65,9 +64,9 @@ class Rows(NamedTuple):
         return self.of(KINDS.index(metric))
 
     @property
-    def stepped(self) -> Flags:
+    def stepped(self) -> Mask:
         """Which rows name a step."""
-        known: Flags = self.step != NONE
+        known: Mask = self.step != NONE
         return known
 
 

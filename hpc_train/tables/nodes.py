@@ -11,10 +11,10 @@ import pandas as pd
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
-from hpc_train.tables.columns import NONE, Columns, Ints, columns
-from hpc_train.tables.groups import packed
+from hpc_train.tables.grouped import packed
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import PER_RANK, Rows, once, stated
+from hpc_train.tables.record_arrays import NONE, Columns, Ints, columns
 from hpc_train.tables.steps import Steps, measured
 
 COLUMNS = ("run_id", "node", "step_time_s", "ranks", "measure")

@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
-from hpc_train.tables.cost import hours, hours_per_million
-from hpc_train.tables.moments import (
-    Bools,
-    Codes,
+from hpc_train.tables.formulas import hours, hours_per_million
+from hpc_train.tables.grouped import (
+    NAN,
     Floats,
     Moments,
     codes,
@@ -21,11 +20,11 @@ from hpc_train.tables.moments import (
     most,
     numbers,
     only,
-    total,
+    sums,
 )
-from hpc_train.tables.ratios import Limits, harmonic_means, means
+from hpc_train.tables.intervals import IntervalArrays, harmonic_means, means
+from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.runs import OK
-from hpc_train.tables.steps import NAN
 
 # The numbers of ranks and GPUs tell points apart only where nobody recorded nodes.
 KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus"]
@@ -41,10 +40,10 @@ class Grouped(NamedTuple):
     """
 
     runs: pd.DataFrame
-    ok: Bools
-    point: Codes
-    series: Codes
-    first: Codes
+    ok: Mask
+    point: Ints
+    series: Ints
+    first: Ints
     labels: tuple[str, ...]
 
     @property
@@ -53,7 +52,7 @@ class Grouped(NamedTuple):
         return len(self.first)
 
     @property
-    def of_point(self) -> Codes:
+    def of_point(self) -> Ints:
         """The series of each point."""
         return self.series[self.first]
 
@@ -125,7 +124,7 @@ def point_columns(groups: Grouped, confidence: float) -> dict[str, Any]:
     return columns | _cost(groups, columns["samples_per_second"])
 
 
-def limited(name: str, limits: Limits) -> dict[str, Floats]:
+def limited(name: str, limits: IntervalArrays) -> dict[str, Floats]:
     """Return the three columns of a quantity with limits."""
     return {name: limits.value, f"{name}_low": limits.low, f"{name}_high": limits.high}
 
@@ -175,7 +174,7 @@ def _over_runs(groups: Grouped, confidence: float) -> dict[str, Any]:
     return found
 
 
-def _harmonic(groups: Grouped, key: str, confidence: float) -> Limits:
+def _harmonic(groups: Grouped, key: str, confidence: float) -> IntervalArrays:
     rates = groups.ok_only(key)
     with np.errstate(divide="ignore", over="ignore"):
         times = np.where(rates > 0, 1 / rates, NAN)
@@ -185,7 +184,7 @@ def _harmonic(groups: Grouped, key: str, confidence: float) -> Limits:
 def _cost(groups: Grouped, samples_per_second: Floats) -> dict[str, Any]:
     gpus, _, nodes = (column[groups.first] for column in sizes_of(groups.runs))
     gpus, nodes = (np.where(units > 0, units, NAN) for units in (gpus, nodes))
-    wall = total(numbers(groups.runs, "wall_s"), groups.point, groups.size)
+    wall = sums(numbers(groups.runs, "wall_s"), groups.point, groups.size)
     return {
         "gpu_hours_per_million": hours_per_million(gpus, samples_per_second),
         "node_hours_per_million": hours_per_million(nodes, samples_per_second),

@@ -10,8 +10,9 @@ import numpy as np
 from hpc_train.model.metric import Metric, OfRun
 from hpc_train.model.metrics import RATE_RECORDS, RUN_METRICS
 from hpc_train.model.study import Warmup
-from hpc_train.tables.columns import NONE, Columns, Flags, Ints
-from hpc_train.tables.groups import (
+from hpc_train.tables.grouped import (
+    NAN,
+    Floats,
     any_of,
     counts,
     highest,
@@ -22,10 +23,10 @@ from hpc_train.tables.groups import (
     starts,
     total,
 )
-from hpc_train.tables.intervals import Floats
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import GLOBAL, KINDS, Rows, once, stated
-from hpc_train.tables.steps import NAN, measured, of_last, reported_rate, step_means, step_totals
+from hpc_train.tables.record_arrays import NONE, Columns, Ints, Mask
+from hpc_train.tables.steps import measured, of_last, reported_rate, step_means, step_totals
 
 # Timers of Megatron and DeepSpeed; those of the slowest rank end in ` max`.
 _TIMERS = {
@@ -146,7 +147,7 @@ def epoch_time_s(rows: Rows, runs: int) -> Floats:
     return per_run(mean, times[kept], run[kept], runs)
 
 
-def whole_seconds(rows: Rows, runs: int) -> Flags:
+def whole_seconds(rows: Rows, runs: int) -> Mask:
     """Return which runs had their times cut to whole seconds before they were printed."""
     found = np.zeros(runs, dtype=bool)
     for metric in ("epoch_time", "time_to_train"):

@@ -13,16 +13,17 @@ from hpc_train.errors import ReportError
 from hpc_train.model.measurement import CONTRADICTED, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.record import Record
+from hpc_train.model.series import axis_name
 from hpc_train.model.submission import JobState
-from hpc_train.tables.columns import Columns, Flags, Ints, columns
-from hpc_train.tables.copies import refuse_copies
-from hpc_train.tables.doubts import run_flags, with_lost
-from hpc_train.tables.intervals import Floats
-from hpc_train.tables.lost import without_final_loss
+from hpc_train.tables.conditions import conditions_of, with_programs
+from hpc_train.tables.duplicate_runs import refuse_copies
+from hpc_train.tables.grouped import NAN, Floats
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
-from hpc_train.tables.problems import problems
-from hpc_train.tables.programs import with_programs
+from hpc_train.tables.missing_results import problems
+from hpc_train.tables.record_arrays import Columns, Ints, Mask, columns
+from hpc_train.tables.run_flags import run_flags, with_lost, without_final_loss
+from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,
@@ -37,10 +38,7 @@ from hpc_train.tables.run_values import (
     time_shares,
     whole_seconds,
 )
-from hpc_train.tables.series import axis_name
-from hpc_train.tables.sizes import Sizes, series_of, sizes_of
-from hpc_train.tables.stated_conditions import conditions_of
-from hpc_train.tables.steps import NAN, StepSummary, reported_rate, summarise_steps
+from hpc_train.tables.steps import StepSummary, reported_rate, summarise_steps
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
@@ -124,7 +122,7 @@ def _verdicts(
 ) -> tuple[list[str], list[str]]:
     """Return state and problem of each run; `ranks` are those planned and those logged."""
     states, why = [run.state for run in study.runs], [run.problem for run in study.runs]
-    ok: Flags = np.array([state == OK for state in states], dtype=bool)
+    ok: Mask = np.array([state == OK for state in states], dtype=bool)
     planned, world = ranks
     apart = ok & ~np.isnan(planned) & ~np.isnan(world) & (planned != world)
     for run in np.flatnonzero(apart).tolist():

@@ -9,8 +9,8 @@ import pandas as pd
 
 from hpc_train.errors import ReportError, nearest
 from hpc_train.model.metrics import RUN_METRICS
+from hpc_train.model.series import ALONE, axis_name
 from hpc_train.tables.runs import COLUMNS
-from hpc_train.tables.series import ALONE, axis_name
 
 _FLOATS = tuple(metric.key for metric in RUN_METRICS if not metric.counts)
 _SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")

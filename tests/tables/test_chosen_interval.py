@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import msgspec
 import numpy as np
 import pandas as pd
@@ -7,10 +10,12 @@ import pytest
 
 from hpc_train.model.flag import FlagCode
 from hpc_train.model.measurement import IntervalKind
-from hpc_train.tables.intervals import bootstrap_interval, fieller_interval, ratio_interval
-from hpc_train.tables.laws import karp_flatt
+from hpc_train.tables.formulas import karp_flatt
+from hpc_train.tables.grouped import Floats
+from hpc_train.tables.intervals import bootstrap
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
+from tests.tables.arrays import fieller, welch
 from tests.tables.studies import expected, rate, record, study
 
 Rates = dict[int, list[float]]
@@ -41,11 +46,10 @@ def limits(row: pd.Series[float], name: str) -> list[float]:
 
 
 def _single(interval: IntervalKind, a: list[float], b: list[float]) -> list[float]:
-    if interval == "bootstrap":
-        found = bootstrap_interval(a, b, "mean")
-    else:
-        found = (ratio_interval if interval == "welch" else fieller_interval)(a, b)
-    return [limit for limit in found if limit is not None]
+    methods: dict[str, Callable[[Floats, Floats, float], tuple[Any, Any, Any]]] = {
+        "welch": welch, "fieller": fieller, "bootstrap": bootstrap,
+    }  # fmt: skip
+    return [float(limit) for limit in methods[interval](np.array(a), np.array(b), 0.95)]
 
 
 def times(rates: list[float]) -> list[float]:

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
 from hpc_train.model.law import Fit, Law
-from hpc_train.tables import laws
 from hpc_train.tables.fits import fits
+from tests.tables import true_laws
 
 Floats = NDArray[np.float64]
 Q = np.array([1.0, 2.0, 4.0, 8.0, 16.0, 32.0])
@@ -40,14 +40,14 @@ def values(fit: Fit) -> dict[str, float]:
 
 
 def test_each_law_finds_its_own_parameters() -> None:
-    amdahl = fitted(points(Q[:3], laws.amdahl(Q[:3], 0.03)), "amdahl")
+    amdahl = fitted(points(Q[:3], true_laws.amdahl(Q[:3], 0.03)), "amdahl")
     assert values(amdahl) == pytest.approx({"f": 0.03, "L": 1})
-    gustafson = fitted(points(Q[:3], laws.gustafson(Q[:3], 0.2), "weak"), "gustafson")
+    gustafson = fitted(points(Q[:3], true_laws.gustafson(Q[:3], 0.2), "weak"), "gustafson")
     assert values(gustafson) == pytest.approx({"f'": 0.2, "L": 1})
-    usl = fitted(points(Q, laws.usl(Q, 0.02, 1e-4)), "usl")
+    usl = fitted(points(Q, true_laws.usl(Q, 0.02, 1e-4)), "usl")
     assert values(usl) == pytest.approx({"a": 0.02, "b": 1e-4, "L": 1})
     assert usl.peak is not None
-    assert usl.peak.value == pytest.approx(laws.usl_peak(0.02, 1e-4))
+    assert usl.peak.value == pytest.approx(true_laws.usl_peak(0.02, 1e-4))
     assert max(fit.rms for fit in (amdahl, gustafson, usl)) < 1e-12
 
 
@@ -79,7 +79,7 @@ def test_too_few_sizes_are_refused(q: list[float], amdahl: str, usl: str) -> Non
 def simulated(seed: int, law: Law, q: Floats) -> Fit:
     """Fit a study of 3 jobs at each point with 2 % noise, a = 0.02, b = 1e-4."""
     random = np.random.default_rng(seed)
-    truth = laws.usl(q, 0.02, 1e-4) if law == "usl" else laws.amdahl(q, 0.02)
+    truth = true_laws.usl(q, 0.02, 1e-4) if law == "usl" else true_laws.amdahl(q, 0.02)
     means = truth * np.exp(0.02 * random.standard_normal((3, len(q)))).mean(0)
     return fitted(points(q, means / means[0]), law)
 
@@ -108,12 +108,12 @@ def test_no_peak_is_drawn_that_the_points_do_not_bound() -> None:
 
 
 def test_the_curve_ends_at_twice_the_largest_size() -> None:
-    fit = fitted(points(Q, laws.amdahl(Q, 0.03)), "amdahl")
+    fit = fitted(points(Q, true_laws.amdahl(Q, 0.03)), "amdahl")
     assert (fit.curve[0].q, fit.curve[-1].q, fit.largest_q) == pytest.approx((1, 64, 32))
     assert {point.q for point in fit.curve} >= set(Q)
     assert all(point.measured == (point.q <= 32) for point in fit.curve)
     last = fit.curve[-1]
-    assert last.speedup == pytest.approx(laws.amdahl(64.0, 0.03))
+    assert last.speedup == pytest.approx(true_laws.amdahl(64.0, 0.03))
     # However well the points agree: published curves miss by 5 % or so one doubling on.
     assert last.low is not None
     assert last.high is not None
@@ -122,7 +122,7 @@ def test_the_curve_ends_at_twice_the_largest_size() -> None:
 
 
 def test_forecasts() -> None:
-    frame = points(Q, laws.amdahl(Q, 0.03))
+    frame = points(Q, true_laws.amdahl(Q, 0.03))
     assert fitted(frame, "amdahl", forecast=1.5).curve[-1].q == pytest.approx(48)
     assert fitted(frame, "amdahl", forecast=2).notes == ()
     with pytest.raises(ReportError, match="3 times the largest measured size") as refused:
@@ -191,14 +191,17 @@ def test_perfect_scaling_has_no_serial_share_and_no_peak() -> None:
 @pytest.mark.parametrize("f", [0.001, 0.01, 0.0734026845637584, 0.3])
 def test_digits_that_nobody_measured_make_no_peak(f: float) -> None:
     # For the third, rounding alone would put a peak at 1.6e9 times the baseline.
-    usl = fitted(points(Q, laws.amdahl(Q, f)), "usl")
+    usl = fitted(points(Q, true_laws.amdahl(Q, f)), "usl")
     assert usl.peak is None
     assert values(usl)["a"] == pytest.approx(f)
 
 
 def test_series_are_fitted_apart() -> None:
     frame = pd.concat(
-        [points(Q, laws.amdahl(Q, f)).assign(series=name) for name, f in (("b", 0.1), ("a", 0.2))]
+        [
+            points(Q, true_laws.amdahl(Q, f)).assign(series=name)
+            for name, f in (("b", 0.1), ("a", 0.2))
+        ]
     )
     found = {fit.series: values(fit)["f"] for fit in fits(frame) if fit.law == "amdahl"}
     assert list(found) == ["b", "a"]

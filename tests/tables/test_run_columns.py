@@ -14,7 +14,7 @@ from hpc_train.model.flag import Flag, FlagCode
 from hpc_train.model.measurement import EXCLUDED, ExpectedRun
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
-from hpc_train.tables.frame import records_frame
+from hpc_train.tables.record_frame import records_frame
 from hpc_train.tables.runs import COLUMNS, run_frame
 from tests.tables.studies import expected, foreign, rate, record, steps, study
 

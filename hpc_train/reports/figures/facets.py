@@ -5,11 +5,12 @@ from __future__ import annotations
 import textwrap
 from typing import TYPE_CHECKING
 
+from hpc_train.model.series import ALONE
 from hpc_train.reports.figures.drawing import Drawing
 from hpc_train.reports.figures.legend import series_name
 from hpc_train.reports.figures.looks import Look
 from hpc_train.reports.figures.sheet import NARROW, WIDE, Sheet, opened
-from hpc_train.reports.words import ALONE, series_heading
+from hpc_train.reports.words import series_heading
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -6,12 +6,13 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from hpc_train.model.series import ALONE
 from hpc_train.reports.figures.drawing import Drawing
 from hpc_train.reports.figures.marks import DOTTED, GATE, GREY
 from hpc_train.reports.formats.plain import one_line
 from hpc_train.reports.numbers import whole
 from hpc_train.reports.tables import OK
-from hpc_train.reports.words import ALONE, counted, series_heading, short_series
+from hpc_train.reports.words import counted, series_heading, short_series
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

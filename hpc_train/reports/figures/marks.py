@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpc_train.model.series import ALONE
 from hpc_train.reports.figures.looks import Look
 from hpc_train.reports.figures.sheet import Sheet, explain
 from hpc_train.reports.formats.plain import one_line
-from hpc_train.reports.words import ALONE, counted, place
+from hpc_train.reports.words import counted, place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -7,8 +7,9 @@ from math import isfinite
 from typing import Any, NamedTuple
 
 from hpc_train.model.report import Fact, ReportTable
+from hpc_train.model.series import ALONE
 from hpc_train.reports.numbers import ABSENT, significant, whole
-from hpc_train.reports.words import ALONE, counted, series_heading, short_series
+from hpc_train.reports.words import counted, series_heading, short_series
 
 Row = Mapping[str, Any]
 

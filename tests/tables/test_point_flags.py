@@ -7,7 +7,7 @@ from math import nan
 import pytest
 
 from hpc_train.model.flag import Flag, FlagCode
-from hpc_train.tables.flags import _ratio
+from hpc_train.tables.point_flags import _ratio
 
 
 def row(efficiency: float, low: float = 0.5) -> dict[str, float]:

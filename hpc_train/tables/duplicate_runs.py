@@ -10,7 +10,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.measurement import ExpectedRun
 from hpc_train.model.metrics import RESULTS
 from hpc_train.model.submission import JobState
-from hpc_train.tables.columns import Columns
+from hpc_train.tables.record_arrays import Columns
 
 _TIMED = tuple(metric.record for metric in RESULTS)
 # Fewer can be equal by chance: programs print few digits.

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from hpc_train.model.measurement import ExpectedStudy
-from hpc_train.tables.batches import batch_split
+from hpc_train.model.series import narrowed
+from hpc_train.model.study import Scaling
 from hpc_train.tables.conditions import compared, levels, texts
-from hpc_train.tables.moments import Bools, Codes, codes, filled
+from hpc_train.tables.grouped import SAME, Floats, codes, filled, levels_of, numbers
 from hpc_train.tables.points import KEY
+from hpc_train.tables.record_arrays import Ints, Mask
+from hpc_train.tables.regime import batches
 from hpc_train.tables.runs import OK
-from hpc_train.tables.series import narrowed
 
 _SHOWN = 4
 _WIDTHS = (24, 48, 200)
@@ -66,16 +68,16 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
     return Separated(split, tuple(notes))
 
 
-def _differs(level: Codes, series: Codes) -> Bools:
+def _differs(level: Ints, series: Ints) -> Mask:
     """Whether each series has several known levels."""
     size = int(series.max(initial=-1)) + 1
     known = level >= 0
     pairs = np.unique(np.stack([series[known], level[known]]), axis=1)
-    several: Bools = np.bincount(pairs[0], minlength=size) > 1
+    several: Mask = np.bincount(pairs[0], minlength=size) > 1
     return several
 
 
-def _parts(parts: Codes, series: Codes) -> Codes:
+def _parts(parts: Ints, series: Ints) -> Ints:
     """Return how many parts each series has."""
     _, first = np.unique(parts, return_index=True)
     return np.bincount(series[first], minlength=int(series.max(initial=-1)) + 1)
@@ -85,8 +87,8 @@ def _named(
     names: np.ndarray[tuple[int], np.dtype[np.object_]],
     field: str,
     shown: Sequence[str],
-    level: Codes,
-    where: Bools,
+    level: Ints,
+    where: Mask,
 ) -> np.ndarray[tuple[int], np.dtype[np.object_]]:
     changed: np.ndarray[tuple[int], np.dtype[np.object_]] = names.copy()
     for run in np.flatnonzero(where & (level >= 0)):
@@ -94,7 +96,7 @@ def _named(
     return changed
 
 
-def _short(values: Sequence[str | None], level: Codes) -> list[str]:
+def _short(values: Sequence[str | None], level: Ints) -> list[str]:
     """Return the text of each level, cut as far as the texts then still differ."""
     first: dict[int, str] = {}
     for value, number in zip(values, level.tolist(), strict=True):
@@ -109,7 +111,7 @@ def _short(values: Sequence[str | None], level: Codes) -> list[str]:
 
 
 def _census(
-    runs: pd.DataFrame, values: Sequence[str | None], level: Codes, inside: Bools
+    runs: pd.DataFrame, values: Sequence[str | None], level: Ints, inside: Mask
 ) -> list[tuple[str, int, str]]:
     """Return text, number of runs and a run of each level within the series that differ."""
     known = inside & (level >= 0)
@@ -129,7 +131,7 @@ def _difference(field: str, census: Sequence[tuple[str, int, str]]) -> str:
     )
 
 
-def _allowed(runs: pd.DataFrame, allowed: Sequence[str], series: Codes) -> Iterator[str]:
+def _allowed(runs: pd.DataFrame, allowed: Sequence[str], series: Ints) -> Iterator[str]:
     if "conditions" not in runs:
         return
     for field in dict.fromkeys(allowed):
@@ -144,3 +146,57 @@ def _allowed(runs: pd.DataFrame, allowed: Sequence[str], series: Codes) -> Itera
 
 def _runs(count: int) -> str:
     return f"{count} run{'s' if count != 1 else ''}"
+
+
+def batch_split(runs: pd.DataFrame, declared: Scaling | None) -> tuple[Any, list[str]]:
+    """Return the name of each run's series, split where a point has several batches, and why.
+
+    A series is split by global batch or by batch per rank, whichever leaves fewer parts of one
+    size; a declared regime decides. Runs of different batches are never averaged.
+    """
+    names = runs["series"].to_numpy(dtype=object).copy()
+    ok = (runs["state"] == OK).to_numpy(dtype=bool)
+    batch = np.where(ok, numbers(runs, "global_batch"), np.nan)
+    point = codes([runs[name] for name in KEY])
+    notes = []
+    for label in dict.fromkeys(names[_several(batch, point)]):
+        own = np.flatnonzero(names == label)
+        field, values, level = _split(batch[own], numbers(runs, "ranks")[own], point[own], declared)
+        level = filled(level, point[own], np.zeros(len(own), dtype=np.int64))
+        texts = {number: f"{values[level == number][0]:g}" for number in set(level.tolist())}
+        names[own] = [narrowed(str(label), field, texts[number]) for number in level.tolist()]
+        notes.append(
+            f"runs of one size have different global batches ({batches(runs.iloc[own])}): series "
+            f"of their own by {field}, as they are not averaged"
+        )
+    return names, notes
+
+
+def _several(batch: Floats, point: Ints) -> Mask:
+    """Whether each run is of a point that has several batches."""
+    low = pd.Series(batch).groupby(point).transform("min").to_numpy(dtype=np.float64)
+    high = pd.Series(batch).groupby(point).transform("max").to_numpy(dtype=np.float64)
+    several: Mask = high - low > SAME * high
+    return several
+
+
+def _split(
+    batch: Floats, ranks: Floats, point: Ints, declared: Scaling | None
+) -> tuple[str, Floats, Ints]:
+    share = batch / ranks
+    ways = [
+        ("global_batch", batch, levels_of(batch, SAME)),
+        ("batch_per_rank", share, levels_of(share, SAME)),
+    ]
+    if np.isnan(share[~np.isnan(batch)]).any():
+        return ways[0]
+    if declared is not None:
+        return ways[declared == "weak"]
+    return min(ways, key=lambda way: _alone(way[2], ranks))
+
+
+def _alone(level: Ints, ranks: Floats) -> int:
+    """Return how many levels were measured at one size only."""
+    known = level >= 0
+    pairs = np.unique(np.stack([level[known], ranks[known].astype(np.int64)]), axis=1)
+    return int((np.bincount(pairs[0]) == 1).sum())

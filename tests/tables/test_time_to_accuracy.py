@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.tables.intervals import ratio_interval
-from hpc_train.tables.mlperf import score
+from hpc_train.tables.time_to_accuracy import score
 
 
 def test_best_and_worst_are_dropped() -> None:

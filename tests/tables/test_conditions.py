@@ -8,9 +8,9 @@ import msgspec
 import pytest
 
 from hpc_train.model.record import Record
-from hpc_train.tables.comparability import Separated, separated
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
+from hpc_train.tables.split_series import Separated, separated
 from tests.tables.studies import expected, record, study
 
 

@@ -10,10 +10,9 @@ import pandas as pd
 
 from hpc_train.model.flag import LOSS_LOST, Flag, FlagCode
 from hpc_train.model.measurement import ExpectedRun
-from hpc_train.tables.columns import Ints
-from hpc_train.tables.groups import counts, packed, starts
-from hpc_train.tables.intervals import Floats
+from hpc_train.tables.grouped import Floats, counts, packed, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_RANK, Rows
+from hpc_train.tables.record_arrays import Columns, Ints
 from hpc_train.tables.steps import LEAST_STEPS
 
 _SAID_ONCE = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
@@ -77,3 +76,18 @@ def _left_out(odd: Rows) -> Flag:
     kinds = pd.Series(odd.kind[np.argsort(odd.place)]).value_counts()
     names = ", ".join(f"{count} of {KINDS[int(kind)]}" for kind, count in kinds.items())
     return Flag(FlagCode.NOT_FINITE, f"{names} left out")
+
+
+def without_final_loss(fields: Columns, runs: int) -> Ints:
+    """Return the runs of which a log states a loss that is no number, and no other one after it.
+
+    A loss that came back is none: mixed precision skips steps that overflow.
+    """
+    lost = (fields.metric.among(["not_finite"]) == 0) & (fields.variant.among(["loss"]) == 0)
+    if not lost.any():
+        return np.array([], dtype=np.int64)
+    stated = (fields.metric.among(["loss"]) == 0) & (fields.variant.among([""]) == 0)
+    places = np.flatnonzero((lost | stated) & (fields.run.codes < runs))
+    key = pd.Series(packed(fields.run.codes[places], fields.source.codes[places]))
+    last = places[~key.duplicated(keep="last").to_numpy()]
+    return np.unique(fields.run.codes[last[lost[last]]].astype(np.int64))

@@ -9,9 +9,9 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.model.measurement import ExpectedStudy
-from hpc_train.tables.comparability import Separated, separated
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
+from hpc_train.tables.split_series import Separated, separated
 from tests.tables.studies import expected, rate, study
 
 Conditions = Mapping[str, str]

@@ -6,9 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.record import Record
-from hpc_train.tables.columns import TEXTS, WHOLE, columns
-from hpc_train.tables.gathered import gathered
-from hpc_train.tables.record_rows import as_records
+from hpc_train.tables.record_arrays import TEXTS, WHOLE, columns
+from hpc_train.tables.record_frame import as_records, gathered
 
 WORDS = st.sampled_from(["", "a", "b", "rank 1"])
 COUNTS = st.one_of(st.none(), st.integers(0, 2**40))

@@ -14,7 +14,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.record import Record
 
 Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+Mask = NDArray[np.bool_]
 TEXTS = ("run", "source", "parser", "metric", "scope", "node", "variant")
 WHOLE = ("line", "step", "rank", "steps")
 # Stands for a step or rank that the line does not name; no log counts so far down.

@@ -29,7 +29,7 @@ def resolution(n: int, noise: float = NOISE) -> float | None:
     import numpy as np
     from scipy import special
 
-    from hpc_train.tables.students_t import students_t
+    from hpc_train.tables.intervals import students_t
 
     if n < 2:
         return None

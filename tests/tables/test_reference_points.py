@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pytest
 
-from hpc_train.tables.baseline import _matches
+from hpc_train.tables.reference_points import _matches
 
 RUNS = pd.DataFrame(
     {

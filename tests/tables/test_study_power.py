@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.tables.planning import WIDTHS, expected_width, fit_needs, resolution
+from hpc_train.tables.study_power import WIDTHS, expected_width, fit_needs, resolution
 
 
 @pytest.mark.parametrize(("n", "percent"), [(3, 5), (5, 3), (10, 1.9), (20, 1.3)])

@@ -9,14 +9,14 @@ import numpy as np
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.study import Warmup
-from hpc_train.tables.columns import Flags, Ints
-from hpc_train.tables.groups import packed
+from hpc_train.tables.grouped import packed
 from hpc_train.tables.measurements import KINDS, PER_GPU, Rows
+from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.steps import StepSummary
 
 
 def problems(
-    rows: Rows, chosen: Flags, steps: StepSummary, study: ExpectedStudy
+    rows: Rows, chosen: Mask, steps: StepSummary, study: ExpectedStudy
 ) -> Iterator[tuple[int, str]]:
     """Yield each chosen run, and in one line why it gives no row, and the next thing to try."""
     own = rows.take(chosen[rows.run])

@@ -8,9 +8,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_train.model.measurement import ExpectedRun
-from hpc_train.tables.columns import Ints
-from hpc_train.tables.intervals import Floats
-from hpc_train.tables.series import series_label, size_of
+from hpc_train.model.series import series_label, size_of
+from hpc_train.tables.grouped import Floats
+from hpc_train.tables.record_arrays import Ints
 
 NAMES = ("nodes", "gpus_per_node", "tasks_per_node")
 # No log is right that says more.

@@ -10,9 +10,10 @@ import numpy as np
 
 from hpc_train.model.flag import Flag, FlagCode
 from hpc_train.model.metrics import BASIS_COLUMNS
+from hpc_train.tables.grouped import Moments, moments
 from hpc_train.tables.intervals import LEAST_FOR_MEAN
-from hpc_train.tables.moments import Codes, Moments, moments
 from hpc_train.tables.points import Grouped
+from hpc_train.tables.record_arrays import Ints
 
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
 # As a gate: what is met there is not flagged here.
@@ -29,7 +30,7 @@ class _Sample(NamedTuple):
 
 
 def point_flags(
-    groups: Grouped, columns: Mapping[str, Any], base: Codes, gate: float | None
+    groups: Grouped, columns: Mapping[str, Any], base: Ints, gate: float | None
 ) -> list[tuple[Flag, ...]]:
     """Return the flags of each point from its columns; `base` is the point that counts as 1.
 
