@@ -11,7 +11,7 @@ from hpc_train.errors import ReportError, nearest
 from hpc_train.model.measurement import ExpectedRun
 from hpc_train.model.metrics import RESULTS
 from hpc_train.tables.grouped import NAN, levels_of, packed, starts
-from hpc_train.tables.record_arrays import Columns, Ints
+from hpc_train.tables.record_arrays import Ints, RecordArrays
 
 # First those that say most about a difference: a series is named after the first that differs.
 FIELDS = (
@@ -105,7 +105,7 @@ def _number(text: str | None) -> float:
     return value if value > 0 else NAN
 
 
-def conditions_of(fields: Columns, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
+def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
     """Return what is recorded of each run, and over it what its log says: NAME=VALUE.
 
     The runs of the records are numbered as `runs` are. Where the ranks of one run say different
@@ -134,7 +134,7 @@ def conditions_of(fields: Columns, runs: Sequence[ExpectedRun]) -> list[dict[str
     return found
 
 
-def _parameters(fields: Columns, runs: int) -> dict[int, float]:
+def _parameters(fields: RecordArrays, runs: int) -> dict[int, float]:
     """Return the size of each run's model: the sum of its parts, each counted once."""
     run = fields.run.codes
     chosen = np.flatnonzero((fields.metric.among(["parameters"]) == 0) & (run < runs))
@@ -157,7 +157,7 @@ _STATED = frozenset({"table", "points"})
 _LENGTH = "sequence_length"
 
 
-def with_programs(fields: Columns, said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+def with_programs(fields: RecordArrays, said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
 
     The runs of the records are numbered as `said` is. Programs that state results of one and the
@@ -175,7 +175,7 @@ def with_programs(fields: Columns, said: Sequence[Mapping[str, str]]) -> list[di
     return found
 
 
-def _pairs(fields: Columns, runs: int) -> dict[int, set[str]]:
+def _pairs(fields: RecordArrays, runs: int) -> dict[int, set[str]]:
     """Return the parsers that found results of each run."""
     chosen = np.flatnonzero((fields.metric.among(_RESULTS) >= 0) & (fields.run.codes < runs))
     key = packed(fields.run.codes[chosen], fields.parser.codes[chosen])
@@ -188,7 +188,7 @@ def _pairs(fields: Columns, runs: int) -> dict[int, set[str]]:
     return found
 
 
-def _counts(fields: Columns, runs: int) -> dict[int, set[str]]:
+def _counts(fields: RecordArrays, runs: int) -> dict[int, set[str]]:
     metric = fields.metric.among(_COUNTED)
     found: dict[int, set[str]] = {}
     for place, word in enumerate(_COUNTED.values()):
@@ -207,7 +207,7 @@ def _joined(found: Mapping[int, Iterable[str]]) -> dict[int, str]:
     return {run: " / ".join(sorted(group[next(iter(own))])) for run, own in found.items()}
 
 
-def _lengths(fields: Columns, runs: int) -> dict[int, str]:
+def _lengths(fields: RecordArrays, runs: int) -> dict[int, str]:
     """Return the longest sequence of each run: a warm-up may begin with shorter ones."""
     own = np.flatnonzero((fields.metric.among([_LENGTH]) == 0) & (fields.run.codes < runs))
     found: dict[int, float] = {}

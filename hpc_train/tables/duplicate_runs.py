@@ -10,7 +10,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.measurement import ExpectedRun
 from hpc_train.model.metrics import RESULTS
 from hpc_train.model.submission import JobState
-from hpc_train.tables.record_arrays import Columns
+from hpc_train.tables.record_arrays import RecordArrays
 
 _TIMED = tuple(metric.record for metric in RESULTS)
 # Fewer can be equal by chance: programs print few digits.
@@ -23,7 +23,7 @@ _SPREAD = tuple(
 )
 
 
-def refuse_copies(fields: Columns, runs: Sequence[ExpectedRun]) -> None:
+def refuse_copies(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> None:
     """Refuse logs of anybody that count as repetitions and are one; runs are numbered as `runs`.
 
     Raises:
@@ -49,7 +49,7 @@ def refuse_copies(fields: Columns, runs: Sequence[ExpectedRun]) -> None:
             )
 
 
-def _marks(own: Columns, runs: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+def _marks(own: RecordArrays, runs: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
     """Return a number for each run that its measurements and their lines make, in any order."""
     whole = (own.line, own.step, own.rank, own.metric.codes, own.variant.codes)
     mark = own.value.view(np.uint64)

@@ -1,4 +1,4 @@
-"""Columns of records -> the rows that a scaling table uses, with their scopes checked."""
+"""Arrays of records -> the rows that a scaling table uses, with their scopes checked."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pandas as pd
 from hpc_train.errors import ReportError
 from hpc_train.model.metrics import METRICS
 from hpc_train.tables.grouped import Floats, any_of, lengths, packed, starts
-from hpc_train.tables.record_arrays import NONE, Columns, Ints, Mask
+from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
 
 GLOBAL, PER_RANK, PER_GPU = range(3)
 SCOPE_NAMES = ("global", "per_rank", "per_gpu")
@@ -70,7 +70,7 @@ class Rows(NamedTuple):
         return known
 
 
-def metric_kinds(fields: Columns) -> Ints:
+def metric_kinds(fields: RecordArrays) -> Ints:
     """Return the place of each record in KINDS; -1 for others, variants and unknown scopes.
 
     Variants (of validation, a running average) are not what a table compares.
@@ -79,7 +79,7 @@ def metric_kinds(fields: Columns) -> Ints:
     return np.where(plain, fields.metric.among(KINDS), -1)
 
 
-def stated(fields: Columns, kinds: Ints) -> Rows:
+def stated(fields: RecordArrays, kinds: Ints) -> Rows:
     """Return the records of a kind from 0 on, sorted by kind only.
 
     A value per GPU beside one of all is left out, for programs that print both mean the same.
@@ -111,7 +111,7 @@ def once(rows: Rows) -> Rows:
     return _of_one_parser(rows if in_order else rows.take(order))
 
 
-def check_scopes(fields: Columns, rows: Rows) -> None:
+def check_scopes(fields: RecordArrays, rows: Rows) -> None:
     """Refuse a value of KINDS whose scope it cannot be added up in.
 
     Raises:
@@ -136,7 +136,7 @@ def check_scopes(fields: Columns, rows: Rows) -> None:
     )
 
 
-def _rows(fields: Columns, kinds: Ints, places: Ints) -> Rows:
+def _rows(fields: RecordArrays, kinds: Ints, places: Ints) -> Rows:
     scope = fields.scope.among(SCOPE_NAMES)
     files = -1 - fields.source.codes.astype(np.int64)
     return Rows(

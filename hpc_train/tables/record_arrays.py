@@ -21,7 +21,7 @@ WHOLE = ("line", "step", "rank", "steps")
 NONE = int(np.iinfo(np.int64).min)
 
 
-class Text(NamedTuple):
+class TextCodes(NamedTuple):
     """Texts as numbers into `names`; -1 where there is none."""
 
     codes: NDArray[np.signedinteger[Any]]
@@ -34,37 +34,39 @@ class Text(NamedTuple):
         found: Ints = np.array([*places, -1], dtype=np.int64)[self.codes]
         return found
 
-    def led_by(self, first: Sequence[str]) -> Text:
+    def led_by(self, first: Sequence[str]) -> TextCodes:
         """Return the same texts, numbered so that these names come first, in their order."""
         names = list(dict.fromkeys([*first, *self.names]))
-        return Text(self.among(names), names)
+        return TextCodes(self.among(names), names)
 
 
-class Columns(NamedTuple):
+class RecordArrays(NamedTuple):
     """The fields of `Record` that tables use, in the order of the records."""
 
-    run: Text
-    source: Text
-    parser: Text
-    metric: Text
-    scope: Text
-    node: Text
-    variant: Text
+    run: TextCodes
+    source: TextCodes
+    parser: TextCodes
+    metric: TextCodes
+    scope: TextCodes
+    node: TextCodes
+    variant: TextCodes
     line: Ints
     step: Ints
     rank: Ints
     steps: Ints
     value: NDArray[np.float64]
 
-    def take(self, places: Ints) -> Columns:
+    def take(self, places: Ints) -> RecordArrays:
         """Return some of the records."""
-        return Columns._make(
-            Text(column.codes[places], column.names) if isinstance(column, Text) else column[places]
+        return RecordArrays._make(
+            TextCodes(column.codes[places], column.names)
+            if isinstance(column, TextCodes)
+            else column[places]
             for column in self
         )
 
 
-def columns(records: Sequence[Record] | pd.DataFrame) -> Columns:
+def columns(records: Sequence[Record] | pd.DataFrame) -> RecordArrays:
     """Return the fields of records; a frame has the columns of `records_frame`.
 
     Raises:
@@ -75,10 +77,10 @@ def columns(records: Sequence[Record] | pd.DataFrame) -> Columns:
     texts = [_text(list(map(attrgetter(name), records))) for name in TEXTS]
     whole = [_whole(list(map(attrgetter(name), records))) for name in WHOLE]
     value = np.array(list(map(attrgetter("value"), records)), dtype=np.float64)
-    return Columns._make([*texts, *whole, value])
+    return RecordArrays._make([*texts, *whole, value])
 
 
-def _of_frame(frame: pd.DataFrame) -> Columns:
+def _of_frame(frame: pd.DataFrame) -> RecordArrays:
     lacking = [name for name in (*TEXTS, *WHOLE, "value") if name not in frame]
     if lacking:
         raise ReportError(f"these records have no column {lacking[0]}; they need {_needed()}")
@@ -87,18 +89,18 @@ def _of_frame(frame: pd.DataFrame) -> Columns:
     variants = texts[-1].led_by([""])
     texts[-1] = variants._replace(codes=np.maximum(variants.codes, 0))
     whole = [_numbers(frame[name]) for name in WHOLE]
-    return Columns._make([*texts, *whole, frame["value"].to_numpy(dtype=np.float64)])
+    return RecordArrays._make([*texts, *whole, frame["value"].to_numpy(dtype=np.float64)])
 
 
 def _needed() -> str:
     return ", ".join((*TEXTS, *WHOLE, "value"))
 
 
-def _text(values: Sequence[Any] | pd.Series[Any]) -> Text:
+def _text(values: Sequence[Any] | pd.Series[Any]) -> TextCodes:
     if isinstance(values, pd.Series) and isinstance(values.dtype, pd.CategoricalDtype):
-        return Text(values.cat.codes.to_numpy(), values.cat.categories.tolist())
+        return TextCodes(values.cat.codes.to_numpy(), values.cat.categories.tolist())
     codes, names = pd.factorize(np.asarray(values, dtype=object))
-    return Text(codes, names.tolist())
+    return TextCodes(codes, names.tolist())
 
 
 def _whole(values: Sequence[int | None]) -> Ints:

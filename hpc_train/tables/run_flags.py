@@ -12,7 +12,7 @@ from hpc_train.model.flag import LOSS_LOST, Flag, FlagCode
 from hpc_train.model.measurement import ExpectedRun
 from hpc_train.tables.grouped import Floats, counts, packed, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_RANK, Rows
-from hpc_train.tables.record_arrays import Columns, Ints
+from hpc_train.tables.record_arrays import Ints, RecordArrays
 from hpc_train.tables.steps import LEAST_STEPS
 
 _SAID_ONCE = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
@@ -78,7 +78,7 @@ def _left_out(odd: Rows) -> Flag:
     return Flag(FlagCode.NOT_FINITE, f"{names} left out")
 
 
-def without_final_loss(fields: Columns, runs: int) -> Ints:
+def without_final_loss(fields: RecordArrays, runs: int) -> Ints:
     """Return the runs of which a log states a loss that is no number, and no other one after it.
 
     A loss that came back is none: mixed precision skips steps that overflow.

@@ -25,7 +25,7 @@ from hpc_train.tables.grouped import (
 )
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import GLOBAL, KINDS, Rows, once, stated
-from hpc_train.tables.record_arrays import NONE, Columns, Ints, Mask
+from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
 from hpc_train.tables.steps import measured, of_last, reported_rate, step_means, step_totals
 
 # Timers of Megatron and DeepSpeed; those of the slowest rank end in ` max`.
@@ -38,7 +38,7 @@ _TIMERS = {
 _STEPPED = ("step_time", "samples", *RATE_RECORDS)
 
 
-def reduced(rows: Rows, rest: Columns, warmup: Warmup, ranks: Floats) -> dict[str, Floats]:
+def reduced(rows: Rows, rest: RecordArrays, warmup: Warmup, ranks: Floats) -> dict[str, Floats]:
     """Return the metrics that follow a common rule, a value for each run, NaN without records.
 
     `last`: the last value, whichever rank printed it. `highest`: the largest of all ranks and
@@ -55,13 +55,13 @@ def reduced(rows: Rows, rest: Columns, warmup: Warmup, ranks: Floats) -> dict[st
     return found
 
 
-def tflops_per_gpu(rest: Columns, warmup: Warmup, ranks: Floats) -> Floats:
+def tflops_per_gpu(rest: RecordArrays, warmup: Warmup, ranks: Floats) -> Floats:
     """Return the median of the measured steps; what is stated of all GPUs together is no such."""
     rows = _of_metric(rest, "tflops", len(ranks))
     return _typical(rows.take(rows.scope != GLOBAL), warmup, ranks)
 
 
-def optimiser_steps(rest: Columns, rows: Rows, runs: int) -> Floats:
+def optimiser_steps(rest: RecordArrays, rows: Rows, runs: int) -> Floats:
     """Return their number as stated, else that of the last step; one more where they begin at 0."""
     count = highest_of(_of_metric(rest, "steps", runs), runs)
     return np.where(np.isnan(count), _last_step(rows, runs), count)
@@ -75,7 +75,7 @@ def samples_seen(rows: Rows, steps: Floats, batch: Floats) -> Floats:
     return np.where(np.isnan(said), steps * batch, said)
 
 
-def time_shares(rest: Columns, warmup: Warmup, step_time_s: Floats) -> dict[str, Floats]:
+def time_shares(rest: RecordArrays, warmup: Warmup, step_time_s: Floats) -> dict[str, Floats]:
     """Return which fraction of the mean step time went into data and into communication.
 
     Mean over ranks and measured steps of the largest timer of that kind: timers contain one
@@ -166,7 +166,7 @@ def highest_of(rows: Rows, runs: int) -> Floats:
     return highest(rows.value, rows.run, runs)
 
 
-def _phases(fields: Columns, runs: int, words: re.Pattern[str]) -> list[Rows]:
+def _phases(fields: RecordArrays, runs: int, words: re.Pattern[str]) -> list[Rows]:
     names = [name for name in fields.variant.names if words.search(name.replace("_", "-"))]
     names = [name for name in names if not name.endswith(" min")]
     kinds = np.where(fields.metric.among(["phase_time"]) == 0, fields.variant.among(names), -1)
@@ -174,11 +174,11 @@ def _phases(fields: Columns, runs: int, words: re.Pattern[str]) -> list[Rows]:
     return [rows.of(kind) for kind in range(len(names))]
 
 
-def _rest(fields: Columns, metric: Metric, runs: int) -> Rows:
+def _rest(fields: RecordArrays, metric: Metric, runs: int) -> Rows:
     return _of_metric(fields, metric.record, runs, metric.variant)
 
 
-def _of_metric(fields: Columns, metric: str, runs: int, prefix: str = "") -> Rows:
+def _of_metric(fields: RecordArrays, metric: str, runs: int, prefix: str = "") -> Rows:
     """Return the rows of one metric without a variant, and those whose variant has the prefix.
 
     Different variants of one step are different measurements.

@@ -21,7 +21,7 @@ from hpc_train.tables.grouped import NAN, Floats
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.missing_results import problems
-from hpc_train.tables.record_arrays import Columns, Ints, Mask, columns
+from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, columns
 from hpc_train.tables.run_flags import run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
@@ -163,7 +163,7 @@ def _typed(name: str, values: Any) -> Any:
     return values
 
 
-def _check_listed(study: ExpectedStudy, fields: Columns, run: Ints) -> None:
+def _check_listed(study: ExpectedStudy, fields: RecordArrays, run: Ints) -> None:
     names = fields.run.names
     twice = [name for name, n in Counter(run.run_id for run in study.runs).items() if n > 1]
     if twice:

@@ -90,7 +90,7 @@ def _typed(columns: dict[str, Any]) -> pd.DataFrame:
 
 
 TO_TRAIN = "time to train"
-Columns = Mapping[str, Any]
+PointArrays = Mapping[str, Any]
 
 
 class Against(NamedTuple):
@@ -101,7 +101,7 @@ class Against(NamedTuple):
 
 
 def against(
-    groups: Grouped, study: ExpectedStudy, rates: Mapping[str, Floats], columns: Columns
+    groups: Grouped, study: ExpectedStudy, rates: Mapping[str, Floats], columns: PointArrays
 ) -> Against:
     """Return speedup, efficiency and what follows from them, from the columns of the points."""
     every = np.arange(groups.size)

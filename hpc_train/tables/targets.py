@@ -17,7 +17,7 @@ from hpc_train.tables.intervals import ratio_interval
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
 from hpc_train.tables.points import KEY
-from hpc_train.tables.record_arrays import Columns, columns
+from hpc_train.tables.record_arrays import RecordArrays, columns
 from hpc_train.tables.runs import OK
 from hpc_train.tables.steps import step_means
 from hpc_train.tables.time_to_accuracy import (
@@ -94,7 +94,7 @@ def _evaluations(
     return found
 
 
-def _epochs(fields: Columns) -> dict[int, set[int]]:
+def _epochs(fields: RecordArrays) -> dict[int, set[int]]:
     """Return the epochs that each run has timed: a quality at these is one of epochs."""
     timed = once(stated(fields, np.where(fields.metric.among(["epoch_time"]) == 0, 0, -1)))
     timed = timed.take(timed.stepped)

@@ -29,9 +29,9 @@ from hpc_train.pipeline.report_files import FORMAT_OF, TIDY
 from hpc_train.pipeline.report_folder import TEXTS
 from hpc_train.pipeline.search import Search
 from hpc_train.registry import BUILT_IN
-from hpc_train.reports.columns import compact_columns, wide_columns
-from hpc_train.reports.doubts import MEANING
+from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.figures import FIGURES
+from hpc_train.reports.point_columns import compact_columns, wide_columns
 from hpc_train.tables.runs import UNPARSED
 from tests.project.shown_commands import ROOT, environment_with, run_page
 

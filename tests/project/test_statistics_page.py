@@ -7,15 +7,15 @@ from functools import cache
 
 import numpy as np
 import pytest
+from tests.tables.test_scaling_fits import simulated
 
-from hpc_train.tables.fits import fits
 from hpc_train.tables.grouped import Floats
 from hpc_train.tables.intervals import bootstrap
+from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.study_power import resolution
 from tests.project.shown_commands import ROOT
 from tests.tables.arrays import fieller, welch
 from tests.tables.published_tables import PUBLISHED
-from tests.tables.test_fits import simulated
 from tests.tables.test_published import table
 
 NOISE = 0.02

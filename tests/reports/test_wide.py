@@ -3,10 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 from hpc_train.model.flag import Flag, FlagCode
-from hpc_train.reports.absent import absent_notes
-from hpc_train.reports.rows import plain_rows
-from hpc_train.reports.scaling import scaling_report
-from hpc_train.reports.tables import constants, points_table
+from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.reports.study_tables import absent_notes, constants, points_table
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.finished import finished, report

@@ -7,9 +7,9 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.model.study import Scaling
-from hpc_train.tables.fits import fits
 from hpc_train.tables.formulas import doubling_efficiency
 from hpc_train.tables.runs import run_frame
+from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.published_tables import PUBLISHED, half_unit, measured, path_of, rows_of
 

@@ -61,7 +61,7 @@ def write_bundle(found: Evidence, report: Report, asked: Asked, path: Path) -> N
 
 
 def _governed(found: Evidence, asked: Asked) -> Evidence:
-    from hpc_train.reports.rows import for_programs, plain_rows
+    from hpc_train.reports.plain_rows import for_programs, plain_rows
 
     study = governed(found, asked)
     old = reference(study, found, asked)
