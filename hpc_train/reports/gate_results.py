@@ -13,6 +13,10 @@ from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.reports.number_format import ABSENT
 
 HEADINGS = ("gate", "limit", "met", "not met at", "not decided at")
+Row = Mapping[str, Any]
+Key = tuple[Any, ...]
+_SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
+_DONE = ("COMPLETED", EXCLUDED)
 
 
 def gated(report: Report, found: Sequence[GateResult]) -> Report:
@@ -67,12 +71,6 @@ def _row(own: Sequence[GateResult]) -> tuple[Cell, ...]:
             for outcome in ("not met", "not decided")
         ),
     )
-
-
-Row = Mapping[str, Any]
-Key = tuple[Any, ...]
-_SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
-_DONE = ("COMPLETED", EXCLUDED)
 
 
 def key_of(row: Row) -> Key:

@@ -16,7 +16,7 @@ UNKNOWN = "an unknown number of ranks"
 
 
 def speedup_word(points: Sequence[Row]) -> str:
-    """Return `scaled speedup` for weak scaling, so that nobody takes it for the strong one."""
+    """Return `scaled speedup` for weak scaling, to tell it from that of strong scaling."""
     return "scaled speedup" if points and points[0]["regime"] == "weak" else "speedup"
 
 
@@ -95,7 +95,7 @@ def one_size(points: Sequence[Row]) -> bool:
 
 
 def foreign(study: ExpectedStudy) -> bool:
-    """Whether the study is a heap of logs: nobody recorded how they were started or ended."""
+    """Whether the study is logs without run folders: how they began and ended is not recorded."""
     return bool(study.runs) and all(
         run.topology is None and not (run.axes or run.sizes) and run.state != MISSING
         for run in study.runs

@@ -1,4 +1,4 @@
-"""Fitted laws -> their table, and the rows of a forecast that somebody asked for."""
+"""Fitted laws -> their table, and the rows of a forecast."""
 
 from __future__ import annotations
 

@@ -29,6 +29,13 @@ LESS = (
     "tokens_per_second", "samples_per_second",
 )  # fmt: skip
 ROOM = 100
+# A point without flags, or without a transport, lacks nothing.
+COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
+COMPARED = frozenset({
+    "speedup", "ideal", "efficiency", "doubling", "karp_flatt",
+    "time_to_train_speedup", "time_to_train_efficiency",
+})  # fmt: skip
+NAMED = 8
 
 
 def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False) -> ReportTable:
@@ -129,15 +136,6 @@ def _width(shown: Sequence[PointColumn], points: Sequence[Row]) -> int:
 def _one_size_varies(points: Sequence[Row]) -> bool:
     names = ("nodes", "gpus_per_node", "tasks_per_node")
     return any(len({row[name] for row in points}) > 1 for name in names)
-
-
-# A point without flags, or without a transport, lacks nothing.
-COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
-COMPARED = frozenset({
-    "speedup", "ideal", "efficiency", "doubling", "karp_flatt",
-    "time_to_train_speedup", "time_to_train_efficiency",
-})  # fmt: skip
-NAMED = 8
 
 
 def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:

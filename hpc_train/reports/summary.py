@@ -56,7 +56,7 @@ def summary_lines(
 
 
 def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return so many lines as somebody reads, and how many are left to the table."""
+    """Return the first lines, and how many are left to the table."""
     if len(lines) <= MOST_LINES:
         return tuple(lines)
     label = "Baseline" if what == "baselines" else "And"
@@ -101,7 +101,7 @@ def _span(values: Sequence[int]) -> str:
 
 
 def answers(points: Sequence[Row]) -> Iterator[str]:
-    """Say for each series how much faster its best point is than its baseline, or why nobody knows.
+    """Say for each series how much faster its best point is than its baseline, or why not.
 
     Where the best is not the largest point, the largest is named too.
     """

@@ -22,6 +22,14 @@ FIELDS = (
 # Padding of the vocabulary grows with tensor parallelism.
 _NEAR = {"parameters": 0.05}
 _AXIS = "axis."
+# Results that a ratio is made of; a sample of one program is a sequence, of another an image.
+_RESULTS = tuple(metric.record for metric in RESULTS)
+_COUNTED = {"samples": "samples"} | {
+    metric.record: metric.basis.item for metric in RESULTS if metric.basis and metric.basis.is_rate
+}
+# What a person states has no program.
+_STATED = frozenset({"table", "points"})
+_LENGTH = "sequence_length"
 
 
 def fields_of(runs: pd.DataFrame) -> tuple[str, ...]:
@@ -110,7 +118,7 @@ def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dic
 
     The runs of the records are numbered as `runs` are. Where the ranks of one run say different
     things, all of them stand there: `2.4 / 2.5`. `parameters` are those that a log counts, unless
-    somebody states them.
+    the runs state them.
     """
     sizes = _parameters(fields, len(runs))
     found = [
@@ -145,16 +153,6 @@ def _parameters(fields: RecordArrays, runs: int) -> dict[int, float]:
         if 0 < count < np.inf:
             found[one] = found.get(one, 0.0) + count
     return found
-
-
-# Results that a ratio is made of; a sample of one program is a sequence, of another an image.
-_RESULTS = tuple(metric.record for metric in RESULTS)
-_COUNTED = {"samples": "samples"} | {
-    metric.record: metric.basis.item for metric in RESULTS if metric.basis and metric.basis.is_rate
-}
-# What a person states has no program.
-_STATED = frozenset({"table", "points"})
-_LENGTH = "sequence_length"
 
 
 def with_programs(fields: RecordArrays, said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:

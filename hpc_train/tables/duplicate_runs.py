@@ -24,7 +24,7 @@ _SPREAD = tuple(
 
 
 def refuse_copies(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> None:
-    """Refuse logs of anybody that count as repetitions and are one; runs are numbered as `runs`.
+    """Refuse logs that are one job under two names; the records number runs as `runs` does.
 
     Raises:
         ReportError: it names both.

@@ -72,7 +72,7 @@ def hours_per_million(units: Number, samples_per_second: Number) -> Number:
 
 @bounded
 def price_per_million(gpu_hours_per_million: Number, price_per_gpu_hour: float | None) -> Number:
-    """Return GPU-hours per million samples times the price; NaN where nobody stated a price."""
+    """Return GPU-hours per million samples times the price; NaN where no price is stated."""
     return gpu_hours_per_million * (
         float("nan") if price_per_gpu_hour is None else price_per_gpu_hour
     )

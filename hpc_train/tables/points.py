@@ -26,7 +26,7 @@ from hpc_train.tables.intervals import IntervalArrays, harmonic_means, means
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.runs import OK
 
-# The numbers of ranks and GPUs tell points apart only where nobody recorded nodes.
+# The numbers of ranks and GPUs tell points apart only where nodes are not recorded.
 KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus"]
 
 
@@ -162,7 +162,7 @@ def _over_runs(groups: Grouped, confidence: float) -> dict[str, Any]:
             found[metric.key] = extreme(groups.ok_only(metric.key), groups.point, groups.size)
         elif metric.over_runs == "mean":
             own = moments(groups.ok_only(metric.key), groups.point, groups.size)
-            # The quantiles of an interval that nobody is shown cost more than all means.
+            # Quantiles of Student's t cost more than all means: only for intervals that are shown.
             found |= (
                 limited(metric.key, means(own, confidence))
                 if metric.limits

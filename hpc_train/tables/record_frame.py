@@ -18,6 +18,9 @@ NUMBERS = {
     "steps": "int64",
     **dict.fromkeys(("step", "rank", "message_size"), "Int64"),
 }
+_NULLABLE = ("step", "rank", "message_size")
+_ABSENT = -1
+_SAID_ONCE = ["run", "parser", "metric", "value", "variant", "message_size"]
 
 
 def records_frame(records: Iterable[Record]) -> pd.DataFrame:
@@ -31,10 +34,6 @@ def records_frame(records: Iterable[Record]) -> pd.DataFrame:
     columns = {name: [getattr(record, name) for record in rows] for name in fields}
     frame: pd.DataFrame = pd.DataFrame(columns, columns=pd.Index(fields)).astype(NUMBERS)
     return frame
-
-
-_NULLABLE = ("step", "rank", "message_size")
-_ABSENT = -1
 
 
 class _Gathered:
@@ -82,9 +81,6 @@ def gathered(records: Iterable[Record]) -> pd.DataFrame:
     columns["value"] = np.frombuffer(found.value, dtype=np.float64)
     frame: pd.DataFrame = pd.DataFrame(columns)
     return frame
-
-
-_SAID_ONCE = ["run", "parser", "metric", "value", "variant", "message_size"]
 
 
 def few_rows(frame: pd.DataFrame, metrics: Sequence[str]) -> tuple[Record, ...]:

@@ -18,7 +18,7 @@ _MOST_RANKS = 10**9
 
 
 class Sizes(NamedTuple):
-    """For each run, None where nobody knows; `ranks` are NaN there.
+    """For each run, None where it is not known; `ranks` are NaN there.
 
     `planned` are the ranks that the plan or a person states, NaN where neither does.
     """

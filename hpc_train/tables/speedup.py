@@ -45,6 +45,8 @@ COLUMNS = (
     "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
 )  # fmt: skip
 FLOATS = tuple(name for name in (_BATCH, *_OTHERS, "confidence") if name not in COUNTS)
+TO_TRAIN = "time to train"
+PointArrays = Mapping[str, Any]
 
 
 def speedup_frame(
@@ -87,10 +89,6 @@ def _typed(columns: dict[str, Any]) -> pd.DataFrame:
     frame: pd.DataFrame = pd.DataFrame({**columns, "flags": flags}, columns=pd.Index(COLUMNS))
     typed: pd.DataFrame = frame.astype(types)
     return typed
-
-
-TO_TRAIN = "time to train"
-PointArrays = Mapping[str, Any]
 
 
 class Against(NamedTuple):

@@ -9,8 +9,8 @@ from math import sqrt
 
 from hpc_train.model.law import LEAST_SIZES, Law
 
-NOISE = 0.02
-# `resolution(n)` at 2 % noise, computed once; beyond the last, widths shrink as 1/sqrt(n).
+# Expected half width of the 95 % interval of a ratio, n jobs against n, at 2 % noise, computed once
+# (tests/tables/resolution.py); beyond the last, widths shrink as 1/sqrt(n).
 WIDTHS = {
     2: 0.1388, 3: 0.0494, 4: 0.0354, 5: 0.0293, 6: 0.0257, 7: 0.0232, 8: 0.0213, 9: 0.0199,
     10: 0.0187, 11: 0.0177, 12: 0.0168, 13: 0.0161, 14: 0.0154, 15: 0.0149, 16: 0.0144, 17: 0.0139,
@@ -19,31 +19,8 @@ WIDTHS = {
 LARGEST = max(WIDTHS)
 
 
-def resolution(n: int, noise: float = NOISE) -> float | None:
-    """Return the expected half width of a ratio's 95 % interval, n jobs against n; None for n < 2.
-
-    E[t_v noise sqrt((x + y)/n)] over x, y ~ chi^2_{n-1}/(n - 1), the two samples' variances, with v
-    by Welch-Satterthwaite: what `intervals.ratio_interval` gives on average, as a share of the
-    ratio. Integrated at the middles of equally likely steps of both.
-    """
-    import numpy as np
-    from scipy import special
-
-    from hpc_train.tables.intervals import students_t
-
-    if n < 2:
-        return None
-    steps = 200
-    # The quantile of chi^2_k is twice that of the gamma distribution k/2.
-    middles = (np.arange(steps) + 0.5) / steps
-    scaled = 2 * special.gammaincinv((n - 1) / 2, middles) / (n - 1)
-    x, y = np.meshgrid(scaled, scaled)
-    freedom = (n - 1) * (x + y) ** 2 / (x**2 + y**2)
-    return float(np.mean(students_t(freedom, 0.95) * noise * np.sqrt((x + y) / n)))
-
-
 def expected_width(n: int) -> float | None:
-    """Return `resolution(n)` at 2 % noise without computing it; None for n < 2."""
+    """Return the expected half width of a ratio's interval as a share of it; None for n < 2."""
     if n < 2:
         return None
     return WIDTHS.get(n) or WIDTHS[LARGEST] * sqrt(LARGEST / n)

@@ -10,6 +10,9 @@ from hpc_train.errors import ReportError
 from hpc_train.tables.formulas import above
 from hpc_train.tables.magnitudes import LEAST, MOST, bounded
 
+LEAST_RUNS = 3
+_OLYMPIC = 5
+
 
 def samples_to_target(
     samples: Sequence[float], quality: Sequence[float], target: float, *, higher: bool = True
@@ -74,10 +77,6 @@ def _seconds(samples: float, rate: float, beside: float) -> float:
 
 def _known(value: float) -> float | None:
     return None if isnan(value) else value
-
-
-LEAST_RUNS = 3
-_OLYMPIC = 5
 
 
 def score(times: Sequence[float | None], factor: float = 1.0) -> float:

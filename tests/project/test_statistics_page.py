@@ -7,16 +7,16 @@ from functools import cache
 
 import numpy as np
 import pytest
-from tests.tables.test_scaling_fits import simulated
 
 from hpc_train.tables.grouped import Floats
 from hpc_train.tables.intervals import bootstrap
 from hpc_train.tables.scaling_fits import fits
-from hpc_train.tables.study_power import resolution
 from tests.project.shown_commands import ROOT
 from tests.tables.arrays import fieller, welch
 from tests.tables.published_tables import PUBLISHED
+from tests.tables.resolution import resolution
 from tests.tables.test_published import table
+from tests.tables.test_scaling_fits import simulated
 
 NOISE = 0.02
 
@@ -82,7 +82,7 @@ def test_stragglers_widen_the_intervals() -> None:
 def test_what_repetitions_resolve() -> None:
     said = numbers(r"±(\S+) % wide for 3 jobs, ±(\S+) % for 5, ±(\S+) % for 10 and ±(\S+) % for 20")
     for percent, n in zip(said, (3, 5, 10, 20), strict=True):
-        assert 100 * (resolution(n) or 0) == pytest.approx(percent, abs=0.1)
+        assert 100 * resolution(n) == pytest.approx(percent, abs=0.1)
 
 
 def test_how_far_a_peak_is_bounded() -> None:

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 Row = Mapping[str, Any]
+TWICE = 2.0
 
 
 def draw(plot: PlotData) -> Canvas | None:
@@ -103,9 +104,6 @@ def _runs(plot: PlotData, style: Style) -> list[Dot]:
 
 def _known(row: Row) -> bool:
     return bool(row["efficiency"] and row["ranks"])
-
-
-TWICE = 2.0
 
 
 def has_doubling(plot: PlotData) -> bool:

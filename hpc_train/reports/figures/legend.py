@@ -32,6 +32,11 @@ CHARACTER, SAMPLE = 0.075, 0.6
 TITLE_CHARACTER = 0.08
 # Rows that the figure has room for, and inches that each further one takes.
 ROWS, ROW = 3, 0.19
+MOST = 6
+IN_A_ROW = 3
+ONE_ROW, TWO_ROWS = 4.4, 7.4
+# Characters of a panel's title, when there are so many in a row.
+WIDTHS = {1: 70, 2: 56, 3: 36}
 
 
 def draw_legend(
@@ -171,13 +176,6 @@ def limits(plot: PlotData) -> list[Entry]:
     if any(row["ideal"] and not row["is_baseline"] for row in plot.points):
         entries += [*gate_entry(plot), ideal_entry()]
     return entries
-
-
-MOST = 6
-IN_A_ROW = 3
-ONE_ROW, TWO_ROWS = 4.4, 7.4
-# Characters of a panel's title, when there are so many in a row.
-WIDTHS = {1: 70, 2: 56, 3: 36}
 
 
 def faceted(caption: str, styles: list[Style], plot: PlotData) -> tuple[Canvas, list[Axes]]:

@@ -20,6 +20,11 @@ Row = Mapping[str, Any]
 GREY = "0.35"
 DOTTED = (0, (1, 2))
 GATE = "black"
+Lost = Mapping[tuple[Any, ...], Sequence[Row]]
+# Above the axis, as a share of the height.
+HEIGHT = 0.04
+# A single run beside the mark of a point, in its size.
+SMALLER = 0.7
 
 
 class Dot(NamedTuple):
@@ -131,13 +136,6 @@ def _keep(canvas: Canvas, artist: Any, dots: Sequence[Dot]) -> None:
 
 def _xy(dots: Sequence[Dot]) -> tuple[list[float], list[float]]:
     return [dot.x for dot in dots], [dot.y for dot in dots]
-
-
-Lost = Mapping[tuple[Any, ...], Sequence[Row]]
-# Above the axis, as a share of the height.
-HEIGHT = 0.04
-# A single run beside the mark of a point, in its size.
-SMALLER = 0.7
 
 
 def draw_hollow(canvas: Canvas, axes: Axes, plot: PlotData, *, runs: bool = False) -> bool:

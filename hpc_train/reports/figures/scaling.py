@@ -30,6 +30,8 @@ from hpc_train.reports.study_tables import OK
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+Row = Mapping[str, Any]
+
 
 def draw(plot: PlotData) -> Canvas:
     """Draw throughput, and where there is more than a baseline, speedup.
@@ -49,9 +51,6 @@ def draw(plot: PlotData) -> Canvas:
     draw_title(canvas.figure, heading_lines(plot, left_out))
     draw_legend(canvas.figure, plot, limits(plot))
     return canvas
-
-
-Row = Mapping[str, Any]
 
 
 def draw_rates(canvas: Canvas, axes: Axes, plot: PlotData) -> int:

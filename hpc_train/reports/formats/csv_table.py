@@ -11,6 +11,14 @@ from hpc_train.model.metrics import RUN_METRICS
 from hpc_train.model.report import Report, ReportTable
 from hpc_train.reports.number_format import rounded
 
+Row = Mapping[str, Any]
+_METRICS = {metric.key: metric for metric in RUN_METRICS if metric.name}
+_PLACE = (
+    "study", "series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "run_id", "repetition",
+    "state",
+)  # fmt: skip
+TIDY_COLUMNS = (*_PLACE, "metric", "value", "unit", "better", "problem")
+
 
 def render(report: Report) -> str:
     """Return the first table as CSV (RFC 4180): every column, absent values empty.
@@ -60,15 +68,6 @@ def render_tidy(report: Report) -> str:
     writer.writeheader()
     writer.writerows(tidy_rows(report.name, report.run_rows))
     return out.getvalue()
-
-
-Row = Mapping[str, Any]
-_METRICS = {metric.key: metric for metric in RUN_METRICS if metric.name}
-_PLACE = (
-    "study", "series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "run_id", "repetition",
-    "state",
-)  # fmt: skip
-TIDY_COLUMNS = (*_PLACE, "metric", "value", "unit", "better", "problem")
 
 
 def tidy_rows(study: str, runs: Sequence[Row]) -> Iterator[dict[str, Any]]:

@@ -20,6 +20,7 @@ from hpc_train.reports.provenance import short_lines
 WIDTH = 100
 # Longer words of a left column (paths, addresses) are folded.
 LONGEST = 40
+_RULE = "─"
 
 
 def render(report: Report, width: int = WIDTH) -> str:
@@ -101,9 +102,6 @@ def _rich_table(table: ReportTable, gap: int) -> Table:
     for row in table.rows:
         drawn.add_row(*(Text(one_line(cell.text)) for cell in row))
     return drawn
-
-
-_RULE = "─"
 
 
 def aligned(

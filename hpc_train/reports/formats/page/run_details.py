@@ -23,6 +23,15 @@ LONGEST_DIAGNOSIS = 20_000
 LARGEST_SCRIPTS = 1_000_000
 
 Key = tuple[str, ...]
+_METRICS = (
+    *(metric for metric in in_text_order() if metric.run_heading),
+    *(metric for metric in RUN_METRICS if metric.run_heading and not metric.text),
+)
+WORDS = frozenset({"state", "series", "transport", "problem", "flags"})
+LONG = frozenset({"problem", "flags"})
+LINKS = (("end", "e"), ("settings", "c"), ("script", "s"))
+# Of a cell; what is cut off here stands with the end of the run.
+LONGEST = 120
 
 
 class End(NamedTuple):
@@ -169,10 +178,6 @@ def _written(metric: Metric) -> Callable[[Any], str]:
     return whole if metric.key == "wall_s" or (metric.text and metric.text.whole) else significant
 
 
-_METRICS = (
-    *(metric for metric in in_text_order() if metric.run_heading),
-    *(metric for metric in RUN_METRICS if metric.run_heading and not metric.text),
-)
 # Heading and how it is shown; a column without any value is left out, and one
 # that says the same of all runs is said once.
 COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
@@ -181,11 +186,6 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
     **{metric.key: (metric.run_heading, _written(metric)) for metric in _METRICS},
     **{name: (name, text_of) for name in ("transport", "problem", "flags")},
 }
-WORDS = frozenset({"state", "series", "transport", "problem", "flags"})
-LONG = frozenset({"problem", "flags"})
-LINKS = (("end", "e"), ("settings", "c"), ("script", "s"))
-# Of a cell; what is cut off here stands with the end of the run.
-LONGEST = 120
 
 
 class RunRow(NamedTuple):
