@@ -31,7 +31,7 @@ def collect(
     from hpc_train.pipeline.collection import collection
     from hpc_train.pipeline.search import Search
     from hpc_train.runs.store import results_root
-    from hpc_train.tables.frame import records_frame
+    from hpc_train.tables.record_frame import records_frame
 
     words = [paths] if isinstance(paths, str | PathLike) else paths
     search = Search(root=results_root(None), form=form)

@@ -90,8 +90,8 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "csv": "hpc_train.reports.formats.csv_table:render",
         "json": "hpc_train.reports.formats.json_table:render",
         "latex": "hpc_train.reports.formats.latex:render",
-        "tidy": "hpc_train.reports.formats.tidy_csv:render",
-        "html": "hpc_train.reports.formats.html:render",
+        "tidy": "hpc_train.reports.formats.csv_table:render_tidy",
+        "html": "hpc_train.reports.formats.page.render:render",
     },
 }
 

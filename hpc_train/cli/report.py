@@ -88,7 +88,7 @@ def report(
     from hpc_train.pipeline.junit import write_junit
     from hpc_train.pipeline.report import build_report
     from hpc_train.pipeline.report_files import check_format
-    from hpc_train.reports.benchmarks import without_result
+    from hpc_train.reports.gate_results import without_result
 
     check_format(form, output)
     if options["bundle"]:
@@ -171,7 +171,7 @@ def _asked(
 
 
 def _check(built: Report) -> None:
-    from hpc_train.reports.verdicts import undecided
+    from hpc_train.reports.gate_results import undecided
 
     for line in (*built.checks, *undecided(built)):
         click.echo(plain(f"check: {line}"), err=True)

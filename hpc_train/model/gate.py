@@ -1,4 +1,4 @@
-"""Verdict: whether a gate is met at one point, with the numbers that decide it."""
+"""GateResult: whether a gate is met at one point, with the numbers that decide it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hpc_train.model.value import Value
 Outcome = Literal["met", "not met", "not decided"]
 
 
-class Verdict(Value, frozen=True, kw_only=True):
+class GateResult(Value, frozen=True, kw_only=True):
     """What one gate says of one point, of one run, or of a whole series.
 
     `reason` has the value, its interval and the limit in words; `low` and `high` are None where

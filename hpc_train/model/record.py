@@ -4,44 +4,32 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hpc_train.model.metrics import METRICS
 from hpc_train.model.value import Value
 
 StatedScope = Literal["global", "per_gpu", "per_rank"]
 Scope = Literal[StatedScope, "unknown"]
 
+# Those that become metrics of runs, and those that stay what one line says.
 UNITS: dict[str, str] = {
-    "step_time": "s",
-    "epoch_time": "s",
-    "time_to_train": "s",
-    "first_step_time": "s",
+    **{metric.record: metric.unit for metric in METRICS if metric.record},
+    "global_batch_size": "1",
     "phase_time": "s",
     "iteration_time": "s",
-    "samples": "1",
-    "samples_per_second": "1/s",
-    "tokens_per_second": "1/s",
-    "loss": "1",
     "not_finite": "1",
-    "accuracy": "1",
     "grad_norm": "1",
-    "tflops": "TFLOP/s",
     "gflops": "GFLOP/s",
     "solve_time": "s",
     "residual": "1",
-    "energy": "J",
     "power": "W",
-    "mfu": "1",
-    "memory": "GiB",
     "algbw": "GB/s",
     "busbw": "GB/s",
     "message_size": "B",
     "latency": "us",
     "wrong_values": "1",
-    "global_batch_size": "1",
     "batch_size": "1",
     "sequence_length": "1",
     "world_size": "1",
-    "learning_rate": "1",
-    "steps": "1",
     "examples": "1",
     "parameters": "1",
     "epoch": "1",

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from typing import Any
 
+from hpc_train.model import metrics
 from hpc_train.model.value import Value
 
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "gpus", "ranks")
 BATCH = "global_batch_size"
 # One of these is enough for a row of a speedup table.
-RESULTS = ("samples_per_second", "tokens_per_second", "step_time", "epoch_time", "time_to_train")
+RESULTS = tuple(metric.record for metric in metrics.RESULTS)
 # Published tables state rates so; they are multiplied by the number of GPUs (ranks without any).
-PER_GPU = {f"{name}_per_gpu": name for name in RESULTS[:2]}
-MEASURES = (
-    *RESULTS, *PER_GPU, BATCH, "first_step_time", "accuracy", "loss", "mfu", "memory", "energy",
-    "power", "tflops", "learning_rate", "steps", "samples", "examples",
+PER_GPU = {f"{name}_per_gpu": name for name in metrics.RATE_RECORDS}
+MEASURES = tuple(
+    dict.fromkeys((
+        *RESULTS, *PER_GPU, *(metric.record for metric in metrics.METRICS if metric.record),
+        "power", "examples",
+    ))
 )  # fmt: skip
 OF_RUN = ("run", "state", "problem", "exclude", "restarts", "wall_s")
 KNOWN = (*SIZES, *MEASURES, *OF_RUN)

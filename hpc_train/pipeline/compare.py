@@ -56,9 +56,9 @@ def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
     Raises:
         HpcTrainError: a side is not there, holds nothing, or has no run that was selected.
     """
-    from hpc_train.reports.comparison import comparison_report, undecided
+    from hpc_train.reports.comparison_report import comparison_report, undecided
     from hpc_train.reports.comparison_tables import Compared
-    from hpc_train.reports.rows import plain_rows
+    from hpc_train.reports.plain_rows import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
 
     _check(wishes)
@@ -125,8 +125,8 @@ def selection(word: str) -> tuple[str, dict[str, str]]:
 
 
 def _found(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
-    from hpc_train.tables.comparability import separated
     from hpc_train.tables.runs import run_frame
+    from hpc_train.tables.split_series import separated
 
     found = evidence([word], search)
     # The batch is no condition: it only has to be the same on both sides of a point.

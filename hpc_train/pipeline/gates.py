@@ -81,10 +81,10 @@ def checked(
     Raises:
         ReportError: what it must not be slower than is not there.
     """
-    from hpc_train.reports.gates import OF_RUN, Known, verdicts
-    from hpc_train.reports.rows import plain_rows
-    from hpc_train.reports.verdicts import gated
-    from hpc_train.tables.busbw import largest_busbw
+    from hpc_train.reports.gate_results import gated
+    from hpc_train.reports.gates import OF_RUN, GateInputs, verdicts
+    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.tables.bandwidth import largest_busbw
 
     runs, points = tables
     if study.gates.rule:
@@ -94,7 +94,7 @@ def checked(
         said = SITE_UNKNOWN.format(why=study.site_unknown)
         report = msgspec.structs.replace(report, notes=(*report.notes, said))
     there = sum(is_regular(run.folder.script) for run in found.own)
-    known = Known(
+    known = GateInputs(
         scripts=(len(found.own), there),
         busbw=largest_busbw(found.records) if study.gates.busbw else {},
         runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
@@ -130,7 +130,7 @@ def reference(study: ExpectedStudy, found: Evidence, asked: Asked) -> pd.DataFra
 def _changes(
     old: pd.DataFrame | None, runs: pd.DataFrame, study: ExpectedStudy
 ) -> tuple[dict[str, Any], ...]:
-    from hpc_train.reports.rows import plain_rows
+    from hpc_train.reports.plain_rows import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
 
     if old is None:

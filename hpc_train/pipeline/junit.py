@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as Xml
 
-from hpc_train.model.gate import Verdict
+from hpc_train.model.gate import GateResult
 from hpc_train.model.report import Report
-from hpc_train.reports.formats.plain import one_line
-from hpc_train.reports.verdicts import verdicts_of
+from hpc_train.reports.formats.sanitize import one_line
+from hpc_train.reports.gate_results import verdicts_of
 from hpc_train.runs.files import write_file
 
 
@@ -36,7 +36,7 @@ def junit(report: Report) -> bytes:
     return content + b"\n"
 
 
-def _counts(found: Sequence[Verdict]) -> dict[str, str]:
+def _counts(found: Sequence[GateResult]) -> dict[str, str]:
     outcomes = [verdict.outcome for verdict in found]
     return {
         "tests": str(len(outcomes)),
@@ -47,7 +47,7 @@ def _counts(found: Sequence[Verdict]) -> dict[str, str]:
     }
 
 
-def _case(suite: Xml.Element, verdict: Verdict, name: str) -> None:
+def _case(suite: Xml.Element, verdict: GateResult, name: str) -> None:
     where = {"classname": name, "name": _text(verdict.where), "time": "0"}
     case, reason = Xml.SubElement(suite, "testcase", where), _text(verdict.reason)
     if verdict.outcome == "not met":

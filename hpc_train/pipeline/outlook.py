@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from hpc_train.model.law import Law
+from hpc_train.model.series import series_label
 from hpc_train.model.study import Scaling
 from hpc_train.pipeline.prepare import Prepared
-from hpc_train.tables.planning import expected_width, fit_needs
-from hpc_train.tables.series import series_label
+from hpc_train.tables.study_power import expected_width, fit_needs
 
 # Compute-time proposals ask for so many node counts (CSC, access to Mahti's large partition).
 PROPOSAL_NODE_COUNTS = 3

@@ -26,12 +26,12 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     Raises:
         ReportError: the runs contradict what the study declares.
     """
-    from hpc_train.reports.laws import with_laws
-    from hpc_train.reports.scaling import scaling_report
-    from hpc_train.tables.comparability import separated
-    from hpc_train.tables.fits import fits
+    from hpc_train.reports.law_tables import with_laws
+    from hpc_train.reports.scaling_report import scaling_report
     from hpc_train.tables.runs import run_frame
+    from hpc_train.tables.scaling_fits import fits
     from hpc_train.tables.speedup import speedup_frame
+    from hpc_train.tables.split_series import separated
 
     study = governed(found, asked)
     found = msgspec.structs.replace(found, study=study)
@@ -54,7 +54,7 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
     if not asked.figures or not points["n_ok"].any():
         return report
     from hpc_train.reports.figures import FIGURES, MAIN, figures
-    from hpc_train.reports.measured import Measured
+    from hpc_train.reports.figures.plot_data import Measured
     from hpc_train.tables.nodes import node_frame
 
     measured = Measured(runs, points, laws, node_frame(study, found.records))
@@ -65,7 +65,7 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
 def _with_target(
     report: Report, found: Evidence, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
 ) -> Report:
-    from hpc_train.reports.targets import with_target
+    from hpc_train.reports.target_table import with_target
     from hpc_train.tables.targets import target_rows
 
     return with_target(report, target_rows(found.records, *frames, target), target)

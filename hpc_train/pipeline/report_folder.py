@@ -48,10 +48,10 @@ def tidy_parquet(report: Report) -> bytes:
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
-    from hpc_train.reports.tidy import COLUMNS, tidy_rows
+    from hpc_train.reports.formats.csv_table import TIDY_COLUMNS, tidy_rows
     from hpc_train.tables.parquet import table_bytes
 
-    return table_bytes(tidy_rows(report.name, report.run_rows), COLUMNS)
+    return table_bytes(tidy_rows(report.name, report.run_rows), TIDY_COLUMNS)
 
 
 def _written(report: Report, folder: Path) -> Iterator[Path]:

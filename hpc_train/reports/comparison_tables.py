@@ -6,25 +6,22 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
-from hpc_train.reports.numbers import ABSENT, fixed, significant, whole
-from hpc_train.reports.rows import plain_rows
-from hpc_train.reports.words import series_heading, short_series
+from hpc_train.reports.labels import series_heading, short_series
+from hpc_train.reports.number_format import ABSENT, fixed, significant, whole
+from hpc_train.reports.plain_rows import for_programs, plain_rows
 
 if TYPE_CHECKING:
     import pandas as pd
 
 Row = Mapping[str, Any]
-Shown = tuple[Column, Callable[[Row], str]]
+PointColumn = tuple[Column, Callable[[Row], str]]
 OK = "COMPLETED"
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
 # What leaves a table first that is wider than a terminal.
 LESS = ("corrected", "accuracy_change_pp")
 ROOM = 100
-UNITS = {
-    "throughput": "samples/s", "token throughput": "tokens/s", "epoch time": "epoch, s",
-    "time to train": "train, s",
-}  # fmt: skip
 
 
 class Compared(NamedTuple):
@@ -79,8 +76,8 @@ def points_table(points: Sequence[Row], found: Compared, level: float) -> Report
     )
 
 
-def _columns(points: Sequence[Row], found: Compared, level: float) -> list[Shown]:
-    bases = {UNITS[row["basis"]] for row in points}
+def _columns(points: Sequence[Row], found: Compared, level: float) -> list[PointColumn]:
+    bases = {BASES[row["basis"]].in_heading for row in points}
     unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
     axis = series_heading(points)
     sizes = (("nodes", "nodes"), ("gpus_per_node", "gpus/\nnode"),
@@ -107,7 +104,7 @@ def _columns(points: Sequence[Row], found: Compared, level: float) -> list[Shown
     ]
 
 
-def _worth(item: Shown, points: Sequence[Row]) -> bool:
+def _worth(item: PointColumn, points: Sequence[Row]) -> bool:
     column, text = item
     values = {text(row) for row in points}
     if column.key == "ranks" and any(len({row[k] for row in points}) > 1 for k in SIZES):
@@ -119,7 +116,7 @@ def _worth(item: Shown, points: Sequence[Row]) -> bool:
     return column.key != "accuracy_change_pp" or values != {ABSENT}
 
 
-def _width(shown: Sequence[Shown], points: Sequence[Row]) -> int:
+def _width(shown: Sequence[PointColumn], points: Sequence[Row]) -> int:
     texts = [[*c.heading.split("\n"), *(text(row) for row in points)] for c, text in shown]
     return sum(max(map(len, column)) for column in texts) + len(shown) - 1
 
@@ -173,7 +170,7 @@ def runs_table(found: Compared) -> ReportTable:
     """Return the runs that are not ok; `records` holds every run of both sides."""
     names = ("side", "run_id", "state", "problem")
     rows = [
-        {"side": side, **row}
+        {"side": side, **for_programs(row)}
         for side, runs in zip("AB", found.runs, strict=True)
         for row in plain_rows(runs)
     ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hpc_train.model.gate import Outcome, Verdict
+from hpc_train.model.gate import GateResult, Outcome
+from hpc_train.model.series import ALONE
 from hpc_train.model.study import Gates
-from hpc_train.reports.benchmarks import benchmarked, key_of
-from hpc_train.reports.quality import quality
-from hpc_train.reports.words import ALONE, names
+from hpc_train.reports.gate_results import benchmarked, key_of
+from hpc_train.reports.labels import names
+from hpc_train.reports.quality_gates import quality
 
 Row = Mapping[str, Any]
 # 2 x 0.75 need not be 1.5 to the last digit.
@@ -21,7 +22,7 @@ OF_RUN = (
 )  # fmt: skip
 
 
-class Known(NamedTuple):
+class GateInputs(NamedTuple):
     """What gates need beside the points.
 
     `scripts` counts the runs, and those of them whose script is there. `busbw` is GB/s by run.
@@ -66,7 +67,7 @@ class Least(NamedTuple):
     factor: float = 1
 
 
-def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict, ...]:
+def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[GateResult, ...]:
     """Decide each gate that is asked for, at each point where it can be.
 
     Efficiency and the speedup from half the size are compared by their value; the interval is in
@@ -87,14 +88,14 @@ def verdicts(gates: Gates, points: Sequence[Row], known: Known) -> tuple[Verdict
     asked = [name for name in Gates.__struct_fields__ if getattr(gates, name) and name != "rule"]
     decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
     nothing = [
-        Verdict(gate=name, where=WHOLE, outcome="not met", reason=f"nothing decides {name}")
+        GateResult(gate=name, where=WHOLE, outcome="not met", reason=f"nothing decides {name}")
         for name in asked
         if name not in decided
     ]
     return (*found, *nothing)
 
 
-def _missing(points: Sequence[Row], known: Known) -> Iterator[Verdict]:
+def _missing(points: Sequence[Row], known: GateInputs) -> Iterator[GateResult]:
     name, benchmarks = names(points), benchmarked(known.runs, known.busbw)
     for row in points:
         reason = f"{row['n_ok']} ok" if row["n_ok"] else row["not_ok"] or "no run"
@@ -103,16 +104,16 @@ def _missing(points: Sequence[Row], known: Known) -> Iterator[Verdict]:
             reason = f"{measured} with a bandwidth"
         outcome: Outcome = "met" if row["n_ok"] or measured else "not met"
         where = name(row)
-        yield Verdict(gate="missing", where=where, outcome=outcome, reason=reason)
+        yield GateResult(gate="missing", where=where, outcome=outcome, reason=reason)
 
 
-def _efficiency(limit: float | None, points: Sequence[Row]) -> Iterator[Verdict]:
+def _efficiency(limit: float | None, points: Sequence[Row]) -> Iterator[GateResult]:
     if limit is not None:
         least, name = Least("efficiency", "efficiency", limit), names(points)
         yield from (_decided(least, row, name) for row in points if not row["is_baseline"])
 
 
-def _doubling(limit: float | None, points: Sequence[Row]) -> Iterator[Verdict]:
+def _doubling(limit: float | None, points: Sequence[Row]) -> Iterator[GateResult]:
     """CSC: a job on twice the nodes has to run 1.5 times as fast; doubling efficiency times 2."""
     if limit is not None:
         least = Least("doubling", "speedup from half the size", limit, 2)
@@ -137,14 +138,14 @@ def _number(row: Row, name: str, factor: float = 1) -> Number | None:
     return None if value is None else Number(value, low, high)
 
 
-def _decided(least: Least, row: Row, name: Callable[[Row], str]) -> Verdict:
+def _decided(least: Least, row: Row, name: Callable[[Row], str]) -> GateResult:
     gate, words, limit, factor = least
     where, number = name(row), _number(row, gate, factor)
     if number is None:
         reason = f"no {words}: {row['not_ok'] or row['note'] or 'not known'}"
-        return Verdict(gate=gate, where=where, outcome="not decided", reason=reason, limit=limit)
+        return GateResult(gate=gate, where=where, outcome="not decided", reason=reason, limit=limit)
     met = number.value >= limit - _ROUNDING
-    return Verdict(
+    return GateResult(
         gate=gate,
         where=where,
         outcome="met" if met else "not met",
@@ -154,7 +155,7 @@ def _decided(least: Least, row: Row, name: Callable[[Row], str]) -> Verdict:
     )
 
 
-def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[Verdict]:
+def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[GateResult]:
     if limit is None:
         return
     for series in dict.fromkeys(row["series"] for row in points):
@@ -163,7 +164,7 @@ def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[Verdict]:
         met = len(counts) >= limit
         shown = ", ".join(map(str, counts)) or "none known"
         plural = "" if len(counts) == 1 else "s"
-        yield Verdict(
+        yield GateResult(
             gate="node_counts",
             where=WHOLE if series == ALONE else str(series),
             outcome="met" if met else "not met",
@@ -173,24 +174,24 @@ def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[Verdict]:
         )
 
 
-def _script(scripts: tuple[int, int]) -> Iterator[Verdict]:
+def _script(scripts: tuple[int, int]) -> Iterator[GateResult]:
     runs, there = scripts
     met = 0 < runs == there
     reason = f"scripts of {there} of {runs} runs" if runs else "no script: these are logs alone"
-    yield Verdict(gate="script", where=WHOLE, outcome="met" if met else "not met", reason=reason)
+    yield GateResult(gate="script", where=WHOLE, outcome="met" if met else "not met", reason=reason)
 
 
-def _site(unknown: str) -> Iterator[Verdict]:
+def _site(unknown: str) -> Iterator[GateResult]:
     """A site whose gates cannot be read is no site without gates."""
     if unknown:
         reason = f"the gates of the site are not known: {unknown}"
-        yield Verdict(gate="site", where=WHOLE, outcome="not met", reason=reason)
+        yield GateResult(gate="site", where=WHOLE, outcome="not met", reason=reason)
 
 
-def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[Verdict]:
+def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[GateResult]:
     for run, value in measured.items() if limit is not None else ():
         met = value >= (limit or 0) - _ROUNDING
-        yield Verdict(
+        yield GateResult(
             gate="busbw",
             where=run,
             outcome="met" if met else "not met",
@@ -200,7 +201,7 @@ def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[Verdi
         )
 
 
-def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[Verdict]:
+def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[GateResult]:
     """A regression: the whole interval of new/old is below 1 - tolerance; with n=1, the value."""
     if gates.regression is None:
         return
@@ -212,14 +213,14 @@ def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[Verdict]:
             why = row["why"].replace("A: ", f"{old}: ").replace("B: ", "")
             why = {"not in A": f"not in {old}", "not in B": f"only in {old}"}.get(why, why)
             reason = f"no ratio to {old}: {why}"
-            yield Verdict(
+            yield GateResult(
                 gate="regression", where=where, outcome="not decided", reason=reason, limit=limit
             )
             continue
         decisive = number.value if number.low is None else number.high
         met = decisive is None or decisive >= limit - _ROUNDING
         single = ", n=1" if number.low is None else ""
-        yield Verdict(
+        yield GateResult(
             gate="regression",
             where=where,
             outcome="met" if met else "not met",

@@ -1,18 +1,27 @@
-"""Plain rows -> the words that come before the table, and the notes after it."""
+"""Plain rows -> the words before the table: the answer, what was measured, the baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.study import Warmup
-from hpc_train.reports.answers import answers, baselines
-from hpc_train.reports.doubts import doubts
-from hpc_train.reports.numbers import whole
-from hpc_train.reports.tables import OK, constants
-from hpc_train.reports.transports import transport_doubts
-from hpc_train.reports.words import counted, foreign, one_size
+from hpc_train.reports.caveats import doubts, transport_doubts
+from hpc_train.reports.labels import (
+    UNKNOWN,
+    by_series,
+    counted,
+    foreign,
+    one_size,
+    place,
+    sizes,
+    under,
+)
+from hpc_train.reports.number_format import fixed, significant, whole, with_limits
+from hpc_train.reports.study_tables import OK, constants
 
 Row = Mapping[str, Any]
 # Answers, and baselines, of so many series are said in words.
@@ -47,7 +56,7 @@ def summary_lines(
 
 
 def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return so many lines as somebody reads, and how many are left to the table."""
+    """Return the first lines, and how many are left to the table."""
     if len(lines) <= MOST_LINES:
         return tuple(lines)
     label = "Baseline" if what == "baselines" else "And"
@@ -89,3 +98,106 @@ def _rule(warmup: Warmup) -> str:
 
 def _span(values: Sequence[int]) -> str:
     return f"{values[0]}" if len(values) == 1 else f"{values[0]} to {values[-1]}"
+
+
+def answers(points: Sequence[Row]) -> Iterator[str]:
+    """Say for each series how much faster its best point is than its baseline, or why not.
+
+    Where the best is not the largest point, the largest is named too.
+    """
+    if points and not any(row["n_ok"] for row in points):
+        yield "No run has a result."
+        return
+    alone, firsts = one_size(points), _Firsts(points)
+    for series, own in by_series(points, itemgetter("series")).items():
+        known = [r for r in own if r["speedup"] is not None and not r["is_baseline"]]
+        if known:
+            yield _comparison(known, firsts, str(series))
+        elif not any(row["n_ok"] for row in own):
+            yield f"No run{under(series)} has a result."
+        elif own[0]["note"] and not alone:
+            reason = str(own[0]["note"]).removeprefix("no speedup: ")
+            yield f"No speedup{under(series)}: {reason}."
+            yield from _trained(own, firsts.named, str(series))
+        elif not alone:
+            yield f"No point{under(series)} but the baseline has a result: nothing to compare."
+    if alone:
+        yield _alone(place(points[0]))
+
+
+def baselines(points: Sequence[Row]) -> Iterator[str]:
+    """Give each series' baseline in absolute numbers: what its speedups are ratios to."""
+    one, named = one_size(points), sizes(points)
+    for row in points:
+        if (row["is_baseline"] or one) and (number := speed(row)):
+            what = "Result" if one else "Baseline"
+            yield f"{what}{under(row['series'])}: {named(row)}, {number} (n={row['n_ok']})."
+
+
+def speed(row: Row) -> str:
+    """Return `2240 samples/s, 56.35 ms a step`: the basis, and a step where there are steps."""
+    value, unit = row[BASIS_COLUMNS[row["basis"]]], BASES[row["basis"]].in_sentence
+    numbers = [f"{significant(value)} {unit}"] if value is not None else []
+    if row["basis"] == "throughput" and row["step_time_s"] is not None:
+        numbers.append(f"{significant(row['step_time_s'] * 1e3)} ms a step")
+    return ", ".join(numbers)
+
+
+def _alone(where: str) -> str:
+    if where == UNKNOWN:
+        return (
+            "The number of ranks is not known: nothing to compare; "
+            "let the run print world_size (docs/events.md)."
+        )
+    return f"One size only ({where}): nothing to compare; run a study."
+
+
+class _Firsts:
+    """The names of points, and the baseline of each series or, without one, that of all."""
+
+    def __init__(self, points: Sequence[Row]) -> None:
+        self.named = sizes(points)
+        firsts = [row for row in points if row["is_baseline"]]
+        self._first = firsts[0] if firsts else None
+        # Of several, the first one.
+        self._own = {row["series"]: row for row in reversed(firsts)}
+
+    def of(self, row: Row) -> Row | None:
+        """Return the baseline of a point."""
+        return self._own.get(row["series"], self._first)
+
+
+def _comparison(known: Sequence[Row], firsts: _Firsts, series: str) -> str:
+    best = max(known, key=lambda row: float(row["speedup"]))
+    largest = max(known, key=lambda row: (row["ideal"] or 0, row["ranks"] or 0))
+    base, named = firsts.of(best), firsts.named
+    first = named(base) if base else "the baseline"
+    if base and base["series"] != series:
+        first += under(base["series"])
+    who, shown = named(best), with_limits(best, "speedup", 2)
+    one = who.startswith(("1 ", "an ")) and "," not in who
+    verb, than = "trains" if one else "train", f"times as fast as {first}"
+    if best["regime"] == "weak":
+        verb, than = "does" if one else "do", f"times the work of {first} in the same time"
+    text = f"{who}{under(series)} {verb} {shown} {than}{_share(best)}"
+    if largest is not best:
+        text += f"; {named(largest)} {with_limits(largest, 'speedup', 2)}{_share(largest)}"
+    return text + "."
+
+
+def _trained(own: Sequence[Row], named: Callable[[Row], str], series: str) -> Iterator[str]:
+    """Say what was gained in time to train, which is known where batches differ, too."""
+    timed = [r for r in own if r["time_to_train_speedup"] is not None]
+    base = next((row for row in timed if row["is_baseline"]), None)
+    others = [row for row in timed if row is not base]
+    if base and others:
+        best = max(others, key=lambda row: float(row["time_to_train_speedup"]))
+        shown = with_limits(best, "time_to_train_speedup", 2)
+        both = f"{named(best)} end the training {shown} times as fast as {named(base)}"
+        yield f"Time to train{under(series)}: {both}."
+
+
+def _share(row: Row) -> str:
+    if row["efficiency"] is None:
+        return ""
+    return f" (efficiency {fixed(row['efficiency'], 0, 100)} %)"

@@ -5,18 +5,15 @@ GB/s are 1e9 B/s, link rates Gb/s as vendors state them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from hpc_train.errors import ReportError, UnknownNameError
 from hpc_train.model.record import Record
 
+if TYPE_CHECKING:
+    import pandas as pd
+
 PLACEMENTS = ("out_of_place", "in_place", "")
-# How often (n - 1)/n of the data pass a link; 0 where all of it does, once.
-_BUS_FACTORS = {
-    "all_reduce": 2, "all_gather": 1, "reduce_scatter": 1, "alltoall": 1, "broadcast": 0,
-    "reduce": 0,
-}  # fmt: skip
 
 
 class Headline(NamedTuple):
@@ -50,35 +47,19 @@ def share_of_link(bandwidth: float, link_gbits: float) -> float:
     return bandwidth * 8 / link_gbits
 
 
-def bus_factor(operation: str, ranks: int) -> float:
-    """Return busbw/algbw of a collective over n ranks (NVIDIA, nccl-tests, doc/PERFORMANCE.md).
+def largest_busbw(records: Sequence[Record] | pd.DataFrame) -> dict[str, float]:
+    """Return run -> busbw [GB/s] at its largest message, of the better placement as `headline`.
 
-    All-reduce 2 (n - 1)/n; all-gather, reduce-scatter and all-to-all (n - 1)/n; broadcast and
-    reduce 1: bus bandwidth is then that of the slowest link, whatever n is.
-
-    Raises:
-        ReportError: fewer than two ranks.
-        UnknownNameError: no such operation.
+    busbw as NVIDIA's nccl-tests define it (doc/PERFORMANCE.md): algbw times the factor of the
+    collective, 2(n-1)/n for all-reduce.
     """
-    if ranks < 2:
-        raise ReportError(f"a bus bandwidth is between 2 ranks or more, not {ranks}")
-    if operation not in _BUS_FACTORS:
-        raise UnknownNameError("operation", operation, _BUS_FACTORS)
-    times = _BUS_FACTORS[operation]
-    return times * (ranks - 1) / ranks if times else 1.0
+    import pandas as pd
 
+    from hpc_train.tables.record_frame import records_frame
 
-def wire_bandwidth(busbw: float, nodes: int, ranks: int) -> float:
-    """Return what each GPU sends to other nodes [GB/s] in a hierarchical all-reduce.
-
-    busbw (k - 1)/(n - 1) for n ranks on k nodes: the rest stays inside the nodes, so that on two
-    nodes the bus bandwidth is almost twice that of the wire (NVIDIA/nccl-tests issue 196).
-
-    Raises:
-        ReportError: fewer than two nodes, or fewer ranks than nodes.
-    """
-    if not 2 <= nodes <= ranks:
-        raise ReportError(
-            f"a wire is between 2 nodes or more with a rank on each, not {nodes} with {ranks} ranks"
-        )
-    return busbw * (nodes - 1) / (ranks - 1)
+    if not isinstance(records, pd.DataFrame):
+        records = records_frame(record for record in records if record.metric == "busbw")
+    stated = records["message_size"].notna() & records["variant"].isin(PLACEMENTS)
+    own = records[stated & (records["metric"] == "busbw") & (records["value"] > 0)]
+    best = own.sort_values(["message_size", "value"]).drop_duplicates("run", keep="last")
+    return dict(sorted(zip(best["run"].astype(str), best["value"].astype(float), strict=True)))

@@ -9,10 +9,11 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.tables.grouped import NAN
 from hpc_train.tables.intervals import CONFIDENCE, ratio_interval
-from hpc_train.tables.points import BASES, RATES, not_ok
+from hpc_train.tables.points import not_ok
 from hpc_train.tables.runs import OK
-from hpc_train.tables.steps import NAN
 
 Key = tuple[Any, ...]
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
@@ -132,7 +133,8 @@ def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) ->
         row[f"accuracy_{name}"] = side["accuracy"].mean() if len(side) else NAN
         row[f"batch_{name}"] = _only(side["global_batch"])
     row |= _accuracy(ok)
-    row["cut"] = basis not in RATES and any(side["whole_seconds"].eq(True).any() for side in ok)
+    is_time = not BASES[basis].is_rate
+    row["cut"] = is_time and any(side["whole_seconds"].eq(True).any() for side in ok)
     row["why"] = _why(row, pair, ok, wanted.allow_mixed)
     row["samples"] = None if row["why"] else (measured[1], measured[0])
     return row
@@ -140,16 +142,16 @@ def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) ->
 
 def rates(ok: pd.DataFrame, basis: str) -> list[float]:
     """Return what a speedup is the ratio of: throughputs, or one over the times; positive only."""
-    values = ok[BASES[basis]]
+    values = ok[BASIS_COLUMNS[basis]]
     usable = values[values > 0]
-    return (usable if basis in RATES else 1 / usable).tolist()
+    return (usable if BASES[basis].is_rate else 1 / usable).tolist()
 
 
 def _mean(values: Sequence[float], basis: str) -> float:
     """Return the harmonic mean of rates, the arithmetic one of times: of 1/x both ways."""
     times = [1 / value for value in values]
     mean = sum(times) / len(times) if times else NAN
-    return 1 / mean if basis in RATES else mean
+    return 1 / mean if BASES[basis].is_rate else mean
 
 
 def _only(values: pd.Series[float]) -> float:

@@ -1,4 +1,4 @@
-"""Runs -> what had to be the same in a series: recorded values by field, and where they differ."""
+"""Conditions of runs: what is recorded of each, and in what the runs of a series differ."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError, nearest
-from hpc_train.tables.moments import Codes, levels_of
-from hpc_train.tables.steps import NAN
+from hpc_train.model.measurement import ExpectedRun
+from hpc_train.tables.grouped import NAN, levels_of, packed, starts
+from hpc_train.tables.record_arrays import Ints, RecordArrays
 
 # First those that say most about a difference: a series is named after the first that differs.
 FIELDS = (
@@ -60,7 +61,7 @@ def texts(runs: pd.DataFrame, field: str) -> list[str | None]:
     ]
 
 
-def levels(field: str, values: Sequence[str | None]) -> Codes:
+def levels(field: str, values: Sequence[str | None]) -> Ints:
     """Number the different values of a field; -1 where there is none.
 
     Numbers of parameters count as the same within 5 %.
@@ -73,7 +74,7 @@ def levels(field: str, values: Sequence[str | None]) -> Codes:
     return pd.factorize(np.array(values, dtype=object))[0].astype(np.int64)
 
 
-def merged(runs: pd.DataFrame, places: Codes, fields: Sequence[str]) -> dict[str, str]:
+def merged(runs: pd.DataFrame, places: Ints, fields: Sequence[str]) -> dict[str, str]:
     """Return what some runs recorded of each field: the first value of each."""
     found: dict[str, str] = {}
     if fields:
@@ -101,3 +102,45 @@ def _number(text: str | None) -> float:
     except ValueError:
         return NAN
     return value if value > 0 else NAN
+
+
+def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
+    """Return what is recorded of each run, and over it what its log says: NAME=VALUE.
+
+    The runs of the records are numbered as `runs` are. Where the ranks of one run say different
+    things, all of them stand there: `2.4 / 2.5`. `parameters` are those that a log counts, unless
+    the runs state them.
+    """
+    sizes = _parameters(fields, len(runs))
+    found = [
+        ({"parameters": f"{sizes[i]:.0f}"} if i in sizes else {}) | dict(run.conditions)
+        for i, run in enumerate(runs)
+    ]
+    if "condition" not in fields.metric.names:
+        return found
+    run = fields.run.codes
+    chosen = np.flatnonzero((fields.metric.among(["condition"]) == 0) & (run < len(runs)))
+    key = packed(run[chosen], fields.variant.codes[chosen])
+    chosen = chosen[np.argsort(key, kind="stable")]
+    chosen = chosen[starts(run[chosen], fields.variant.codes[chosen])]
+    said: dict[tuple[int, str], set[str]] = {}
+    for one, code in zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True):
+        name, equals, value = fields.variant.names[code].partition("=")
+        if equals and name:
+            said.setdefault((one, name), set()).add(value)
+    for (one, name), values in said.items():
+        found[one][name] = " / ".join(sorted(values))
+    return found
+
+
+def _parameters(fields: RecordArrays, runs: int) -> dict[int, float]:
+    """Return the size of each run's model: the sum of its parts, each counted once."""
+    run = fields.run.codes
+    chosen = np.flatnonzero((fields.metric.among(["parameters"]) == 0) & (run < runs))
+    names = zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True)
+    parts = dict(zip(names, fields.value[chosen].tolist(), strict=True))
+    found: dict[int, float] = {}
+    for (one, _), count in parts.items():
+        if 0 < count < np.inf:
+            found[one] = found.get(one, 0.0) + count
+    return found

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpc_train.model.record import Record
-from hpc_train.tables.columns import TEXTS
+from hpc_train.tables.record_arrays import TEXTS
 
 _NULLABLE = ("step", "rank", "message_size")
 _WHOLE = ("line", "steps", *_NULLABLE)

@@ -12,8 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_train.model.law import Law
-from hpc_train.tables.intervals import CONFIDENCE, fieller_limits
-from hpc_train.tables.students_t import students_t
+from hpc_train.tables.intervals import CONFIDENCE, fieller_limits, students_t
 
 Floats = NDArray[np.float64]
 # Digits beyond the sixth are no measurement: points that lie on a law by chance bound nothing.

@@ -1,4 +1,4 @@
-"""Columns of records -> the rows that a scaling table uses, with their scopes checked."""
+"""Arrays of records -> the rows that a scaling table uses, with their scopes checked."""
 
 from __future__ import annotations
 
@@ -8,27 +8,19 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.tables.columns import NONE, Columns, Flags, Ints
-from hpc_train.tables.groups import any_of, lengths, packed, starts
-from hpc_train.tables.intervals import Floats
+from hpc_train.model.metrics import METRICS
+from hpc_train.tables.grouped import Floats, any_of, lengths, packed, starts
+from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
 
 GLOBAL, PER_RANK, PER_GPU = range(3)
 SCOPE_NAMES = ("global", "per_rank", "per_gpu")
-_RANKS, _ALL = (GLOBAL, PER_RANK), (GLOBAL, PER_RANK, PER_GPU)
+# The metrics of records whose scope decides what is made of them, and the scopes they may have.
 SCOPES: dict[str, tuple[int, ...]] = {
-    "step_time": _RANKS,
-    "samples": _RANKS,
-    "samples_per_second": _ALL,
-    "tokens_per_second": _ALL,
-    "epoch_time": _RANKS,
-    "time_to_train": _RANKS,
-    "first_step_time": _RANKS,
-    "loss": _RANKS,
-    "accuracy": _RANKS,
-    "global_batch_size": (GLOBAL,),
-    "world_size": (GLOBAL,),
-}
-METRICS = tuple(SCOPES)
+    metric.record: tuple(map(SCOPE_NAMES.index, metric.scopes))
+    for metric in METRICS
+    if metric.scopes
+} | {"world_size": (GLOBAL,)}
+KINDS = tuple(SCOPES)
 # Its programs cut times to whole seconds, and name the rank in each epoch's line, except where one
 # process runs alone.
 _BOOK = "book"
@@ -37,7 +29,7 @@ _BOOK = "book"
 class Rows(NamedTuple):
     """Measurements, one array per field, sorted by kind, run and step (those without one last).
 
-    `kind` is a place in METRICS or in another list of what is measured, `run` one in the study.
+    `kind` is a place in KINDS or in another list of what is measured, `run` one in the study.
     `who` is a number for each rank, or for each file where no rank is known. `place` is that among
     the records. `book`: printed by the programs of the book.
     """
@@ -51,10 +43,10 @@ class Rows(NamedTuple):
     parser: Ints
     steps: Ints
     place: Ints
-    book: Flags
+    book: Mask
     value: Floats
 
-    def take(self, chosen: Flags | Ints) -> Rows:
+    def take(self, chosen: Mask | Ints) -> Rows:
         """Return some of the rows; a mask that leaves out none costs nothing."""
         if chosen.dtype == np.bool_:
             if chosen.all():
@@ -68,26 +60,26 @@ class Rows(NamedTuple):
         return Rows._make(column[low:high] for column in self)
 
     def named(self, metric: str) -> Rows:
-        """Return the rows of one of METRICS."""
-        return self.of(METRICS.index(metric))
+        """Return the rows of one of KINDS."""
+        return self.of(KINDS.index(metric))
 
     @property
-    def stepped(self) -> Flags:
+    def stepped(self) -> Mask:
         """Which rows name a step."""
-        known: Flags = self.step != NONE
+        known: Mask = self.step != NONE
         return known
 
 
-def metric_kinds(fields: Columns) -> Ints:
-    """Return the place of each record in METRICS; -1 for others, variants and unknown scopes.
+def metric_kinds(fields: RecordArrays) -> Ints:
+    """Return the place of each record in KINDS; -1 for others, variants and unknown scopes.
 
     Variants (of validation, a running average) are not what a table compares.
     """
     plain = (fields.variant.among([""]) >= 0) & (fields.scope.among(["unknown"]) < 0)
-    return np.where(plain, fields.metric.among(METRICS), -1)
+    return np.where(plain, fields.metric.among(KINDS), -1)
 
 
-def stated(fields: Columns, kinds: Ints) -> Rows:
+def stated(fields: RecordArrays, kinds: Ints) -> Rows:
     """Return the records of a kind from 0 on, sorted by kind only.
 
     A value per GPU beside one of all is left out, for programs that print both mean the same.
@@ -119,13 +111,13 @@ def once(rows: Rows) -> Rows:
     return _of_one_parser(rows if in_order else rows.take(order))
 
 
-def check_scopes(fields: Columns, rows: Rows) -> None:
-    """Refuse a value of METRICS whose scope it cannot be added up in.
+def check_scopes(fields: RecordArrays, rows: Rows) -> None:
+    """Refuse a value of KINDS whose scope it cannot be added up in.
 
     Raises:
         ReportError: the first such value.
     """
-    allowed = np.zeros((len(METRICS), len(SCOPE_NAMES) + 1), dtype=bool)
+    allowed = np.zeros((len(KINDS), len(SCOPE_NAMES) + 1), dtype=bool)
     for kind, scopes in enumerate(SCOPES.values()):
         allowed[kind, list(scopes)] = True
     wrong = rows.place[~allowed[rows.kind, rows.scope]]
@@ -144,7 +136,7 @@ def check_scopes(fields: Columns, rows: Rows) -> None:
     )
 
 
-def _rows(fields: Columns, kinds: Ints, places: Ints) -> Rows:
+def _rows(fields: RecordArrays, kinds: Ints, places: Ints) -> Rows:
     scope = fields.scope.among(SCOPE_NAMES)
     files = -1 - fields.source.codes.astype(np.int64)
     return Rows(

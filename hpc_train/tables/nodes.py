@@ -11,10 +11,10 @@ import pandas as pd
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
-from hpc_train.tables.columns import NONE, Columns, Ints, columns
-from hpc_train.tables.groups import packed
+from hpc_train.tables.grouped import packed
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import PER_RANK, Rows, once, stated
+from hpc_train.tables.record_arrays import NONE, Ints, RecordArrays, columns
 from hpc_train.tables.steps import Steps, measured
 
 COLUMNS = ("run_id", "node", "step_time_s", "ranks", "measure")
@@ -57,7 +57,7 @@ def _frame(found: pd.DataFrame) -> pd.DataFrame:
     return typed
 
 
-def _timed(fields: Columns, runs: int) -> Rows:
+def _timed(fields: RecordArrays, runs: int) -> Rows:
     """Return the step times (kind 0) and compute times (others) of single ranks."""
     parts = [name for name in fields.variant.names if _ALONE.fullmatch(name.replace("_", "-"))]
     plain = fields.variant.among([""]) == 0
@@ -70,7 +70,7 @@ def _timed(fields: Columns, runs: int) -> Rows:
     return rows.take(mine & usable(rows.value))
 
 
-def _nodes(fields: Columns, rows: Rows) -> Ints:
+def _nodes(fields: RecordArrays, rows: Rows) -> Ints:
     """Return the number of each row's node, -1 where nothing tells."""
     own = fields.node.codes[rows.place].astype(np.int64)
     known = np.flatnonzero((fields.node.codes >= 0) & (fields.rank != NONE))

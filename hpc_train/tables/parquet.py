@@ -11,13 +11,13 @@ import pandas as pd
 
 from hpc_train.errors import MissingExtraError, ReportError
 from hpc_train.model.record import Record
-from hpc_train.tables.columns import TEXTS, WHOLE
-from hpc_train.tables.frame import NUMBERS, records_frame
+from hpc_train.tables.record_arrays import TEXTS, WHOLE
+from hpc_train.tables.record_frame import NUMBERS, records_frame
 
 SCHEMA = 1
 _KEY = b"hpctrain_schema"
 _NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
-# A value stands for one step where nobody says of how many.
+# A value stands for one step where a file does not say for how many.
 _UNSAID = {"float64": float("nan"), "int64": 1}
 
 

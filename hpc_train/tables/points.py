@@ -8,10 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.tables.cost import hours, hours_per_million
-from hpc_train.tables.moments import (
-    Bools,
-    Codes,
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
+from hpc_train.tables.formulas import hours, hours_per_million
+from hpc_train.tables.grouped import (
+    NAN,
     Floats,
     Moments,
     codes,
@@ -20,27 +20,17 @@ from hpc_train.tables.moments import (
     most,
     numbers,
     only,
-    total,
+    sums,
 )
-from hpc_train.tables.ratios import Limits, harmonic_means, means
+from hpc_train.tables.intervals import IntervalArrays, harmonic_means, means
+from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.runs import OK
-from hpc_train.tables.steps import NAN
 
-# The numbers of ranks and GPUs tell points apart only where nobody recorded nodes.
+# The numbers of ranks and GPUs tell points apart only where nodes are not recorded.
 KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus"]
-BASES = {
-    "throughput": "samples_per_second",
-    "token throughput": "tokens_per_second",
-    "epoch time": "epoch_time_s",
-    "time to train": "time_to_train_s",
-}
-RATES = ("throughput", "token throughput")
-MEANS = (
-    "epoch_time_s", "time_to_train_s", "first_step_time_s", "accuracy", "step_p05_s", "step_p25_s",
-    "step_p75_s", "step_p95_s", "mfu", "wall_s", "optimiser_steps", "samples_seen", "data_share",
-    "communication_share",
-)  # fmt: skip
-ONLY = ("global_batch", "learning_rate")
+
+
+_EXTREMES = {"same": only, "least": least, "most": most}
 
 
 class Grouped(NamedTuple):
@@ -50,10 +40,10 @@ class Grouped(NamedTuple):
     """
 
     runs: pd.DataFrame
-    ok: Bools
-    point: Codes
-    series: Codes
-    first: Codes
+    ok: Mask
+    point: Ints
+    series: Ints
+    first: Ints
     labels: tuple[str, ...]
 
     @property
@@ -62,7 +52,7 @@ class Grouped(NamedTuple):
         return len(self.first)
 
     @property
-    def of_point(self) -> Codes:
+    def of_point(self) -> Ints:
         """The series of each point."""
         return self.series[self.first]
 
@@ -96,11 +86,11 @@ def rates_of(groups: Grouped) -> dict[str, Floats]:
     NaN where a run is not ok, or has no positive value.
     """
     rates = {}
-    for basis, name in BASES.items():
-        values = groups.ok_only(name)
+    for name, basis in BASES.items():
+        values = groups.ok_only(BASIS_COLUMNS[name])
         with np.errstate(divide="ignore", over="ignore"):
-            rate = values if basis in RATES else 1 / values
-        rates[basis] = np.where((values > 0) & np.isfinite(rate), rate, NAN)
+            rate = values if basis.is_rate else 1 / values
+        rates[name] = np.where((values > 0) & np.isfinite(rate), rate, NAN)
     return rates
 
 
@@ -121,18 +111,20 @@ def bases_of(groups: Grouped, rates: dict[str, Floats]) -> list[str]:
     return [names[index] for index in chosen]
 
 
-def point_columns(groups: Grouped, rates: dict[str, Floats], confidence: float) -> dict[str, Any]:
+def point_columns(groups: Grouped, confidence: float) -> dict[str, Any]:
     """Return the columns of the points that need no baseline.
 
     Means over runs are arithmetic for times and harmonic for rates (Hoefler and Belli, SC15).
     """
     first = groups.runs.iloc[groups.first]
     columns: dict[str, Any] = {name: first[name].array for name in (*KEY, "cpus_per_task")}
-    columns |= _counts(groups) | _means(groups, confidence) | _throughput(groups, rates, confidence)
+    columns |= _counts(groups) | _over_runs(groups, confidence)
+    ranks = numbers(groups.runs, "ranks")[groups.first]
+    columns["samples_per_second_per_rank"] = columns["samples_per_second"] / ranks
     return columns | _cost(groups, columns["samples_per_second"])
 
 
-def limited(name: str, limits: Limits) -> dict[str, Floats]:
+def limited(name: str, limits: IntervalArrays) -> dict[str, Floats]:
     """Return the three columns of a quantity with limits."""
     return {name: limits.value, f"{name}_low": limits.low, f"{name}_high": limits.high}
 
@@ -161,32 +153,38 @@ def _counts(groups: Grouped) -> dict[str, Any]:
     }
 
 
-def _means(groups: Grouped, confidence: float) -> dict[str, Any]:
-    point, size = groups.point, groups.size
-    columns = {name: only(groups.ok_only(name), point, size) for name in ONLY}
-    columns |= {name: moments(groups.ok_only(name), point, size).mean for name in MEANS}
-    columns["steps"] = least(groups.ok_only("steps"), point, size)
-    columns["warmup_steps"] = most(groups.ok_only("warmup_steps"), point, size)
-    columns["memory_gib"] = most(groups.ok_only("memory_gib"), point, size)
-    step = moments(groups.ok_only("step_time_s"), point, size)
-    return columns | limited("step_time_s", means(step, confidence))
+def _over_runs(groups: Grouped, confidence: float) -> dict[str, Any]:
+    """Return the metrics whose values are made of those of the runs, by the rule of each."""
+    found: dict[str, Any] = {}
+    for metric in POINT_METRICS:
+        if metric.over_runs in _EXTREMES:
+            extreme = _EXTREMES[metric.over_runs]
+            found[metric.key] = extreme(groups.ok_only(metric.key), groups.point, groups.size)
+        elif metric.over_runs == "mean":
+            own = moments(groups.ok_only(metric.key), groups.point, groups.size)
+            # Quantiles of Student's t cost more than all means: only for intervals that are shown.
+            found |= (
+                limited(metric.key, means(own, confidence))
+                if metric.limits
+                else {metric.key: own.mean}
+            )
+        elif metric.over_runs == "harmonic":
+            limits = _harmonic(groups, metric.key, confidence)
+            found |= limited(metric.key, limits) if metric.limits else {metric.key: limits.value}
+    return found
 
 
-def _throughput(groups: Grouped, rates: dict[str, Floats], confidence: float) -> dict[str, Any]:
-    def mean(basis: str) -> Limits:
-        return harmonic_means(moments(1 / rates[basis], groups.point, groups.size), confidence)
-
-    columns: dict[str, Any] = limited("samples_per_second", mean("throughput"))
-    ranks = numbers(groups.runs, "ranks")[groups.first]
-    columns["samples_per_second_per_rank"] = columns["samples_per_second"] / ranks
-    columns["tokens_per_second"] = mean("token throughput").value
-    return columns
+def _harmonic(groups: Grouped, key: str, confidence: float) -> IntervalArrays:
+    rates = groups.ok_only(key)
+    with np.errstate(divide="ignore", over="ignore"):
+        times = np.where(rates > 0, 1 / rates, NAN)
+    return harmonic_means(moments(times, groups.point, groups.size), confidence)
 
 
 def _cost(groups: Grouped, samples_per_second: Floats) -> dict[str, Any]:
     gpus, _, nodes = (column[groups.first] for column in sizes_of(groups.runs))
     gpus, nodes = (np.where(units > 0, units, NAN) for units in (gpus, nodes))
-    wall = total(numbers(groups.runs, "wall_s"), groups.point, groups.size)
+    wall = sums(numbers(groups.runs, "wall_s"), groups.point, groups.size)
     return {
         "gpu_hours_per_million": hours_per_million(gpus, samples_per_second),
         "node_hours_per_million": hours_per_million(nodes, samples_per_second),

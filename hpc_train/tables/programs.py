@@ -7,12 +7,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpc_train.tables.columns import Columns
-from hpc_train.tables.groups import packed
+from hpc_train.model.metrics import RESULTS
+from hpc_train.tables.grouped import packed
+from hpc_train.tables.record_arrays import RecordArrays
 
 # Results that a ratio is made of; a sample of one program is a sequence, of another an image.
-_RESULTS = ("step_time", "samples_per_second", "tokens_per_second", "epoch_time", "time_to_train")
-_COUNTED = {"samples_per_second": "samples", "samples": "samples", "tokens_per_second": "tokens"}
+_RESULTS = tuple(metric.record for metric in RESULTS)
+_COUNTED = {"samples": "samples"} | {
+    metric.record: metric.basis.item for metric in RESULTS if metric.basis and metric.basis.is_rate
+}
 # What a person states has no program.
 _STATED = frozenset({"table", "points"})
 _LENGTH = "sequence_length"
@@ -40,7 +43,7 @@ def together(parts: Iterable[tuple[Printed, int]]) -> Printed:
     return found
 
 
-def printed_of(fields: Columns, runs: int) -> Printed:
+def printed_of(fields: RecordArrays, runs: int) -> Printed:
     """Return what the records say of the runs, which are numbered from 0."""
     return Printed(_pairs(fields, runs), _counts(fields, runs), _lengths(fields, runs))
 
@@ -63,7 +66,7 @@ def with_programs(found: Printed, said: Sequence[Mapping[str, str]]) -> list[dic
     return every
 
 
-def _pairs(fields: Columns, runs: int) -> dict[int, set[str]]:
+def _pairs(fields: RecordArrays, runs: int) -> dict[int, set[str]]:
     """Return the parsers that found results of each run."""
     chosen = np.flatnonzero((fields.metric.among(_RESULTS) >= 0) & (fields.run.codes < runs))
     key = packed(fields.run.codes[chosen], fields.parser.codes[chosen])
@@ -76,7 +79,7 @@ def _pairs(fields: Columns, runs: int) -> dict[int, set[str]]:
     return found
 
 
-def _counts(fields: Columns, runs: int) -> dict[int, set[str]]:
+def _counts(fields: RecordArrays, runs: int) -> dict[int, set[str]]:
     metric = fields.metric.among(_COUNTED)
     found: dict[int, set[str]] = {}
     for place, word in enumerate(_COUNTED.values()):
@@ -95,7 +98,7 @@ def _joined(found: Mapping[int, Iterable[str]]) -> dict[int, str]:
     return {run: " / ".join(sorted(group[next(iter(own))])) for run, own in found.items()}
 
 
-def _lengths(fields: Columns, runs: int) -> dict[int, str]:
+def _lengths(fields: RecordArrays, runs: int) -> dict[int, str]:
     """Return the longest sequence of each run: a warm-up may begin with shorter ones."""
     own = np.flatnonzero((fields.metric.among([_LENGTH]) == 0) & (fields.run.codes < runs))
     found: dict[int, float] = {}

@@ -9,7 +9,8 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.study import Scaling
-from hpc_train.tables.moments import Codes, Floats, agree, least, most, numbers
+from hpc_train.tables.grouped import Floats, agree, least, most, numbers
+from hpc_train.tables.record_arrays import Ints
 from hpc_train.tables.runs import OK
 
 # More than this is another batch, however many ranks round it.
@@ -64,7 +65,7 @@ def batches(own: pd.DataFrame) -> str:
     return ", ".join([*shown, *(["…"] if len(each) > 3 else [])])
 
 
-def _of_series(own: pd.DataFrame, series: Codes, size: int) -> list[Regime]:
+def _of_series(own: pd.DataFrame, series: Ints, size: int) -> list[Regime]:
     batch, ranks = numbers(own, "global_batch"), numbers(own, "ranks")
 
     def same(values: Floats) -> list[bool]:
@@ -76,7 +77,7 @@ def _of_series(own: pd.DataFrame, series: Codes, size: int) -> list[Regime]:
     return [_regime(*answers) for answers in zip(*columns, strict=True)]
 
 
-def _one_batch(batch: Floats, ranks: Floats, series: Codes, size: int) -> list[bool]:
+def _one_batch(batch: Floats, ranks: Floats, series: Ints, size: int) -> list[bool]:
     """Whether the batches of a series are one that each rank may have rounded, down or up."""
     low, high = least(batch, series, size), most(batch, series, size)
     down = most(high[series] - batch - ranks, series, size) < 0

@@ -11,50 +11,46 @@ import pandas as pd
 
 from hpc_train.errors import ReportError
 from hpc_train.model.measurement import CONTRADICTED, ExpectedStudy
+from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.record import Record
+from hpc_train.model.series import axis_name
 from hpc_train.model.submission import JobState
-from hpc_train.tables.beside import BESIDE, beside, samples_seen, time_shares
-from hpc_train.tables.columns import Columns, Flags, Ints, columns
-from hpc_train.tables.copies import marks_of, refuse_copies
-from hpc_train.tables.doubts import run_flags, with_lost
-from hpc_train.tables.intervals import Floats
-from hpc_train.tables.lost import without_final_loss
+from hpc_train.tables.conditions import conditions_of
+from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
+from hpc_train.tables.grouped import NAN, Floats
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
-from hpc_train.tables.problems import problems
+from hpc_train.tables.missing_results import problems
 from hpc_train.tables.programs import Printed, printed_of, together, with_programs
+from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, columns
+from hpc_train.tables.run_flags import run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_parts import joined, parts
-from hpc_train.tables.scalars import (
+from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
+from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,
     final,
     named_ranks,
-    slowest,
+    optimiser_steps,
+    positive,
+    reduced,
+    samples_seen,
     stated_step_time_s,
+    tflops_per_gpu,
+    time_shares,
     whole_seconds,
 )
-from hpc_train.tables.series import axis_name
-from hpc_train.tables.sizes import Sizes, series_of, sizes_of
-from hpc_train.tables.stated_conditions import conditions_of
-from hpc_train.tables.steps import NAN, QUANTILES, StepSummary, reported_rate, summarise_steps
+from hpc_train.tables.steps import StepSummary, reported_rate, summarise_steps
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"
 COUNTS = ("nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus", "cpus_per_task")
-MEASURES = (
-    "global_batch", "step_time_s", "samples_per_second", "tokens_per_second", "epoch_time_s",
-    "time_to_train_s", "first_step_time_s", "accuracy", "loss", "wall_s", "step_time_mean_s",
-    *QUANTILES, *BESIDE,
-)  # fmt: skip
-# One of these is enough for a row of a speedup table.
-RESULTS = (
-    "step_time_s", "samples_per_second", "tokens_per_second", "epoch_time_s", "time_to_train_s",
-)  # fmt: skip
 COLUMNS = (
-    "run_id", "series", "repetition", "state", "problem", *COUNTS, "steps", "warmup_steps",
-    *MEASURES, "whole_seconds", "transport", "restarts", "conditions", "flags",
+    "run_id", "series", "repetition", "state", "problem", *COUNTS,
+    *(metric.key for metric in RUN_METRICS), "whole_seconds", "transport", "conditions", "flags",
 )  # fmt: skip
-_WHOLE = (*COUNTS, "repetition", "steps", "warmup_steps", "restarts")
+_WHOLE = (*COUNTS, "repetition", *(metric.key for metric in RUN_METRICS if metric.counts))
+_FLOATS = tuple(metric.key for metric in RUN_METRICS if not metric.counts)
 
 
 class _Piece(NamedTuple):
@@ -71,7 +67,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
 
     `records` may be a frame with the columns of `records_frame`. Times in seconds,
     `samples_per_second` and `tokens_per_second` over all ranks, `accuracy` a fraction; one column
-    `axis.<name>` per axis; `flags` is a tuple of `code: detail`, `conditions` a dict. Steps in the
+    `axis.<name>` per axis; `flags` is a tuple of `Flag`, `conditions` a dict. Steps in the
     warm-up are left out until both `warmup.steps` and `warmup.seconds` have passed; the quantiles
     `step_p05_s` to `step_p95_s` are of the measured steps. NaN and infinite values are left out and
     flagged. A completed run without a usable measurement has state UNPARSED, and `problem` says
@@ -111,7 +107,9 @@ def _piece(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> _P
     steps = summarise_steps(rows, study.warmup, sizes.ranks, batch)
     found = _measured(study, rows, steps, sizes.ranks)
     found["global_batch"] = np.where(np.isnan(batch), steps.samples_per_step, batch)
-    found |= beside(rest, rows, study.warmup, sizes.ranks)
+    found |= reduced(rows, rest, study.warmup, sizes.ranks)
+    found["tflops_per_gpu"] = tflops_per_gpu(rest, study.warmup, sizes.ranks)
+    found["optimiser_steps"] = optimiser_steps(rest, rows, len(names))
     found["samples_seen"] = samples_seen(rows, found["optimiser_steps"], found["global_batch"])
     found |= time_shares(rest, study.warmup, steps.mean)
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
@@ -126,26 +124,17 @@ def _measured(
 ) -> dict[str, Any]:
     runs = len(ranks)
     printed = reported_rate(rows.named("samples_per_second"), study.warmup, ranks)
-    tokens = reported_rate(rows.named("tokens_per_second"), study.warmup, ranks)
     return {
         "steps": steps.steps,
         "warmup_steps": steps.warmup_steps,
         "step_time_s": np.where(steps.seen > 0, steps.step_time_s, stated_step_time_s(rows, runs)),
         "step_time_mean_s": steps.mean,
         **steps.quantiles,
-        "samples_per_second": _rate(np.where(steps.seen > 0, steps.samples_per_second, printed)),
-        "tokens_per_second": _rate(tokens),
+        "samples_per_second": positive(np.where(steps.seen > 0, steps.samples_per_second, printed)),
         "epoch_time_s": epoch_time_s(rows, runs),
-        "time_to_train_s": slowest(rows, "time_to_train", runs),
-        "first_step_time_s": slowest(rows, "first_step_time", runs),
         "accuracy": accuracy(rows, runs),
-        "loss": final(rows, "loss", runs),
         "whole_seconds": whole_seconds(rows, runs),
     }
-
-
-def _rate(values: Floats) -> Floats:
-    return np.where((values > 0) & usable(values), values, NAN)
 
 
 def _verdicts(
@@ -157,7 +146,7 @@ def _verdicts(
 ) -> tuple[list[str], list[str]]:
     """Return state and problem of each run; `ranks` are those planned and those logged."""
     states, why = [run.state for run in study.runs], [run.problem for run in study.runs]
-    ok: Flags = np.array([state == OK for state in states], dtype=bool)
+    ok: Mask = np.array([state == OK for state in states], dtype=bool)
     planned, world = ranks
     apart = ok & ~np.isnan(planned) & ~np.isnan(world) & (planned != world)
     for run in np.flatnonzero(apart).tolist():
@@ -166,7 +155,7 @@ def _verdicts(
         said = f"{CONTRADICTED}{world[run]:g}, {word} {planned[run]:.0f}"
         states[run], why[run] = UNPARSED, said
     unmeasured = (steps.seen > 0) & ~(steps.step_time_s > 0)
-    nothing = np.all([np.isnan(found[name]) for name in RESULTS], axis=0)
+    nothing = np.all([np.isnan(found[metric.key]) for metric in RESULTS], axis=0)
     for run, problem in problems(rows, ok & ~apart & (unmeasured | nothing), steps, study):
         states[run], why[run] = UNPARSED, "" if unmeasured[run] else why[run]
         why[run] = why[run] or problem
@@ -193,7 +182,7 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
 def _typed(name: str, values: Any) -> Any:
     if name in _WHOLE:
         return pd.array(values, dtype="Int64")
-    if name in MEASURES:
+    if name in _FLOATS:
         return np.array(values, dtype=np.float64)
     return values
 
@@ -207,7 +196,7 @@ def _check_names(study: ExpectedStudy) -> None:
         )
 
 
-def _check_listed(study: ExpectedStudy, fields: Columns, run: Ints) -> None:
+def _check_listed(study: ExpectedStudy, fields: RecordArrays, run: Ints) -> None:
     strangers = np.unique(run[run >= len(study.runs)]).tolist()
     if strangers:
         first = min(fields.run.names[code] for code in strangers)

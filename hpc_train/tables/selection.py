@@ -8,9 +8,11 @@ from typing import Any
 import pandas as pd
 
 from hpc_train.errors import ReportError, nearest
+from hpc_train.model.metrics import RUN_METRICS
+from hpc_train.model.series import ALONE, axis_name
 from hpc_train.tables.runs import COLUMNS
-from hpc_train.tables.series import ALONE, axis_name
 
+_FLOATS = tuple(metric.key for metric in RUN_METRICS if not metric.counts)
 _SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
 
 
@@ -82,17 +84,9 @@ def stored_runs(rows: Sequence[Mapping[str, Any]], name: str) -> pd.DataFrame:
             raise ReportError(f"{name}: runs: {row.get('run_id', '?')} has no {absent[0]!r}")
     frame = pd.DataFrame(list(rows), columns=pd.Index(_all_keys(rows)))
     counts = dict.fromkeys((*_SIZES, "repetition"), "Int64")
-    numbers = {
-        key: pd.to_numeric(frame[key], errors="coerce").astype("float64") for key in _NUMBERS
-    }
+    numbers = {key: pd.to_numeric(frame[key], errors="coerce").astype("float64") for key in _FLOATS}
     typed: pd.DataFrame = frame.assign(**numbers).astype(counts)
     return typed
-
-
-_NUMBERS = (
-    "samples_per_second", "tokens_per_second", "epoch_time_s", "time_to_train_s", "accuracy",
-    "global_batch",
-)  # fmt: skip
 
 
 def _all_keys(rows: Sequence[Mapping[str, Any]]) -> list[str]:

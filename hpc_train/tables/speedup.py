@@ -1,44 +1,52 @@
-"""Run table -> one row per point with speedup and efficiency against its series' baseline."""
+"""Run table -> one row per point with speedup and efficiency against its baseline."""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from hpc_train.model.measurement import ExpectedStudy
-from hpc_train.tables.against import against
-from hpc_train.tables.cost import price_per_million
-from hpc_train.tables.flags import point_flags
-from hpc_train.tables.intervals import CONFIDENCE
-from hpc_train.tables.points import KEY, RATES, bases_of, grouped, point_columns, rates_of
+from hpc_train.model.metrics import BASES, POINT_METRICS
+from hpc_train.tables.formulas import doubling_efficiency, karp_flatt, price_per_million
+from hpc_train.tables.grouped import NAN, Floats, moments
+from hpc_train.tables.intervals import CONFIDENCE, IntervalArrays, divided
+from hpc_train.tables.point_flags import point_flags
+from hpc_train.tables.points import (
+    KEY,
+    Grouped,
+    bases_of,
+    grouped,
+    limited,
+    point_columns,
+    rates_of,
+    sizes_of,
+    variation,
+)
+from hpc_train.tables.rate_samples import Samples, samples
+from hpc_train.tables.record_arrays import Ints, Mask
+from hpc_train.tables.reference_points import baselines, halves, refused
 from hpc_train.tables.regime import regimes
 
-LIMITS = ("", "_low", "_high")
-COUNTS = (*KEY[1:], "cpus_per_task", "n_ok", "n_submitted", "steps", "warmup_steps")
+COUNTS = (
+    *KEY[1:], "cpus_per_task", "n_ok", "n_submitted",
+    *(metric.key for metric in POINT_METRICS if metric.counts),
+)  # fmt: skip
+# The size of the work stands before the runs, as in the points table.
+_BATCH, *_OTHERS = (
+    f"{metric.key}{limit}"
+    for metric in POINT_METRICS
+    for limit in (("", "_low", "_high") if metric.limits else ("",))
+)
 COLUMNS = (
-    *KEY, "cpus_per_task", "regime", "basis", "is_baseline", "global_batch", "n_ok",
-    "n_submitted", "not_ok", "steps", "warmup_steps",
-    *(f"step_time_s{limit}" for limit in LIMITS),
-    "step_p05_s", "step_p25_s", "step_p75_s", "step_p95_s", "epoch_time_s",
-    *(f"samples_per_second{limit}" for limit in LIMITS),
-    "samples_per_second_per_rank", "tokens_per_second", "ideal",
-    *(f"speedup{limit}" for limit in LIMITS), *(f"efficiency{limit}" for limit in LIMITS),
-    *(f"doubling{limit}" for limit in LIMITS), *(f"karp_flatt{limit}" for limit in LIMITS),
-    *(f"time_to_train_speedup{limit}" for limit in LIMITS),
-    *(f"time_to_train_efficiency{limit}" for limit in LIMITS),
-    "cv", "accuracy", "accuracy_change_pp", "learning_rate", "optimiser_steps", "samples_seen",
-    "first_step_time_s", "time_to_train_s", "wall_s", "gpu_hours_per_million",
-    "node_hours_per_million", "gpu_hours_spent", "cost_per_million", "mfu", "memory_gib",
-    "data_share", "communication_share", "whole_seconds", "transport", "confidence", "flags",
-    "note",
+    *KEY, "cpus_per_task", "regime", "basis", "is_baseline", _BATCH, "n_ok", "n_submitted",
+    "not_ok", *_OTHERS, "whole_seconds", "transport", "confidence", "flags", "note",
 )  # fmt: skip
-OTHERS = (
-    "series", "regime", "basis", "is_baseline", "not_ok", "whole_seconds", "transport", "flags",
-    "note",
-)  # fmt: skip
-FLOATS = tuple(name for name in COLUMNS if name not in (*COUNTS, *OTHERS))
+FLOATS = tuple(name for name in (_BATCH, *_OTHERS, "confidence") if name not in COUNTS)
+TO_TRAIN = "time to train"
+PointArrays = Mapping[str, Any]
 
 
 def speedup_frame(
@@ -60,10 +68,11 @@ def speedup_frame(
     groups = grouped(runs)
     rates = rates_of(groups)
     bases = bases_of(groups, rates)
-    columns = point_columns(groups, rates, confidence)
+    columns = point_columns(groups, confidence)
     columns["regime"] = [found[groups.labels[series]] for series in groups.of_point]
     columns["basis"] = [bases[series] for series in groups.of_point]
-    columns["whole_seconds"] &= ~np.isin(columns["basis"], RATES)
+    times = [not BASES[name].is_rate for name in columns["basis"]]
+    columns["whole_seconds"] &= np.array(times, dtype=bool)
     columns["confidence"] = np.full(groups.size, confidence)
     per_million = columns["gpu_hours_per_million"]
     columns["cost_per_million"] = price_per_million(per_million, study.price_per_gpu_hour)
@@ -80,3 +89,115 @@ def _typed(columns: dict[str, Any]) -> pd.DataFrame:
     frame: pd.DataFrame = pd.DataFrame({**columns, "flags": flags}, columns=pd.Index(COLUMNS))
     typed: pd.DataFrame = frame.astype(types)
     return typed
+
+
+class Against(NamedTuple):
+    """The columns that need a baseline, and the point that is the baseline of each; -1 without."""
+
+    columns: dict[str, Any]
+    base: Ints
+
+
+def against(
+    groups: Grouped, study: ExpectedStudy, rates: Mapping[str, Floats], columns: PointArrays
+) -> Against:
+    """Return speedup, efficiency and what follows from them, from the columns of the points."""
+    every = np.arange(groups.size)
+    names = list(BASES)
+    basis = np.array([names.index(name) for name in columns["basis"]], dtype=np.int64)
+    sides = samples((rates[name] for name in names), groups.point, basis, study.interval)
+    found = baselines(groups, study)
+    base = refused(groups, found, sides.of(found.point).number, columns)
+    confidence = float(columns["confidence"][0]) if groups.size else NAN
+    q = ideal(groups, base.point)
+    speedup = _one(sides.ratio(base.point, confidence), base.point == every)
+    mixed = np.array([regime == "mixed" for regime in columns["regime"]], dtype=bool)
+    half = np.where(mixed, -1, halves(groups))
+    doubled = sides.ratio(half, confidence)
+    added: dict[str, Any] = {
+        "is_baseline": base.point == every,
+        "ideal": q,
+        "note": base.note,
+        "usable": sides.of(every).number,
+        "base_usable": sides.of(base.point).number,
+        "cv": _variation(groups, rates, basis),
+        "accuracy_change_pp": _change(columns["accuracy"], base.point),
+        **limited("speedup", speedup),
+        **limited("efficiency", divided(speedup, q)),
+        **limited("doubling", IntervalArrays(*(_halved(limit) for limit in doubled))),
+        **limited("karp_flatt", _karp_flatt(speedup, q)),
+    }
+    timed = sides._replace(basis=np.full(groups.size, names.index(TO_TRAIN)))
+    train = _to_train(groups, study, timed, confidence)
+    few = np.fmin(sides.fewest((base.point, half)), train.pop("fewest"))
+    added["fewest"] = few if study.interval == "bootstrap" else np.full(groups.size, NAN)
+    added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
+    added["is_baseline"] |= mixed & train.pop("first")
+    return Against(added | train, base.point)
+
+
+def ideal(groups: Grouped, base: Ints) -> Floats:
+    """Return q, the ratio of GPUs; else of ranks, else of nodes; NaN where none is known."""
+    q = np.full(groups.size, NAN)
+    gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
+    for size in (nodes, ranks, gpus):
+        first = _pick(size, base)
+        known = (size > 0) & (first > 0)
+        q[known] = size[known] / first[known]
+    return q
+
+
+def _to_train(
+    groups: Grouped, study: ExpectedStudy, times: Samples, confidence: float
+) -> dict[str, Any]:
+    """Return T(p0)/T(p) of the times to train, also where the batch is not the same.
+
+    (MLPerf compares so: what counts is when the target was reached.)
+    """
+    every = np.arange(groups.size)
+    base = baselines(groups, study, "series_comparable").point
+    timed = times.of(base).number > 0
+    ratio = _one(times.ratio(base, confidence), (base == every) & timed)
+    known = ~np.isnan(ratio.value)
+    q = np.where(known, ideal(groups, base), NAN)
+    return {
+        "q": q,
+        "fewest": times.fewest((base,)),
+        "first": (base == every) & known,
+        **limited("time_to_train_speedup", ratio),
+        **limited("time_to_train_efficiency", divided(ratio, q)),
+    }
+
+
+def _one(ratio: IntervalArrays, first: Mask) -> IntervalArrays:
+    """Set a baseline to 1 exactly: the ratio of a number to itself has no interval."""
+    limits = (np.where(first, NAN, ratio.low), np.where(first, NAN, ratio.high))
+    return IntervalArrays(np.where(first, 1.0, ratio.value), *limits)
+
+
+def _karp_flatt(speedup: IntervalArrays, q: Floats) -> IntervalArrays:
+    beyond = np.where(q > 1, q, NAN)
+    value, high, low = (karp_flatt(_finite(limit), beyond) for limit in speedup)
+    return IntervalArrays(value, low, high)
+
+
+def _halved(doubled: Floats) -> Floats:
+    return doubling_efficiency(np.ones_like(doubled), _finite(doubled))
+
+
+def _finite(limit: Floats) -> Floats:
+    """Return a limit, NaN where it is beyond all numbers."""
+    return np.where(np.isfinite(limit) & (limit > 0), limit, NAN)
+
+
+def _variation(groups: Grouped, rates: Mapping[str, Floats], basis: Ints) -> Floats:
+    each = [variation(moments(own, groups.point, groups.size)) for own in rates.values()]
+    return np.choose(basis, each)
+
+
+def _change(accuracy: Floats, base: Ints) -> Floats:
+    return 100 * (accuracy - _pick(accuracy, base))
+
+
+def _pick(values: Floats, points: Ints) -> Floats:
+    return np.append(values, NAN)[points]

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from hpc_train.model.study import Warmup
-from hpc_train.tables.columns import Flags, Ints
-from hpc_train.tables.groups import (
+from hpc_train.tables.grouped import (
+    NAN,
+    Floats,
     any_of,
     counts,
     highest,
@@ -22,10 +23,9 @@ from hpc_train.tables.groups import (
     total,
     within_runs,
 )
-from hpc_train.tables.intervals import Floats
 from hpc_train.tables.measurements import GLOBAL, PER_GPU, PER_RANK, Rows
+from hpc_train.tables.record_arrays import Ints, Mask
 
-NAN = float("nan")
 LEAST_STEPS = 20
 # Sixty seconds are a little less when they are the sum of six hundred tenths.
 ROUNDING = 1e-9
@@ -40,7 +40,7 @@ class Steps(NamedTuple):
     value: Floats
     weight: Ints
 
-    def take(self, chosen: Flags) -> Steps:
+    def take(self, chosen: Mask) -> Steps:
         """Return some of the steps."""
         return Steps._make(column[chosen] for column in self)
 
@@ -112,7 +112,7 @@ def step_means(rows: Rows) -> Steps:
     return _steps(rows, first, np.add.reduceat(rows.value, first) / count)
 
 
-def measured(times: Steps, warmup: Warmup) -> Flags:
+def measured(times: Steps, warmup: Warmup) -> Mask:
     """Return which steps count: those after `warmup.steps` steps and `warmup.seconds` seconds.
 
     Steps are counted by their numbers, so that a log with every tenth step does not lose ten times
@@ -120,7 +120,7 @@ def measured(times: Steps, warmup: Warmup) -> Flags:
     """
     first = starts(times.run)
     begun = np.repeat(times.step[first], lengths(first, len(times.run)))
-    kept: Flags = times.step - begun >= warmup.steps
+    kept: Mask = times.step - begun >= warmup.steps
     if warmup.seconds or (times.value < 0).any():
         since = np.diff(times.step, prepend=0)
         since[first] = 0
@@ -224,5 +224,5 @@ def _steps(rows: Rows, first: Ints, value: Floats) -> Steps:
     return Steps(rows.run[first], rows.step[first], value, weight)
 
 
-def _unless(none: Flags, values: Floats) -> Floats:
+def _unless(none: Mask, values: Floats) -> Floats:
     return np.where(none, NAN, values)

@@ -12,16 +12,21 @@ import pandas as pd
 
 from hpc_train.model.record import Record
 from hpc_train.model.target import Target
-from hpc_train.tables.accuracy import samples_to_target, statistical_efficiency, time_to_accuracy
-from hpc_train.tables.columns import Columns, columns
-from hpc_train.tables.groups import lengths, starts
+from hpc_train.tables.grouped import lengths, starts
 from hpc_train.tables.intervals import ratio_interval
 from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
-from hpc_train.tables.mlperf import LEAST_RUNS, score
 from hpc_train.tables.points import KEY
+from hpc_train.tables.record_arrays import RecordArrays, columns
 from hpc_train.tables.runs import OK
 from hpc_train.tables.steps import step_means
+from hpc_train.tables.time_to_accuracy import (
+    LEAST_RUNS,
+    samples_to_target,
+    score,
+    statistical_efficiency,
+    time_to_accuracy,
+)
 
 # Where a run is validated, that counts; else what it prints of itself.
 VARIANTS = ("validation", "eval", "")
@@ -89,7 +94,7 @@ def _evaluations(
     return found
 
 
-def _epochs(fields: Columns) -> dict[int, set[int]]:
+def _epochs(fields: RecordArrays) -> dict[int, set[int]]:
     """Return the epochs that each run has timed: a quality at these is one of epochs."""
     timed = once(stated(fields, np.where(fields.metric.among(["epoch_time"]) == 0, 0, -1)))
     timed = timed.take(timed.stepped)

@@ -16,7 +16,7 @@ from hpc_train.pipeline.diagnose import Diagnosed, diagnose
 from hpc_train.pipeline.evidence import evidence
 from hpc_train.pipeline.search import Search
 from hpc_train.records.mlperf import MlperfRun, mlperf_run
-from hpc_train.tables.frame import records_frame
+from hpc_train.tables.record_frame import records_frame
 from hpc_train.tables.runs import run_frame
 
 NOWHERE = Path("/nowhere")

@@ -10,7 +10,7 @@ import msgspec
 from hpc_train.pipeline.packing.bundle import write_bundle
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
-from hpc_train.reports.verdicts import verdicts_of
+from hpc_train.reports.gate_results import verdicts_of
 from hpc_train.sites.search import find_profile
 from tests.pipeline.runs_of import written
 from tests.pipeline.test_bundle import ASKED, STEPS, found, members, packed

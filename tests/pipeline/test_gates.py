@@ -12,7 +12,7 @@ from hpc_train.pipeline.evidence import Evidence
 from hpc_train.pipeline.gates import governed, resolved
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.report import build_report
-from hpc_train.reports.verdicts import verdicts_of
+from hpc_train.reports.gate_results import verdicts_of
 from hpc_train.sites.search import find_profile
 from tests.tables.studies import study
 

@@ -2,16 +2,16 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
-from hpc_train.model.gate import Outcome, Verdict
+from hpc_train.model.gate import GateResult, Outcome
 from hpc_train.pipeline.junit import junit
-from hpc_train.reports.verdicts import gated
+from hpc_train.reports.gate_results import gated
 from tests.reports.finished import empty
 
 HOSTILE = 'a & <b> "c" ]]>\x00\x1b[31m\ud800\ufffe\n'
 
 
-def verdict(gate: str, outcome: Outcome) -> Verdict:
-    return Verdict(gate=gate, where=HOSTILE, outcome=outcome, reason=f"because {HOSTILE}")
+def verdict(gate: str, outcome: Outcome) -> GateResult:
+    return GateResult(gate=gate, where=HOSTILE, outcome=outcome, reason=f"because {HOSTILE}")
 
 
 def test_a_suite_per_gate_and_a_case_per_point() -> None:

@@ -114,7 +114,7 @@ def test_a_report_as_text_loads_neither_figures_nor_bundles(tmp_path: Path) -> N
 
 def test_the_solver_is_loaded_only_where_a_law_is_fitted(tmp_path: Path) -> None:
     found = modules_after("report", str(sized_table(tmp_path, 1, 2)))
-    assert "hpc_train.tables.fits" in found
+    assert "hpc_train.tables.scaling_fits" in found
     assert "scipy.optimize" not in found
 
 

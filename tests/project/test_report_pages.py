@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import inspect
 import io
 import json
 import re
@@ -16,6 +17,7 @@ import pytest
 
 from hpc_train.cli.compare import compare
 from hpc_train.cli.report import report
+from hpc_train.model.flag import FlagCode
 from hpc_train.model.measurement import EXCLUDED, MISSING
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.asked import Asked
@@ -27,9 +29,9 @@ from hpc_train.pipeline.report_files import FORMAT_OF, TIDY
 from hpc_train.pipeline.report_folder import TEXTS
 from hpc_train.pipeline.search import Search
 from hpc_train.registry import BUILT_IN
-from hpc_train.reports.columns import compact_columns, wide_columns
-from hpc_train.reports.doubts import MEANING
+from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.figures import FIGURES
+from hpc_train.reports.point_columns import compact_columns, wide_columns
 from hpc_train.tables.runs import UNPARSED
 from tests.project.shown_commands import ROOT, environment_with, run_page
 
@@ -122,10 +124,10 @@ def test_every_state_is_explained() -> None:
 
 def test_every_flag_is_explained_on_the_page_and_in_words() -> None:
     listed = {key for row in table("Flags") for key in code(row[0])}
-    sources = (ROOT / "hpc_train" / "tables" / name for name in ("flags.py", "doubts.py"))
+    sources = [*(ROOT / "hpc_train" / "tables").glob("*.py"), Path(inspect.getfile(FlagCode))]
     texts = "".join(path.read_text(encoding="utf-8") for path in sources)
-    raised = set(re.findall(r'f?"([a-z][a-z =1]*): [^"]', texts)) - {"docs"}
-    assert listed == set(MEANING) == raised | {"accuracy", "loss"}
+    raised = {code.value for code in FlagCode if f"FlagCode.{code.name}" in texts}
+    assert listed == {code.value for code in MEANING} == {code.value for code in FlagCode} == raised
 
 
 def test_every_figure_is_explained() -> None:

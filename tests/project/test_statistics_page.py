@@ -8,13 +8,15 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hpc_train.tables.fits import fits
-from hpc_train.tables.intervals import Floats, bootstrap, fieller, welch_on_logs
-from hpc_train.tables.planning import resolution
+from hpc_train.tables.grouped import Floats
+from hpc_train.tables.intervals import bootstrap
+from hpc_train.tables.scaling_fits import fits
 from tests.project.shown_commands import ROOT
+from tests.tables.arrays import fieller, welch
 from tests.tables.published_tables import PUBLISHED
-from tests.tables.test_fits import simulated
+from tests.tables.resolution import resolution
 from tests.tables.test_published import table
+from tests.tables.test_scaling_fits import simulated
 
 NOISE = 0.02
 
@@ -42,14 +44,14 @@ def covered(low: Floats, high: Floats) -> float:
 
 
 def test_coverage_of_the_intervals() -> None:
-    for name, method in (("Welch on logarithms", welch_on_logs), ("Fieller", fieller)):
+    for name, method in (("Welch on logarithms", welch), ("Fieller", fieller)):
         said = numbers(rf"\| {name}[^|]*\| (\d+) % \| (\d+) % \| (\d+) % \|")
         for percent, n in zip(said, (3, 5, 10), strict=True):
             _, low, high = method(noisy(1, 20_000, n), noisy(2, 20_000, n), 0.95)
             assert covered(low, high) == pytest.approx(percent, abs=1)
     said = numbers(r"\| percentile bootstrap of means \| (\d+) % \| (\d+) % \| (\d+) % \|")
     for percent, n in zip(said, (3, 5, 10), strict=True):
-        _, low, high = bootstrap(noisy(1, 500, n), noisy(2, 500, n), "mean", 0.95, 1)
+        _, low, high = bootstrap(noisy(1, 500, n), noisy(2, 500, n), 0.95, 1)
         assert covered(low, high) == pytest.approx(percent, abs=3)
 
 
@@ -59,9 +61,9 @@ def test_steps_are_no_replicates() -> None:
     a, b = (
         noisy(seed, studies, jobs, 1) * noisy(seed + 9, studies, jobs, steps) for seed in (1, 2)
     )
-    _, low, high = welch_on_logs(a.reshape(studies, -1), b.reshape(studies, -1), 0.95)
+    _, low, high = welch(a.reshape(studies, -1), b.reshape(studies, -1), 0.95)
     assert covered(low, high) == pytest.approx(of_steps, abs=4)
-    _, low, high = welch_on_logs(a.mean(-1), b.mean(-1), 0.95)
+    _, low, high = welch(a.mean(-1), b.mean(-1), 0.95)
     assert covered(low, high) == pytest.approx(of_jobs, abs=3)
 
 
@@ -71,16 +73,16 @@ def test_stragglers_widen_the_intervals() -> None:
     for n in (3, 5, 10):
         shape = (20_000, n)
         slow = [np.where(np.random.default_rng(s).random(shape) < 0.1, 1.2, 1) for s in (5, 6)]
-        _, low, high = welch_on_logs(noisy(1, *shape) / slow[0], noisy(2, *shape) / slow[1], 0.95)
+        _, low, high = welch(noisy(1, *shape) / slow[0], noisy(2, *shape) / slow[1], 0.95)
         assert covered(low, high) == pytest.approx(percent, abs=1)
-        _, low0, high0 = welch_on_logs(noisy(1, *shape), noisy(2, *shape), 0.95)
+        _, low0, high0 = welch(noisy(1, *shape), noisy(2, *shape), 0.95)
         assert np.log(high / low).mean() / np.log(high0 / low0).mean() == pytest.approx(3, abs=0.3)
 
 
 def test_what_repetitions_resolve() -> None:
     said = numbers(r"±(\S+) % wide for 3 jobs, ±(\S+) % for 5, ±(\S+) % for 10 and ±(\S+) % for 20")
     for percent, n in zip(said, (3, 5, 10, 20), strict=True):
-        assert 100 * (resolution(n) or 0) == pytest.approx(percent, abs=0.1)
+        assert 100 * resolution(n) == pytest.approx(percent, abs=0.1)
 
 
 def test_how_far_a_peak_is_bounded() -> None:

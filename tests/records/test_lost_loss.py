@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from hpc_train.model.flag import LOSS_LOST, Flag
 from hpc_train.records.collect import collect
-from hpc_train.tables.doubts import LOSS_LOST
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import foreign, study
 
@@ -26,10 +26,10 @@ def lines(program: str, *losses: str) -> str:
     return "".join(said) + END.get(program, "")
 
 
-def flags(tmp_path: Path, text: str) -> tuple[str, ...]:
+def flags(tmp_path: Path, text: str) -> tuple[Flag, ...]:
     (tmp_path / "a.log").write_text(text)
     found = tuple(collect("a.log", [tmp_path / "a.log"]))
-    own: tuple[str, ...] = run_frame(study([foreign("a.log")]), found)["flags"][0]
+    own: tuple[Flag, ...] = run_frame(study([foreign("a.log")]), found)["flags"][0]
     return own
 
 

@@ -12,10 +12,10 @@ from hpc_train.model.plan import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.model.study import Gates, Warmup
-from hpc_train.reports.gates import Known, verdicts
-from hpc_train.reports.rows import plain_rows
-from hpc_train.reports.scaling import scaling_report
-from hpc_train.reports.verdicts import gated
+from hpc_train.reports.gate_results import gated
+from hpc_train.reports.gates import GateInputs, verdicts
+from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 
@@ -47,7 +47,7 @@ def report(problem: str = HOSTILE) -> Report:
     study, records = finished(problem)
     runs = run_frame(study, records)
     points = speedup_frame(runs, study)
-    found = verdicts(study.gates, plain_rows(points), Known())
+    found = verdicts(study.gates, plain_rows(points), GateInputs())
     return gated(scaling_report(study, runs, points), found)
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 from hpc_train.model.law import CurvePoint, Fit, Parameter
 from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.study import Gates
-from hpc_train.reports.measured import Measured
+from hpc_train.reports.figures.plot_data import Measured
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, record, study

@@ -15,12 +15,11 @@ from hpc_train.model.measurement import ExpectedStudy
 from hpc_train.model.report import Figure
 from hpc_train.reports.figures import FIGURES, figures
 from hpc_train.reports.figures.cost import pareto
-from hpc_train.reports.figures.drawing import MOST_RUNS, drawing_of
 from hpc_train.reports.figures.legend import heading_lines
-from hpc_train.reports.figures.looks import looks
-from hpc_train.reports.figures.rates import shown_basis
-from hpc_train.reports.measured import Measured
-from hpc_train.reports.numbers import significant
+from hpc_train.reports.figures.plot_data import MOST_RUNS, Measured, plot_data_of
+from hpc_train.reports.figures.scaling import shown_basis
+from hpc_train.reports.figures.styles import styles
+from hpc_train.reports.number_format import significant
 from hpc_train.tables.nodes import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
@@ -126,8 +125,8 @@ def test_points_without_a_result_are_hollow_and_end_the_line() -> None:
     assert figure.data is not None
     empty = [row for row in figure.data.records if row["drawn"] == "no result"]
     assert [(row["series"], row["ranks"]) for row in empty] == [("launcher=torchrun", 16)]
-    drawing = drawing_of(study, tables)
-    assert [drawing.gaps(look) for look in drawing.looks] == [[], [16]]
+    drawing = plot_data_of(study, tables)
+    assert [drawing.gaps(style) for style in drawing.styles] == [[], [16]]
 
 
 @pytest.mark.slow
@@ -183,9 +182,9 @@ def test_the_front_is_what_no_other_beats() -> None:
 
 
 def test_series_differ_in_grey() -> None:
-    own = looks([{"series": f"s{i}", "ranks": 1} for i in range(10)])
-    assert len({(look.marker, str(look.dashes)) for look in own[:7]}) == 7
-    assert len({(look.colour, look.marker, str(look.dashes)) for look in own}) == 10
+    own = styles([{"series": f"s{i}", "ranks": 1} for i in range(10)])
+    assert len({(style.marker, str(style.dashes)) for style in own[:7]}) == 7
+    assert len({(style.colour, style.marker, str(style.dashes)) for style in own}) == 10
 
 
 def many(series: int) -> tuple[ExpectedStudy, Measured]:
@@ -214,13 +213,13 @@ def test_ten_thousand_runs_are_thinned_and_it_is_said() -> None:
         assert time.process_time() - start < 3, f"{name}: a second, and room for a busy machine"
         size += sum(len(figure.images["inline"]) for figure in drawn)
     assert size < 3_000_000
-    assert "first 10 of 250 series" in heading_lines(drawing_of(study, tables))
+    assert "first 10 of 250 series" in heading_lines(plot_data_of(study, tables))
 
 
 def test_of_many_runs_every_kth_is_drawn() -> None:
     study, tables = many(2)
     runs = pd.concat([tables.runs] * 60, ignore_index=True)
-    drawing = drawing_of(study, tables._replace(runs=runs))
+    drawing = plot_data_of(study, tables._replace(runs=runs))
     assert len(drawing.runs) <= MOST_RUNS < len(runs)
     assert f"{len(drawing.runs):,} of {len(runs):,} runs drawn" in heading_lines(drawing)
 
@@ -233,7 +232,7 @@ def test_pictures_are_not_blank() -> None:
 
 
 def test_the_title_says_regime_runs_and_intervals() -> None:
-    drawing = drawing_of(*simple())
+    drawing = plot_data_of(*simple())
     assert heading_lines(drawing) == "resnet\nstrong scaling, 3 runs a point, 95 % intervals"
     assert heading_lines(drawing, 2).endswith(", 2 points not drawn")
 

@@ -10,10 +10,11 @@ import msgspec
 import pytest
 
 from hpc_train.model.report import Cell, Column, Figure, ReportTable
-from hpc_train.reports.formats import csv_table, html, json_table, markdown, text
+from hpc_train.reports.formats import csv_table, json_table, markdown, text
+from hpc_train.reports.formats.page import render
 from tests.reports.finished import empty, report
 
-FORMATS = (text, markdown, html, csv_table, json_table)
+FORMATS = (text, markdown, render, csv_table, json_table)
 
 
 @pytest.mark.parametrize("form", FORMATS)

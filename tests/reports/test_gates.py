@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from hpc_train.model.gate import Verdict
+from hpc_train.model.gate import GateResult
 from hpc_train.model.study import Gates, Regression
 from hpc_train.reports.formats import json_table, text
-from hpc_train.reports.gates import Known, verdicts
-from hpc_train.reports.verdicts import gated, sentence, undecided, verdicts_of
+from hpc_train.reports.gate_results import gated, sentence, undecided, verdicts_of
+from hpc_train.reports.gates import GateInputs, verdicts
 from tests.reports.finished import empty, report
 
 BUSBW = {"n1": 190.0, "n2": 150.0}
@@ -28,12 +28,12 @@ def change(nodes: int, value: float | None, low: float | None, high: float | Non
 
 
 def outcomes(gates: Gates, *points: dict[str, Any], **known: Any) -> list[tuple[str, str]]:
-    found = verdicts(gates, points, Known(**known))
+    found = verdicts(gates, points, GateInputs(**known))
     return [(v.where, v.outcome) for v in found if v.gate != "missing"]
 
 
-def only(gates: Gates, *points: dict[str, Any], **known: Any) -> Verdict:
-    (found,) = (v for v in verdicts(gates, points, Known(**known)) if v.gate != "missing")
+def only(gates: Gates, *points: dict[str, Any], **known: Any) -> GateResult:
+    (found,) = (v for v in verdicts(gates, points, GateInputs(**known)) if v.gate != "missing")
     return found
 
 
@@ -47,7 +47,7 @@ def test_efficiency_is_decided_at_each_point_but_the_baseline() -> None:
     assert outcomes(Gates(efficiency=0.75), *points) == [
         ("8 GPUs", "met"), ("16 GPUs", "not met"), ("32 GPUs", "not decided"),
     ]  # fmt: skip
-    found = verdicts(Gates(efficiency=0.75), points, Known())
+    found = verdicts(Gates(efficiency=0.75), points, GateInputs())
     said = [sentence(v) for v in found if v.outcome != "met"]
     assert "missing point: 32 GPUs: 3 FAILED" in said
     assert "gate not met: 16 GPUs: efficiency 0.600 [0.500, 0.800] < 0.75" in said
@@ -66,7 +66,7 @@ class Counted(list[dict[str, Any]]):
 
 def test_gates_of_many_points_do_not_look_at_all_of_them_for_each() -> None:
     points = Counted(point(nodes, efficiency=0.9, doubling=0.9) for nodes in range(1, 101))
-    found = verdicts(Gates(efficiency=0.75, doubling=1.5), points, Known())
+    found = verdicts(Gates(efficiency=0.75, doubling=1.5), points, GateInputs())
     assert len(found) == 99 + 50 + 100
     assert points.times < 20
 
@@ -85,8 +85,8 @@ def test_what_nothing_decides_is_not_met() -> None:
 
 def test_a_missing_point_can_be_allowed() -> None:
     lost = point(2, n_ok=0, not_ok="1 MISSING")
-    assert [v.outcome for v in verdicts(Gates(), [lost], Known())] == ["not met"]
-    assert verdicts(Gates(missing=False), [lost], Known()) == ()
+    assert [v.outcome for v in verdicts(Gates(), [lost], GateInputs())] == ["not met"]
+    assert verdicts(Gates(missing=False), [lost], GateInputs()) == ()
 
 
 def test_node_counts_are_those_with_a_result() -> None:
@@ -113,7 +113,7 @@ def test_a_regression_is_an_interval_below_the_tolerance() -> None:
         change(8, 0.96, None, None), change(16, None, None, None),
     )  # fmt: skip
     gates = Gates(regression=Regression(against="old"))
-    found = verdicts(gates, [], Known(changes=changes))
+    found = verdicts(gates, [], GateInputs(changes=changes))
     assert [v.outcome for v in found] == ["met", "not met", "not met", "met", "not decided"]
     assert found[1].reason == "0.900 [0.880, 0.940] times the speed of old; below 0.95"
     assert "n=1" in found[2].reason
@@ -135,7 +135,7 @@ def test_the_report_has_all_verdicts_and_shows_one_row_a_gate() -> None:
 
 
 def test_points_that_are_there_need_no_table() -> None:
-    assert gated(empty(), verdicts(Gates(), [point(1)], Known())).tables[-1].rows == ()
+    assert gated(empty(), verdicts(Gates(), [point(1)], GateInputs())).tables[-1].rows == ()
 
 
 def test_a_value_is_never_written_as_the_limit_that_it_misses() -> None:

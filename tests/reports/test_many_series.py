@@ -7,12 +7,11 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hpc_train.reports.answers import answers, baselines
-from hpc_train.reports.doubts import doubts
-from hpc_train.reports.rows import plain_rows
-from hpc_train.reports.transports import transport_doubts
-from hpc_train.tables.fits import fits
+from hpc_train.reports.caveats import doubts, transport_doubts
+from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.summary import answers, baselines
 from hpc_train.tables.runs import run_frame
+from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, study
 

@@ -17,8 +17,8 @@ import pytest
 
 from hpc_train.model.report import Figure, Report, RunDetail
 from hpc_train.pipeline.report_files import asked_for, check_format, write_report
-from hpc_train.reports.formats.html import render
-from hpc_train.reports.formats.page.lookup import MOST_ENDS
+from hpc_train.reports.formats.page.render import render
+from hpc_train.reports.formats.page.run_details import MOST_ENDS
 from tests.reports.finished import HOSTILE, empty, report
 from tests.reports.whole import SCRIPT, TURNED, WORDS, whole
 

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.reports.formats.page import whole
+from hpc_train.reports.formats.page import render
 
-STYLE = (Path(whole.__file__).parent / "page.css").read_text(encoding="utf-8")
+STYLE = (Path(render.__file__).parent / "page.css").read_text(encoding="utf-8")
 LIGHT, DARK = (
     dict(re.findall(r"--([a-z-]+):(#[0-9a-f]{3,6})", block))
     for block in re.findall(r":root\{(.*?)\}", STYLE, re.DOTALL)[:2]

@@ -9,8 +9,8 @@ import pytest
 
 from hpc_train.model.study import Gates
 from hpc_train.reports.figures import figures
-from hpc_train.reports.formats.html import render
-from hpc_train.reports.rows import plain_rows
+from hpc_train.reports.formats.page.render import render
+from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.summary import MOST_LINES, summary_lines
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.measured import measured

@@ -16,17 +16,18 @@ from hpc_train.model.measurement import INTERVALS, ExpectedRun, ExpectedStudy, I
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.reports.figures import figures
-from hpc_train.reports.formats import csv_table, html, json_table, markdown, text
-from hpc_train.reports.laws import with_laws
-from hpc_train.reports.measured import Measured
-from hpc_train.reports.scaling import scaling_report
-from hpc_train.tables.fits import fits
+from hpc_train.reports.figures.plot_data import Measured
+from hpc_train.reports.formats import csv_table, json_table, markdown, text
+from hpc_train.reports.formats.page import render
+from hpc_train.reports.law_tables import with_laws
+from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.tables.nodes import node_frame
 from hpc_train.tables.runs import run_frame
+from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, foreign, rate, record, steps, study
 
-FORMATS: tuple[ModuleType, ...] = (text, markdown, html, csv_table, json_table)
+FORMATS: tuple[ModuleType, ...] = (text, markdown, render, csv_table, json_table)
 
 
 def rendered(asked: ExpectedStudy, records: Sequence[Record], *, drawn: bool = True) -> Report:

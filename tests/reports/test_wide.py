@@ -2,10 +2,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpc_train.reports.absent import absent_notes
-from hpc_train.reports.rows import plain_rows
-from hpc_train.reports.scaling import scaling_report
-from hpc_train.reports.tables import constants, points_table
+from hpc_train.model.flag import Flag, FlagCode
+from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.reports.study_tables import absent_notes, constants, points_table
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.finished import finished, report
@@ -69,7 +69,7 @@ def test_each_dash_has_a_footnote() -> None:
 
 
 def test_a_table_without_dashes_has_no_footnote() -> None:
-    first = [row | {"flags": ["short: 3 steps"]} for row in points()[:1]]
+    first = [row | {"flags": [Flag(FlagCode.SHORT, "3 steps")]} for row in points()[:1]]
     assert list(absent_notes(points_table(first, 0.95), first)) == []
 
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.errors import ReportError, UnknownNameError
 from hpc_train.model.record import UNITS, Record
-from hpc_train.tables.bandwidth import bus_factor, headline, share_of_link, wire_bandwidth
+from hpc_train.tables.bandwidth import headline, share_of_link
 
 
 def record(metric: str, value: float, size: int | None, variant: str = "") -> Record:
@@ -46,25 +45,3 @@ def test_headline_of_a_pair_and_of_nothing() -> None:
 def test_share_of_a_link() -> None:
     # ib_write_bw of 363.47 Gb/s over NDR.
     assert share_of_link(363.47 / 8, 400) == pytest.approx(0.9087, abs=1e-4)
-
-
-def test_bus_bandwidth_is_that_of_a_link() -> None:
-    assert bus_factor("all_reduce", 8) == 1.75
-    assert bus_factor("all_gather", 8) == bus_factor("alltoall", 8) == 0.875
-    assert bus_factor("reduce_scatter", 2) == 0.5
-    assert bus_factor("broadcast", 8) == bus_factor("reduce", 2) == 1
-    with pytest.raises(UnknownNameError, match="did you mean 'all_reduce'"):
-        bus_factor("allreduce", 8)
-    with pytest.raises(ReportError, match="2 ranks or more, not 1"):
-        bus_factor("all_reduce", 1)
-
-
-def test_what_passes_the_wire() -> None:
-    # ml-engineering@744d01e network/README: 4 nodes x 8 B200, 4 GiB, of 50 GB/s for each GPU.
-    wire = wire_bandwidth(377.34, 4, 32)
-    assert wire == pytest.approx(36.52, abs=0.005)
-    assert share_of_link(wire, 400) == pytest.approx(0.73, abs=0.005)
-    # 2 nodes of 8: above line rate on the bus, below it on the wire.
-    assert 8 * wire_bandwidth(487, 2, 16) == pytest.approx(260, abs=1)
-    with pytest.raises(ReportError, match="2 nodes or more"):
-        wire_bandwidth(487, 1, 8)

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.reports.comparison_tables import level_word
-from hpc_train.tables.busbw import largest_busbw
+from hpc_train.tables.bandwidth import largest_busbw
 from hpc_train.tables.comparison import Demands, comparison_frame
 from hpc_train.tables.intervals import ratio_interval
 from hpc_train.tables.runs import run_frame

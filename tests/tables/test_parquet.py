@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import MissingExtraError, ReportError
-from hpc_train.tables.frame import records_frame
 from hpc_train.tables.parquet import parquet_bytes, read_records
+from hpc_train.tables.record_frame import records_frame
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import expected, record, steps, study
 

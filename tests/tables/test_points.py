@@ -8,7 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpc_train.tables.intervals import harmonic_interval, ratio_interval
+from hpc_train.model.flag import Flag, FlagCode
+from hpc_train.tables.grouped import Moments
+from hpc_train.tables.intervals import harmonic_means, ratio_interval
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import COLUMNS, speedup_frame
 from tests.tables.studies import expected, rate, record, study
@@ -108,7 +110,8 @@ def test_a_billion_tokens_per_second_keep_their_small_spread() -> None:
     frame = table([(1, x) for x in values])
     assert frame.at[0, "cv"] == pytest.approx(1e-9, rel=1e-6)
     limits = [frame.at[0, f"samples_per_second{end}"] for end in ("", "_low", "_high")]
-    assert limits == pytest.approx(list(harmonic_interval(values)), rel=1e-15)
+    times = Moments.along_axis(1 / np.array(values))
+    assert limits == pytest.approx(list(map(float, harmonic_means(times, 0.95))), rel=1e-15)
 
 
 def test_columns_that_the_runs_do_not_have_are_there_without_a_value() -> None:
@@ -127,7 +130,7 @@ def test_a_loss_is_compared_only_after_as_many_samples() -> None:
     for samples in ([100.0] * 4, [100.0, 100.0, 200.0, 200.0]):
         frame["samples_seen"] = samples
         flags.append(speedup_frame(frame, asked)["flags"].tolist()[1])
-    assert flags == [("loss: +0.2, standard error 0.0071",), ()]
+    assert flags == [(Flag(FlagCode.LOSS, "+0.2, standard error 0.0071"),), ()]
 
 
 def test_no_time_is_below_zero_however_few_runs_there_are() -> None:

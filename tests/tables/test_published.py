@@ -7,9 +7,9 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.model.study import Scaling
-from hpc_train.tables import laws
-from hpc_train.tables.fits import fits
+from hpc_train.tables.formulas import doubling_efficiency
 from hpc_train.tables.runs import run_frame
+from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.published_tables import PUBLISHED, half_unit, measured, path_of, rows_of
 
@@ -70,7 +70,8 @@ def test_cut_seconds_of_the_book() -> None:
     assert by_gpus(frame, "speedup") == pytest.approx({1: 1, 8: 6.5})
     assert by_gpus(frame, "efficiency") == pytest.approx({1: 1, 8: 0.8125})
     # 39 s may be 39.99 s and 6 s 6.99 s.
-    assert "whole seconds: true speedup between 5.57 and 6.67" in frame["flags"].tolist()[1]
+    flags = map(str, frame["flags"].tolist()[1])
+    assert "whole seconds: true speedup between 5.57 and 6.67" in flags
 
 
 def test_two_baselines_of_ddp_are_three_points_apart() -> None:
@@ -84,7 +85,7 @@ def test_the_knee_at_the_node_boundary() -> None:
     efficiency, speedup = by_gpus(frame, "efficiency"), by_gpus(frame, "speedup")
     assert efficiency[8] == pytest.approx(0.914, abs=0.0005)
     assert efficiency[16] == pytest.approx(0.694, abs=0.0005)
-    assert laws.doubling_efficiency(speedup[8], speedup[16]) == pytest.approx(0.759, abs=0.0005)
+    assert doubling_efficiency(speedup[8], speedup[16]) == pytest.approx(0.759, abs=0.0005)
 
 
 def test_gpt3_is_no_strong_scaling_but_has_times_to_train() -> None:
@@ -96,10 +97,10 @@ def test_gpt3_is_no_strong_scaling_but_has_times_to_train() -> None:
     assert set(frame["regime"]) == {"mixed"}
     assert frame["speedup"].isna().all()
     times = frame["time_to_train_s"].to_numpy(dtype="float64")
-    speedups = laws.speedup_of_times(times, times[0])
+    speedups = times[0] / times
     gpus = frame["gpus"].to_numpy(dtype="float64")
     assert gpus[0] == 512
-    percents = 100 * laws.efficiency(speedups, gpus / gpus[0])
+    percents = 100 * speedups / (gpus / gpus[0])
     assert speedups.tolist() == pytest.approx(GPT3["speedups"], abs=0.00051)
     assert percents.tolist() == pytest.approx(GPT3["percents"], abs=0.051)
 
@@ -120,14 +121,6 @@ def test_the_outlier_of_mpt_1b_stays_and_widens_the_fit() -> None:
     (without, _) = fits(whole.drop(index=2))
     assert usl.refused == "needs 6 points, there are 5"
     assert without.rms < 0.006 < 0.05 < amdahl.rms
-
-
-def test_mfu_of_mpt_7b() -> None:
-    flops = laws.flops_per_token(6_658_859_008, 32, 4096, 2048)
-    for row in rows_of("mpt_7b_h100"):
-        gpus = float(row["nodes"]) * float(row["gpus_per_node"])
-        own = laws.mfu(float(row["tokens_per_second"]), flops, gpus, 989.5e12)
-        assert own == pytest.approx(float(row["mfu"]), abs=0.00015)
 
 
 def test_four_gpus_on_two_nodes_are_not_four_on_one() -> None:

@@ -10,10 +10,11 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import ReportError
+from hpc_train.model.flag import Flag, FlagCode
 from hpc_train.model.measurement import EXCLUDED, ExpectedRun
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
-from hpc_train.tables.frame import records_frame
+from hpc_train.tables.record_frame import records_frame
 from hpc_train.tables.runs import COLUMNS, run_frame
 from tests.tables.studies import expected, foreign, rate, record, steps, study
 
@@ -136,10 +137,10 @@ def test_conditions_are_those_recorded_and_over_them_those_that_the_log_says() -
 def test_restarts_and_wall_time_come_from_the_expected_run() -> None:
     run = with_(expected("a"), restarts=2, wall_s=61.5)
     once = run_frame(study([with_(run, restarts=1)]), steps("a", [[1.0] * 40]))
-    assert once.at[0, "flags"] == ("requeued: restarted once",)
+    assert once.at[0, "flags"] == (Flag(FlagCode.REQUEUED, "restarted once"),)
     frame = run_frame(study([run, expected("b")]), rate("a", 10))
     assert (frame.at[0, "restarts"], frame.at[0, "wall_s"]) == (2, 61.5)
-    assert frame.at[0, "flags"] == ("requeued: restarted 2 times",)
+    assert frame.at[0, "flags"] == (Flag(FlagCode.REQUEUED, "restarted 2 times"),)
     assert frame["wall_s"].isna().tolist() == [False, True]
 
 

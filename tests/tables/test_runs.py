@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.errors import ReportError
+from hpc_train.model.flag import Flag, FlagCode
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
 from hpc_train.tables.runs import run_frame
@@ -46,7 +47,7 @@ def test_few_steps_are_flagged_and_none_is_a_row_with_a_reason() -> None:
     runs = [expected("a"), expected("b")]
     records = steps("a", [[1.0] * 29]) + steps("b", [[1.0] * 10])
     frame = run_frame(study(runs, warmup=Warmup(steps=10)), records)
-    assert frame.at[0, "flags"] == ("short: 19 steps",)
+    assert frame.at[0, "flags"] == (Flag(FlagCode.SHORT, "19 steps"),)
     enough = run_frame(study(runs[:1], warmup=Warmup(steps=10)), steps("a", [[1.0] * 30]))
     assert enough.at[0, "flags"] == ()
     assert frame.at[1, "state"] == "UNPARSED"

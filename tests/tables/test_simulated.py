@@ -6,10 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpc_train.tables import laws
+from hpc_train.model.flag import FlagCode
+from hpc_train.tables.formulas import karp_flatt
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.tables.studies import expected, rate, record, study
+from tests.tables.true_laws import amdahl
 
 NOISE = 0.02
 
@@ -42,7 +44,7 @@ def test_95_of_100_intervals_of_a_table_hold_the_truth(n: int, studies: int) -> 
         (two, "speedup", 1.8),
         (four, "efficiency", 0.8),
         (four, "doubling", 3.2 / 3.6),
-        (four, "karp_flatt", laws.karp_flatt(3.2, 4.0)),
+        (four, "karp_flatt", karp_flatt(3.2, 4.0)),
         (two, "samples_per_second", 1.8),
     ):
         assert 0.93 <= covered(own, name, truth) <= 0.98, name
@@ -57,7 +59,7 @@ def test_95_of_100_intervals_of_a_table_hold_the_truth(n: int, studies: int) -> 
 )
 def test_what_noise_makes_of_a_serial_share(q: int, low: float, high: float, digits: float) -> None:
     """5 jobs with 2 % noise, a true share of 0.002: 95 of 100 studies find it between these."""
-    points = simulated({1: 1.0, q: float(laws.amdahl(float(q), 0.002))}, 1500, 5)
+    points = simulated({1: 1.0, q: float(amdahl(float(q), 0.002))}, 1500, 5)
     found = points.loc[points["nodes"] == q]
     seen = found["karp_flatt"].quantile([0.025, 0.975]).tolist()
     assert seen == pytest.approx([low, high], abs=digits)
@@ -76,6 +78,6 @@ def test_an_accuracy_that_did_not_change_is_rarely_flagged() -> None:
                 records.append(record(name, "accuracy", accuracy))
     asked = study(runs)
     flags = speedup_frame(run_frame(asked, records), asked)["flags"]
-    share = sum(any(f.startswith("accuracy") for f in own) for own in flags) / 300
+    share = sum(any(f.code == FlagCode.ACCURACY for f in own) for own in flags) / 300
     # Two standard errors of five against five: 8 of 100.
     assert 0.03 < share < 0.13

@@ -61,11 +61,11 @@ def write_bundle(found: Evidence, report: Report, asked: Asked, path: Path) -> N
 
 
 def _governed(found: Evidence, asked: Asked) -> Evidence:
-    from hpc_train.reports.rows import plain_rows
+    from hpc_train.reports.plain_rows import for_programs, plain_rows
 
     study = governed(found, asked)
     old = reference(study, found, asked)
-    rows = () if old is None else tuple(plain_rows(old))
+    rows = () if old is None else tuple(map(for_programs, plain_rows(old)))
     return msgspec.structs.replace(found, study=study, against=rows)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain, islice
 from operator import attrgetter
 from typing import TYPE_CHECKING
@@ -35,7 +35,7 @@ def few(
     """Return the records of these metrics and of networks; all of them where all are at hand."""
     if isinstance(records, tuple):
         return records
-    from hpc_train.tables.record_rows import few_rows
+    from hpc_train.tables.record_frame import few_rows
 
     return few_rows(records, metrics)
 
@@ -44,7 +44,7 @@ def one_by_one(records: tuple[Record, ...] | pd.DataFrame) -> tuple[Record, ...]
     """Return all records; that takes a while where they are in columns."""
     if isinstance(records, tuple):
         return records
-    from hpc_train.tables.record_rows import as_records
+    from hpc_train.tables.record_frame import as_records
 
     return as_records(records)
 
@@ -52,7 +52,7 @@ def one_by_one(records: tuple[Record, ...] | pd.DataFrame) -> tuple[Record, ...]
 def metrics_of(records: tuple[Record, ...] | pd.DataFrame) -> dict[str, set[str]]:
     """Return the metrics of each run that has a measurement."""
     if not isinstance(records, tuple):
-        from hpc_train.tables.record_rows import metrics_by_run
+        from hpc_train.tables.record_frame import metrics_by_run
 
         return metrics_by_run(records)
     found: dict[str, set[str]] = {}
@@ -79,11 +79,12 @@ def unknown_scopes(records: tuple[Record, ...] | pd.DataFrame) -> Counter[tuple[
 
 
 def joined(
-    records: tuple[Record, ...] | pd.DataFrame, more: Iterable[Record]
+    parts: Sequence[tuple[Record, ...] | pd.DataFrame],
 ) -> tuple[Record, ...] | pd.DataFrame:
-    """Return records and, after them, some more."""
-    if isinstance(records, tuple):
-        return (*records, *more)
-    from hpc_train.tables.record_rows import with_records
+    """Return all records, in order: in columns where some of them are."""
+    at_hand = [part for part in parts if isinstance(part, tuple)]
+    if len(at_hand) == len(parts):
+        return tuple(chain.from_iterable(at_hand))
+    from hpc_train.tables.record_frame import joined_frame
 
-    return with_records(records, more)
+    return joined_frame(parts)

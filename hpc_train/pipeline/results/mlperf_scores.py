@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpc_train.errors import LogParseError
 from hpc_train.records.mlperf import MlperfRun, mlperf_run, scaling_factor
-from hpc_train.tables.mlperf import LEAST_RUNS, score
+from hpc_train.tables.time_to_accuracy import LEAST_RUNS, score
 
 # The rules of MLPerf name the logs of one result so.
 _RESULTS = "result_*.txt"

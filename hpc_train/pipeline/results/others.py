@@ -19,7 +19,7 @@ from hpc_train.model.transport import Transport
 from hpc_train.pipeline.expectation import undeclared
 from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.results.copies import refuse_same_files
-from hpc_train.pipeline.results.few import few, held, joined, metrics_of, one_by_one
+from hpc_train.pipeline.results.few import few, held, joined, metrics_of
 from hpc_train.pipeline.results.kinds import one_kind
 from hpc_train.pipeline.results.log_ends import log_ends
 from hpc_train.pipeline.results.mlperf_scores import mlperf_notes
@@ -89,7 +89,7 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
 def _sized(found: Others, points: Points) -> Others:
     files = {run.run_id: found.files.get(run.run_id, []) for run in found.study.runs}
     study, more = sized(found.study, found.few, points, files)
-    return found._replace(study=study, records=joined(found.records, more))
+    return found._replace(study=study, records=joined((found.records, tuple(more))))
 
 
 def _of_logs(paths: Sequence[Path], look: Wanted, census: Census, *, allow_failed: bool) -> Others:
@@ -132,9 +132,7 @@ def _failed(
 
 def _of_records(paths: Sequence[Path]) -> Others:
     refuse_same_files(paths)
-    records = _read(paths[0])
-    if len(paths) > 1:
-        records = joined(records, chain.from_iterable(map(_one_by_one, paths[1:])))
+    records = _read(paths[0]) if len(paths) == 1 else joined([_read(path) for path in paths])
     runs = metrics_of(records)
     if not runs:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
@@ -157,10 +155,6 @@ def _read(path: Path) -> tuple[Record, ...] | pd.DataFrame:
     from hpc_train.tables.parquet import read_records
 
     return read_records(path)
-
-
-def _one_by_one(path: Path) -> tuple[Record, ...]:
-    return one_by_one(_read(path))
 
 
 def _study(

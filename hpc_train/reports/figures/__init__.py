@@ -18,14 +18,13 @@ from hpc_train.reports.figures import (
     step_times,
     time_split,
 )
-from hpc_train.reports.figures.drawing import Drawing, drawing_of
+from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.images import STYLE, finished
-from hpc_train.reports.figures.sheet import Sheet
-from hpc_train.reports.measured import Measured
+from hpc_train.reports.figures.plot_data import Measured, PlotData, plot_data_of
 
 MAIN = "scaling"
 # Each returns None where there is nothing to draw; the most important first.
-FIGURES: dict[str, Callable[[Drawing], Sheet | None]] = {
+FIGURES: dict[str, Callable[[PlotData], Canvas | None]] = {
     MAIN: scaling.draw,
     "efficiency": efficiency.draw,
     "step-times": step_times.draw,
@@ -50,14 +49,14 @@ def figures(
     """
     import matplotlib as mpl
 
-    drawing = drawing_of(study, measured)
+    plot = plot_data_of(study, measured)
     style: Any = {**mpl.rcParamsDefault, **STYLE}
     drawn = []
     with mpl.rc_context(style), warnings.catch_warnings():
         # A name in letters that the font lacks: boxes in a picture, letters in a page.
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
         for name in names:
-            sheet = FIGURES[name](drawing)
-            if sheet is not None:
-                drawn.append(finished(name, sheet, kinds))
+            canvas = FIGURES[name](plot)
+            if canvas is not None:
+                drawn.append(finished(name, canvas, kinds))
     return tuple(drawn)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.reports.figures.drawing import Drawing
+from hpc_train.reports.figures.axes import value_axis
+from hpc_train.reports.figures.canvas import Canvas, opened
 from hpc_train.reports.figures.legend import Entry, draw_legend, draw_title, heading_lines
-from hpc_train.reports.figures.looks import Look
-from hpc_train.reports.figures.marks import GREY, Dot, draw_means, draw_runs, mean_dot, run_dot
-from hpc_train.reports.figures.rates import usable
-from hpc_train.reports.figures.scales import value_axis
-from hpc_train.reports.figures.sheet import Sheet, opened
-from hpc_train.reports.numbers import significant
-from hpc_train.reports.tables import OK
-from hpc_train.reports.words import counted
+from hpc_train.reports.figures.markers import GREY, Dot, draw_means, draw_runs, mean_dot, run_dot
+from hpc_train.reports.figures.plot_data import PlotData
+from hpc_train.reports.figures.scaling import usable
+from hpc_train.reports.figures.styles import Style
+from hpc_train.reports.labels import counted
+from hpc_train.reports.number_format import significant
+from hpc_train.reports.study_tables import OK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,41 +22,41 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 COST = "gpu_hours_per_million"
 SAMPLES = 1e6
-# Room that the number of ranks at a point needs, in pixels of the canvas before its layout.
+# Room that the number of ranks at a point needs, in pixels of the figure before its layout.
 LABEL = (75.0, 18.0)
 # Series of which every point is labelled.
 LABELLED = 3
 
 
-def draw(drawing: Drawing) -> Sheet | None:
+def draw(plot: PlotData) -> Canvas | None:
     """Draw GPU-hours against minutes for 1e6 samples; the lower left is better in both.
 
     A series that scales ideally is a level line. Ringed points are Pareto-optimal: no other point
     is both faster and cheaper.
     """
-    known = [row for row in drawing.points if _known(row)]
+    known = [row for row in plot.points if _known(row)]
     if len(known) < 2:
         return None
-    sheet = opened(f"{drawing.study.name}: cost against time of a million samples")
-    axes = sheet.canvas.subplots()
+    canvas = opened(f"{plot.study.name}: cost against time of a million samples")
+    axes = canvas.figure.subplots()
     axes.set(xlabel="minutes per million samples", ylabel="GPU-hours per million samples")
     xs: list[float] = []
     ys: list[float] = []
-    for look in drawing.looks:
-        dots = [_mean(row, look) for row in drawing.own(look) if _known(row)]
-        runs = _runs(drawing.own_runs(look))
-        draw_runs(sheet, axes, runs, look)
-        draw_means(sheet, axes, dots, look, drawing.gaps(look))
+    for style in plot.styles:
+        dots = [_mean(row, style) for row in plot.own(style) if _known(row)]
+        runs = _runs(plot.own_runs(style))
+        draw_runs(canvas, axes, runs, style)
+        draw_means(canvas, axes, dots, style, plot.gaps(style))
         xs += [dot.x for dot in (*dots, *runs)]
         ys += [dot.y for dot in (*dots, *runs)]
     _ring(axes, known)
     value_axis(axes, ys, hollow=False, doubling=False)
     _minutes(axes, xs)
     _label(axes, known)
-    left_out = sum(1 for row in drawing.points if not _known(row))
-    draw_title(sheet.canvas, heading_lines(drawing, left_out))
-    draw_legend(sheet.canvas, drawing, _entries())
-    return sheet
+    left_out = sum(1 for row in plot.points if not _known(row))
+    draw_title(canvas.figure, heading_lines(plot, left_out))
+    draw_legend(canvas.figure, plot, _entries())
+    return canvas
 
 
 def pareto(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
@@ -76,7 +76,7 @@ def _place(row: Row) -> tuple[float, float]:
     return SAMPLES / row["samples_per_second"] / 60, row[COST]
 
 
-def _mean(row: Row, look: Look) -> Dot:
+def _mean(row: Row, style: Style) -> Dot:
     x, y = _place(row)
     shown = f"{significant(y)} GPU-hours, {significant(x)} minutes per million samples"
     dot = mean_dot(row, x, y, shown)

@@ -1,13 +1,13 @@
-"""Figure: parallel efficiency against the number of ranks, with the gate."""
+"""Figure: parallel efficiency against the number of ranks, and speedup from half the size."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from hpc_train.reports.figures import doubling
-from hpc_train.reports.figures.drawing import Drawing, point_of
-from hpc_train.reports.figures.hollow import draw_hollow
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.reports.figures.axes import plain_axis, size_axis
+from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
 from hpc_train.reports.figures.legend import (
     draw_legend,
     draw_title,
@@ -16,87 +16,126 @@ from hpc_train.reports.figures.legend import (
     hollow_entry,
     ideal_entry,
 )
-from hpc_train.reports.figures.looks import Look
-from hpc_train.reports.figures.marks import (
+from hpc_train.reports.figures.markers import (
     DOTTED,
     GATE,
     GREY,
     Dot,
     draw_bars,
+    draw_hollow,
     draw_means,
     draw_runs,
     mean_dot,
     run_dot,
     with_limits,
 )
-from hpc_train.reports.figures.rates import RATES, usable
-from hpc_train.reports.figures.scales import plain_axis, size_axis
-from hpc_train.reports.figures.sheet import NARROW, WIDE, Sheet, opened
-from hpc_train.reports.tables import OK
+from hpc_train.reports.figures.plot_data import PlotData, point_of
+from hpc_train.reports.figures.scaling import usable
+from hpc_train.reports.figures.styles import Style
+from hpc_train.reports.study_tables import OK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 Row = Mapping[str, Any]
+TWICE = 2.0
 
 
-def draw(drawing: Drawing) -> Sheet | None:
+def draw(plot: PlotData) -> Canvas | None:
     """Draw efficiency E = S/q [%] from 0, every run a point: E of its point by its own rate.
 
     The runs of the baseline stand around 100 %: their scatter is part of every interval.
     """
-    known = [row for row in drawing.points if _known(row)]
+    known = [row for row in plot.points if _known(row)]
     if all(row["is_baseline"] for row in known):
         return None
-    caption = f"{drawing.study.name}: parallel efficiency against the number of ranks"
-    halves = doubling.wanted(drawing)
-    sheet = opened(caption, WIDE if halves else NARROW)
-    axes, *right = sheet.canvas.subplots(1, 1 + halves, squeeze=False)[0]
+    caption = f"{plot.study.name}: parallel efficiency against the number of ranks"
+    halves = has_doubling(plot)
+    canvas = opened(caption, WIDE if halves else NARROW)
+    axes, *right = canvas.figure.subplots(1, 1 + halves, squeeze=False)[0]
     axes.set(xlabel="ranks", ylabel="efficiency [%]")
     values = [100.0]
-    for look in drawing.looks:
-        means = [_mean(row, look) for row in drawing.own(look) if _known(row)]
-        runs = _runs(drawing, look)
-        draw_runs(sheet, axes, runs, look)
-        draw_means(sheet, axes, means, look, drawing.gaps(look))
-        values += [dot.y for dot in (*means, *runs)] + draw_bars(axes, means, look)
+    for style in plot.styles:
+        means = [_mean(row, style) for row in plot.own(style) if _known(row)]
+        runs = _runs(plot, style)
+        draw_runs(canvas, axes, runs, style)
+        draw_means(canvas, axes, means, style, plot.gaps(style))
+        values += [dot.y for dot in (*means, *runs)] + draw_bars(axes, means, style)
     axes.axhline(100, color=GREY, lw=1.2, ls=DOTTED, zorder=1)
-    gate = drawing.study.gates.efficiency
+    gate = plot.study.gates.efficiency
     if gate is not None:
         axes.axhline(100 * gate, color=GATE, lw=1.4, zorder=1)
-        sheet.rows.append({"quantity": "efficiency [%]", "drawn": "gate", "value": 100 * gate})
-    draw_hollow(sheet, axes, drawing, runs=True)
-    size_axis(axes, drawing.place)
+        canvas.rows.append({"quantity": "efficiency [%]", "drawn": "gate", "value": 100 * gate})
+    draw_hollow(canvas, axes, plot, runs=True)
+    size_axis(axes, plot.place)
     plain_axis(axes, 0.0, max(values))
     for panel in right:
-        doubling.draw(sheet, panel, drawing)
-    draw_title(sheet.canvas, heading_lines(drawing))
+        draw_doubling(canvas, panel, plot)
+    draw_title(canvas.figure, heading_lines(plot))
     draw_legend(
-        sheet.canvas,
-        drawing,
-        [*hollow_entry(drawing, runs=True), *gate_entry(drawing), ideal_entry()],
+        canvas.figure,
+        plot,
+        [*hollow_entry(plot, runs=True), *gate_entry(plot), ideal_entry()],
     )
-    return sheet
+    return canvas
 
 
-def _mean(row: Row, look: Look) -> Dot:
+def _mean(row: Row, style: Style) -> Dot:
     value = 100 * row["efficiency"]
-    dot = mean_dot(row, row["ranks"] * look.mean, value, f"{value:.1f} % of ideal")
+    dot = mean_dot(row, row["ranks"] * style.mean, value, f"{value:.1f} % of ideal")
     limits = (row["efficiency_low"], row["efficiency_high"])
     return with_limits(dot, *(None if limit is None else 100 * limit for limit in limits))
 
 
-def _runs(drawing: Drawing, look: Look) -> list[Dot]:
-    points = {point_of(row): row for row in drawing.own(look)}
+def _runs(plot: PlotData, style: Style) -> list[Dot]:
+    points = {point_of(row): row for row in plot.own(style)}
     dots = []
-    for run in drawing.own_runs(look):
+    for run in plot.own_runs(style):
         point = points[point_of(run)]
-        column = RATES[point["basis"]][0]
+        column = BASIS_COLUMNS[point["basis"]]
         whole = point["efficiency"] and usable(point, column)
         if run["state"] == OK and whole and usable(run, column):
             ratio = run[column] / point[column]
-            rate = ratio if point["basis"].endswith("throughput") else 1 / ratio
+            rate = ratio if BASES[point["basis"]].is_rate else 1 / ratio
             value = 100 * point["efficiency"] * rate
-            dots.append(run_dot(run, run["ranks"] * look.runs, value, f"{value:.1f} % of ideal"))
+            dots.append(run_dot(run, run["ranks"] * style.runs, value, f"{value:.1f} % of ideal"))
     return dots
 
 
 def _known(row: Row) -> bool:
     return bool(row["efficiency"] and row["ranks"])
+
+
+def has_doubling(plot: PlotData) -> bool:
+    """Whether there is a gate on it, and a point that has half the ranks of another."""
+    return plot.study.gates.doubling is not None and any(map(_doubles, plot.points))
+
+
+def draw_doubling(canvas: Canvas, axes: Axes, plot: PlotData) -> None:
+    """Draw S(p)/S(p/2) with its interval, the ideal 2 and the gate."""
+    gate = plot.study.gates.doubling
+    axes.set(xlabel="ranks", ylabel="speedup from half the size")
+    values = [TWICE]
+    for style in plot.styles:
+        means = [_doubling_mean(row, style) for row in plot.own(style) if _doubles(row)]
+        draw_means(canvas, axes, means, style, plot.gaps(style))
+        values += [dot.y for dot in means] + draw_bars(axes, means, style)
+    axes.axhline(TWICE, color=GREY, lw=1.2, ls=DOTTED, zorder=1)
+    if gate is not None:
+        axes.axhline(gate, color=GATE, lw=1.4, zorder=1)
+        axes.set_title(f"Speedup from half the size, gate {gate:g}")
+        canvas.rows.append({"quantity": axes.get_ylabel(), "drawn": "gate", "value": gate})
+    draw_hollow(canvas, axes, plot)
+    size_axis(axes, plot.place)
+    plain_axis(axes, 0.0, max(values))
+
+
+def _doubles(row: Row) -> bool:
+    return row.get("doubling") is not None and bool(row["ranks"])
+
+
+def _doubling_mean(row: Row, style: Style) -> Dot:
+    value = TWICE * row["doubling"]
+    dot = mean_dot(row, row["ranks"] * style.mean, value, f"{value:.3g} times half the size")
+    limits = (row.get("doubling_low"), row.get("doubling_high"))
+    return with_limits(dot, *(None if limit is None else TWICE * limit for limit in limits))

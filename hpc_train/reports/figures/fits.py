@@ -6,17 +6,18 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.model.law import Fit
-from hpc_train.reports.figures.drawing import Drawing
-from hpc_train.reports.figures.facets import faceted, shown_in
+from hpc_train.reports.figures.axes import value_axis
+from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.legend import (
     Entry,
     draw_legend,
     draw_title,
+    faceted,
     heading_lines,
     ideal_entry,
+    shown_in,
 )
-from hpc_train.reports.figures.looks import COLOURS, Look
-from hpc_train.reports.figures.marks import (
+from hpc_train.reports.figures.markers import (
     DOTTED,
     GREY,
     draw_bars,
@@ -24,9 +25,9 @@ from hpc_train.reports.figures.marks import (
     mean_dot,
     with_limits,
 )
-from hpc_train.reports.figures.scales import value_axis
-from hpc_train.reports.figures.sheet import Sheet
-from hpc_train.reports.numbers import significant
+from hpc_train.reports.figures.plot_data import PlotData
+from hpc_train.reports.figures.styles import COLOURS, Style
+from hpc_train.reports.number_format import significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,31 +44,33 @@ MEASURED = "black"
 TICKS = 8
 
 
-def draw(drawing: Drawing) -> Sheet | None:
+def draw(plot: PlotData) -> Canvas | None:
     """Draw each series' speedups, the laws with their bands, and a shade over what is not measured.
 
     A peak is drawn only where the fit bounds it.
     """
-    fitted = [law for law in drawing.laws if law.curve and not law.refused]
+    fitted = [law for law in plot.laws if law.curve and not law.refused]
     series = {law.series for law in fitted}
-    looks = [look for look in drawing.looks if look.series in series]
-    if not looks:
+    styles = [style for style in plot.styles if style.series in series]
+    if not styles:
         return None
-    caption = f"{drawing.study.name}: laws of scaling fitted to {drawing.word}"
-    sheet, panels = faceted(caption, looks, drawing)
+    caption = f"{plot.study.name}: laws of scaling fitted to {plot.word}"
+    canvas, panels = faceted(caption, styles, plot)
     drawn: list[float] = []
-    for axes, look in zip(panels, looks, strict=False):
-        axes.set(xlabel="resources q, baseline = 1", ylabel=drawing.word)
-        laws = [law for law in fitted if law.series == look.series]
-        drawn += _draw_series(sheet, axes, drawing.own(look), laws, look)
+    for axes, style in zip(panels, styles, strict=False):
+        axes.set(xlabel="resources q, baseline = 1", ylabel=plot.word)
+        laws = [law for law in fitted if law.series == style.series]
+        drawn += _draw_series(canvas, axes, plot.own(style), laws, style)
     for axes in panels:
         value_axis(axes, drawn, hollow=False, doubling=True)
-    shown = shown_in(drawing, looks)
-    notes = _notes([law for law in fitted if law.series in {look.series for look in shown.looks}])
-    draw_title(sheet.canvas, "\n".join([heading_lines(shown, runs=False), *notes]))
+    shown = shown_in(plot, styles)
+    notes = _notes(
+        [law for law in fitted if law.series in {style.series for style in shown.styles}]
+    )
+    draw_title(canvas.figure, "\n".join([heading_lines(shown, runs=False), *notes]))
     kinds = [name for name in LAWS if any(law.law == name for law in fitted)]
-    draw_legend(sheet.canvas, drawing, _entries(kinds), series=False)
-    return sheet
+    draw_legend(canvas.figure, plot, _entries(kinds), series=False)
+    return canvas
 
 
 def _notes(laws: Sequence[Fit]) -> list[str]:
@@ -84,19 +87,19 @@ def _notes(laws: Sequence[Fit]) -> list[str]:
 
 
 def _draw_series(
-    sheet: Sheet, axes: Axes, rows: Sequence[Row], laws: Sequence[Fit], look: Look
+    canvas: Canvas, axes: Axes, rows: Sequence[Row], laws: Sequence[Fit], style: Style
 ) -> list[float]:
-    black = look._replace(colour=MEASURED, marker="o", dashes="none", marker_points=5)
+    black = style._replace(colour=MEASURED, marker="o", dashes="none", marker_points=5)
     values: list[float] = []
     for law in laws:
-        values += _draw_law(sheet, axes, law)
+        values += _draw_law(canvas, axes, law)
     dots = []
     for row in rows:
         if row["speedup"] and row["ideal"]:
             shown = f"{significant(row['speedup'], 3)} times the baseline"
             dot = mean_dot(row, row["ideal"], row["speedup"], shown)
             dots.append(with_limits(dot, row["speedup_low"], row["speedup_high"]))
-    draw_means(sheet, axes, dots, black)
+    draw_means(canvas, axes, dots, black)
     values += [dot.y for dot in dots] + [low for low in draw_bars(axes, dots, black) if low > 0]
     last = max(law.largest_q for law in laws)
     qs = [point.q for law in laws for point in law.curve] + [dot.x for dot in dots]
@@ -121,7 +124,7 @@ def _finish(axes: Axes, sizes: Sequence[float], ends: tuple[float, float], last:
     axes.minorticks_off()
 
 
-def _draw_law(sheet: Sheet, axes: Axes, law: Fit) -> list[float]:
+def _draw_law(canvas: Canvas, axes: Axes, law: Fit) -> list[float]:
     colour, dashes = LINES[law.law]
     qs = [point.q for point in law.curve]
     axes.plot(qs, [point.speedup for point in law.curve], color=colour, ls=dashes, lw=1.5)
@@ -130,7 +133,7 @@ def _draw_law(sheet: Sheet, axes: Axes, law: Fit) -> list[float]:
         lows, highs = [p.low or 0.0 for p in band], [p.high or 0.0 for p in band]
         axes.fill_between([p.q for p in band], lows, highs, color=colour, alpha=0.15, lw=0)
     about = {"quantity": axes.get_ylabel(), "drawn": law.law, "series": law.series}
-    sheet.rows.extend(
+    canvas.rows.extend(
         about | {"q": p.q, "value": p.speedup, "low": p.low, "high": p.high, "measured": p.measured}
         for p in law.curve
     )

@@ -1,4 +1,4 @@
-"""Sheet -> the bytes of a figure in each format, and its numbers as a table."""
+"""Canvas -> the bytes of a figure in each format, and its numbers as a table."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from hpc_train.model.report import Cell, Column, Figure, ReportTable
-from hpc_train.reports.figures.inline import inlined
-from hpc_train.reports.figures.sheet import Sheet
-from hpc_train.reports.numbers import rounded
+from hpc_train.reports.figures.canvas import Canvas
+from hpc_train.reports.figures.inline_svg import inlined
+from hpc_train.reports.number_format import rounded
 
 DPI = 150
 STYLE = {
@@ -34,16 +34,16 @@ METADATA: dict[str, dict[str, Any]] = {
 }
 
 
-def finished(name: str, sheet: Sheet, kinds: Sequence[str]) -> Figure:
+def finished(name: str, canvas: Canvas, kinds: Sequence[str]) -> Figure:
     """Return the figure with images of those kinds; a page may hold several."""
-    # Once for all formats: it takes longer than drawing.
-    sheet.canvas.draw_without_rendering()
-    sheet.canvas.set_layout_engine("none")
-    images = {kind: _image(name, sheet, kind) for kind in kinds}
-    return Figure(name=name, caption=sheet.caption, images=images, data=_table(sheet))
+    # Once for all formats: it takes longer than plot.
+    canvas.figure.draw_without_rendering()
+    canvas.figure.set_layout_engine("none")
+    images = {kind: _image(name, canvas, kind) for kind in kinds}
+    return Figure(name=name, caption=canvas.caption, images=images, data=_table(canvas))
 
 
-def _image(name: str, sheet: Sheet, kind: str) -> bytes:
+def _image(name: str, canvas: Canvas, kind: str) -> bytes:
     import matplotlib as mpl
 
     out = io.BytesIO()
@@ -51,15 +51,15 @@ def _image(name: str, sheet: Sheet, kind: str) -> bytes:
     text = "none" if kind == "inline" else "path"
     # Matplotlib's ids are random without a salt.
     with mpl.rc_context({"svg.hashsalt": f"hpctrain-{name}", "svg.fonttype": text}):
-        sheet.canvas.savefig(out, format=form, dpi=DPI, metadata=METADATA[form])
-    return inlined(out.getvalue(), name, sheet) if kind == "inline" else out.getvalue()
+        canvas.figure.savefig(out, format=form, dpi=DPI, metadata=METADATA[form])
+    return inlined(out.getvalue(), name, canvas) if kind == "inline" else out.getvalue()
 
 
-def _table(sheet: Sheet) -> ReportTable:
-    keys = list(dict.fromkeys(key for row in sheet.rows for key in row))
-    cells = [[rounded(row.get(key)) for key in keys] for row in sheet.rows]
+def _table(canvas: Canvas) -> ReportTable:
+    keys = list(dict.fromkeys(key for row in canvas.rows for key in row))
+    cells = [[rounded(row.get(key)) for key in keys] for row in canvas.rows]
     return ReportTable(
-        title=sheet.caption,
+        title=canvas.caption,
         columns=tuple(Column(key=key, heading=key.replace("_", " ")) for key in keys),
         rows=tuple(
             tuple(Cell(text="" if value is None else f"{value}", value=value) for value in row)

@@ -5,58 +5,58 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from hpc_train.reports.figures.drawing import Drawing
-from hpc_train.reports.figures.hollow import draw_hollow
+from hpc_train.reports.figures.axes import plain_axis, size_axis
+from hpc_train.reports.figures.canvas import Canvas, opened
 from hpc_train.reports.figures.legend import draw_legend, draw_title, heading_lines, hollow_entry
-from hpc_train.reports.figures.looks import Look
-from hpc_train.reports.figures.marks import (
+from hpc_train.reports.figures.markers import (
     GREY,
     Dot,
     draw_bars,
+    draw_hollow,
     draw_means,
     mean_dot,
     with_limits,
 )
-from hpc_train.reports.figures.scales import plain_axis, size_axis
-from hpc_train.reports.figures.sheet import Sheet, opened
+from hpc_train.reports.figures.plot_data import PlotData
+from hpc_train.reports.figures.styles import Style
 
 Row = Mapping[str, Any]
 # Room below the lowest value for hollow markers, as a share of the height.
 ROOM = 0.12
 
 
-def draw(drawing: Drawing) -> Sheet | None:
+def draw(plot: PlotData) -> Canvas | None:
     """Draw e = (1/S - 1/q)/(1 - 1/q) with its interval (Karp and Flatt, CACM 1990).
 
     A flat e is a serial part, a rising one overhead; at small sizes e is mostly noise.
     """
-    if not any(_known(row) for row in drawing.points):
+    if not any(_known(row) for row in plot.points):
         return None
-    sheet = opened(f"{drawing.study.name}: serial fraction after Karp and Flatt")
-    axes = sheet.canvas.subplots()
+    canvas = opened(f"{plot.study.name}: serial fraction after Karp and Flatt")
+    axes = canvas.figure.subplots()
     axes.set(xlabel="ranks", ylabel="serial fraction e [%]")
     values = [0.0]
-    for look in drawing.looks:
-        means = [_mean(row, look) for row in drawing.own(look) if _known(row)]
-        draw_means(sheet, axes, means, look, drawing.gaps(look))
-        values += [dot.y for dot in means] + draw_bars(axes, means, look)
+    for style in plot.styles:
+        means = [_mean(row, style) for row in plot.own(style) if _known(row)]
+        draw_means(canvas, axes, means, style, plot.gaps(style))
+        values += [dot.y for dot in means] + draw_bars(axes, means, style)
     axes.axhline(0, color=GREY, lw=1, zorder=1)
     axes.set_title("Flat: a serial part; rising: overhead")
-    hollow = draw_hollow(sheet, axes, drawing)
-    size_axis(axes, drawing.place)
+    hollow = draw_hollow(canvas, axes, plot)
+    size_axis(axes, plot.place)
     low, high = min(values), max(values)
     plain_axis(axes, low - (high - low) * (ROOM if hollow or low < 0 else 0), max(high, 0.1))
-    draw_title(sheet.canvas, heading_lines(drawing, runs=False))
-    draw_legend(sheet.canvas, drawing, hollow_entry(drawing))
-    return sheet
+    draw_title(canvas.figure, heading_lines(plot, runs=False))
+    draw_legend(canvas.figure, plot, hollow_entry(plot))
+    return canvas
 
 
 def _known(row: Row) -> bool:
     return row.get("karp_flatt") is not None and bool(row["ranks"])
 
 
-def _mean(row: Row, look: Look) -> Dot:
+def _mean(row: Row, style: Style) -> Dot:
     value = 100 * row["karp_flatt"]
-    dot = mean_dot(row, row["ranks"] * look.mean, value, f"e = {value:.3g} %")
+    dot = mean_dot(row, row["ranks"] * style.mean, value, f"e = {value:.3g} %")
     limits = (row.get("karp_flatt_low"), row.get("karp_flatt_high"))
     return with_limits(dot, *(None if limit is None else 100 * limit for limit in limits))

@@ -8,12 +8,12 @@ from itertools import groupby
 from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from hpc_train.reports.figures.drawing import Drawing
+from hpc_train.reports.figures.canvas import Canvas, explain, opened
 from hpc_train.reports.figures.legend import draw_title, titled
-from hpc_train.reports.figures.sheet import Sheet, explain, opened
-from hpc_train.reports.formats.plain import one_line
-from hpc_train.reports.numbers import significant
-from hpc_train.reports.rows import plain_rows
+from hpc_train.reports.figures.plot_data import PlotData
+from hpc_train.reports.formats.sanitize import one_line
+from hpc_train.reports.number_format import significant
+from hpc_train.reports.plain_rows import plain_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,20 +38,20 @@ class Strip(NamedTuple):
     typical: Mapping[str, float]
 
 
-def draw(drawing: Drawing) -> Sheet | None:
+def draw(plot: PlotData) -> Canvas | None:
     """Draw how much slower than the run's median node each node was; name the slowest.
 
     Rows are nodes, columns runs of two nodes and more, ordered by size. Of many, those are drawn
     in which a node stands out most. A node's own excess is the median over its runs.
     """
-    strip = _strip(drawing)
+    strip = _strip(plot)
     if strip is None:
         return None
     nodes = _shown_nodes(strip)
-    caption = f"{drawing.study.name}: step time of each node against the median node of its run"
-    sheet = opened(caption, 8.0, 2.3 + 0.2 * max(len(nodes), 4))
-    axes = sheet.canvas.subplots()
-    _draw_cells(sheet, axes, strip, nodes)
+    caption = f"{plot.study.name}: step time of each node against the median node of its run"
+    canvas = opened(caption, 8.0, 2.3 + 0.2 * max(len(nodes), 4))
+    axes = canvas.figure.subplots()
+    _draw_cells(canvas, axes, strip, nodes)
     slowest = max(nodes, key=lambda node: strip.typical[node])
     words = f"no node is {SLOW:g} % slower than the others in most of its runs"
     if strip.typical[slowest] >= SLOW:
@@ -59,12 +59,12 @@ def draw(drawing: Drawing) -> Sheet | None:
             f"slowest: {_name(slowest)}, {strip.typical[slowest]:+.1f} % in the median of its runs"
         )
         _mark(axes, nodes.index(slowest), len(strip.runs))
-    draw_title(sheet.canvas, titled(drawing, [words], _left_out(strip, nodes, drawing)))
-    return sheet
+    draw_title(canvas.figure, titled(plot, [words], _left_out(strip, nodes, plot)))
+    return canvas
 
 
-def _strip(drawing: Drawing) -> Strip | None:
-    table = drawing.nodes
+def _strip(plot: PlotData) -> Strip | None:
+    table = plot.nodes
     table = table[(table["step_time_s"] > 0) & table["node"].notna()]
     if table.empty:
         return None
@@ -74,7 +74,7 @@ def _strip(drawing: Drawing) -> Strip | None:
         return None
     worst = (groups["max"] / groups["median"]).sort_values(ascending=False, kind="stable")
     kept = set(worst.index[:MOST_RUNS])
-    every = drawing.every_run
+    every = plot.every_run
     runs = plain_rows(every.loc[every["run_id"].isin(kept), ["run_id", "series", "ranks", "nodes"]])
     runs.sort(key=lambda run: (run["ranks"] or 0, run["nodes"] or 0))
     middle = groups["median"].to_dict()
@@ -95,7 +95,7 @@ def _shown_nodes(strip: Strip) -> list[str]:
     return [node for node in strip.nodes if node in set(slow)]
 
 
-def _draw_cells(sheet: Sheet, axes: Axes, strip: Strip, nodes: Sequence[str]) -> None:
+def _draw_cells(canvas: Canvas, axes: Axes, strip: Strip, nodes: Sequence[str]) -> None:
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -118,13 +118,13 @@ def _draw_cells(sheet: Sheet, axes: Axes, strip: Strip, nodes: Sequence[str]) ->
         time = strip.times[node, run["run_id"]]
         words = f"{node}, run {run['run_id']}: {significant(1e3 * time)} ms, {value:+.1f} %"
         titles.append(one_line(words))
-        sheet.rows.append(
+        canvas.rows.append(
             {"quantity": "step time over the median node [%]", "drawn": "node", "node": node,
              "run_id": run["run_id"], "series": run["series"], "ranks": run["ranks"],
              "step_time_s": time, "value": value}
         )  # fmt: skip
-    explain(sheet, patches, titles)
-    bar = sheet.canvas.colorbar(patches, ax=axes, pad=0.02, fraction=0.05)
+    explain(canvas, patches, titles)
+    bar = canvas.figure.colorbar(patches, ax=axes, pad=0.02, fraction=0.05)
     bar.set_label("slower than the median node [%]")
     bar.outline.set_visible(False)
     bar.ax.set_ylim(0, highest)
@@ -157,12 +157,12 @@ def _mark(axes: Axes, row: int, width: int) -> None:
     label.set(color=MARK, fontweight="bold")
 
 
-def _left_out(strip: Strip, nodes: Sequence[str], drawing: Drawing) -> list[str]:
+def _left_out(strip: Strip, nodes: Sequence[str], plot: PlotData) -> list[str]:
     parts = []
     if len(nodes) < len(strip.nodes):
         parts.append(f"the {len(nodes)} slowest of {len(strip.nodes)} nodes")
     if len(strip.runs) == MOST_RUNS:
-        total = drawing.nodes["run_id"].nunique()
+        total = plot.nodes["run_id"].nunique()
         parts.append(f"{MOST_RUNS} of {total} runs, those with the largest differences")
     return parts
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.reports.figures.drawing import Drawing, point_of
-from hpc_train.reports.figures.hollow import draw_hollow
+from hpc_train.reports.figures.axes import size_axis, value_axis
+from hpc_train.reports.figures.canvas import WIDE, Canvas, opened
 from hpc_train.reports.figures.legend import (
     Entry,
     draw_legend,
@@ -14,20 +14,20 @@ from hpc_train.reports.figures.legend import (
     heading_lines,
     hollow_entry,
 )
-from hpc_train.reports.figures.looks import Look, room
-from hpc_train.reports.figures.marks import (
+from hpc_train.reports.figures.markers import (
     GREY,
     Dot,
+    draw_hollow,
     draw_means,
     draw_runs,
     mean_dot,
     run_dot,
 )
-from hpc_train.reports.figures.rates import usable
-from hpc_train.reports.figures.scales import size_axis, value_axis
-from hpc_train.reports.figures.sheet import WIDE, Sheet, opened
-from hpc_train.reports.numbers import significant
-from hpc_train.reports.tables import OK
+from hpc_train.reports.figures.plot_data import PlotData, point_of
+from hpc_train.reports.figures.scaling import usable
+from hpc_train.reports.figures.styles import Style, room
+from hpc_train.reports.number_format import significant
+from hpc_train.reports.study_tables import OK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,56 +39,56 @@ QUANTILES = ("step_p05_s", "step_p25_s", "step_p75_s", "step_p95_s")
 BOX = 1.3
 
 
-def draw(drawing: Drawing) -> Sheet | None:
+def draw(plot: PlotData) -> Canvas | None:
     """Draw the quantiles of the steps of each point, their median, and the median of each run.
 
     Box: from the 25th to the 75th percentile; line: from the 5th to the 95th. Right: the same over
     the point's median, because a study over many sizes leaves no room for the spread.
     """
-    if not any(_spread(row) for row in drawing.points):
+    if not any(_spread(row) for row in plot.points):
         return None
-    sheet = opened(f"{drawing.study.name}: distribution of step times", WIDE)
-    left, right = sheet.canvas.subplots(1, 2)
+    canvas = opened(f"{plot.study.name}: distribution of step times", WIDE)
+    left, right = canvas.figure.subplots(1, 2)
     left.set(xlabel="ranks", ylabel="step time [ms]", title="Step time: median and spread")
     right.set(xlabel="ranks", ylabel="step time / median", title="Spread over the point's median")
-    _draw_panel(sheet, left, drawing, lambda row: 1e-3)
-    _draw_panel(sheet, right, drawing, lambda row: row["step_time_s"])
-    draw_title(sheet.canvas, heading_lines(drawing))
-    draw_legend(sheet.canvas, drawing, [*_entries(), *hollow_entry(drawing, runs=True)])
-    return sheet
+    _draw_panel(canvas, left, plot, lambda row: 1e-3)
+    _draw_panel(canvas, right, plot, lambda row: row["step_time_s"])
+    draw_title(canvas.figure, heading_lines(plot))
+    draw_legend(canvas.figure, plot, [*_entries(), *hollow_entry(plot, runs=True)])
+    return canvas
 
 
-def _draw_panel(sheet: Sheet, axes: Axes, drawing: Drawing, unit: Callable[[Row], float]) -> None:
+def _draw_panel(canvas: Canvas, axes: Axes, plot: PlotData, unit: Callable[[Row], float]) -> None:
     """Draw step times in the unit of their point."""
     values: list[float] = []
-    for look in drawing.looks:
-        own = [row for row in drawing.own(look) if usable(row, "step_time_s")]
+    for style in plot.styles:
+        own = [row for row in plot.own(style) if usable(row, "step_time_s")]
         units = {point_of(row): unit(row) for row in own}
-        medians = [_median(row, look, units[point_of(row)]) for row in own]
-        runs = _runs(drawing.own_runs(look), look, units)
-        draw_runs(sheet, axes, runs, look)
-        width = min(BOX * look.marker_points, 0.5 * room(drawing.place))
-        values += _draw_boxes(axes, [row for row in own if _spread(row)], look, units, width)
-        draw_means(sheet, axes, medians, look._replace(dashes="none"))
+        medians = [_median(row, style, units[point_of(row)]) for row in own]
+        runs = _runs(plot.own_runs(style), style, units)
+        draw_runs(canvas, axes, runs, style)
+        width = min(BOX * style.marker_points, 0.5 * room(plot.place))
+        values += _draw_boxes(axes, [row for row in own if _spread(row)], style, units, width)
+        draw_means(canvas, axes, medians, style._replace(dashes="none"))
         values += [dot.y for dot in (*medians, *runs)]
-    hollow = draw_hollow(sheet, axes, drawing, runs=True)
-    size_axis(axes, drawing.place)
+    hollow = draw_hollow(canvas, axes, plot, runs=True)
+    size_axis(axes, plot.place)
     value_axis(axes, values, hollow=hollow, doubling=False)
 
 
 def _draw_boxes(
-    axes: Axes, rows: Sequence[Row], look: Look, units: Units, width: float
+    axes: Axes, rows: Sequence[Row], style: Style, units: Units, width: float
 ) -> list[float]:
-    where = [row["ranks"] * look.mean for row in rows]
+    where = [row["ranks"] * style.mean for row in rows]
     p05, p25, p75, p95 = ([row[name] / units[point_of(row)] for row in rows] for name in QUANTILES)
-    axes.vlines(where, p05, p95, color=look.colour, lw=1.2)
-    axes.vlines(where, p25, p75, color=look.colour, lw=width, alpha=0.45)
+    axes.vlines(where, p05, p95, color=style.colour, lw=1.2)
+    axes.vlines(where, p25, p75, color=style.colour, lw=width, alpha=0.45)
     return p05 + p95
 
 
-def _median(row: Row, look: Look, unit: float) -> Dot:
+def _median(row: Row, style: Style, unit: float) -> Dot:
     shown = f"{significant(1e3 * row['step_time_s'])} ms"
-    dot = mean_dot(row, row["ranks"] * look.mean, row["step_time_s"] / unit, shown)
+    dot = mean_dot(row, row["ranks"] * style.mean, row["step_time_s"] / unit, shown)
     if not _spread(row):
         return dot
     shares = {name.removeprefix("step_").removesuffix("_s"): row[name] / unit for name in QUANTILES}
@@ -96,13 +96,13 @@ def _median(row: Row, look: Look, unit: float) -> Dot:
     return dot._replace(title=f"{dot.title}, 90 % of steps {ends} ms", row=dot.row | shares)
 
 
-def _runs(rows: Sequence[Row], look: Look, units: Units) -> list[Dot]:
+def _runs(rows: Sequence[Row], style: Style, units: Units) -> list[Dot]:
     dots = []
     for row in rows:
         if row["state"] == OK and usable(row, "step_time_s"):
             time, unit = row["step_time_s"], units[point_of(row)]
             shown = f"{significant(1e3 * time)} ms"
-            dots.append(run_dot(row, row["ranks"] * look.runs, time / unit, shown))
+            dots.append(run_dot(row, row["ranks"] * style.runs, time / unit, shown))
     return dots
 
 

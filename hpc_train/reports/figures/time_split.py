@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.reports.figures.drawing import Drawing
-from hpc_train.reports.figures.facets import faceted, shown_in
+from hpc_train.reports.figures.canvas import Canvas, explain
 from hpc_train.reports.figures.legend import (
     Entry,
     draw_legend,
     draw_title,
+    faceted,
     hollow_entry,
     series_left_out,
+    shown_in,
     titled,
 )
-from hpc_train.reports.figures.looks import Look
-from hpc_train.reports.figures.marks import GREY
-from hpc_train.reports.figures.sheet import Sheet, explain
-from hpc_train.reports.formats.plain import one_line
-from hpc_train.reports.words import place
+from hpc_train.reports.figures.markers import GREY
+from hpc_train.reports.figures.plot_data import PlotData
+from hpc_train.reports.figures.styles import Style
+from hpc_train.reports.formats.sanitize import one_line
+from hpc_train.reports.labels import place
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -37,35 +38,35 @@ BAR = 0.7
 MOST_BARS = 14
 
 
-def draw(drawing: Drawing) -> Sheet | None:
+def draw(plot: PlotData) -> Canvas | None:
     """Draw the shares of a step's time that are known, stacked; compute is what remains."""
-    known = {row["series"] for row in drawing.points if _known(row)}
-    looks = [look for look in drawing.looks if look.series in known]
-    if not looks:
+    known = {row["series"] for row in plot.points if _known(row)}
+    styles = [style for style in plot.styles if style.series in known]
+    if not styles:
         return None
-    sheet, panels = faceted(f"{drawing.study.name}: what a step's time goes to", looks, drawing)
-    for axes, look in zip(panels, looks, strict=False):
+    canvas, panels = faceted(f"{plot.study.name}: what a step's time goes to", styles, plot)
+    for axes, style in zip(panels, styles, strict=False):
         axes.set(xlabel="ranks", ylabel="share of the step time [%]")
-        shown = [row for row in drawing.own(look) if row["ranks"]]
+        shown = [row for row in plot.own(style) if row["ranks"]]
         shown = [row for row in shown if _known(row) or not row["n_ok"]][-MOST_BARS:]
-        _draw_bars(sheet, axes, shown)
-        _draw_empty(sheet, axes, shown, look)
+        _draw_bars(canvas, axes, shown)
+        _draw_empty(canvas, axes, shown, style)
         axes.set_xticks(range(len(shown)), _labels(shown))
         axes.set(xlim=(-0.6, len(shown) - 0.4), ylim=(0, 100))
         axes.grid(visible=False, axis="x")
     draw_title(
-        sheet.canvas,
+        canvas.figure,
         titled(
-            drawing,
+            plot,
             ["share of each part in the time of a step"],
-            series_left_out(shown_in(drawing, looks)),
+            series_left_out(shown_in(plot, styles)),
         ),
     )
-    draw_legend(sheet.canvas, drawing, [*_entries(drawing), *hollow_entry(drawing)], series=False)
-    return sheet
+    draw_legend(canvas.figure, plot, [*_entries(plot), *hollow_entry(plot)], series=False)
+    return canvas
 
 
-def _draw_bars(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
+def _draw_bars(canvas: Canvas, axes: Axes, rows: Sequence[Row]) -> None:
     where = [i for i, row in enumerate(rows) if _known(row)]
     bottom = [0.0] * len(where)
     for name, colour, hatch in PARTS:
@@ -76,22 +77,28 @@ def _draw_bars(sheet: Sheet, axes: Axes, rows: Sequence[Row]) -> None:
             where, heights, BAR, bottom, color=colour, hatch=hatch, edgecolor="white", lw=0.8
         )
         for i, height, bar in zip(where, heights, bars, strict=True):
-            explain(sheet, bar, [one_line(f"{place(rows[i])}: {name} {height:.1f} %")])
-            sheet.rows.append(
+            explain(canvas, bar, [one_line(f"{place(rows[i])}: {name} {height:.1f} %")])
+            canvas.rows.append(
                 {"quantity": axes.get_ylabel(), "drawn": name, "series": rows[i]["series"],
                  "ranks": rows[i]["ranks"], "value": height}
             )  # fmt: skip
         bottom = [low + height for low, height in zip(bottom, heights, strict=True)]
 
 
-def _draw_empty(sheet: Sheet, axes: Axes, rows: Sequence[Row], look: Look) -> None:
+def _draw_empty(canvas: Canvas, axes: Axes, rows: Sequence[Row], style: Style) -> None:
     empty = [i for i, row in enumerate(rows) if not row["n_ok"]]
     if empty:
         (artist,) = axes.plot(
-            empty, [4.0] * len(empty), "o", mfc="none", mec=GREY, mew=1.4, ms=look.marker_points + 1
+            empty,
+            [4.0] * len(empty),
+            "o",
+            mfc="none",
+            mec=GREY,
+            mew=1.4,
+            ms=style.marker_points + 1,
         )
-        explain(sheet, artist, [one_line(f"{place(rows[i])}: {rows[i]['not_ok']}") for i in empty])
-        sheet.rows.extend(
+        explain(canvas, artist, [one_line(f"{place(rows[i])}: {rows[i]['not_ok']}") for i in empty])
+        canvas.rows.extend(
             {"drawn": "no result", "series": rows[i]["series"], "ranks": rows[i]["ranks"],
              "state": rows[i]["not_ok"]}
             for i in empty
@@ -117,10 +124,10 @@ def _labels(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _entries(drawing: Drawing) -> list[Entry]:
+def _entries(plot: PlotData) -> list[Entry]:
     from matplotlib.patches import Patch
 
-    known = {name for name, key in SHARES.items() if any(r.get(key) for r in drawing.points)}
+    known = {name for name, key in SHARES.items() if any(r.get(key) for r in plot.points)}
     return [
         (Patch(facecolor=colour, hatch=hatch, edgecolor="white"), name)
         for name, colour, hatch in reversed(PARTS)

@@ -1,13 +1,23 @@
-"""Report -> CSV of its first table, one tidy row per point."""
+"""Report -> CSV of its first table, or long CSV with a row for each run and metric."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from hpc_train.model.metrics import RUN_METRICS
 from hpc_train.model.report import Report, ReportTable
-from hpc_train.reports.numbers import rounded
+from hpc_train.reports.number_format import rounded
+
+Row = Mapping[str, Any]
+_METRICS = {metric.key: metric for metric in RUN_METRICS if metric.name}
+_PLACE = (
+    "study", "series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "run_id", "repetition",
+    "state",
+)  # fmt: skip
+TIDY_COLUMNS = (*_PLACE, "metric", "value", "unit", "better", "problem")
 
 
 def render(report: Report) -> str:
@@ -49,3 +59,26 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
         else:
             flat[name] = value
     return flat
+
+
+def render_tidy(report: Report) -> str:
+    """Return every value of every run as CSV (RFC 4180), with its unit and which way is better."""
+    out = io.StringIO()
+    writer = csv.DictWriter(out, TIDY_COLUMNS, restval="")
+    writer.writeheader()
+    writer.writerows(tidy_rows(report.name, report.run_rows))
+    return out.getvalue()
+
+
+def tidy_rows(study: str, runs: Sequence[Row]) -> Iterator[dict[str, Any]]:
+    """Yield a row per run and metric; a run without any value has one row, with its problem."""
+    for run in runs:
+        place = {"study": study} | {name: run.get(name) for name in _PLACE[1:]}
+        known = {key: run[key] for key in _METRICS if run.get(key) is not None}
+        for key, value in known.items():
+            metric = _METRICS[key]
+            yield {**place, "metric": metric.name, "value": value, "unit": metric.unit,
+                   "better": metric.direction, "problem": run["problem"]}  # fmt: skip
+        if not known:
+            nothing = dict.fromkeys(("metric", "value", "unit", "better"))
+            yield {**place, **nothing, "problem": run["problem"]}

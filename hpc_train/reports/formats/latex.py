@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterable
 
 from hpc_train.model.report import Report, ReportTable
-from hpc_train.reports.formats.plain import one_line
-from hpc_train.reports.numbers import ABSENT
+from hpc_train.reports.formats.sanitize import one_line
+from hpc_train.reports.number_format import ABSENT
 
 _ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",

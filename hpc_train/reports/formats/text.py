@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import io
 import textwrap
+from collections.abc import Sequence
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from hpc_train.model.report import Report, ReportTable
-from hpc_train.reports.formats.aligned import aligned
-from hpc_train.reports.formats.plain import one_line
+from hpc_train.model.report import Column, Report, ReportTable
+from hpc_train.reports.formats.sanitize import one_line
 from hpc_train.reports.provenance import short_lines
 
 WIDTH = 100
 # Longer words of a left column (paths, addresses) are folded.
 LONGEST = 40
+_RULE = "─"
 
 
 def render(report: Report, width: int = WIDTH) -> str:
@@ -100,3 +102,34 @@ def _rich_table(table: ReportTable, gap: int) -> Table:
     for row in table.rows:
         drawn.add_row(*(Text(one_line(cell.text)) for cell in row))
     return drawn
+
+
+def aligned(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], gap: int, width: int
+) -> str | None:
+    """Return the table, columns `gap` apart; None where it is wider than `width`.
+
+    Also where characters are not one place wide each: rich knows how wide they are.
+    """
+    heads = [column.heading.split("\n") for column in columns]
+    widths = [
+        max(map(len, [*heads[place], *(row[place] for row in rows)]))
+        for place in range(len(columns))
+    ]
+    total = sum(widths) + gap * (len(columns) - 1)
+    if total > width or not _one_place_each(heads) or not _one_place_each(rows):
+        return None
+    line = (" " * gap).join(
+        f"{{:{'>' if column.align == 'right' else '<'}{size}}}"
+        for column, size in zip(columns, widths, strict=True)
+    )
+    deep = max(map(len, heads), default=0)
+    # A heading of fewer lines stands right above the rule.
+    above = zip(*([""] * (deep - len(head)) + head for head in heads), strict=True)
+    lines = [*(line.format(*head) for head in above), _RULE * total]
+    return "\n".join(text.rstrip() for text in [*lines, *(line.format(*row) for row in rows)])
+
+
+def _one_place_each(rows: Sequence[Sequence[str]]) -> bool:
+    texts = map("".join, rows)
+    return all(text.isascii() or cell_len(text) == len(text) for text in texts)

@@ -1,0 +1,40 @@
+"""Flag: one reason to doubt the numbers of a run or of a point."""
+
+from __future__ import annotations
+
+from enum import Enum
+
+from hpc_train.model.value import Value
+
+
+class FlagCode(str, Enum):
+    """The kinds of flags, as the column `flags` names them; docs/reading-a-report.md explains."""
+
+    ONE_RUN = "n=1"
+    ONE_BASELINE_RUN = "baseline n=1"
+    BOOTSTRAP = "bootstrap"
+    SHORT = "short"
+    GATE = "gate"
+    RANKS = "ranks"
+    SUPERLINEAR = "superlinear"
+    VARIES = "varies"
+    ACCURACY = "accuracy"
+    LOSS = "loss"
+    WHOLE_SECONDS = "whole seconds"
+    UNMEASURED = "unmeasured"
+    NOT_FINITE = "not finite"
+    REQUEUED = "requeued"
+
+
+class Flag(Value, frozen=True, order=True):
+    """What is doubtful, and in which way; in files it is the text `code: detail`."""
+
+    code: FlagCode
+    detail: str
+
+    def __str__(self) -> str:
+        """Write it as it stands in files."""
+        return f"{self.code.value}: {self.detail}"
+
+
+LOSS_LOST = Flag(FlagCode.NOT_FINITE, "loss at the end")

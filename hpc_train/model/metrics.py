@@ -1,0 +1,222 @@
+"""Every metric of tables and reports, in the order of the columns of CSV; a new one is one entry.
+
+It stands with the values that stages exchange: tables compute what it names, reports show it.
+"""
+
+from __future__ import annotations
+
+from hpc_train.model.metric import Basis, Metric, Scopes, TextColumn
+
+_RANKS: Scopes = ("global", "per_rank")
+_ALL: Scopes = ("global", "per_rank", "per_gpu")
+_WIDE_STEP = "step [ms]\n{level}"
+
+
+def _quantile(percent: str) -> Metric:
+    return Metric(
+        key=f"step_p{percent}_s", name=f"step_time_p{percent}", unit="s", direction="lower",
+        of_run="computed", text=TextColumn(heading=f"p{percent}\n[ms]", factor=1e3),
+    )  # fmt: skip
+
+
+METRICS: tuple[Metric, ...] = (
+    Metric(
+        key="global_batch", name="global_batch_size", unit="samples", record="global_batch_size",
+        scopes=("global",), of_run="computed", over_runs="same", run_heading="batch",
+        text=TextColumn(heading="batch", compact=True, whole=True),
+    ),
+    Metric(
+        key="steps", name="steps", of_run="computed", over_runs="least", counts=True,
+        text=TextColumn(heading="steps", whole=True, after="warmup_steps"),
+    ),
+    Metric(
+        key="warmup_steps", name="warmup_steps", of_run="computed", over_runs="most", counts=True,
+        text=TextColumn(heading="warm-up\nsteps", whole=True),
+    ),
+    Metric(
+        key="step_time_s", name="step_time", unit="s", direction="lower", record="step_time",
+        scopes=_RANKS, of_run="computed", limits="columns", run_heading="step [s]",
+        text=TextColumn(
+            heading="step\n[ms]", wide_heading=_WIDE_STEP, compact=True, factor=1e3,
+        ),
+    ),
+    Metric(
+        key="step_time_mean_s", name="step_time_mean", unit="s", direction="lower",
+        of_run="computed", over_runs="none",
+    ),
+    *map(_quantile, ("05", "25", "75", "95")),
+    Metric(
+        key="epoch_time_s", name="epoch_time", unit="s", direction="lower", record="epoch_time",
+        scopes=_RANKS, of_run="computed", run_heading="epoch [s]",
+        basis=Basis(
+            name="epoch time", sentence="s an epoch", heading="epoch, s", axis="epochs per hour",
+        ),
+        text=TextColumn(heading="epoch\n[s]", compact=True, after="tokens_per_second"),
+    ),
+    Metric(
+        key="samples_per_second", name="samples_per_second", unit="1/s", direction="higher",
+        record="samples_per_second", scopes=_ALL, of_run="computed", over_runs="harmonic",
+        limits="object", json_key="throughput", run_heading="samples/s",
+        basis=Basis(name="throughput", item="samples"),
+        text=TextColumn(heading="samples/s", wide_heading="samples/s\n{level}", compact=True),
+    ),
+    Metric(
+        key="samples_per_second_per_rank", unit="1/s", direction="higher", of_run="none",
+        over_runs="computed", json_key="throughput_per_rank",
+        text=TextColumn(heading="samples/s\na rank"),
+    ),
+    Metric(
+        key="tokens_per_second", name="tokens_per_second", unit="1/s", direction="higher",
+        record="tokens_per_second", scopes=_ALL, of_run="rate", over_runs="harmonic",
+        run_heading="tokens/s", basis=Basis(name="token throughput", item="tokens"),
+        text=TextColumn(heading="tokens/s", compact=True),
+    ),
+    Metric(
+        key="ideal", of_run="none", over_runs="computed",
+        text=TextColumn(heading="ideal", compact=True, whole=True, after="speedup"),
+    ),
+    Metric(
+        key="speedup", direction="higher", of_run="none", over_runs="computed", limits="object",
+        text=TextColumn(heading="speedup\n{level}", compact=True, decimals=2),
+    ),
+    Metric(
+        key="efficiency", direction="higher", of_run="none", over_runs="computed", limits="object",
+        text=TextColumn(heading="efficiency\n% {level}", compact=True, decimals=0, factor=100),
+    ),
+    Metric(
+        key="doubling", direction="higher", of_run="none", over_runs="computed", limits="object",
+        text=TextColumn(heading="doubling\n{level}", decimals=2),
+    ),
+    Metric(
+        key="karp_flatt", direction="lower", of_run="none", over_runs="computed", limits="object",
+        text=TextColumn(heading="Karp-Flatt\n{level}", decimals=4),
+    ),
+    Metric(
+        key="time_to_train_speedup", direction="higher", of_run="none", over_runs="computed",
+        limits="object",
+        text=TextColumn(heading="speedup of\ntraining {level}", compact=True, decimals=2),
+    ),
+    Metric(
+        key="time_to_train_efficiency", direction="higher", of_run="none", over_runs="computed",
+        limits="object",
+        text=TextColumn(heading="efficiency of\ntraining % {level}", decimals=0, factor=100),
+    ),
+    Metric(
+        key="cv", direction="lower", of_run="none", over_runs="computed",
+        text=TextColumn(heading="cv\n%", decimals=1, factor=100, after="samples_seen"),
+    ),
+    Metric(
+        key="accuracy", name="accuracy", direction="higher", record="accuracy", scopes=_RANKS,
+        of_run="computed", run_heading="accuracy",
+        text=TextColumn(heading="accuracy\n% (change)", compact=True),
+    ),
+    Metric(key="accuracy_change_pp", of_run="none", over_runs="computed"),
+    Metric(
+        key="loss", name="loss", direction="lower", record="loss", scopes=_RANKS, of_run="last",
+        over_runs="none",
+    ),
+    Metric(
+        key="learning_rate", name="learning_rate", record="learning_rate", of_run="highest",
+        over_runs="same", text=TextColumn(heading="learning\nrate"),
+    ),
+    Metric(
+        key="optimiser_steps", name="optimiser_steps", record="steps", of_run="computed",
+        text=TextColumn(heading="optimiser\nsteps"),
+    ),
+    Metric(
+        key="samples_seen", name="samples_seen", record="samples", scopes=_RANKS,
+        of_run="computed", text=TextColumn(heading="samples\nseen"),
+    ),
+    Metric(
+        key="first_step_time_s", name="first_step_time", unit="s", direction="lower",
+        record="first_step_time", scopes=_RANKS, of_run="highest",
+        text=TextColumn(heading="first step\n[s]"),
+    ),
+    Metric(
+        key="time_to_train_s", name="time_to_train", unit="s", direction="lower",
+        record="time_to_train", scopes=_RANKS, of_run="highest", run_heading="train [s]",
+        basis=Basis(
+            name="time to train", sentence="s to train", heading="train, s",
+            axis="trainings per hour",
+        ),
+        text=TextColumn(heading="train\n[s]", compact=True, after="epoch_time_s"),
+    ),
+    Metric(
+        key="wall_s", name="wall_time", unit="s", direction="lower", of_run="given",
+        run_heading="wall [s]", text=TextColumn(heading="wall\n[s]"),
+    ),
+    Metric(
+        key="gpu_hours_per_million", unit="h", direction="lower", of_run="none",
+        over_runs="computed", text=TextColumn(heading="GPU-h per\n1e6 samples"),
+    ),
+    Metric(
+        key="node_hours_per_million", unit="h", direction="lower", of_run="none",
+        over_runs="computed", text=TextColumn(heading="node-h per\n1e6 samples"),
+    ),
+    Metric(
+        key="gpu_hours_spent", unit="h", of_run="none", over_runs="computed",
+        text=TextColumn(heading="GPU-h\nspent"),
+    ),
+    Metric(
+        key="cost_per_million", direction="lower", of_run="none", over_runs="computed",
+        text=TextColumn(heading="cost per\n1e6 samples"),
+    ),
+    Metric(
+        key="mfu", name="mfu", direction="higher", record="mfu", run_heading="MFU",
+        text=TextColumn(heading="MFU\n%", decimals=1, factor=100),
+    ),
+    Metric(
+        key="tflops_per_gpu", unit="TFLOP/s", direction="higher", record="tflops",
+        of_run="computed", over_runs="none",
+    ),
+    Metric(
+        key="memory_gib", name="memory", unit="GiB", direction="lower", record="memory",
+        variant="max_", of_run="highest", over_runs="most",
+        text=TextColumn(heading="memory\n[GiB]"),
+    ),
+    Metric(
+        key="data_share", name="data_share", direction="lower", of_run="computed",
+        text=TextColumn(
+            heading="data\n%", decimals=1, factor=100, after="communication_share"
+        ),
+    ),
+    Metric(
+        key="communication_share", name="communication_share", direction="lower",
+        of_run="computed",
+        text=TextColumn(heading="communi-\ncation %", decimals=1, factor=100),
+    ),
+    Metric(
+        key="energy_j", name="energy", unit="J", direction="lower", record="energy",
+        of_run="total", over_runs="none",
+    ),
+    Metric(
+        key="restarts", name="restarts", direction="lower", of_run="given", over_runs="none",
+        counts=True, run_heading="restarts",
+    ),
+)  # fmt: skip
+RUN_METRICS = tuple(metric for metric in METRICS if metric.of_run != "none")
+POINT_METRICS = tuple(metric for metric in METRICS if metric.over_runs != "none")
+# What a speedup is the ratio of, rates before times, and the column of each.
+_BASES = sorted(
+    ((metric.basis, metric.key) for metric in METRICS if metric.basis),
+    key=lambda basis: not basis[0].is_rate,
+)
+BASES = {basis.name: basis for basis, _ in _BASES}
+BASIS_COLUMNS = {basis.name: key for basis, key in _BASES}
+# One of these is enough for a row of a speedup table.
+_RATES = tuple(metric for metric in METRICS if metric.basis and metric.basis.is_rate)
+RESULTS = (
+    *_RATES,
+    *(m for m in METRICS if m.key == "step_time_s" or (m.basis and not m.basis.is_rate)),
+)
+RATE_RECORDS = tuple(metric.record for metric in _RATES)
+
+
+def in_text_order() -> tuple[Metric, ...]:
+    """Return the metrics that the points table shows, in the order of its columns."""
+    shown = [metric for metric in METRICS if metric.text and not metric.text.after]
+    for metric in METRICS:
+        if metric.text and metric.text.after:
+            keys = [one.key for one in shown]
+            shown.insert(keys.index(metric.text.after) + 1, metric)
+    return tuple(shown)

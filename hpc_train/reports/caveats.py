@@ -1,0 +1,88 @@
+"""Plain rows -> the reasons to doubt the numbers, one line for each kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
+
+from hpc_train.model.flag import FlagCode
+from hpc_train.reports.labels import by_series, size, sizes, under
+
+Row = Mapping[str, Any]
+Marks = list[tuple[Row, str]]
+# So many points are named in a line; the table's column `flags` has all of them.
+NAMED = 8
+NOT_OK = "not every run is ok"
+MEANING = {
+    FlagCode.ONE_RUN: "n=1, so no interval",
+    FlagCode.ONE_BASELINE_RUN: "one baseline run, so no interval",
+    FlagCode.BOOTSTRAP: "no interval by resampling",
+    FlagCode.SHORT: "few measured steps",
+    FlagCode.GATE: "below the gate",
+    FlagCode.RANKS: "ranks without steps",
+    FlagCode.SUPERLINEAR: "more than ideal",
+    FlagCode.VARIES: "a run contradicts itself",
+    FlagCode.ACCURACY: "accuracy is not the baseline's",
+    FlagCode.LOSS: "loss is not the baseline's",
+    FlagCode.WHOLE_SECONDS: "times in whole seconds",
+    FlagCode.UNMEASURED: "ok runs left out of the comparison",
+    FlagCode.NOT_FINITE: "values that are no numbers",
+    FlagCode.REQUEUED: "runs that were restarted",
+}
+SAID = frozenset({FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN})
+
+
+def doubts(points: Sequence[Row]) -> Iterator[str]:
+    """Name the points of each kind of flag, and those with runs that are not ok."""
+    kinds: dict[str, Marks] = {}
+    for row in points:
+        if row["not_ok"]:
+            found = f"{row['n_ok']} of {row['n_submitted']}: {row['not_ok']}"
+            kinds.setdefault(NOT_OK, []).append((row, found))
+        for flag in row["flags"]:
+            detail = "" if flag.code in SAID else flag.detail
+            kinds.setdefault(MEANING[flag.code], []).append((row, detail))
+    for meaning, marks in kinds.items():
+        yield f"Distrust: {meaning}{_points(marks, points)}."
+
+
+def _points(marks: Marks, points: Sequence[Row]) -> str:
+    details = dict.fromkeys(detail for _, detail in marks)
+    rows = list({id(row): row for row, _ in marks}.values())
+    if len(details) == 1:
+        detail = next(iter(details))
+        return f"{f' ({detail})' if detail else ''}: {_names(rows, points)}"
+    parts = [f"{_name(row, points)} ({detail})" for row, detail in marks[:NAMED]]
+    return ": " + "; ".join(parts) + _more(len(marks))
+
+
+def _names(rows: Sequence[Row], points: Sequence[Row]) -> str:
+    if len(rows) == len(points):
+        return f"all {len(points)} points" if len(points) > 1 else "the only point"
+    return ", ".join(_name(row, points) for row in rows[:NAMED]) + _more(len(rows))
+
+
+def _name(row: Row, points: Sequence[Row]) -> str:
+    return f"{size(row, points)}{under(row['series'])}"
+
+
+def _more(count: int) -> str:
+    return f" and {count - NAMED} more (column flags)" if count > NAMED else ""
+
+
+def transport_doubts(points: Sequence[Row]) -> Iterator[str]:
+    """Name the points of a series whose data went another way than that of its other points.
+
+    One node needs no network: only points of several nodes are compared, or of one size.
+    """
+    named = sizes(points)
+    for series, own in by_series(points, itemgetter("series")).items():
+        known = [row for row in own if row["transport"]]
+        several = [row for row in known if row["nodes"] is None or row["nodes"] > 1]
+        split = [row for row in known if " / " in row["transport"]]
+        if len({row["transport"] for row in several}) > 1 or split:
+            rows = list({id(row): row for row in (*several, *split)}.values())
+            ways = "; ".join(f"{named(row)} {row['transport']}" for row in rows[:8])
+            more = f" and {len(rows) - 8} more" if len(rows) > 8 else ""
+            yield f"Distrust: the transport differs{under(series)}: {ways}{more}."

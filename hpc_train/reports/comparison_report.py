@@ -1,0 +1,162 @@
+"""Comparison and run tables -> the report of two sides: who is faster where, and what differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hpc_train.model.report import Report
+from hpc_train.reports.comparison_tables import (
+    OK,
+    Compared,
+    differences_table,
+    level_word,
+    points_table,
+    ratio_text,
+    runs_table,
+)
+from hpc_train.reports.labels import size, under
+from hpc_train.reports.plain_rows import plain_rows
+
+Row = Mapping[str, Any]
+BETTER, WORSE, UNDECIDED = "B better", "B worse", "n=1: no verdict"
+METHOD = (
+    "B/A is the ratio of rates (of times turned over), so that more than 1 means that B is faster; "
+    "its interval is Welch's on the logarithms of both samples; the replicate is the run."
+)
+CORRECTED = (
+    "Verdicts rest on intervals of {level} (Bonferroni: {points} points are compared at once), "
+    "not on those of {confidence}."
+)
+MANY = 8
+
+
+def comparison_report(found: Compared) -> Report:
+    """Return the report: words first, each point of either side, then what differs.
+
+    As JSON it has `rows`, one per point: sizes, `basis`, `a` and `b` (rates: per second, times: s),
+    `ratio` and `corrected` as {"value", "low", "high"} or null, `verdict`, `why`, runs and
+    accuracy of both sides; `differences` with `setting`, `a`, `b`; `runs` of both sides, each with
+    its `side`. `checks` are the points at which B is worse, or that no point has a verdict.
+    """
+    points = plain_rows(found.points)
+    several = sum(row["corrected_low"] is not None for row in points)
+    level = 1 - (1 - found.confidence) / max(several, 1)
+    a, b = found.names
+    return Report(
+        title=f"A ({a}) against B ({b})",
+        summary=(*_answers(points, level), *_sides(found), *_doubts(points)),
+        tables=(points_table(points, found, level), differences_table(found), runs_table(found)),
+        notes=(*_methods(points, found, several, level), *found.notes),
+        checks=tuple(_checks(points)),
+        name=f"{a} against {b}",
+        conditions={
+            "a": a,
+            "b": b,
+            "confidence": found.confidence,
+            "corrected_confidence": level,
+            "interval": "Welch on logarithms of two samples; the replicate is the run",
+            "min_effect": found.min_effect,
+            "allow_mixed": list(found.allow_mixed),
+        },
+    )
+
+
+def _answers(points: Sequence[Row], level: float) -> Iterator[str]:
+    """Say at how many points B is faster, slower, or neither; then what was not compared."""
+    of = [row for row in points if row["ratio"] is not None]
+    for verdict, word, change in ((BETTER, "faster", 1), (WORSE, "slower", -1)):
+        own = [row for row in of if row["verdict"] == verdict]
+        if own:
+            by = _span([change * (row["ratio"] - 1) for row in own])
+            yield f"B is {word} than A at {len(own)} of {_points(of)}, by {by}{_at(own, of)}."
+    for verdict in dict.fromkeys(row["verdict"] for row in of):
+        own = [row for row in of if row["verdict"] == verdict]
+        if verdict not in (BETTER, WORSE):
+            said = "No verdict, as n=1 has no interval" if verdict == UNDECIDED else verdict
+            yield f"{said[0].upper()}{said[1:]}: {len(own)} of {_points(of)}{_at(own, of)}."
+    without = [row for row in points if row["ratio"] is None]
+    if without:
+        named = "; ".join(f"{_name(row, points)} ({row['why']})" for row in without[:MANY])
+        more = f" and {len(without) - MANY} more" if len(without) > MANY else ""
+        yield f"Not compared: {named}{more}."
+    if not points:
+        yield "Neither side has a run."
+
+
+def _points(rows: Sequence[Row]) -> str:
+    return f"{len(rows)} point{'s' if len(rows) != 1 else ''}"
+
+
+def _span(values: Sequence[float]) -> str:
+    """Return `4 to 9 %`, with a decimal below ten."""
+    low, high = (f"{100 * v:.1f}" if abs(v) < 0.1 else f"{100 * v:.0f}" for v in
+                 (min(values), max(values)))  # fmt: skip
+    return f"{low} %" if low == high else f"{low} to {high} %"
+
+
+def _at(own: Sequence[Row], of: Sequence[Row]) -> str:
+    if len(own) == len(of) or len(own) > MANY:
+        return ""
+    return f" ({', '.join(_name(row, of) for row in own)})"
+
+
+def _name(row: Row, points: Sequence[Row]) -> str:
+    return f"{size(row, points)}{under(row['series'])}"
+
+
+def _sides(found: Compared) -> Iterator[str]:
+    for side, name, runs in zip("AB", found.names, found.runs, strict=True):
+        done = int((runs["state"] == OK).sum())
+        yield f"{side} is {name}: {done} of {len(runs)} runs ok."
+
+
+def _doubts(points: Sequence[Row]) -> Iterator[str]:
+    for row in points:
+        change, noise = row["accuracy_change_pp"], row["accuracy_noise_pp"]
+        # Repetitions of one seed agree to the last digit; then the noise was not measured.
+        if change is not None and noise is not None and abs(change) > 2 * noise > 1e-7:
+            yield (
+                f"Distrust: accuracy changes by {change:+.2f} points, standard error {noise:.2f}: "
+                f"{_name(row, points)}."
+            )
+    unknown = [row for row in points if row["ratio"] is not None and not _batches(row)]
+    if unknown:
+        where = _at(unknown, points)
+        yield f"Distrust: batches are not recorded, so equal work is not checked{where}."
+
+
+def _batches(row: Row) -> bool:
+    return row["batch_a"] is not None and row["batch_b"] is not None
+
+
+def _checks(points: Sequence[Row]) -> Iterator[str]:
+    """Say where B is worse; a check that saw nothing must not pass."""
+    yield from (_worse(row, points) for row in points if row["verdict"] == WORSE)
+    if all(row["corrected_low"] is None for row in points):
+        reasons = "; ".join(dict.fromkeys(row["why"] for row in points)) or "there is no run"
+        yield f"no point has a verdict: {reasons}"
+
+
+def undecided(points: Sequence[Row]) -> Iterator[str]:
+    """Say which points a check could not decide, and why."""
+    for row in points:
+        if row["corrected_low"] is None:
+            yield f"not decided: {_name(row, points)}: {row['why']}"
+
+
+def _worse(row: Row, points: Sequence[Row]) -> str:
+    return f"B worse: {_name(row, points)}: {ratio_text(row, 'ratio')} times the speed of A"
+
+
+def _methods(points: Sequence[Row], found: Compared, several: int, level: float) -> Iterator[str]:
+    if any(row["ratio"] is not None for row in points):
+        yield METHOD
+    if several > 1:
+        yield CORRECTED.format(
+            level=level_word(level), points=several, confidence=level_word(found.confidence)
+        )
+    if found.min_effect is not None:
+        yield f"A difference of up to {100 * found.min_effect:g} % counts as none."
+    if found.allow_mixed:
+        yield f"Allowed to differ: {', '.join(found.allow_mixed)}."

@@ -1,0 +1,69 @@
+"""Drawn values -> limits and ticks of the axes, with plain numbers."""
+
+from __future__ import annotations
+
+from math import log2
+from typing import TYPE_CHECKING
+
+from hpc_train.reports.figures.styles import SizeAxis
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import Locator
+
+# Ticks of a size stand at least this share of the axis apart.
+APART = 0.06
+# Shares of the height: above and below the values, and below them for the hollow markers.
+MARGIN = 0.06
+ROOM = 0.12
+
+
+def size_axis(axes: Axes, place: SizeAxis) -> None:
+    """Show the sizes as they are; of crowded ones the first of each crowd."""
+    span = log2(place.high / place.low)
+    ticks: list[int] = []
+    for size in place.sizes:
+        if not ticks or log2(size / ticks[-1]) >= APART * span:
+            ticks.append(size)
+    axes.set_xscale("log", base=2)
+    axes.set_xticks(ticks, [f"{size:,}" for size in ticks])
+    axes.set_xlim(place.low, place.high)
+    axes.minorticks_off()
+
+
+def value_axis(axes: Axes, values: list[float], *, hollow: bool, doubling: bool) -> None:
+    """Fit the axis to the values, with a small margin and a strip below for hollow markers.
+
+    `doubling` puts the ticks of a wide range at powers of two instead of 1-2-5.
+    """
+    from matplotlib.ticker import FuncFormatter
+
+    low, high = (min(values), max(values)) if values else (1.0, 1.0)
+    # Of a single value, or of values that are nearly one, show at least 10 % around it.
+    low, high = min(low, high / 1.1), max(high, low * 1.1)
+    height = log2(high / low)
+    axes.set_yscale("log", base=2)
+    axes.set_ylim(low / 2 ** (height * (ROOM if hollow else MARGIN)), high * 2 ** (height * MARGIN))
+    axes.yaxis.set_major_locator(_locator(high / low, doubling=doubling))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))
+    axes.minorticks_off()
+
+
+def _locator(ratio: float, *, doubling: bool) -> Locator:
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
+    if ratio < (3 if doubling else 5):
+        return MaxNLocator(6, steps=[1, 2, 2.5, 5, 10])
+    if doubling:
+        return LogLocator(2, numticks=9)
+    subs = (1, 2, 3, 5, 7) if ratio < 20 else (1, 2, 5) if ratio < 2000 else (1,)
+    return LogLocator(10, subs=subs, numticks=12)
+
+
+def plain_axis(axes: Axes, low: float, high: float) -> None:
+    """Show a linear axis from `low` to a little above `high`."""
+    from matplotlib.ticker import FuncFormatter, MaxNLocator
+
+    axes.set_ylim(low, high + MARGIN * (high - low))
+    axes.yaxis.set_major_locator(MaxNLocator(8, steps=[1, 2, 2.5, 5, 10]))
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.6g}"))

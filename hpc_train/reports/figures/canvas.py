@@ -1,0 +1,45 @@
+"""Canvas: a figure on its way to be a figure, with what its marks stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.figure import Figure as MplFigure
+
+# Inches.
+WIDE, NARROW, HEIGHT = 9.6, 5.4, 5.0
+MARGINS = {"w_pad": 0.1, "h_pad": 0.06, "wspace": 0.03}
+
+
+class Canvas(NamedTuple):
+    """What panels draw on; `rows` has one dict per thing drawn.
+
+    `hovers`: id of a group of marks -> what each mark says under the mouse, in their order.
+    """
+
+    figure: MplFigure
+    caption: str
+    rows: list[dict[str, Any]]
+    hovers: dict[str, list[str]]
+
+
+def opened(caption: str, width: float = NARROW, height: float = HEIGHT) -> Canvas:
+    """Return an empty canvas of that size in inches."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as MplFigure
+
+    figure = MplFigure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    figure.get_layout_engine().set(**MARGINS)  # type: ignore[union-attr]
+    return Canvas(figure, caption, [], {})
+
+
+def explain(canvas: Canvas, artist: Artist, titles: Sequence[str]) -> None:
+    """Let each mark of an artist say something under the mouse."""
+    if titles:
+        name = f"hover-{len(canvas.hovers)}"
+        artist.set_gid(name)
+        canvas.hovers[name] = list(titles)

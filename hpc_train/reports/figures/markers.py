@@ -1,0 +1,186 @@
+"""Rows of a series -> marks on a panel: runs, means, intervals, and what has no result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hpc_train.model.series import ALONE
+from hpc_train.reports.figures.canvas import Canvas, explain
+from hpc_train.reports.figures.plot_data import PlotData, point_of
+from hpc_train.reports.figures.styles import Style
+from hpc_train.reports.formats.sanitize import one_line
+from hpc_train.reports.labels import counted, place
+from hpc_train.reports.study_tables import OK
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Row = Mapping[str, Any]
+GREY = "0.35"
+DOTTED = (0, (1, 2))
+GATE = "black"
+Lost = Mapping[tuple[Any, ...], Sequence[Row]]
+# Above the axis, as a share of the height.
+HEIGHT = 0.04
+# A single run beside the mark of a point, in its size.
+SMALLER = 0.7
+
+
+class Dot(NamedTuple):
+    """A mark: where it stands, what it says under the mouse, and its row in the data."""
+
+    x: float
+    y: float
+    title: str
+    row: dict[str, Any]
+
+
+def run_dot(row: Row, x: float, y: float, shown: str) -> Dot:
+    """Return the mark of one run; `shown` is its value in words."""
+    about = {
+        "drawn": "run", "series": row["series"], "ranks": row["ranks"], "run_id": row["run_id"],
+        "state": row["state"], "value": y,
+    }  # fmt: skip
+    return Dot(x, y, one_line(f"{row['run_id']}: {shown}, {row['state']}"), about)
+
+
+def mean_dot(row: Row, x: float, y: float, shown: str) -> Dot:
+    """Return the mark of a point's mean."""
+    about = {
+        "drawn": "mean", "series": row["series"], "ranks": row["ranks"], "runs": row["n_ok"],
+        "value": y,
+    }  # fmt: skip
+    series = "" if row["series"] == ALONE else f"{row['series']}, "
+    title = f"{series}{place(row)}: {shown}, mean of {counted(row['n_ok'], 'run')}"
+    return Dot(x, y, one_line(title), about)
+
+
+def with_limits(dot: Dot, low: float | None, high: float | None) -> Dot:
+    """Return the mark with its interval in the data and in words."""
+    if low is None or high is None:
+        return dot
+    words = f"{dot.title}, interval {low:.4g} to {high:.4g}"
+    return dot._replace(title=words, row={**dot.row, "low": low, "high": high})
+
+
+def draw_runs(canvas: Canvas, axes: Axes, dots: Sequence[Dot], style: Style) -> None:
+    """Draw every run as a small mark."""
+    if dots:
+        size = 0.6 * style.marker_points
+        (artist,) = axes.plot(
+            *_xy(dots), style.marker, color=style.colour, ms=size, alpha=0.55, mec="none"
+        )
+        _keep(canvas, artist, dots)
+
+
+def draw_means(
+    canvas: Canvas, axes: Axes, dots: Sequence[Dot], style: Style, gaps: Sequence[int] = ()
+) -> None:
+    """Draw the means of a series, joined from the smallest size to the largest.
+
+    `gaps` are the sizes without a result: the line stops before and begins again behind them.
+    """
+    if not dots:
+        return
+    ordered = sorted(dots, key=lambda dot: dot.row["ranks"] or 0)
+    for part in _parts(ordered, gaps):
+        axes.plot(*_xy(part), color=style.colour, ls=style.dashes, lw=1.4)
+    (artist,) = axes.plot(
+        *_xy(ordered),
+        style.marker,
+        color=style.colour,
+        ms=style.marker_points,
+        mec="white",
+        mew=0.6,
+    )
+    _keep(canvas, artist, ordered)
+
+
+def draw_bars(axes: Axes, dots: Sequence[Dot], style: Style) -> list[float]:
+    """Draw the intervals of the means; return their ends."""
+    known = [dot for dot in dots if "low" in dot.row]
+    if not known:
+        return []
+    low, high = ([float(dot.row[end]) for dot in known] for end in ("low", "high"))
+    # A rounding error may put the value of runs without any spread outside of its interval.
+    below = [max(0.0, dot.y - one) for dot, one in zip(known, low, strict=True)]
+    above = [max(0.0, one - dot.y) for dot, one in zip(known, high, strict=True)]
+    axes.errorbar(
+        *_xy(known), yerr=[below, above], fmt="none", ecolor=style.colour, elinewidth=1.1,
+        capsize=2.5,
+    )  # fmt: skip
+    return low + high
+
+
+def _parts(dots: Sequence[Dot], gaps: Sequence[int]) -> list[list[Dot]]:
+    parts: list[list[Dot]] = []
+    for dot in dots:
+        last = parts[-1][-1].row["ranks"] if parts else None
+        if last is None or any(last < gap < dot.row["ranks"] for gap in gaps):
+            parts.append([])
+        parts[-1].append(dot)
+    return parts
+
+
+def nothing(axes: Axes) -> None:
+    """Say on a panel that it has no values."""
+    axes.text(0.5, 0.5, "nothing to draw", transform=axes.transAxes, ha="center", color=GREY)
+
+
+def _keep(canvas: Canvas, artist: Any, dots: Sequence[Dot]) -> None:
+    explain(canvas, artist, [dot.title for dot in dots])
+    quantity = {"quantity": artist.axes.get_ylabel()}
+    canvas.rows.extend(quantity | dot.row for dot in dots)
+
+
+def _xy(dots: Sequence[Dot]) -> tuple[list[float], list[float]]:
+    return [dot.x for dot in dots], [dot.y for dot in dots]
+
+
+def draw_hollow(canvas: Canvas, axes: Axes, plot: PlotData, *, runs: bool = False) -> bool:
+    """Draw what has no result hollow on the axis, not joined; return whether there is anything.
+
+    A point without any result is a large mark; with `runs`, the runs that another point lacks are a
+    small one beside it.
+    """
+    lost: dict[tuple[Any, ...], list[Row]] = {}
+    for row in plot.runs:
+        if row["state"] != OK:
+            lost.setdefault(point_of(row), []).append(row)
+    anything = False
+    for style in plot.styles:
+        empty = [_point(row, style, lost) for row in plot.empty(style)]
+        some = [row for row in plot.own(style) if row["ranks"] and row["n_ok"]] if runs else []
+        fewer = [_runs(row, style, lost) for row in some if point_of(row) in lost]
+        _draw(canvas, axes, empty, style, style.marker_points + 1)
+        _draw(canvas, axes, fewer, style, SMALLER * style.marker_points)
+        anything = anything or bool(empty or fewer)
+    return anything
+
+
+def _point(row: Row, style: Style, lost: Lost) -> Dot:
+    about = {"drawn": "no result", "series": row["series"], "ranks": row["ranks"],
+             "state": row["not_ok"]}  # fmt: skip
+    return Dot(row["ranks"] * style.mean, HEIGHT, _words(lost.get(point_of(row), ())), about)
+
+
+def _runs(row: Row, style: Style, lost: Lost) -> Dot:
+    own = lost[point_of(row)]
+    about = {"drawn": "runs without a result", "series": row["series"], "ranks": row["ranks"],
+             "runs": len(own), "state": row["not_ok"]}  # fmt: skip
+    return Dot(row["ranks"] * style.runs, HEIGHT, _words(own), about)
+
+
+def _words(runs: Sequence[Row]) -> str:
+    return one_line("; ".join(f"{run['run_id']}: {run['state']}" for run in runs) or "no run")
+
+
+def _draw(canvas: Canvas, axes: Axes, dots: Sequence[Dot], style: Style, size: float) -> None:
+    if dots:
+        (artist,) = axes.plot(
+            [dot.x for dot in dots], [dot.y for dot in dots], style.marker, mfc="none",
+            mec=style.colour, mew=1.4, ms=size, ls="none", transform=axes.get_xaxis_transform(),
+        )  # fmt: skip
+        explain(canvas, artist, [dot.title for dot in dots])
+        canvas.rows.extend(dot.row for dot in dots)

@@ -1,0 +1,102 @@
+"""Tables of a study and its laws -> the plain rows that figures show: as many as stay readable."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from hpc_train.model.law import Fit
+from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.metrics import BASIS_COLUMNS
+from hpc_train.reports.figures.styles import SizeAxis, Style, layout, styles
+from hpc_train.reports.labels import speedup_word
+from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.study_tables import OK
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]
+MOST_SERIES = 10
+# Of more, every k-th is drawn: a page with 10,000 marks in each figure is slow.
+MOST_RUNS = 2000
+SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
+OF_RUNS = (
+    "run_id", "series", "state", "problem", *SIZE, "step_time_s",
+    *BASIS_COLUMNS.values(),
+)  # fmt: skip
+
+
+class PlotData(NamedTuple):
+    """The rows of one study, as the panels need them; `word` is what speedup is called.
+
+    `runs` and `points` are those of the series that are drawn (`styles`), `every_run` is the whole
+    table; `all_series` and `all_runs` (those with a result) count also what is left out.
+    """
+
+    study: ExpectedStudy
+    runs: Sequence[Row]
+    points: Sequence[Row]
+    word: str
+    styles: Sequence[Style]
+    place: SizeAxis
+    laws: Sequence[Fit]
+    nodes: pd.DataFrame
+    every_run: pd.DataFrame
+    all_series: int
+    all_runs: int
+
+    def own(self, style: Style) -> list[Row]:
+        """Return the points of one series."""
+        return [row for row in self.points if row["series"] == style.series]
+
+    def empty(self, style: Style) -> list[Row]:
+        """Return the points of one series that have a size, but no run with a result."""
+        return [row for row in self.own(style) if row["ranks"] and not row["n_ok"]]
+
+    def gaps(self, style: Style) -> list[int]:
+        """Return the sizes at which one series has no result."""
+        there = {row["ranks"] for row in self.own(style) if row["n_ok"]}
+        return [row["ranks"] for row in self.empty(style) if row["ranks"] not in there]
+
+    def own_runs(self, style: Style) -> list[Row]:
+        """Return the runs of one series."""
+        return [row for row in self.runs if row["series"] == style.series]
+
+
+def plot_data_of(study: ExpectedStudy, measured: Measured) -> PlotData:
+    """Return the first series of a study, and of many runs every k-th."""
+    series = list(dict.fromkeys(measured.points["series"]))
+    shown = series[:MOST_SERIES]
+    own = measured.runs[measured.runs["series"].isin(shown)]
+    known = [name for name in OF_RUNS if name in own.columns]
+    ok = own["state"] == OK
+    keep = ok.cumsum() % (-(-int(ok.sum()) // MOST_RUNS) or 1) == 0
+    points = plain_rows(measured.points[measured.points["series"].isin(shown)])
+    return PlotData(
+        study=study,
+        runs=plain_rows(own.loc[keep | ~ok, known]),
+        points=points,
+        word=speedup_word(points),
+        styles=styles(points),
+        place=layout(points),
+        laws=[law for law in measured.laws if law.series in shown],
+        nodes=measured.nodes,
+        every_run=measured.runs,
+        all_series=len(series),
+        all_runs=int(ok.sum()),
+    )
+
+
+def point_of(row: Row) -> tuple[Any, ...]:
+    """Return what tells the point of a run or of a row of the point table."""
+    return (row["series"], *(row[name] for name in SIZE))
+
+
+class Measured(NamedTuple):
+    """One row per run, per point, and per run and node; and the laws of each series."""
+
+    runs: pd.DataFrame
+    points: pd.DataFrame
+    laws: tuple[Fit, ...]
+    nodes: pd.DataFrame

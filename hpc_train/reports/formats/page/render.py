@@ -1,0 +1,109 @@
+"""Report -> the text of its page."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from hpc_train.model.report import Report
+from hpc_train.reports.formats.page.figures import drawing
+from hpc_train.reports.formats.page.run_details import MOST_NAMES, lookup, run_table
+from hpc_train.reports.formats.page.tables import every_column, facts_grid, grid
+from hpc_train.reports.formats.sanitize import one_line
+
+FOLDER = Path(__file__).parent
+DOUBT, MEASURED = "Distrust: ", ("Measured: ", "Baseline")
+# More runs than these are not printed on paper, and are behind a line to open.
+MANY = 300
+_NOT_PLAIN = re.compile(r"[^\n\t -~]")
+
+
+class SummaryParts(NamedTuple):
+    """The summary in its parts; `brackets` says what the brackets of the answer are."""
+
+    answer: list[str]
+    brackets: str
+    measured: list[str]
+    doubts: list[str]
+
+
+def render(report: Report) -> str:
+    """Return the page; equal reports give equal text."""
+    found = lookup(report)
+    first, others = report.tables[:1], [t for t in report.tables[1:] if t.key != "runs"]
+    failed = next((table for table in report.tables if table.key == "runs"), None)
+    script = _part("page.js")
+    return _environment().get_template("page.html.j2").render(
+        report=report,
+        words=_words(report),
+        points=[grid(table) for table in first if table.rows],
+        wide=[every_column(table) for table in first if table.records],
+        others=[grid(table) for table in others if table.rows],
+        drawings=[drawing(figure, i) for i, figure in enumerate(report.figures, start=1)],
+        failed=grid(failed, MANY) if failed and failed.rows else None,
+        facts=facts_grid(report.provenance, len(report.run_rows)),
+        found=found,
+        runs=run_table(report, found),
+        most_names=MOST_NAMES,
+        many=MANY,
+        style=_part("page.css"),
+        script=script,
+        script_hash=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+    )  # fmt: skip
+
+
+def visible(value: Any) -> Any:
+    """Return text on one line, without anything that changes how the rest of the page reads."""
+    if isinstance(value, Markup) or (isinstance(value, str) and value.isprintable()):
+        return value
+    return one_line(str(value))
+
+
+def lines(text: str) -> Markup:
+    """Return text with its own line breaks, each other control character as its escape."""
+    return escape(_NOT_PLAIN.sub(lambda found: _seen(found[0]), text))
+
+
+def _seen(text: str) -> str:
+    return text if text.isprintable() else text.encode("unicode_escape").decode()
+
+
+@cache
+def _environment() -> Environment:
+    made = Environment(
+        autoescape=True,
+        loader=FileSystemLoader(FOLDER),
+        undefined=StrictUndefined,
+        finalize=visible,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    made.filters["lines"] = lines
+    return made
+
+
+def _words(report: Report) -> SummaryParts:
+    measured = [_after(MEASURED[0], line) for line in report.summary if line.startswith(MEASURED)]
+    doubts = [_after(DOUBT, line) for line in report.summary if line.startswith(DOUBT)]
+    answer = [line for line in report.summary if not line.startswith((*MEASURED, DOUBT))]
+    confidence = report.conditions.get("confidence")
+    given = "regime" in report.conditions and any(" [" in line for line in answer)
+    brackets = f"In brackets: the {confidence:.0%} interval of the number before." if given else ""
+    return SummaryParts(answer, brackets, measured, doubts)
+
+
+def _after(label: str, line: str) -> str:
+    text = line.removeprefix(label)
+    return text[:1].upper() + text[1:]
+
+
+def _part(name: str) -> Markup:
+    # Files of this package, not anything that a run wrote.
+    return Markup((FOLDER / name).read_text(encoding="utf-8"))  # noqa: S704

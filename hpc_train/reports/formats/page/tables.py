@@ -1,0 +1,93 @@
+"""Tables of a report -> what the page's template loops over."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from math import isfinite
+from typing import Any, NamedTuple
+
+from hpc_train.model.report import Fact, ReportTable
+from hpc_train.model.series import ALONE
+from hpc_train.reports.labels import counted, series_heading, short_series
+from hpc_train.reports.number_format import ABSENT, significant, whole
+
+Row = Mapping[str, Any]
+
+
+class Grid(NamedTuple):
+    """A table: its name, its headings with the numbers right, and the texts of its rows.
+
+    `left_out` counts the rows that are not here because there are too many.
+    """
+
+    label: str
+    heads: Sequence[str]
+    right: Sequence[int]
+    rows: Sequence[Sequence[str]]
+    left_out: int = 0
+
+
+def grid(table: ReportTable, most: int | None = None) -> Grid:
+    """Return a table of the report, its first `most` rows where that is given."""
+    return Grid(
+        label=table.title,
+        heads=[column.heading for column in table.columns],
+        right=[i for i, c in enumerate(table.columns, start=1) if c.align == "right"],
+        rows=[[cell.text for cell in row] for row in table.rows[:most]],
+        left_out=len(table.rows) - len(table.rows[:most]),
+    )
+
+
+def every_column(table: ReportTable) -> Grid:
+    """Return all that is known of each row, turned: one line per quantity, one column per row."""
+    names = dict.fromkeys(name for row in table.records for name in row)
+    filled = [n for n in names if any(row.get(n) not in (None, "", []) for row in table.records)]
+    axis = series_heading(table.records) if "series" in names else ""
+    heads = ["", *("\n".join(point_words(row, axis)) for row in table.records)]
+    return Grid(
+        label=f"{table.title}, every column",
+        heads=heads,
+        right=range(2, len(heads) + 1),
+        rows=[
+            [_words(name), *(text_of(row.get(name)) for row in table.records)] for name in filled
+        ],
+    )
+
+
+def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
+    """Return provenance: each name with its values, and how many runs have each where they vary."""
+    rows = []
+    for fact in facts:
+        alone = len(fact.values) == 1 and fact.values[0][1] == expected
+        shown = [v if alone else f"{v} ({counted(n, 'run')})" for v, n in fact.values]
+        rows.append([fact.name, "; ".join(shown) or ABSENT])
+    return Grid("Provenance", ("fact", "value"), (), rows)
+
+
+def text_of(value: Any) -> str:
+    """Return a value of a program's table as a reader sees it."""
+    if isinstance(value, Mapping):
+        limits = [value.get("low"), value.get("high")]
+        shown = significant(value.get("value"))
+        return shown if None in limits else f"{shown} [{', '.join(map(significant, limits))}]"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float) and isfinite(value):
+        return whole(value) if value.is_integer() and abs(value) < 1e6 else significant(value)
+    if isinstance(value, (list, tuple)):
+        return "; ".join(map(str, value)) or ABSENT
+    return ABSENT if value in (None, "") else str(value)
+
+
+def _words(name: str) -> str:
+    """Return `step time [s]` for `step_time_s`."""
+    unit = " [s]" if name.endswith("_s") else ""
+    return name.removesuffix("_s").replace("_", " ") + unit
+
+
+def point_words(row: Row, axis: str) -> list[str]:
+    """Return `srun`, `2 nodes`, `8 ranks`: the point that a row or a run belongs to."""
+    alone = row.get("series") in (None, "", ALONE)
+    parts = [] if alone else [short_series(str(row["series"]), axis)]
+    parts += [counted(row[name], name[:-1]) for name in ("nodes", "ranks") if row.get(name)]
+    return parts or [ABSENT]

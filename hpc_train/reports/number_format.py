@@ -1,0 +1,63 @@
+"""Numbers -> what a reader sees; `--` where there is none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import floor, isfinite, log10
+from typing import Any
+
+ABSENT = "--"
+# A clock tells a second in nanoseconds; digits beyond these differ from processor to processor.
+DIGITS = 9
+
+
+def rounded(value: Any) -> Any:
+    """Return a fraction to nine significant digits; whole numbers, and all else, as they are."""
+    if not isinstance(value, float) or value.is_integer() or not isfinite(value):
+        return value
+    return float(f"{value:.{DIGITS}g}")
+
+
+def significant(value: float | None, digits: int = 4) -> str:
+    """Return at least `digits` significant digits, never in powers of ten for large numbers."""
+    if value is None or not isfinite(value):
+        return ABSENT
+    if value == 0:
+        return "0"
+    decimals = max(0, digits - 1 - floor(log10(abs(value))))
+    return f"{value:.{decimals}f}" if decimals < 10 else f"{value:.{digits}g}"
+
+
+def fixed(value: float | None, decimals: int, factor: float = 1) -> str:
+    """Return value x factor with so many decimals."""
+    known = value is not None and isfinite(value * factor)
+    return f"{value * factor:.{decimals}f}" if value is not None and known else ABSENT
+
+
+def with_limits(
+    row: Mapping[str, Any],
+    name: str,
+    decimals: int | None,
+    factor: float = 1,
+    *,
+    limits: bool = True,
+) -> str:
+    """Return `3.95 [3.90, 4.01]`; only the value where there is no interval, or without `limits`.
+
+    Without a number of decimals each is written with four significant digits.
+    """
+    value, low, high = (row.get(f"{name}{end}") for end in ("", "_low", "_high"))
+    shown = _written(value, decimals, factor)
+    ends = [_written(limit, decimals, factor) for limit in (low, high)]
+    return f"{shown} [{', '.join(ends)}]" if limits and ABSENT not in (shown, *ends) else shown
+
+
+def _written(value: float | None, decimals: int | None, factor: float) -> str:
+    if value is None or decimals is not None:
+        return fixed(value, decimals or 0, factor)
+    return significant(value * factor)
+
+
+def whole(value: float | None) -> str:
+    """Return a count or a ratio without needless decimals."""
+    return ABSENT if value is None or not isfinite(value) else f"{value:.6g}"

@@ -1,0 +1,120 @@
+"""What a table of points can show: each column's heading, and how a row's value is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+from hpc_train.model.metric import Metric, TextColumn
+from hpc_train.model.metrics import in_text_order
+from hpc_train.model.report import Column
+from hpc_train.reports.labels import series_heading, short_series
+from hpc_train.reports.number_format import ABSENT, fixed, whole, with_limits
+
+Row = Mapping[str, Any]
+Text = Callable[[Row], str]
+SIZES = {
+    "nodes": "nodes",
+    "gpus_per_node": "gpus/\nnode",
+    "tasks_per_node": "tasks/\nnode",
+    "gpus": "gpus",
+    "ranks": "ranks",
+}
+
+
+class PointColumn(NamedTuple):
+    """A column of the points table; one whose rows agree moves into the summary if `droppable`."""
+
+    column: Column
+    text: Text
+    droppable: bool = True
+
+
+def compact_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:
+    """Return the columns that a reader needs, in order."""
+    batch, *others = (
+        _of_metric(metric, metric.text, metric.text.heading, confidence)
+        for metric in in_text_order()
+        if metric.text and metric.text.compact
+    )
+    return [_series(points), *_sizes(), batch, _runs(), *others, *_remarks()]
+
+
+def wide_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:
+    """Return every column, in the order in which a reviewer asks for them."""
+    batch, *others = (
+        _of_metric(metric, metric.text, metric.text.wide_heading or metric.text.heading, confidence)
+        for metric in in_text_order()
+        if metric.text
+    )
+    per_rank = PointColumn(Column(key="micro_batch", heading="batch/\nrank"), _per_rank)
+    regime = _words("regime", "regime")
+    return [_series(points), regime, *_sizes(), batch, per_rank, _runs(), *others, *_remarks()]
+
+
+def _of_metric(metric: Metric, how: TextColumn, heading: str, confidence: float) -> PointColumn:
+    column = Column(key=metric.key, heading=heading.format(level=f"[{confidence:.0%}]"))
+    if metric.key == "accuracy":
+        return PointColumn(column, _accuracy)
+    if how.whole:
+        return PointColumn(column, lambda row: whole(row.get(metric.key)))
+    limits = "{level}" in heading
+    return PointColumn(
+        column,
+        lambda row: with_limits(row, metric.key, how.decimals, how.factor, limits=limits),
+    )
+
+
+def _series(points: Sequence[Row]) -> PointColumn:
+    axis = series_heading(points)
+    column = Column(key="series", heading=axis or "series", align="left")
+    return PointColumn(column, lambda row: short_series(row["series"], axis))
+
+
+def _sizes() -> Iterator[PointColumn]:
+    for key, heading in SIZES.items():
+        yield PointColumn(Column(key=key, heading=heading), partial(_size, key))
+
+
+def _size(key: str, row: Row) -> str:
+    return whole(row.get(key))
+
+
+def _runs() -> PointColumn:
+    return PointColumn(
+        Column(key="n_ok", heading="ok/n"), lambda row: f"{row['n_ok']}/{row['n_submitted']}", False
+    )
+
+
+def _remarks() -> tuple[PointColumn, ...]:
+    return (
+        _words("transport", "transport"),
+        PointColumn(Column(key="flags", heading="flags", align="left"), _flags),
+    )
+
+
+def _words(key: str, heading: str) -> PointColumn:
+    column = Column(key=key, heading=heading, align="left")
+    return PointColumn(column, lambda row: row.get(key) or ABSENT)
+
+
+def _per_rank(row: Row) -> str:
+    known = row["global_batch"] is not None and row["ranks"]
+    return whole(row["global_batch"] / row["ranks"]) if known else ABSENT
+
+
+def _accuracy(row: Row) -> str:
+    if row["accuracy"] is None:
+        return ABSENT
+    change = row["accuracy_change_pp"]
+    shown = fixed(row["accuracy"], 1, 100)
+    if change is None or row["is_baseline"]:
+        return shown
+    # No -0.0.
+    return f"{shown} ({round(change, 1) + 0.0:+.1f})"
+
+
+def _flags(row: Row) -> str:
+    codes = dict.fromkeys(flag.code.value for flag in row["flags"])
+    return ", ".join([*codes, *([row["not_ok"]] if row["not_ok"] else [])]) or ABSENT

@@ -1,0 +1,108 @@
+"""Run and point tables -> the report of a scaling study."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hpc_train.model.measurement import INTERVALS, ExpectedStudy
+from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.labels import UNKNOWN, foreign, one_size, place, speedup_word
+from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.study_tables import LESS, absent_notes, points_table, runs_table
+from hpc_train.reports.summary import summary_lines
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+Row = Mapping[str, Any]
+STATE_UNKNOWN = (
+    "Logs without a run folder do not say how their job ended: one with a result counts as ok, "
+    "unless its lines show a failure (records alone show none). Their number of ranks is the "
+    "world_size they print, else taken from the ranks they name; logs with the same number are "
+    "repetitions of one point, and one without is a point of its own."
+)
+RATIOS = (
+    "speedup = X(p)/X(p0) as a ratio of {means} over the runs, 1 at the baseline by "
+    "definition; ideal = ratio of GPUs (of ranks without GPUs); efficiency = speedup/ideal."
+)
+REPLICATE = (
+    "Intervals: {confidence:.0%}, {interval}; the replicate is the run, not a step. Rows "
+    "of one series are correlated: they share the noise of their baseline."
+)
+
+
+def scaling_report(
+    study: ExpectedStudy,
+    runs_frame: pd.DataFrame,
+    points_frame: pd.DataFrame,
+    *,
+    wide: bool = False,
+) -> Report:
+    """Return the report of a study: words first, then the points, then every run without result."""
+    runs, points = plain_rows(runs_frame), plain_rows(points_frame)
+    confidence = float(points[0]["confidence"]) if points else 0.95
+    table, failed = points_table(points, confidence, wide=wide), runs_table(runs)
+    return Report(
+        title=_title(study, points) + _partial(study),
+        summary=summary_lines(study, runs, points),
+        tables=(table, failed),
+        notes=(
+            *_notes(study, points, confidence),
+            *absent_notes(table, points),
+            *_no_room(table, points),
+        ),
+        name=study.name,
+        conditions={
+            "regime": points[0]["regime"] if points else "unknown",
+            "declared": study.scaling,
+            "confidence": confidence,
+            "interval": f"{INTERVALS[study.interval]}; the replicate is the run",
+            "warmup_steps": study.warmup.steps,
+            "warmup_seconds": study.warmup.seconds,
+            "gate_efficiency": study.gates.efficiency,
+        },
+    )
+
+
+def _title(study: ExpectedStudy, points: Sequence[Row]) -> str:
+    bases = " / ".join(dict.fromkeys(row["basis"] for row in points))
+    if not bases:
+        return study.name
+    if one_size(points):
+        where = place(points[0])
+        return study.name if where == UNKNOWN else f"{study.name}: one size ({where})"
+    regime = points[0]["regime"]
+    kind = f"{regime} scaling" if regime != "unknown" else "scaling"
+    return f"{study.name}: {kind}, {speedup_word(points)} by {bases}"
+
+
+def _partial(study: ExpectedStudy) -> str:
+    waiting = len(study.unfinished)
+    return f" (partial: {waiting} of {len(study.runs)} runs not finished)" if waiting else ""
+
+
+def _notes(study: ExpectedStudy, points: Sequence[Row], confidence: float) -> tuple[str, ...]:
+    notes = [*study.notes]
+    if foreign(study):
+        notes.append(STATE_UNKNOWN)
+    if any(row["speedup"] is not None and not row["is_baseline"] for row in points):
+        means = "geometric means" if study.interval == "welch" else "mean times (1/X)"
+        notes.append(RATIOS.format(means=means))
+    if any(row["speedup_low"] is not None for row in points):
+        words = INTERVALS[study.interval]
+        notes.append(REPLICATE.format(confidence=confidence, interval=words))
+    if any(row["step_time_s"] is not None and row["steps"] for row in points):
+        notes.append("step = median over a run's steps of its slowest rank.")
+    return tuple(notes)
+
+
+def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
+    shown = {column.key for column in table.columns}
+    known = [key for key in LESS if any(row.get(key) is not None for row in points)]
+    hidden = [key for key in known if key not in shown and key != "time_to_train_speedup"]
+    if hidden:
+        yield (
+            f"Not in the table for want of room, but with --wide and in CSV and JSON: "
+            f"{', '.join(hidden)}."
+        )

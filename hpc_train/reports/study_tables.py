@@ -1,0 +1,174 @@
+"""Plain rows -> the tables of a scaling report, and a footnote for each `--`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.model.report import Cell, Column, ReportTable
+from hpc_train.reports.labels import counted, names, one_size
+from hpc_train.reports.number_format import ABSENT
+from hpc_train.reports.plain_rows import for_programs, nested
+from hpc_train.reports.point_columns import PointColumn, compact_columns, wide_columns
+
+Row = Mapping[str, Any]
+OK = "COMPLETED"
+SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "global_batch", "gpus")
+SIZE_WORDS = {
+    "nodes": ("node", ""),
+    "gpus_per_node": ("GPU", " per node"),
+    "tasks_per_node": ("task", " per node"),
+    "cpus_per_task": ("CPU", " per task"),
+    "global_batch": ("sample", " in a global batch"),
+}
+RATIOS = ("speedup", "ideal", "efficiency")
+# What leaves the table first where it is wider than a terminal, unless speedup is made of it.
+LESS = (
+    "time_to_train_speedup", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
+    "tokens_per_second", "samples_per_second",
+)  # fmt: skip
+ROOM = 100
+# A point without flags, or without a transport, lacks nothing.
+COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
+COMPARED = frozenset({
+    "speedup", "ideal", "efficiency", "doubling", "karp_flatt",
+    "time_to_train_speedup", "time_to_train_efficiency",
+})  # fmt: skip
+NAMED = 8
+
+
+def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False) -> ReportTable:
+    """Return the table of points, without the columns that say the same in each row.
+
+    Where it is wider than 100 characters, columns that speedup is not made of leave it; a `wide`
+    one keeps every column that has a value.
+    """
+    every = wide_columns(points, confidence) if wide else compact_columns(points, confidence)
+    shown = [column for column in every if _worth(column, points, wide=wide)]
+    if not wide:
+        shown = _fitting(shown, points)
+    return ReportTable(
+        title="Points",
+        columns=tuple(column.column for column in shown),
+        rows=tuple(
+            tuple(Cell(text=c.text(row), value=row.get(c.column.key)) for c in shown)
+            for row in points
+        ),
+        key="rows",
+        records=tuple(nested(row) for row in points),
+    )
+
+
+def runs_table(runs: Sequence[Row]) -> ReportTable:
+    """Return the table of the runs that are not ok; `records` holds every run."""
+    names = ("run_id", "state", "problem")
+    return ReportTable(
+        title="Runs without a result",
+        columns=tuple(
+            Column(key=name, heading=name.removesuffix("_id"), align="left") for name in names
+        ),
+        rows=tuple(
+            tuple(Cell(text=str(run[name] or ABSENT), value=run[name]) for name in names)
+            for run in runs
+            if run["state"] != OK
+        ),
+        key="runs",
+        records=tuple(map(for_programs, runs)),
+    )
+
+
+def constants(points: Sequence[Row]) -> str:
+    """Return `1 node, 4 tasks per node` for the sizes that do not vary, to be said once."""
+    said = []
+    for name, (word, after) in SIZE_WORDS.items():
+        # What a point with a result did not record is not known to be the same.
+        values = {row[name] for row in points if row["n_ok"] or row[name] is not None}
+        if len(values) == 1 and (value := values.pop()) is not None:
+            said.append(f"{counted(value, word)}{after}" if value else f"no {word}s")
+    return ", ".join(said)
+
+
+def _fitting(shown: list[PointColumn], points: Sequence[Row]) -> list[PointColumn]:
+    times = {row["basis"] for row in points if not BASES[row["basis"]].is_rate}
+    needed = {BASIS_COLUMNS[basis] for basis in times}
+    if not any(row["speedup"] is not None and not row["is_baseline"] for row in points):
+        needed.add("time_to_train_speedup")
+    for key in LESS:
+        if _width(shown, points) > ROOM and key not in needed:
+            shown = [column for column in shown if column.column.key != key]
+    return shown
+
+
+def _worth(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool:
+    """Whether a column says more than one thing, or something that no other place says."""
+    key = shown.column.key
+    if not shown.droppable:
+        return True
+    if key in RATIOS:
+        compared = any(row["speedup"] is not None and not row["is_baseline"] for row in points)
+        return compared or not one_size(points)
+    if key == "time_to_train_speedup" and not wide:
+        return _says_more(points)
+    values = {shown.text(row) for row in points}
+    if key == "ranks" or (key == "gpus" and not wide):
+        new = key == "gpus" or any(row["ranks"] != row["gpus"] for row in points)
+        return len(values) > 1 and (wide or (new and not _one_size_varies(points)))
+    known = values - {ABSENT}
+    if key not in SIZES or wide:
+        return bool(known)
+    silent = any(row["n_ok"] and shown.text(row) == ABSENT for row in points)
+    return len(known) > 1 or bool(known and silent)
+
+
+def _says_more(points: Sequence[Row]) -> bool:
+    """Whether the speedup of the whole training is another number than the speedup."""
+    known = [row for row in points if row.get("time_to_train_speedup") and not row["is_baseline"]]
+    return any(row["basis"] != "time to train" or row["speedup"] is None for row in known)
+
+
+def _width(shown: Sequence[PointColumn], points: Sequence[Row]) -> int:
+    """Return the width of the table as text, one space between its columns."""
+    texts = [[*c.column.heading.split("\n"), *(c.text(row) for row in points)] for c in shown]
+    return sum(max(map(len, column)) for column in texts) + len(shown) - 1
+
+
+def _one_size_varies(points: Sequence[Row]) -> bool:
+    names = ("nodes", "gpus_per_node", "tasks_per_node")
+    return any(len({row[name] for row in points}) > 1 for name in names)
+
+
+def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
+    """Say once for each reason which rows have `--`, and in which columns where that differs."""
+    if not any(cell.text == ABSENT for row in table.rows for cell in row):
+        return
+    reasons: dict[str, list[str]] = {}
+    name = names(points)
+    for row, cells in zip(points, table.rows, strict=True):
+        empty = {
+            column.key: column.heading.replace("\n", " ").partition(" [")[0]
+            for column, cell in zip(table.columns, cells, strict=True)
+            if cell.text == ABSENT and column.key not in COMPLETE_WITHOUT
+        }
+        for reason in _reasons(row, empty):
+            reasons.setdefault(reason, []).append(name(row))
+    for reason, rows in reasons.items():
+        more = f" and {len(rows) - NAMED} more" if len(rows) > NAMED else ""
+        where = "every point" if len(rows) == len(points) > 1 else ", ".join(rows[:NAMED]) + more
+        yield f"{ABSENT}: {where}: {reason}."
+
+
+def _reasons(row: Row, empty: Mapping[str, str]) -> Iterator[str]:
+    if not empty:
+        return
+    if not row["n_ok"]:
+        yield f"no run with a result ({row['not_ok']})"
+        return
+    if COMPARED & empty.keys() and row["note"]:
+        yield str(row["note"])
+    later = {"doubling", "karp_flatt"} & empty.keys()
+    if later and not row["note"] and not row["is_baseline"]:
+        yield "doubling needs the point of half the size, Karp-Flatt one above the baseline"
+    other = [name for key, name in empty.items() if key not in COMPARED]
+    if other:
+        yield f"not recorded: {', '.join(other)}"

@@ -1,0 +1,87 @@
+"""Rows of a target -> their table, and what it does not say."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from hpc_train.model.report import Cell, Column, Report, ReportTable
+from hpc_train.model.series import ALONE
+from hpc_train.model.target import Target
+from hpc_train.reports.number_format import ABSENT, fixed, significant, whole
+
+Row = Mapping[str, Any]
+COLUMNS = (
+    Column(key="series", heading="series", align="left"),
+    Column(key="nodes", heading="nodes"),
+    Column(key="ranks", heading="ranks"),
+    Column(key="global_batch", heading="batch"),
+    Column(key="n_reached", heading="reached\n/n"),
+    Column(key="samples_to_target", heading="samples to\ntarget"),
+    Column(key="time_to_target_s", heading="time to\ntarget [s]"),
+    Column(key="statistical_efficiency", heading="statistical\nefficiency % [95%]"),
+)
+NOTE = (
+    "{target}: at the first evaluation that has it; of a validation, where one is logged. "
+    "Evaluations without a step are taken as evenly spaced over the run. Runs that did not get "
+    "there are not continued in thought. Time = samples/throughput + start-up; evaluations are in "
+    "it only where the throughput has them. Of three and four runs the time is the mean, of more "
+    "the mean without the best and the worst, where one run may fail (MLPerf); statistical "
+    "efficiency = samples to target at the baseline / here."
+)
+
+
+def with_target(report: Report, rows: Sequence[dict[str, Any]], target: Target) -> Report:
+    """Return the report with a table of what each point takes to the target."""
+    skip = 1 if {row["series"] for row in rows} <= {ALONE} else 0
+    table = ReportTable(
+        title=f"To {target}",
+        columns=COLUMNS[skip:],
+        rows=tuple(tuple(Cell(text=text) for text in _texts(row)[skip:]) for row in rows),
+        key="target",
+        records=tuple(rows),
+    )
+    first, *others = report.tables
+    notes = (*report.notes, NOTE.format(target=target), *_lacking(rows, target))
+    asked = {"target": str(target)}
+    return msgspec.structs.replace(
+        report,
+        tables=(first, table, *others),
+        notes=notes,
+        conditions={**report.conditions, **asked},
+    )
+
+
+def _texts(row: Row) -> tuple[str, ...]:
+    state = "" if row["state"] == "reached" else row["state"]
+    return (
+        row["series"],
+        whole(row["nodes"]),
+        whole(row["ranks"]),
+        whole(row["global_batch"]),
+        f"{row['n_reached']}/{row['n_ok']}",
+        state or significant(row["samples_to_target"]),
+        significant(row["time_to_target_s"]) if row["time_to_target_s"] else state or ABSENT,
+        _ratio(row["statistical_efficiency"]),
+    )
+
+
+def _ratio(found: Mapping[str, float | None] | None) -> str:
+    if found is None:
+        return ABSENT
+    value, low, high = (fixed(found[end], 0, 100) for end in ("value", "low", "high"))
+    return value if ABSENT in (low, high) else f"{value} [{low}, {high}]"
+
+
+def _lacking(rows: Sequence[Row], target: Target) -> tuple[str, ...]:
+    every = [run for row in rows for run in row["runs"]]
+    unknown = [run["run_id"] for run in every if run["state"] == "not measured"]
+    if not unknown:
+        return ()
+    more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
+    return (
+        f"not measured: {unknown[0]}{more} printed no {target.metric}, or not its global batch; "
+        "an event with step and global_batch_size says both (docs/events.md).",
+    )

@@ -1,0 +1,240 @@
+"""Arrays, and the number of the group of each element -> one value for each group."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from numpy.typing import NDArray
+
+from hpc_train.tables.record_arrays import Ints, Mask
+
+Floats = NDArray[np.float64]
+NAN = float("nan")
+# Batches and rates that were computed agree to fewer digits than those that were counted.
+SAME = 1e-6
+Rowwise = Callable[[Floats], Floats]
+
+
+def packed(*keys: NDArray[Any]) -> Ints:
+    """Return one number for each combination of keys, which sorts as the keys do."""
+    whole, size = np.zeros(len(keys[0]), dtype=np.int64), 1
+    for key in keys if len(whole) else ():
+        low, width = int(key.min()), int(key.max()) - int(key.min()) + 1
+        if size * width >= 2**62:
+            key, low = np.unique(key, return_inverse=True)[1], 0
+            whole = np.unique(whole, return_inverse=True)[1]
+            width, size = int(key.max()) + 1, int(whole.max()) + 1
+        whole = whole * width + (key.astype(np.int64) - low)
+        size *= width
+    return whole
+
+
+def starts(*keys: NDArray[Any]) -> Ints:
+    """Return where each group of equal neighbours begins."""
+    if not len(keys[0]):
+        return np.zeros(0, dtype=np.int64)
+    new = np.zeros(len(keys[0]), dtype=bool)
+    new[0] = True
+    for key in keys:
+        new[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(new)
+
+
+def lengths(first: Ints, size: int) -> Ints:
+    """Return how long groups are that begin at `first`, of `size` elements in all."""
+    return np.diff(first, append=size)
+
+
+def per_run(function: Rowwise, values: Floats, run: Ints, runs: int) -> Floats:
+    """Return what `function` makes of the values of each run along axis 1; NaN without values.
+
+    `run` is sorted. Runs with the same number of values go through `function` together.
+    """
+    found = np.full(runs, np.nan)
+    first = starts(run)
+    for which, places in _by_length(first, len(run)):
+        found[run[first[which]]] = function(values[places])
+    return found
+
+
+def within_runs(function: Rowwise, values: Floats, run: Ints) -> Floats:
+    """Return what `function` makes of the values of each run, one for each of them."""
+    found = np.empty(len(values))
+    for _, places in _by_length(starts(run), len(run)):
+        found[places] = function(values[places])
+    return found
+
+
+def counts(run: Ints, runs: int) -> Ints:
+    """Return how many elements each run has."""
+    return np.bincount(run, minlength=runs)
+
+
+def any_of(chosen: Mask, run: Ints, runs: int) -> Mask:
+    """Return which runs have a chosen element."""
+    return counts(run[chosen], runs) > 0
+
+
+def last_of(values: Floats, run: Ints, runs: int) -> Floats:
+    """Return the last value of each run, NaN without any."""
+    found = np.full(runs, np.nan)
+    ends = np.flatnonzero(np.append(run[1:] != run[:-1], True)) if len(run) else run
+    found[run[ends]] = values[ends]
+    return found
+
+
+def highest(values: Floats, run: Ints, runs: int) -> Floats:
+    """Return the largest value of each run, NaN without any."""
+    found = np.full(runs, np.nan)
+    first = starts(run)
+    if len(first):
+        found[run[first]] = np.maximum.reduceat(values, first)
+    return found
+
+
+def total(rows: Floats) -> Floats:
+    """Return the sum of each row."""
+    return np.asarray(rows.sum(axis=1))
+
+
+def mean(rows: Floats) -> Floats:
+    """Return the mean of each row."""
+    return np.asarray(rows.mean(axis=1))
+
+
+def median(rows: Floats) -> Floats:
+    """Return the median of each row."""
+    return np.asarray(np.median(rows, axis=1))
+
+
+def _by_length(first: Ints, size: int) -> Iterator[tuple[Ints, Ints]]:
+    """Yield groups of one length at a time, with the places of their elements as rows."""
+    length = lengths(first, size)
+    order = np.argsort(length, kind="stable")
+    for which in np.split(order, starts(length[order])[1:]) if len(order) else ():
+        yield which, first[which][:, None] + np.arange(length[which[0]])
+
+
+class Moments(NamedTuple):
+    """Per group: the number of values, their mean and their variance (n - 1); NaN without."""
+
+    number: Floats
+    mean: Floats
+    variance: Floats
+
+    @classmethod
+    def along_axis(cls, values: Floats) -> Moments:
+        """Return those of the values along the last axis."""
+        n = values.shape[-1]
+        variance = values.var(-1, ddof=1) if n > 1 else np.full(values.shape[:-1], NAN)
+        return cls(np.full(values.shape[:-1], float(n)), values.mean(-1), variance)
+
+    def of(self, groups: Ints) -> Moments:
+        """Return those of some groups, in that order; of none (-1) there is no value."""
+        absent = groups < 0
+        if not len(self.number):
+            return Moments(*(np.full(len(groups), fill) for fill in (0.0, NAN, NAN)))
+        count, mean, variance = (column[groups] for column in self)
+        return Moments(
+            np.where(absent, 0.0, count),
+            np.where(absent, NAN, mean),
+            np.where(absent, NAN, variance),
+        )
+
+
+def moments(values: Floats, groups: Ints, size: int) -> Moments:
+    """Return the moments of what is not NaN; deviations are squared, never the values."""
+    known = ~np.isnan(values)
+    values, groups = values[known], groups[known]
+    count = np.bincount(groups, minlength=size).astype(np.float64)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        mean = np.bincount(groups, values, size) / count
+        mean += np.bincount(groups, values - mean[groups], size) / count
+        squares = np.bincount(groups, (values - mean[groups]) ** 2, size)
+        return Moments(count, mean, np.where(count > 1, squares / (count - 1), NAN))
+
+
+def least(values: Floats, groups: Ints, size: int) -> Floats:
+    """Return the smallest known value of each group, NaN without."""
+    return -most(-values, groups, size)
+
+
+def most(values: Floats, groups: Ints, size: int) -> Floats:
+    """Return the largest known value of each group, NaN without."""
+    known = ~np.isnan(values)
+    extremes = np.full(size, -np.inf)
+    np.maximum.at(extremes, groups[known], values[known])
+    return np.where(np.isinf(extremes), NAN, extremes)
+
+
+def sums(values: Floats, groups: Ints, size: int) -> Floats:
+    """Return the sum of the known values of each group, NaN without."""
+    known = ~np.isnan(values)
+    sums = np.bincount(groups[known], values[known], size)
+    return np.where(np.bincount(groups[known], minlength=size) > 0, sums, NAN)
+
+
+def only(values: Floats, groups: Ints, size: int) -> Floats:
+    """Return the value that all of a group agree on, NaN where they do not."""
+    low, high = least(values, groups, size), most(values, groups, size)
+    return np.where(agree(low, high), low, NAN)
+
+
+def agree(low: Floats, high: Floats) -> Mask:
+    """Whether a group's smallest and largest value are one."""
+    same: Mask = high - low <= SAME * np.abs(high)
+    return same
+
+
+def numbers(frame: pd.DataFrame, name: str) -> Floats:
+    """Return a column as floats; NaN where there is no value, or no such column."""
+    if name not in frame:
+        return np.full(len(frame), NAN)
+    return frame[name].to_numpy(dtype=np.float64, na_value=NAN)
+
+
+def codes(columns: Sequence[pd.Series[float]]) -> Ints:
+    """Number the different rows, in the order in which they appear; NA is a value like others."""
+    code = np.zeros(len(columns[0]), dtype=np.int64)
+    for column in columns:
+        own = pd.factorize(column)[0].astype(np.int64) + 1
+        code = pd.factorize(code * (len(own) + 1) + own)[0].astype(np.int64)
+    return code
+
+
+def levels_of(values: Floats, near: float) -> Ints:
+    """Number the different values, smallest first; -1 for NaN.
+
+    Values within `near` of the smallest of their level are the same.
+    """
+    known = ~np.isnan(values)
+    found, place = np.unique(values[known], return_inverse=True)
+    level, number, start = np.zeros(len(found), dtype=np.int64), -1, 0.0
+    for index, value in enumerate(found.tolist()):
+        if number < 0 or value > start + near * abs(start):
+            number, start = number + 1, value
+        level[index] = number
+    code = np.full(len(values), -1, dtype=np.int64)
+    code[known] = level[place]
+    return code
+
+
+def filled(code: Ints, *groups: Ints) -> Ints:
+    """Give what has no level (-1) the commonest of its first group, else of its next."""
+    for group in groups:
+        code = np.where(code < 0, _commonest(code, group)[group], code)
+    return code
+
+
+def _commonest(code: Ints, group: Ints) -> Ints:
+    best = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
+    width = int(code.max(initial=0)) + 1
+    known = code >= 0
+    pairs, counts = np.unique(group[known] * width + code[known], return_counts=True)
+    # The last to be written stays: the most frequent, of several the first level.
+    pairs = pairs[np.lexsort((-pairs, counts))]
+    best[pairs // width] = pairs % width
+    return best

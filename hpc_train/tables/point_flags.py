@@ -1,0 +1,128 @@
+"""Points -> the reasons to doubt each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isnan, sqrt
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from hpc_train.model.flag import Flag, FlagCode
+from hpc_train.model.metrics import BASIS_COLUMNS
+from hpc_train.tables.grouped import Moments, moments
+from hpc_train.tables.intervals import LEAST_FOR_MEAN
+from hpc_train.tables.points import Grouped
+from hpc_train.tables.record_arrays import Ints
+
+_OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
+# As a gate: what is met there is not flagged here.
+_ROUNDING = 1e-9
+Row = Mapping[str, Any]
+
+
+class _Sample(NamedTuple):
+    """The ok runs of a point that recorded something: how many, their mean and variance."""
+
+    n: float
+    mean: float
+    variance: float
+
+
+def point_flags(
+    groups: Grouped, columns: Mapping[str, Any], base: Ints, gate: float | None
+) -> list[tuple[Flag, ...]]:
+    """Return the flags of each point from its columns; `base` is the point that counts as 1.
+
+    Beside the columns of the table there are `usable` and `base_usable`: how many runs of the
+    point and of its baseline have the basis; `fewest`: how few a resampled interval has.
+    """
+    names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds",
+             "efficiency", "efficiency_low", "samples_seen", "fewest")  # fmt: skip
+    lists = [np.asarray(columns[name]).tolist() for name in names]
+    rows = [dict(zip(names, values, strict=True)) for values in zip(*lists, strict=True)]
+    seen = _of_runs(groups)
+    outcomes = {name: _samples(groups, name.value) for name in _OUTCOMES}
+    times = {basis: _samples(groups, name) for basis, name in BASIS_COLUMNS.items()}
+    flags = []
+    for point, (row, first) in enumerate(zip(rows, base.tolist(), strict=True)):
+        own = [*_alone(row, seen[point]), *_ratio(row, gate)]
+        if first >= 0 and not row["is_baseline"]:
+            if row["n_ok"] > 1 and row["base_usable"] == 1:
+                own.append(Flag(FlagCode.ONE_BASELINE_RUN, "no interval"))
+            for name in _OUTCOMES if _same_samples(row, rows[first]) else _OUTCOMES[:1]:
+                own += _changed(name, outcomes[name][point], outcomes[name][first])
+            if row["whole_seconds"]:
+                of_basis = times[row["basis"]]
+                own += _whole_seconds(of_basis[point].mean, of_basis[first].mean)
+        flags.append(tuple(own))
+    return flags
+
+
+def _samples(groups: Grouped, name: str) -> list[_Sample]:
+    found: Moments = moments(groups.ok_only(name), groups.point, groups.size)
+    return [_Sample(*each) for each in zip(*(column.tolist() for column in found), strict=True)]
+
+
+def _of_runs(groups: Grouped) -> list[set[Flag]]:
+    """Return the flags of each point's ok runs."""
+    seen: list[set[Flag]] = [set() for _ in range(groups.size)]
+    for point, ok, flags in zip(
+        groups.point.tolist(), groups.ok.tolist(), groups.runs["flags"], strict=True
+    ):
+        if ok and flags:
+            seen[point].update(flags)
+    return seen
+
+
+def _alone(row: Row, of_runs: set[Flag]) -> list[Flag]:
+    flags = [Flag(FlagCode.ONE_RUN, "no interval")] if row["n_ok"] == 1 else []
+    flags += sorted(of_runs)
+    missing = row["n_ok"] - row["usable"]
+    if missing:
+        flags.append(Flag(FlagCode.UNMEASURED, f"{missing:g} without {row['basis']}"))
+    return flags
+
+
+def _ratio(row: Row, gate: float | None) -> Sequence[Flag]:
+    flags = []
+    if row["fewest"] < LEAST_FOR_MEAN:
+        detail = f"needs {LEAST_FOR_MEAN} runs, there are {row['fewest']:g}"
+        flags.append(Flag(FlagCode.BOOTSTRAP, detail))
+    # Without an interval, what the table shows as more than 1.
+    low = row["efficiency_low"]
+    if (round(row["efficiency"], 3) if isnan(low) else low) > 1:
+        flags.append(Flag(FlagCode.SUPERLINEAR, "check cache, batch, clocks"))
+    if gate is not None and row["efficiency"] < gate - _ROUNDING:
+        flags.append(Flag(FlagCode.GATE, f"efficiency {row['efficiency']:.3f} < {gate:g}"))
+    return flags
+
+
+def _same_samples(row: Row, base: Row) -> bool:
+    """Whether both trained on as much: a loss falls with every sample."""
+    own, first = row["samples_seen"], base["samples_seen"]
+    return bool(abs(own - first) <= 0.01 * first)
+
+
+def _changed(code: FlagCode, own: _Sample, base: _Sample) -> list[Flag]:
+    """Flag what changed by more than twice the standard error of the difference."""
+    if min(own.n, base.n) < 2:
+        return []
+    error = sqrt(own.variance / own.n + base.variance / base.n)
+    change = own.mean - base.mean
+    # Repetitions of one seed can agree to the last digit; then the noise was not measured.
+    if isnan(error) or error < 1e-9 * max(1.0, abs(base.mean)) or abs(change) <= 2 * error:
+        return []
+    if code == FlagCode.ACCURACY:
+        return [Flag(code, f"{100 * change:+.2f} points, standard error {100 * error:.2f}")]
+    return [Flag(code, f"{change:+.4g}, standard error {error:.2g}")]
+
+
+def _whole_seconds(own: float, first: float) -> list[Flag]:
+    """Bound the speedup when both times were cut to whole seconds: each is up to 1 s longer."""
+    if isnan(first):
+        return []
+    if not own > 0:
+        return [Flag(FlagCode.WHOLE_SECONDS, "a time of 0 s is less than 1 s")]
+    low, high = first / (own + 1), (first + 1) / own
+    return [Flag(FlagCode.WHOLE_SECONDS, f"true speedup between {low:.2f} and {high:.2f}")]

@@ -1,0 +1,94 @@
+"""Measurements -> the reasons to doubt each run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+
+from hpc_train.model.flag import LOSS_LOST, Flag, FlagCode
+from hpc_train.model.measurement import ExpectedRun
+from hpc_train.tables.grouped import Floats, counts, packed, starts
+from hpc_train.tables.measurements import GLOBAL, KINDS, PER_RANK, Rows
+from hpc_train.tables.record_arrays import Ints, RecordArrays
+from hpc_train.tables.steps import LEAST_STEPS
+
+_SAID_ONCE = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
+
+
+def run_flags(
+    expected: Sequence[ExpectedRun], rows: Rows, odd: Rows, steps: Ints, ranks: Floats
+) -> list[tuple[Flag, ...]]:
+    """Return the flags of each run; `odd` are the measurements that were left out."""
+    runs = len(expected)
+    flags: dict[int, list[Flag]] = defaultdict(list)
+    for run in np.flatnonzero((steps > 0) & (steps < LEAST_STEPS)).tolist():
+        flags[run].append(Flag(FlagCode.SHORT, f"{steps[run]} steps"))
+    heard = _timed_ranks(rows, runs)
+    for run in np.flatnonzero((heard > 0) & (heard < ranks)).tolist():
+        flags[run].append(Flag(FlagCode.RANKS, f"steps of {heard[run]} of {ranks[run]:.0f} ranks"))
+    for metric in _SAID_ONCE:
+        for run, values in _contradictions(rows, metric).items():
+            said = ", ".join(f"{value:g}" for value in values)
+            flags[run].append(Flag(FlagCode.VARIES, f"{metric} {said}; last taken"))
+    for run in np.unique(odd.run).tolist():
+        flags[run].append(_left_out(odd.take(odd.run == run)))
+    for run, one in enumerate(expected):
+        if one.restarts:
+            often = "once" if one.restarts == 1 else f"{one.restarts} times"
+            flags[run].append(Flag(FlagCode.REQUEUED, f"restarted {often}"))
+    return [tuple(flags.get(run, ())) for run in range(runs)]
+
+
+def with_lost(flags: Sequence[tuple[Flag, ...]], lost: Ints) -> list[tuple[Flag, ...]]:
+    """Return the flags, with one more for runs that ended without a finite loss."""
+    which = set(lost.tolist())
+    return [(*own, LOSS_LOST) if run in which else own for run, own in enumerate(flags)]
+
+
+def _contradictions(rows: Rows, metric: str) -> dict[int, tuple[float, ...]]:
+    """Return the different values of a metric that a run can only have once, by run."""
+    own = rows.named(metric)
+    own = own.take((own.scope == GLOBAL) & ~own.stepped)
+    first = starts(own.run)
+    if not len(first):
+        return {}
+    least, most = np.minimum.reduceat(own.value, first), np.maximum.reduceat(own.value, first)
+    ends = np.append(first[1:], len(own.run))
+    return {
+        int(own.run[first[group]]): tuple(
+            dict.fromkeys(own.value[first[group] : ends[group]].tolist())
+        )
+        for group in np.flatnonzero(least != most)
+    }
+
+
+def _timed_ranks(rows: Rows, runs: int) -> Ints:
+    timed = rows.named("step_time")
+    timed = timed.take(timed.scope == PER_RANK)
+    # Sorting a million numbers costs more than looking each one up.
+    first = ~pd.Series(packed(timed.run, timed.who)).duplicated().to_numpy()
+    return counts(timed.run[first], runs)
+
+
+def _left_out(odd: Rows) -> Flag:
+    kinds = pd.Series(odd.kind[np.argsort(odd.place)]).value_counts()
+    names = ", ".join(f"{count} of {KINDS[int(kind)]}" for kind, count in kinds.items())
+    return Flag(FlagCode.NOT_FINITE, f"{names} left out")
+
+
+def without_final_loss(fields: RecordArrays, runs: int) -> Ints:
+    """Return the runs of which a log states a loss that is no number, and no other one after it.
+
+    A loss that came back is none: mixed precision skips steps that overflow.
+    """
+    lost = (fields.metric.among(["not_finite"]) == 0) & (fields.variant.among(["loss"]) == 0)
+    if not lost.any():
+        return np.array([], dtype=np.int64)
+    stated = (fields.metric.among(["loss"]) == 0) & (fields.variant.among([""]) == 0)
+    places = np.flatnonzero((lost | stated) & (fields.run.codes < runs))
+    key = pd.Series(packed(fields.run.codes[places], fields.source.codes[places]))
+    last = places[~key.duplicated(keep="last").to_numpy()]
+    return np.unique(fields.run.codes[last[lost[last]]].astype(np.int64))

@@ -1,0 +1,244 @@
+"""Measurements of each run -> one value for each metric, by the rule that the metric names."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from hpc_train.model.metric import Metric, OfRun
+from hpc_train.model.metrics import RATE_RECORDS, RUN_METRICS
+from hpc_train.model.study import Warmup
+from hpc_train.tables.grouped import (
+    NAN,
+    Floats,
+    any_of,
+    counts,
+    highest,
+    last_of,
+    mean,
+    median,
+    per_run,
+    starts,
+    total,
+)
+from hpc_train.tables.magnitudes import usable
+from hpc_train.tables.measurements import GLOBAL, KINDS, Rows, once, stated
+from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
+from hpc_train.tables.steps import measured, of_last, reported_rate, step_means, step_totals
+
+# Timers of Megatron and DeepSpeed; those of the slowest rank end in ` max`.
+_TIMERS = {
+    "data_share": re.compile(r"(?:^|-)data(?:-?load\w*|-time|-wait)?(?: max)?$|batch-generator"),
+    "communication_share": re.compile(
+        r"all-?reduce|all-?gather|reduce-?scatter|all-?to-?all|grads-sync|-send|-recv|(?:^|-)comm"
+    ),
+}
+_STEPPED = ("step_time", "samples", *RATE_RECORDS)
+
+
+def reduced(rows: Rows, rest: RecordArrays, warmup: Warmup, ranks: Floats) -> dict[str, Floats]:
+    """Return the metrics that follow a common rule, a value for each run, NaN without records.
+
+    `last`: the last value, whichever rank printed it. `highest`: the largest of all ranks and
+    steps. `median`: of the measured steps, mean over ranks; else what is stated of the whole run.
+    `total`: as stated of the whole run, else the sum over steps and ranks. `rate`: of all ranks,
+    as `steps.reported_rate` has it. Metrics with scopes are in `rows`, all others in `rest`.
+    """
+    found = {}
+    for metric in RUN_METRICS:
+        rule = _RULES.get(metric.of_run)
+        if rule is not None:
+            own = rows.named(metric.record) if metric.scopes else _rest(rest, metric, len(ranks))
+            found[metric.key] = rule(own, warmup, ranks)
+    return found
+
+
+def tflops_per_gpu(rest: RecordArrays, warmup: Warmup, ranks: Floats) -> Floats:
+    """Return the median of the measured steps; what is stated of all GPUs together is no such."""
+    rows = _of_metric(rest, "tflops", len(ranks))
+    return _typical(rows.take(rows.scope != GLOBAL), warmup, ranks)
+
+
+def optimiser_steps(rest: RecordArrays, rows: Rows, runs: int) -> Floats:
+    """Return their number as stated, else that of the last step; one more where they begin at 0."""
+    count = highest_of(_of_metric(rest, "steps", runs), runs)
+    return np.where(np.isnan(count), _last_step(rows, runs), count)
+
+
+def samples_seen(rows: Rows, steps: Floats, batch: Floats) -> Floats:
+    """Return the samples that a run states it trained on, else steps times global batch."""
+    own = rows.named("samples")
+    whole = own.take((own.scope == GLOBAL) & ~own.stepped)
+    said = last_of(whole.value, whole.run, len(batch))
+    return np.where(np.isnan(said), steps * batch, said)
+
+
+def time_shares(rest: RecordArrays, warmup: Warmup, step_time_s: Floats) -> dict[str, Floats]:
+    """Return which fraction of the mean step time went into data and into communication.
+
+    Mean over ranks and measured steps of the largest timer of that kind: timers contain one
+    another, and so their sum would count time twice. NaN where none is logged, or more than the
+    whole step.
+    """
+    found, runs = {}, len(step_time_s)
+    for name, words in _TIMERS.items():
+        most = np.full(runs, NAN)
+        for rows in _phases(rest, runs, words):
+            times = step_means(rows.take(rows.stepped))
+            kept = times.take(measured(times, Warmup(steps=warmup.steps)))
+            most = np.fmax(most, per_run(mean, kept.value, kept.run, runs))
+        share = most / step_time_s
+        found[name] = np.where(share <= 1, share, NAN)
+    return found
+
+
+def final(rows: Rows, metric: str, runs: int) -> Floats:
+    """Return the last value of a metric, however many ranks printed it; NaN without."""
+    own = rows.named(metric)
+    return last_of(own.value, own.run, runs)
+
+
+def stated_step_time_s(rows: Rows, runs: int) -> Floats:
+    """Return the step time [s] that is stated of a whole run; NaN without."""
+    own = rows.named("step_time")
+    whole = own.take((own.scope == GLOBAL) & ~own.stepped)
+    return last_of(whole.value, whole.run, runs)
+
+
+def named_ranks(rows: Rows, runs: int) -> Ints:
+    """Return the number of ranks as far as the lines name them; 0 where they name none.
+
+    That rank 0 alone speaks for the whole job does not say that it is the only one.
+    """
+    most = np.full(runs, -1)
+    for kind in range(len(KINDS)):
+        own = rows.of(kind)
+        first = starts(own.run)
+        if len(first):
+            heard = np.where((own.scope == GLOBAL) & (own.rank == 0), NONE, own.rank)
+            at = own.run[first]
+            most[at] = np.maximum(most[at], np.maximum.reduceat(heard, first))
+    epochs = rows.named("epoch_time")
+    alone = (counts(epochs.run, runs) > 0) & ~any_of(~epochs.book, epochs.run, runs)
+    return np.where(most >= 0, most + 1, alone.astype(np.int64))
+
+
+def accuracy(rows: Rows, runs: int) -> Floats:
+    """Return the last accuracy of the job; where each rank has its own, the mean of their last."""
+    own = rows.named("accuracy")
+    whole = own.take(own.scope == GLOBAL)
+    said = last_of(whole.value, whole.run, runs)
+    each = of_last(own.take(own.scope != GLOBAL))
+    return np.where(np.isnan(said), per_run(mean, each.value, each.run, runs), said)
+
+
+def epoch_time_s(rows: Rows, runs: int) -> Floats:
+    """Return the mean over epochs of the slowest rank's time [s], without the first of several."""
+    own = rows.named("epoch_time")
+    first = starts(own.run, own.step)
+    if not len(first):
+        return np.full(runs, np.nan)
+    times, run = np.maximum.reduceat(own.value, first), own.run[first]
+    begun = starts(run)
+    kept = np.ones(len(run), dtype=bool)
+    kept[begun] = counts(run, runs)[run[begun]] == 1
+    return per_run(mean, times[kept], run[kept], runs)
+
+
+def whole_seconds(rows: Rows, runs: int) -> Mask:
+    """Return which runs had their times cut to whole seconds before they were printed."""
+    found = np.zeros(runs, dtype=bool)
+    for metric in ("epoch_time", "time_to_train"):
+        own = rows.named(metric)
+        found |= any_of(own.book, own.run, runs)
+    return found
+
+
+def positive(rates: Floats) -> Floats:
+    """Return the rates, NaN where one is none that can be calculated with."""
+    return np.where((rates > 0) & usable(rates), rates, NAN)
+
+
+def highest_of(rows: Rows, runs: int) -> Floats:
+    """Return the largest value of each run, of all its ranks and steps; NaN without."""
+    return highest(rows.value, rows.run, runs)
+
+
+def _phases(fields: RecordArrays, runs: int, words: re.Pattern[str]) -> list[Rows]:
+    names = [name for name in fields.variant.names if words.search(name.replace("_", "-"))]
+    names = [name for name in names if not name.endswith(" min")]
+    kinds = np.where(fields.metric.among(["phase_time"]) == 0, fields.variant.among(names), -1)
+    rows = _sound(once(stated(fields, kinds)), runs)
+    return [rows.of(kind) for kind in range(len(names))]
+
+
+def _rest(fields: RecordArrays, metric: Metric, runs: int) -> Rows:
+    return _of_metric(fields, metric.record, runs, metric.variant)
+
+
+def _of_metric(fields: RecordArrays, metric: str, runs: int, prefix: str = "") -> Rows:
+    """Return the rows of one metric without a variant, and those whose variant has the prefix.
+
+    Different variants of one step are different measurements.
+    """
+    fit = ["", *(name for name in fields.variant.names if prefix and name.startswith(prefix))]
+    named = fields.metric.among([metric]) == 0
+    rows = once(stated(fields, np.where(named, fields.variant.among(fit), -1)))
+    rows = _sound(rows, runs)
+    return rows.take(np.argsort(rows.run, kind="stable")) if len(fit) > 1 else rows
+
+
+def _sound(rows: Rows, runs: int) -> Rows:
+    """Leave out what cannot be calculated with, and the records of other runs."""
+    return rows.take(usable(rows.value) & (rows.run < runs))
+
+
+def _last(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
+    return last_of(rows.value, rows.run, len(ranks))
+
+
+def _highest(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
+    return highest_of(rows, len(ranks))
+
+
+def _typical(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
+    runs = len(ranks)
+    times = step_means(rows.take(rows.stepped))
+    kept = times.take(measured(times, Warmup(steps=warmup.steps)))
+    last = of_last(rows.take(~rows.stepped))
+    said = per_run(mean, last.value, last.run, runs)
+    return np.where(np.isnan(said), per_run(median, kept.value, kept.run, runs), said)
+
+
+def _total(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
+    stepwise = step_totals(rows, ranks)
+    summed = per_run(total, stepwise.value * stepwise.weight, stepwise.run, len(ranks))
+    whole = rows.take((rows.scope == GLOBAL) & ~rows.stepped)
+    said = last_of(whole.value, whole.run, len(ranks))
+    return np.where(np.isnan(said), summed, said)
+
+
+def _rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
+    return positive(reported_rate(rows, warmup, ranks))
+
+
+def _last_step(rows: Rows, runs: int) -> Floats:
+    found = np.full(runs, NAN)
+    for metric in _STEPPED:
+        own = rows.named(metric)
+        own = own.take(own.stepped)
+        step = own.step.astype(np.float64)
+        from_0 = highest(-step, own.run, runs) == 0
+        found = np.fmax(found, highest(step, own.run, runs) + from_0)
+    return found
+
+
+_RULES: dict[OfRun, Callable[[Rows, Warmup, Floats], Floats]] = {
+    "last": _last,
+    "highest": _highest,
+    "median": _typical,
+    "total": _total,
+    "rate": _rate,
+}

@@ -1,0 +1,120 @@
+"""CONTRIBUTING's recipe for a metric: with its entries alone, every report and gate has them."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+RECIPE = re.compile(r"^ *```python\n( *Metric\(\n.*?)\n *```", re.MULTILINE | re.DOTALL)
+END = "\n)  # fmt: skip\nRUN_METRICS"
+# Frames per second on 1, 2 and 4 ranks, as a run and a repetition state them.
+SPEEDS = {1: (100.0, 101.0), 2: (190.0, 191.0), 4: (200.0, 204.0)}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a copy of the package with the recipe's entries."""
+    copy = tmp_path_factory.mktemp("checkout")
+    shutil.copytree(ROOT / "hpc_train", copy / "hpc_train")
+    for name in ("pyproject.toml", "templates", "site_profiles"):
+        (copy / name).symlink_to(ROOT / name)
+    registry = copy / "hpc_train" / "model" / "metrics.py"
+    before = registry.read_text(encoding="utf-8")
+    entries = RECIPE.findall((ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8"))
+    assert len(entries) == 2
+    assert before.count(END) == 1
+    registry.write_text(before.replace(END, "".join(f"\n{entry}," for entry in entries) + END))
+    return copy
+
+
+def hpctrain(checkout: Path, *arguments: str, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "hpc_train", *arguments],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout)},
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == code, done.stderr
+    return done.stdout
+
+
+def logs(folder: Path, factor: float = 1.0) -> str:
+    folder.mkdir()
+    for ranks, speeds in SPEEDS.items():
+        for repetition, speed in enumerate(speeds):
+            event = {"event": "end", "world_size": ranks, "frames_per_second": factor * speed,
+                     "power": 300 + ranks, "scope": "global"}  # fmt: skip
+            (folder / f"{ranks}-{repetition}.log").write_text(f"@hpct {json.dumps(event)}\n")
+    return str(folder)
+
+
+def rows(path: Path) -> list[dict[str, str]]:
+    return list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+
+
+@pytest.fixture(scope="module")
+def folder(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a report in every form."""
+    made = tmp_path_factory.mktemp("made")
+    hpctrain(checkout, "report", logs(made / "logs"), "-o", str(made / "report"))
+    return made
+
+
+def test_text_and_markdown_show_a_column_of_each(checkout: Path, folder: Path) -> None:
+    text = hpctrain(checkout, "report", str(folder / "logs"))
+    assert "speedup by frame throughput" in text
+    heads = " ".join(text.partition("Points")[2].partition("───")[0].split())
+    assert "frames/s" in heads
+    assert "power" in heads
+    assert re.search(r"^ *2 .*\b190\.5 .*\b302\.0\b", text, re.MULTILINE)
+    markdown = (folder / "report" / "report.md").read_text()
+    assert re.search(r"^\| 2 \|.* 190\.5 \|.* 302\.0 \|", markdown, re.MULTILINE)
+
+
+def test_the_page_has_them_of_points_and_of_runs(folder: Path) -> None:
+    page = (folder / "report" / "report.html").read_text()
+    assert page.count("frames per second") > 0
+    assert re.search(r"<th[^>]*>power \[W\]</th>", page)
+    assert "throughput [frames/s]" in page
+
+
+def test_csv_json_and_tidy_have_their_values(folder: Path) -> None:
+    points = rows(folder / "report" / "points.csv")
+    # The harmonic mean of 190 and 191, and the mean of two equal powers.
+    assert float(points[1]["frames_per_second"]) == pytest.approx(2 / (1 / 190 + 1 / 191))
+    assert [float(row["power_w"]) for row in points] == [301, 302, 304]
+    made = json.loads((folder / "report" / "report.json").read_text())
+    assert {run["power_w"] for run in made["runs"]} == {301, 302, 304}
+    assert made["rows"][1]["speedup"]["value"] == pytest.approx(((190 * 191) / (100 * 101)) ** 0.5)
+    tidy = rows(folder / "report" / "tidy.csv")
+    units = {(row["metric"], row["unit"], row["better"]) for row in tidy}
+    assert {("power", "W", "lower"), ("frames_per_second", "1/s", "higher")} <= units
+
+
+def test_compare_is_by_the_new_basis(checkout: Path, folder: Path) -> None:
+    faster = logs(folder / "faster", 1.25)
+    made = json.loads(hpctrain(checkout, "compare", str(folder / "logs"), faster, "-f", "json"))
+    assert {row["basis"] for row in made["rows"]} == {"frame throughput"}
+    assert [row["ratio"]["value"] for row in made["rows"]] == pytest.approx([1.25] * 3)
+
+
+def test_gates_decide_by_the_new_basis(checkout: Path, folder: Path) -> None:
+    sizes = {f"logs/{ranks}-{i}.log": {"ranks": ranks} for ranks in SPEEDS for i in (0, 1)}
+    stated = {"gates": {"efficiency": 0.75}, "points": sizes}
+    (folder / "points.yaml").write_text(json.dumps(stated))
+    arguments = ("report", str(folder / "points.yaml"), "-f", "json", "--check")
+    made = json.loads(hpctrain(checkout, *arguments, code=1))
+    gates = [(row["where"], row["outcome"]) for row in made["gates"] if row["gate"] == "efficiency"]
+    assert gates == [("2 ranks", "met"), ("4 ranks", "not met")]

@@ -1,0 +1,66 @@
+"""The column of transports, and the doubt where compared points went different ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from hpc_train.model.report import Report
+from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.tables.runs import run_frame
+from hpc_train.tables.speedup import speedup_frame
+from tests.reports.finished import finished
+
+
+def _report(ways: Mapping[str, str]) -> Report:
+    study, records = finished()
+    runs = tuple(
+        msgspec.structs.replace(run, transport=ways.get(run.run_id.rpartition("-")[0], ""))
+        for run in study.runs
+    )
+    study = msgspec.structs.replace(study, runs=runs)
+    frame = run_frame(study, records)
+    return scaling_report(study, frame, speedup_frame(frame, study))
+
+
+def _column(report: Report) -> list[str]:
+    table = report.tables[0]
+    place = [column.key for column in table.columns].index("transport")
+    return [row[place].text for row in table.rows]
+
+
+def _doubts(report: Report) -> list[str]:
+    return [line for line in report.summary if "transport" in line]
+
+
+def test_column() -> None:
+    report = _report({"srun-1": "NVLink", "srun-2": "IB+GDR", "srun-4": "IB+GDR"})
+    assert _column(report) == ["NVLink", "IB+GDR", "IB+GDR", "--", "--", "--"]
+    assert _doubts(report) == []
+
+
+def test_no_column_where_no_log_says_it() -> None:
+    assert "transport" not in [column.key for column in _report({}).tables[0].columns]
+
+
+def test_points_of_a_series_that_differ() -> None:
+    (doubt,) = _doubts(_report({"srun-1": "NVLink", "srun-2": "IB+GDR", "srun-4": "sockets"}))
+    assert doubt == ("Distrust: the transport differs under srun: 8 GPUs IB+GDR; 16 GPUs sockets.")
+
+
+def test_series_are_not_compared() -> None:
+    assert _doubts(_report({"srun-2": "IB+GDR", "torchrun-2": "sockets"})) == []
+
+
+def test_runs_of_a_point_that_differ() -> None:
+    study, records = finished()
+    ways = {"srun-2-0": "IB+GDR", "srun-2-1": "sockets"}
+    runs = tuple(
+        msgspec.structs.replace(run, transport=ways.get(run.run_id, "")) for run in study.runs
+    )
+    study = msgspec.structs.replace(study, runs=runs)
+    frame = run_frame(study, records)
+    report = scaling_report(study, frame, speedup_frame(frame, study))
+    assert _column(report)[1] == "IB+GDR / sockets"
+    assert _doubts(report)

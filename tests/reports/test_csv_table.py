@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import csv
+import io
+
+from hpc_train.reports.formats import csv_table
+from tests.reports.finished import report
+
+
+def rows() -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(csv_table.render_tidy(report()))))
+
+
+def test_a_value_has_its_unit_and_which_way_is_better() -> None:
+    first = [row for row in rows() if row["run_id"] == "srun-2-0"]
+    speed = next(row for row in first if row["metric"] == "samples_per_second")
+    assert (float(speed["value"]), speed["unit"], speed["better"]) == (1940.0, "1/s", "higher")
+    assert (speed["study"], speed["nodes"], speed["state"]) == ("resnet", "2", "COMPLETED")
+
+
+def test_a_run_without_a_value_has_a_row_that_says_why() -> None:
+    failed = [row for row in rows() if row["run_id"] == "torchrun-4-0"]
+    assert [row["state"] for row in failed] == ["FAILED"] * len(failed)
+    assert failed[0]["problem"].startswith("x | <script>")
+    assert len({row["run_id"] for row in rows()}) == 18

@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hpc_train.model.measurement import ExpectedRun
+from hpc_train.model.record import Record
+from hpc_train.model.report import Report
+from hpc_train.reports.formats import text
+from hpc_train.reports.scaling_report import scaling_report
+from hpc_train.tables.runs import run_frame
+from hpc_train.tables.speedup import speedup_frame
+from tests.reports.finished import empty, report
+from tests.tables.studies import expected, foreign, rate, record, steps, study
+
+
+def made(runs: Sequence[ExpectedRun], records: Sequence[Record], **fields: object) -> Report:
+    asked = study(runs, **fields)  # type: ignore[arg-type]
+    frame = run_frame(asked, records)
+    return scaling_report(asked, frame, speedup_frame(frame, asked))
+
+
+def repeated(rates: dict[int, list[float]], batch: dict[int, float] | None = None) -> Report:
+    named = {(n, i): x for n, xs in rates.items() for i, x in enumerate(xs)}
+    runs = [expected(f"n{n}-{i}", nodes=n) for n, i in named]
+    batches = batch or {}
+    return made(
+        runs, [r for (n, i), x in named.items() for r in rate(f"n{n}-{i}", x, batches.get(n))]
+    )
+
+
+def test_the_summary_answers_first_and_then_says_what_to_distrust() -> None:
+    lines = report().summary
+    assert lines[0].startswith("16 GPUs under srun train 2.40 [")
+    assert lines[0].endswith("] times as fast as 4 GPUs (efficiency 60 %).")
+    assert lines[1].startswith("8 GPUs under torchrun train 1.80 [")
+    assert lines[2].startswith("Measured: 15 of 18 runs ok; strong scaling: ")
+    assert "as declared" in lines[2]
+    assert lines[-2:] == (
+        "Distrust: below the gate (efficiency 0.600 < 0.75): 16 GPUs under srun.",
+        "Distrust: not every run is ok (0 of 3: 1 FAILED, 2 MISSING): 16 GPUs under torchrun.",
+    )
+
+
+def test_the_baseline_is_given_in_absolute_numbers() -> None:
+    baselines = [line for line in report().summary if line.startswith("Baseline")]
+    assert len(baselines) == 2
+    assert baselines[0] == "Baseline under srun: 4 GPUs, 1010 samples/s (n=3)."
+
+
+def test_a_largest_point_that_is_not_the_best_is_named_too() -> None:
+    answer = repeated({1: [10.0], 2: [18.0], 4: [14.0]}).summary[0]
+    assert answer == (
+        "2 GPUs train 1.80 times as fast as 1 GPU (efficiency 90 %); 4 GPUs 1.40 (efficiency 35 %)."
+    )
+
+
+def test_weak_scaling_does_more_work_in_the_same_time() -> None:
+    answer = repeated({1: [10.0], 2: [18.0]}, {1: 8, 2: 16}).summary[0]
+    assert answer.startswith("2 GPUs do 1.80 times the work of 1 GPU in the same time")
+
+
+def test_what_is_true_of_every_point_is_said_once() -> None:
+    lines = [line for line in repeated({1: [10.0], 2: [18.0]}).summary if "n=1, so" in line]
+    assert lines == ["Distrust: n=1, so no interval: all 2 points."]
+
+
+def test_a_single_baseline_run_takes_every_interval() -> None:
+    lines = repeated({1: [10.0], 2: [18.0, 19.0]}).summary
+    assert "Distrust: one baseline run, so no interval: 2 GPUs." in lines
+
+
+def test_many_points_of_one_kind_are_counted() -> None:
+    rates = {n: [10.0 * n] for n in range(1, 12)} | {12: [100.0, 101.0]}
+    line = next(line for line in repeated(rates).summary if "n=1, so" in line)
+    assert line.endswith("8 GPUs and 3 more (column flags).")
+
+
+def test_one_size_is_no_scaling() -> None:
+    shown = repeated({2: [10.0, 11.0, 12.0]})
+    assert shown.title == "study: one size (2 nodes, 2 GPUs)"
+    assert shown.summary[0] == ("One size only (2 nodes, 2 GPUs): nothing to compare; run a study.")
+    assert any(line.startswith("Result: 2 GPUs, 10.94 samples/s (n=3)") for line in shown.summary)
+    assert "speedup" not in [column.key for column in shown.tables[0].columns]
+    assert not any("batch" in line for line in shown.summary)
+
+
+def test_only_failed_runs_are_said_once() -> None:
+    runs = [expected(s, state="FAILED", axes={"nodes": 1, "launcher": s}) for s in ("a", "b")]
+    assert made(runs, []).summary[0] == "No run has a result."
+    assert made(runs, []).summary[1].startswith("Measured: 0 of 2 runs ok")
+
+
+def test_foreign_logs_are_told_apart_by_their_ranks_and_their_state_is_not_known() -> None:
+    logs = [foreign("a.log"), foreign("b.log", 2), foreign("c.log", 3)]
+    times = {"a.log": (8, 1), "b.log": (4, 2), "c.log": (5, 2)}
+    records = [
+        record(name, "epoch_time", time, scope="per_rank", step=1, rank=rank, parser="book")
+        for name, (time, ranks) in times.items()
+        for rank in range(ranks)
+    ]
+    shown = made(logs, records)
+    rows = [(row["ranks"], row["n_ok"]) for row in shown.tables[0].records]
+    assert rows == [(1, 1), (2, 2)]
+    assert "3 of 3 logs with a result" in shown.summary[1]
+    assert any("do not say how their job ended" in note for note in shown.notes)
+    assert not any("do not say" in note for note in report().notes)
+
+
+def test_logs_with_and_without_a_known_size_are_told_apart() -> None:
+    logs = [foreign("a.log"), foreign("b.log", 2)]
+    shown = made(logs, [*rate("a.log", 10), *rate("b.log", 18), record("b.log", "world_size", 2)])
+    assert [row["ranks"] for row in shown.tables[0].records] == [None, 2]
+    assert not any("times as fast" in line for line in shown.summary)
+
+
+def test_constant_columns_are_said_once() -> None:
+    shown = report()
+    keys = [column.key for column in shown.tables[0].columns]
+    assert "nodes" in keys
+    assert "gpus_per_node" not in keys
+    assert any("4 GPUs per node, 4 tasks per node" in line for line in shown.summary)
+
+
+def test_a_table_that_is_too_wide_loses_columns_and_says_so() -> None:
+    runs = [
+        expected(f"{n}-{i}-{name}", nodes=n, axes={"nodes": n, "launcher": name})
+        for name in ("torchrun-and-numactl", "srun")
+        for n in (1, 2)
+        for i in (0, 1, 2)
+    ]
+    records = []
+    for run in runs:
+        n, i = int(run.run_id[0]), int(run.run_id[2])
+        records += steps(run.run_id, [[0.5 / n + 0.01 * i] * 25] * n)
+        records += [
+            record(run.run_id, metric, 0.7)
+            for metric in ("accuracy", "epoch_time", "time_to_train")
+        ]
+    shown = made(runs, records)
+    keys = {column.key for column in shown.tables[0].columns}
+    assert "time_to_train_s" not in keys
+    assert {"speedup", "efficiency", "accuracy"} <= keys
+    assert any("want of room" in note and "time_to_train_s" in note for note in shown.notes)
+    lines = text.render(shown).splitlines()
+    assert max(map(len, lines)) <= 100
+    assert sum(line.startswith("torchrun-and-numactl ") for line in lines) == 2
+
+
+def test_every_run_without_a_result_is_a_row_and_nothing_is_blank() -> None:
+    points, runs, *_ = report().tables
+    assert [row[1].text for row in runs.rows] == ["FAILED", "MISSING", "MISSING"]
+    assert len(runs.records) == 18
+    assert all(cell.text for table in (points, runs) for row in table.rows for cell in row)
+
+
+def test_checks_name_gates_and_missing_points() -> None:
+    assert [check.partition(":")[0] for check in report().checks] == [
+        "gate not met",
+        "missing point",
+    ]
+    assert "16 GPUs under srun" in report().checks[0]
+
+
+def test_notes_say_how_the_intervals_were_made() -> None:
+    assert any("95%, Welch on logarithms" in note for note in report().notes)
+    assert "study note" in report().notes
+
+
+def test_a_study_without_runs_still_gives_a_report() -> None:
+    assert empty().summary == ("No point to compare: 0 of 0 runs ok.",)

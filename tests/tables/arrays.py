@@ -1,0 +1,17 @@
+"""Intervals of many pairs of samples, one pair in each row."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from hpc_train.tables import intervals
+from hpc_train.tables.grouped import Floats, Moments
+
+
+def welch(a: Floats, b: Floats, confidence: float) -> intervals.IntervalArrays:
+    logs = [Moments.along_axis(np.log(sample)) for sample in (a, b)]
+    return intervals.welch(logs[0], logs[1], confidence)
+
+
+def fieller(a: Floats, b: Floats, confidence: float) -> intervals.IntervalArrays:
+    return intervals.fieller(Moments.along_axis(a), Moments.along_axis(b), confidence)

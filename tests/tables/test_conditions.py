@@ -1,0 +1,80 @@
+"""What two programs print is no series: a sample of one is a sequence, of the other an image."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from hpc_train.model.record import Record
+from hpc_train.tables.runs import run_frame
+from hpc_train.tables.speedup import speedup_frame
+from hpc_train.tables.split_series import Separated, separated
+from tests.tables.studies import expected, record, study
+
+
+def said(run: str, parser: str, metric: str, value: float) -> Record:
+    return msgspec.structs.replace(record(run, metric, value), parser=parser)
+
+
+def parted(*runs: list[tuple[str, str, float]], allowed: tuple[str, ...] = ()) -> Separated:
+    """Runs on 1, 2 … nodes, each with what parsers found."""
+    names = [f"n{nodes}" for nodes, _ in enumerate(runs, start=1)]
+    asked = msgspec.structs.replace(
+        study([expected(name, nodes=nodes) for nodes, name in enumerate(names, start=1)]),
+        allow_mixed=allowed,
+    )
+    found = [said(name, *each) for name, own in zip(names, runs, strict=True) for each in own]
+    return separated(run_frame(asked, found), asked)
+
+
+def speedups(found: Separated) -> list[float]:
+    values: list[Any] = speedup_frame(found.runs, study([]))["speedup"].dropna().tolist()
+    return values
+
+
+MEGATRON = [("megatron", "samples_per_second", 100.0)]
+IMAGENET = [("imagenet", "samples_per_second", 440.0)]
+
+
+def test_frameworks_are_not_mixed_in_a_series_unless_a_person_allows_it() -> None:
+    found = parted(MEGATRON, IMAGENET)
+    assert set(found.runs["series"]) == {"parser=megatron", "parser=imagenet"}
+    assert 4.4 not in speedups(found)
+    (note,) = found.notes
+    assert note == (
+        "parser differs: megatron (1 run, n1), imagenet (1 run, n2): series of their own; "
+        "--allow-mixed parser puts them into one"
+    )
+    mixed = parted(MEGATRON, IMAGENET, allowed=("parser",))
+    assert speedups(mixed) == [1.0, pytest.approx(4.4)]
+    assert mixed.notes == ("allowed to differ: parser: megatron (1 run), imagenet (1 run)",)
+
+
+def test_one_program_above_another_is_one_also_where_one_of_them_is_silent() -> None:
+    above = ("deepspeed", "step_time", 0.1)
+    found = parted([*MEGATRON, above], MEGATRON, [("deepspeed", "samples_per_second", 190.0)])
+    assert set(found.runs["series"]) == {"all"}
+    assert {own["parser"] for own in found.runs["conditions"]} == {"deepspeed / megatron"}
+
+
+def test_samples_and_tokens_are_not_mixed_either() -> None:
+    tokens = [("megatron", "tokens_per_second", 2e5)]
+    found = parted(MEGATRON, tokens)
+    assert set(found.runs["series"]) == {"counted=samples", "counted=tokens"}
+    both = parted([*MEGATRON, *tokens], tokens)
+    assert set(both.runs["series"]) == {"all"}
+
+
+def test_sequences_of_two_lengths_are_two_kinds_of_sample() -> None:
+    def long(length: float) -> list[tuple[str, str, float]]:
+        return [*MEGATRON, ("megatron", "sequence_length", length)]
+
+    assert set(parted(long(2048), long(2048)).runs["series"]) == {"all"}
+    assert "sequence_length=4096" in set(parted(long(2048), long(4096)).runs["series"])
+
+
+def test_what_a_person_states_has_no_program() -> None:
+    found = parted([("table", "samples_per_second", 100.0)], [("table", "step_time", 0.1)])
+    assert all("parser" not in own for own in found.runs["conditions"])
