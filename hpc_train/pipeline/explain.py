@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from hpc_train.model.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
-from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES, Reason, setting_of
+from hpc_train.plans.explanations import ARGUMENTS, DIRECTIVES, Reason, setting_of
 from hpc_train.sites.provenance import source_of
 
 Kind = Literal["setting", "directive", "variable", "argument"]

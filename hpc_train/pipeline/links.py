@@ -9,7 +9,7 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
-from hpc_train.plans.resolve import partition_named
+from hpc_train.plans.context import partition_named
 from hpc_train.sites.load import load_site
 from hpc_train.tables.bandwidth import headline, share_of_link
 

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, LaunchRequest, Text, Token
+from hpc_train.plans.context import Job
 from hpc_train.plans.launchers.base import RANK_WRAPPER
-from hpc_train.plans.resolve import Job
 
 _KEYS = {
     "nodes": "resources.nodes",

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from hpc_train.errors import PlanError
 from hpc_train.model.network import Network
 from hpc_train.model.plan import Setting, Topology
-from hpc_train.plans.resolve import Job, Site, rule
+from hpc_train.plans.context import Job, Site, rule
 
 VARIABLE = "HPCTRAIN_BACKEND"
 SOURCE = "PyTorch, torch.distributed: which backend to use"

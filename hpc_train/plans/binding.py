@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 
 from hpc_train.model.plan import LaunchRequest, Setting, Topology
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.plans.context import Job, Site, partition_of
 
 _LISTS = ("mask_cpu:", "map_cpu:", "mask_ldom:", "map_ldom:")
 

@@ -10,36 +10,36 @@ from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Top
 from hpc_train.model.value import Value
 from hpc_train.plans.arguments import check_arguments
 from hpc_train.plans.binding import resolve_binding, with_binding
-from hpc_train.plans.choice import choose_partition
 from hpc_train.plans.containers.resolve import check_launch, container_settings
-from hpc_train.plans.customs import custom_settings, custom_warnings
+from hpc_train.plans.context import Job, Site, from_job, from_site, rule
 from hpc_train.plans.directives import resolve_directives
 from hpc_train.plans.elastic import check_elastic, elastic_directives, elastic_settings
 from hpc_train.plans.environment import JobEnvironment, resolve_environment
+from hpc_train.plans.explanations import directive_notes
 from hpc_train.plans.extra import extra_directives, extra_settings
-from hpc_train.plans.facts import network_of
 from hpc_train.plans.forbidden import check_forbidden
 from hpc_train.plans.gpus import check_gpus
-from hpc_train.plans.last_words import (
+from hpc_train.plans.launch_request import make_request
+from hpc_train.plans.launcher import launcher_warnings, resolve_launcher
+from hpc_train.plans.launchers.base import Launcher
+from hpc_train.plans.limits import check_limits
+from hpc_train.plans.memory import memory_warnings
+from hpc_train.plans.network_context import network_of
+from hpc_train.plans.openmpi import check_openmpi
+from hpc_train.plans.partition_choice import choose_partition
+from hpc_train.plans.preflight import preflight_settings, resolve_preflight
+from hpc_train.plans.rendezvous import check_ports, rendezvous_settings
+from hpc_train.plans.resource_requests import request_settings
+from hpc_train.plans.secrets import resolve_secrets, secret_settings
+from hpc_train.plans.setup import setup_settings, values_of
+from hpc_train.plans.site_defaults import custom_settings, custom_warnings
+from hpc_train.plans.storage import with_storage
+from hpc_train.plans.time_limit_signal import (
     check_signal,
     passes_signal,
     signal_directives,
     signal_settings,
 )
-from hpc_train.plans.launcher import launcher_warnings, resolve_launcher
-from hpc_train.plans.launchers.base import Launcher
-from hpc_train.plans.limits import check_limits
-from hpc_train.plans.memory import memory_warnings
-from hpc_train.plans.openmpi import check_openmpi
-from hpc_train.plans.preflight import preflight_settings, resolve_preflight
-from hpc_train.plans.reasons import directive_notes
-from hpc_train.plans.rendezvous import check_ports, rendezvous_settings
-from hpc_train.plans.request import make_request
-from hpc_train.plans.requests import request_settings
-from hpc_train.plans.resolve import Job, Site, from_job, from_site, rule
-from hpc_train.plans.secrets import resolve_secrets, secret_settings
-from hpc_train.plans.setup import setup_settings, values_of
-from hpc_train.plans.storage import with_storage
 from hpc_train.plans.topology import resolve_topology
 from hpc_train.registry import load
 

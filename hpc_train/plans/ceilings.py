@@ -8,8 +8,8 @@ from typing import Any
 from hpc_train.model.partition import Bound, Partition, Qos, bound_for
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
-from hpc_train.plans.queue import Queue
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.context import Site
+from hpc_train.plans.queue_options import Queue
 
 
 class Ceiling(Value, frozen=True, kw_only=True):

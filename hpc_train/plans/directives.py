@@ -9,11 +9,11 @@ from hpc_train.errors import PlanError
 from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
+from hpc_train.plans.context import Site
 from hpc_train.plans.forbidden import refused
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
 from hpc_train.plans.memory import memory_options
-from hpc_train.plans.queue import QUEUE, written
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.queue_options import QUEUE, written
 
 
 class Size(Value, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpc_train.errors import PlanError
 from hpc_train.model.job import Elastic
 from hpc_train.model.plan import Setting
-from hpc_train.plans.resolve import Job
+from hpc_train.plans.context import Job
 
 
 def resolve_elastic(job: Job) -> Elastic | None:

@@ -8,8 +8,8 @@ from hpc_train.model.network import EnvBlock, When
 from hpc_train.model.plan import EnvChange, Setting
 from hpc_train.model.value import Value
 from hpc_train.model.versions import within
-from hpc_train.plans.facts import Facts
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.context import Site
+from hpc_train.plans.network_context import Facts
 
 
 class Environment(Value, frozen=True, kw_only=True):

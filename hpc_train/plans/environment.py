@@ -7,8 +7,8 @@ import msgspec
 from hpc_train.model.plan import EnvChange, Setting, Topology
 from hpc_train.model.value import Value
 from hpc_train.plans.backend import resolve_backend
+from hpc_train.plans.context import Job, Site, rule
 from hpc_train.plans.env_blocks import Environment, apply_blocks, env_settings, overlay
-from hpc_train.plans.facts import Facts, facts_of
 from hpc_train.plans.gpu_order import Order, gpu_order
 from hpc_train.plans.network import (
     ALT_READ,
@@ -19,7 +19,7 @@ from hpc_train.plans.network import (
     network_warnings,
     script_of,
 )
-from hpc_train.plans.resolve import Job, Site, rule
+from hpc_train.plans.network_context import Facts, facts_of
 
 
 class JobEnvironment(Value, frozen=True, kw_only=True):

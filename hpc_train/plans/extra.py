@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Setting
 from hpc_train.model.sbatch import directive_text
-from hpc_train.plans.resolve import Job, Site
+from hpc_train.plans.context import Job, Site
 
 PREFIX = "directives."
 

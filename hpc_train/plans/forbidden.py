@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Setting
-from hpc_train.plans.reasons import setting_of
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.context import Site
+from hpc_train.plans.explanations import setting_of
 
 
 def refused(option: str, site: Site) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.network import Vendor
 from hpc_train.model.plan import EnvChange, Setting, Topology
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.plans.context import Job, Site, partition_of
 
 # What each rank gets, or why it gets nothing.
 Order = tuple[EnvChange, Setting] | Setting | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.value import Value
-from hpc_train.plans.resolve import Job, Site, from_site, partition_of
+from hpc_train.plans.context import Job, Site, from_site, partition_of
 
 
 class GpuRequest(Value, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.plan import Setting
-from hpc_train.plans.resolve import Job, Site, from_job
+from hpc_train.plans.context import Job, Site, from_job
 from hpc_train.registry import names
 
 

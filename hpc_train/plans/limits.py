@@ -8,10 +8,10 @@ from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.partition import ANY
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.plans.ceilings import ceilings
-from hpc_train.plans.choice import fitting
+from hpc_train.plans.context import Job, Site, asked_at, on_partition, partition_of, with_qos
 from hpc_train.plans.misfits import cores, misfits
-from hpc_train.plans.queue import queue_of, written
-from hpc_train.plans.resolve import Job, Site, asked_at, on_partition, partition_of, with_qos
+from hpc_train.plans.partition_choice import fitting
+from hpc_train.plans.queue_options import queue_of, written
 
 
 def check_limits(job: Job, site: Site, topology: Topology) -> tuple[str, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Setting, Topology
 from hpc_train.model.units import Memory
-from hpc_train.plans.resolve import Job, Site, asked_at, from_job, partition_of
+from hpc_train.plans.context import Job, Site, asked_at, from_job, partition_of
 
 # As sbatch reads it: all memory of each node.
 ALL = "0"

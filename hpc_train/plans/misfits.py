@@ -10,8 +10,8 @@ from hpc_train.model.plan import Topology
 from hpc_train.model.units import Memory
 from hpc_train.model.value import Value
 from hpc_train.plans.ceilings import ceilings
-from hpc_train.plans.queue import Queue, queue_of
-from hpc_train.plans.resolve import Job, Site, asked_at
+from hpc_train.plans.context import Job, Site, asked_at
+from hpc_train.plans.queue_options import Queue, queue_of
 from hpc_train.plans.topology import resolve_topology
 
 _KEYS = {"nodes": "nodes", "gpus": "gpus_per_node", "time": "time"}

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from hpc_train.model.plan import Setting
 from hpc_train.model.versions import within
-from hpc_train.plans.facts import Facts
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.context import Site
+from hpc_train.plans.network_context import Facts
 
 NCCL_DOCS = "NVIDIA, NCCL user guide: environment variables"
 SLINGSHOT_DOCS = "HPE, recipe for NCCL and RCCL on Slingshot"

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.plan import Setting
 from hpc_train.model.versions import parts, within
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.context import Site
 
 # Pattern of a word or a variable's name -> what to write for Open MPI 5.
 _GONE = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.launching import Rendezvous
 from hpc_train.model.plan import Setting
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.context import Site
 
 # net.ipv4.ip_local_port_range: what Linux hands out to connections by itself.
 _EPHEMERAL = range(32768, 61000)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.plan import Secret, Setting
 from hpc_train.model.variable import ENV
-from hpc_train.plans.resolve import Job
+from hpc_train.plans.context import Job
 
 
 def resolve_secrets(job: Job) -> tuple[Secret, ...]:

@@ -6,7 +6,7 @@ import shlex
 
 from hpc_train.model.plan import Setting
 from hpc_train.plans.containers.resolve import container_setup
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.plans.context import Job, Site, partition_of
 
 
 def setup_settings(job: Job, site: Site, script: str | None) -> dict[str, Setting]:

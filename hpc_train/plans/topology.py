@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.partition import Partition
 from hpc_train.model.plan import Setting, Topology
-from hpc_train.plans.resolve import Job, Site, default, from_job, partition_of, rule
+from hpc_train.plans.context import Job, Site, default, from_job, partition_of, rule
 
 
 def resolve_topology(job: Job, site: Site) -> tuple[Topology, dict[str, Setting]]:

@@ -15,7 +15,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, decode_unit
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.env_blocks import meets
-from hpc_train.plans.facts import facts_of
+from hpc_train.plans.network_context import facts_of
 from hpc_train.plans.topology import resolve_topology
 
 Jobs = Callable[..., Sourced[JobSpec]]

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.lint.rules import all_rules
-from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES
+from hpc_train.plans.explanations import ARGUMENTS, DIRECTIVES
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/traps.md").read_text(encoding="utf-8")

@@ -25,7 +25,7 @@ from hpc_train.pipeline.sites.samples import (
     spots,
 )
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.resolve import Job, partition_named
+from hpc_train.plans.context import Job, partition_named
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.provenance import strays

@@ -14,7 +14,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
 from hpc_train.plans.ceilings import ceilings
-from hpc_train.plans.queue import Queue, queue_named
+from hpc_train.plans.queue_options import Queue, queue_named
 
 # On one node by what they are.
 ONE_NODE = ("spawn", "single")

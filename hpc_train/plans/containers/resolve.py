@@ -16,9 +16,9 @@ from hpc_train.plans.containers.mounts import (
     parse_mount,
 )
 from hpc_train.plans.containers.runtimes import FORMS, Form, Opening
+from hpc_train.plans.context import Job, Site
 from hpc_train.plans.environment import JobEnvironment
-from hpc_train.plans.facts import vendor_of
-from hpc_train.plans.resolve import Job, Site
+from hpc_train.plans.network_context import vendor_of
 
 
 def resolve_container(

@@ -7,8 +7,8 @@ from typing import NamedTuple
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.partition import ANY
 from hpc_train.model.plan import Setting
+from hpc_train.plans.context import Job, Site, asked_at, from_job, on_partition, partition_of
 from hpc_train.plans.misfits import misfits
-from hpc_train.plans.resolve import Job, Site, asked_at, from_job, on_partition, partition_of
 
 
 class Choice(NamedTuple):

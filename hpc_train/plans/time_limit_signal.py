@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, Setting, Text
-from hpc_train.plans.resolve import Job, Site, from_job
+from hpc_train.plans.context import Job, Site, from_job
 
 # Slurm keeps the number of seconds in 16 bits.
 _LONGEST_S = 65535

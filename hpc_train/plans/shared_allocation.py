@@ -8,13 +8,13 @@ from hpc_train.errors import PlanError
 from hpc_train.model.plan import Allocation, LaunchPlan, Text, Turn
 from hpc_train.model.units import Duration, Memory
 from hpc_train.plans.ceilings import ceilings
+from hpc_train.plans.context import Site
 from hpc_train.plans.directives import Size, sbatch_options
+from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.extra import PREFIX
 from hpc_train.plans.gpu_request import request_of
 from hpc_train.plans.memory import ALL
-from hpc_train.plans.queue import QUEUE, Queue, queue_named
-from hpc_train.plans.reasons import setting_of
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.queue_options import QUEUE, Queue, queue_named
 from hpc_train.plans.storage import needed_options
 
 # A run's turn is longer than its limit: it is started, and what outlives TERM gets 30 s to end.

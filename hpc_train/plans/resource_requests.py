@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from hpc_train.model.plan import Setting, Topology
+from hpc_train.plans.context import Job, Site, default, from_job, from_site, partition_of
 from hpc_train.plans.gpu_request import type_settings
 from hpc_train.plans.limits import check_required
 from hpc_train.plans.memory import memory_settings
-from hpc_train.plans.queue import queue_settings
-from hpc_train.plans.resolve import Job, Site, default, from_job, from_site, partition_of
+from hpc_train.plans.queue_options import queue_settings
 from hpc_train.plans.storage import storage_settings
 
 

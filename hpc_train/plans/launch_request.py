@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from hpc_train.model.plan import Binding, LaunchRequest, Topology
 from hpc_train.plans.containers.resolve import resolve_container
+from hpc_train.plans.context import Job, Site
 from hpc_train.plans.elastic import resolve_elastic
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.gpu_request import type_settings
-from hpc_train.plans.resolve import Job, Site
 
 
 def make_request(

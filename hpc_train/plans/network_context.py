@@ -10,7 +10,7 @@ from hpc_train.model.network import Network, Runtime, Vendor
 from hpc_train.model.plan import Topology
 from hpc_train.model.value import Value
 from hpc_train.model.versions import Parts, parts
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.plans.context import Job, Site, partition_of
 
 _AMD = re.compile(r"(?:amd|mi\d|gfx\d|instinct)", re.IGNORECASE)
 _NVIDIA = re.compile(

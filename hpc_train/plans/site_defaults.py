@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hpc_train.model.partition import Preemption
 from hpc_train.model.plan import Setting
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.plans.context import Job, Site, partition_of
 
 
 def custom_settings(job: Job, site: Site) -> dict[str, Setting]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpc_train.model.partition import ANY, Partition, Qos, Select
 from hpc_train.model.plan import Setting
 from hpc_train.model.value import Value
-from hpc_train.plans.resolve import Job, Site, from_job, from_site, partition_named, partition_of
+from hpc_train.plans.context import Job, Site, from_job, from_site, partition_named, partition_of
 
 # Options of sbatch; their words got their meaning from the site.
 QUEUE = ("partition", "account", "qos", "constraint")
