@@ -1,4 +1,4 @@
-"""What a site does by itself, or does otherwise: nothing is written for it, `explain` shows it."""
+"""What a site does by itself, or otherwise than Slurm: no option says it, `explain` shows it."""
 
 from __future__ import annotations
 
@@ -6,58 +6,62 @@ from collections.abc import Iterator
 
 from hpc_train.model.partition import Preemption
 from hpc_train.model.plan import Setting
-from hpc_train.plans.context import Job, Site, partition_of
+from hpc_train.plans.context import Context, Site
 
 
-def custom_settings(job: Job, site: Site) -> dict[str, Setting]:
-    """Return the site's customs that may surprise a job."""
+def default_settings(context: Context) -> dict[str, Setting]:
+    """Return what the site does by itself and may surprise a job."""
     return {
-        **_default_time(job, site),
-        **_requeue(site),
-        **_steps(site),
-        **_cores(site),
-        **_preemption(job, site),
+        **_default_time(context),
+        **_requeue(context.site),
+        **_steps(context.site),
+        **_cores(context.site),
+        **_preemption(context),
     }
 
 
-def custom_warnings(job: Job, site: Site) -> Iterator[str]:
-    """Warn of a time that nobody asked for, and of cores whose number nobody knows."""
-    found, name = partition_of(job, site), site.value.name
-    for limit in _default_time(job, site).values():
-        where = f"{name} {found[1].name}" if found else name
+def default_warnings(context: Context) -> Iterator[str]:
+    """Warn of a time limit that the job does not ask for, and of numbers that nothing states."""
+    site, partition = context.site, context.partition
+    listed = context.queue.partition is not None
+    where = f"{site.value.name} {partition.name}" if listed else site.value.name
+    for limit in _default_time(context).values():
         yield (
             f"no time limit: {where} ends the job after {limit.value} ({limit.origin}); "
             "give it a time"
         )
-    gpus = found[1].gpus_per_node if found else None
-    if gpus and job.value.resources.gpus_per_node is None and site.value.gpu_request != "none":
-        if site.value.scheduler == "slurm":
-            yield (
-                f"each node of {name} {found[1].name if found else ''} has {gpus} GPUs, and the "
-                "job asks for none; name resources.gpus_per_node (0, if that is meant)"
-            )
-    known = found and (found[1].cpus_per_gpu or found[1].cpus_per_node)
-    if known or job.value.resources.cpus_per_task or site.value.scheduler != "slurm":
+    if site.value.scheduler != "slurm":
         return
-    if site.value.cpu_request == "forbidden":
+    resources, gpus = context.job.value.resources, partition.gpus_per_node
+    if gpus and resources.gpus_per_node is None and site.value.gpu_request != "none":
         yield (
-            f"{site.near('cpu_request')}: {name} gives cores by itself, and its profile does not "
-            "say how many: each rank takes 1; name resources.cpus_per_task"
+            f"each node of {where} has {gpus} GPUs, and the job asks for none; name "
+            "resources.gpus_per_node (0, if that is meant)"
         )
-    elif job.value.resources.gpus_per_node:
+    if not (partition.cpus_per_gpu or partition.cpus_per_node or resources.cpus_per_task):
+        yield from _unknown_cores(context)
+
+
+def _unknown_cores(context: Context) -> Iterator[str]:
+    site = context.site.value
+    if site.cpu_request == "forbidden":
         yield (
-            f"{name} does not say how many cores its nodes have: each rank gets 1, and a GPU "
+            f"{context.site.near('cpu_request')}: {site.name} gives cores by itself, and its "
+            "profile does not say how many: each rank takes 1; name resources.cpus_per_task"
+        )
+    elif context.job.value.resources.gpus_per_node:
+        yield (
+            f"{site.name} does not say how many cores its nodes have: each rank gets 1, and a GPU "
             "waits for it; name resources.cpus_per_task"
         )
 
 
-def _default_time(job: Job, site: Site) -> dict[str, Setting]:
-    found = partition_of(job, site)
-    limit = found[1].default_time if found else None
-    if found is None or limit is None or job.value.resources.time is not None:
+def _default_time(context: Context) -> dict[str, Setting]:
+    limit = context.partition.default_time
+    if limit is None or context.job.value.resources.time is not None:
         return {}
-    origin = site.origin(f"partitions.{found[0]}.default_time")
-    return {"default_time": Setting(value=limit, origin=origin, why="the job asks for no time")}
+    origin, why = context.origin("default_time"), "the job asks for no time"
+    return {"default_time": Setting(value=limit, origin=origin, why=why)}
 
 
 def _requeue(site: Site) -> dict[str, Setting]:
@@ -90,12 +94,11 @@ def _cores(site: Site) -> dict[str, Setting]:
     return {"cpu_request": Setting(value="forbidden", origin=site.origin("cpu_request"), why=why)}
 
 
-def _preemption(job: Job, site: Site) -> dict[str, Setting]:
-    found = partition_of(job, site)
-    rules = found[1].preemption if found else None
-    if found is None or rules is None:
+def _preemption(context: Context) -> dict[str, Setting]:
+    rules = context.partition.preemption
+    if rules is None:
         return {}
-    origin = site.near(f"partitions.{found[0]}.preemption")
+    origin = context.near("preemption")
     return {"preemption": Setting(value="possible", origin=origin, why=_ended(rules))}
 
 
