@@ -55,7 +55,7 @@ def network_warnings(facts: NetworkContext) -> tuple[str, ...]:
     old = facts.nccl is not None and within(facts.nccl, _WANTS_GID)
     if network.fabric == "roce" and facts.nodes > 1 and old and network.gid_index is None:
         return (
-            f"NCCL {network.nccl} on RoCE takes GID 0 where nobody names another; say "
+            f"NCCL {network.nccl} on RoCE takes GID 0 by default; say "
             "network.gid_index in the profile (often 3), or use NCCL 2.21 or newer",
         )
     return ()

@@ -63,7 +63,7 @@ def network_of(context: Context) -> Network:
 
 
 def _own(context: Context) -> dict[str, tuple[str, ...]]:
-    """Return what of the network is the partition's own."""
+    """Return the keys of the network that the partition sets itself."""
     given = {"interfaces": context.partition.interfaces, "hcas": context.partition.hcas}
     return {key: names for key, names in given.items() if names}
 

@@ -15,7 +15,7 @@ def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
     The vendor's script comes behind the site's lines, which load what it needs.
     """
     job, site = context.job, context.site
-    why = "the vendor's own settings, which nobody should repeat"
+    why = "the vendor's own settings; they need not be repeated"
     modules = [
         *((name, context.near(f"modules.{i}")) for i, name in enumerate(context.partition.modules)),
         *((name, site.origin(f"modules.{i}")) for i, name in enumerate(site.value.modules)),
@@ -40,7 +40,7 @@ def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
 def _purge(site: Site) -> dict[str, Setting]:
     if not site.value.modules_purge:
         return {}
-    why = "what the shell that submits has loaded is nobody's to rely on"
+    why = "the job must not depend on what the submitting shell has loaded"
     return {"modules_purge": Setting(value=True, origin=site.origin("modules_purge"), why=why)}
 
 

@@ -39,7 +39,7 @@ def passes_signal(directives: tuple[tuple[str, str], ...]) -> bool:
 
 
 def check_signal(job: Job, site: Site, *, nested: bool) -> tuple[str, ...]:
-    """Warn where nobody sends a signal.
+    """Warn where no signal is sent.
 
     Raises:
         PlanError: the job's time limit is not that of its allocation.

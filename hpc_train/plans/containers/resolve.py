@@ -148,6 +148,6 @@ def _asked_for(job: Job, site: Site, env: Mapping[str, Setting]) -> Iterator[Mou
 
 
 def _gpus(context: Context, topology: Topology) -> Literal["nvidia", "amd"] | None:
-    """Return whose libraries the image is given; NVIDIA's where nobody says whose GPUs they are."""
+    """Return whose libraries the image is given; NVIDIA's where the vendor is not known."""
     vendor = vendor_of(context, topology) or "nvidia"
     return None if vendor == "none" else vendor

@@ -43,7 +43,7 @@ _NODE_WRAPPER = Definition(
         "shellcheck disable=SC2016",
     ),
 )
-# From which torch on; for a torch that nobody names, only what every supported one has.
+# The first torch that has the option; an unknown torch gets what every supported one has.
 _SINCE = {"local-addr": ">=2.0", "numa-binding": ">=2.9"}
 _SUPPORTED = "2.4"
 _DASHES = ">=2.0"
