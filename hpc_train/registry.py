@@ -15,14 +15,14 @@ Group = Literal["launchers", "parsers", "executors", "formats"]
 
 BUILT_IN: dict[Group, dict[str, str]] = {
     "launchers": {
-        "torchrun": "hpc_train.plans.launchers.torchrun:command",
-        "srun": "hpc_train.plans.launchers.srun:command",
-        "mpirun": "hpc_train.plans.launchers.mpirun:command",
-        "ibrun": "hpc_train.plans.launchers.ibrun:command",
-        "accelerate": "hpc_train.plans.launchers.accelerate:command",
-        "deepspeed": "hpc_train.plans.launchers.deepspeed:command",
-        "spawn": "hpc_train.plans.launchers.spawn:command",
-        "single": "hpc_train.plans.launchers.single:command",
+        "torchrun": "hpc_train.plans.launchers.torchrun:LAUNCHER",
+        "srun": "hpc_train.plans.launchers.srun:LAUNCHER",
+        "mpirun": "hpc_train.plans.launchers.mpirun:LAUNCHER",
+        "ibrun": "hpc_train.plans.launchers.ibrun:LAUNCHER",
+        "accelerate": "hpc_train.plans.launchers.accelerate:LAUNCHER",
+        "deepspeed": "hpc_train.plans.launchers.deepspeed:LAUNCHER",
+        "spawn": "hpc_train.plans.launchers.spawn:LAUNCHER",
+        "single": "hpc_train.plans.launchers.single:LAUNCHER",
     },
     "parsers": {
         "events": "hpc_train.records.parsers.events:Events",

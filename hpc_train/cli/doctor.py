@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hpc_train.registry import BUILT_IN
+
 if TYPE_CHECKING:
     from hpc_train.model.cluster import Cluster
     from hpc_train.model.hardware import Hardware
@@ -90,8 +92,7 @@ def _slurm(cluster: Cluster | None) -> Iterator[Row]:
 
 
 def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Row]:
-    names = ("torchrun", "srun", "mpirun", "ibrun", "accelerate", "deepspeed")
-    there = [name for name in names if name in hardware.software.programs]
+    there = [name for name in BUILT_IN["launchers"] if name in hardware.software.programs]
     if there:
         yield "on the PATH", ", ".join(there)
     if hardware.software.mpirun:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hpc_train.registry import BUILT_IN
+
 if TYPE_CHECKING:
     from hpc_train.pipeline.prepare import Prepared, Request
 
@@ -15,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 _JOB_OPTIONS = {
     "name": "Name of the job or study.",
-    "launcher": "torchrun, srun, mpirun, ibrun, accelerate, deepspeed, spawn, single.",
+    "launcher": f"{', '.join(BUILT_IN['launchers'])}.",
     "nodes": "Number of nodes.",
     "tasks_per_node": "Ranks on each node.",
     "gpus_per_node": "GPUs on each node.",

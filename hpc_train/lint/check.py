@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from hpc_train.errors import UnknownNameError
-from hpc_train.lint.context import Context
+from hpc_train.lint.context import LintContext
 from hpc_train.lint.fix import applied
 from hpc_train.lint.ignore import read_silence
 from hpc_train.lint.rule import Edit, Rule, Subject
@@ -53,21 +53,21 @@ def _matching(rules: tuple[Rule, ...], words: Iterable[str]) -> set[str]:
 
 
 def lint_script(
-    text: str, context: Context | None = None, rules: tuple[Rule, ...] | None = None
+    text: str, context: LintContext | None = None, rules: tuple[Rule, ...] | None = None
 ) -> tuple[Finding, ...]:
     """Check a script; findings come in the order of lines, then of ids."""
-    found = _examine(text, context or Context(), all_rules() if rules is None else rules)
+    found = _examine(text, context or LintContext(), all_rules() if rules is None else rules)
     return tuple(finding for finding, _ in found)
 
 
 def repair_script(
-    text: str, context: Context | None = None, rules: tuple[Rule, ...] | None = None
+    text: str, context: LintContext | None = None, rules: tuple[Rule, ...] | None = None
 ) -> Repair:
     """Mend what can be mended without changing what the script means to do."""
     chosen = all_rules() if rules is None else rules
     mended: list[Finding] = []
     for _ in range(_ROUNDS):
-        found = _examine(text, context or Context(), chosen)
+        found = _examine(text, context or LintContext(), chosen)
         edits = [(finding, edit) for finding, edit in found if edit is not None]
         changed = applied(text, [edit for _, edit in edits])
         if changed == text:
@@ -78,7 +78,7 @@ def repair_script(
 
 
 def _examine(
-    text: str, context: Context, rules: tuple[Rule, ...]
+    text: str, context: LintContext, rules: tuple[Rule, ...]
 ) -> list[tuple[Finding, Edit | None]]:
     script = read_script(text)
     silence = read_silence(script)

@@ -13,7 +13,7 @@ from hpc_train.model.versions import Version, older
 Fabric = Literal["infiniband", "slingshot", "efa", "ethernet"]
 
 
-class Context(Value, frozen=True, kw_only=True):
+class LintContext(Value, frozen=True, kw_only=True):
     """A site and versions; `hcas` is the number of InfiniBand devices of a node."""
 
     site: SiteProfile | None = None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 
 from msgspec.structs import replace
 
-from hpc_train.lint.context import Context
+from hpc_train.lint.context import LintContext
 from hpc_train.lint.script import Script
 from hpc_train.model.finding import Severity
 from hpc_train.model.value import Value
@@ -16,7 +16,7 @@ class Subject(Value, frozen=True, kw_only=True):
     """What a rule looks at: a script, and what is known of the place where it will run."""
 
     script: Script
-    context: Context
+    context: LintContext
 
 
 class Edit(Value, frozen=True, kw_only=True):

@@ -79,8 +79,8 @@ class JobSpec(Value, frozen=True, kw_only=True):
     launcher: Annotated[
         Word | None,
         Meta(
-            description="torchrun, srun, mpirun, ibrun, accelerate, deepspeed, spawn or single; "
-            "default: the site's choice."
+            description="What starts the ranks: one of the site's launchers.allowed; "
+            "default: the site's launchers.default."
         ),
     ] = None
     launcher_args: Annotated[

@@ -134,6 +134,26 @@ class LaunchRequest(Value, frozen=True, kw_only=True):
     openmpi: str | None = None
 
 
+class Definition(Value, frozen=True, kw_only=True):
+    """A shell variable that argv names (`JobVar`) and the script defines; `comments` precede it."""
+
+    name: str
+    text: str
+    comments: tuple[str, ...] = ()
+
+
+class LaunchShell(Value, frozen=True, kw_only=True):
+    """What the script needs beside argv.
+
+    `definitions` are made before the ranks start, and `lines` are bash, written just before argv.
+    The interpreter that argv or its agent starts must have the Python `module`.
+    """
+
+    definitions: tuple[Definition, ...] = ()
+    lines: tuple[str, ...] = ()
+    module: str = ""
+
+
 class Launch(Value, frozen=True, kw_only=True):
     """What a launcher answers.
 
@@ -142,6 +162,7 @@ class Launch(Value, frozen=True, kw_only=True):
     With `forks_ranks` the program starts its own ranks and no RANK is set. `direct` means that
     no launcher stands between the script and the program, so nobody else signals it.
     `agent` is what `node_wrapper` starts, put together on its node, with the rest of argv behind.
+    `shell` is what the script needs beside argv.
     """
 
     argv: tuple[Token, ...]
@@ -151,6 +172,7 @@ class Launch(Value, frozen=True, kw_only=True):
     direct: bool = False
     # Not written where it is not set, so that the digests of other launchers stay.
     agent: tuple[Token, ...] | msgspec.UnsetType = msgspec.UNSET
+    shell: LaunchShell | msgspec.UnsetType = msgspec.UNSET
 
 
 class Checks(Value, frozen=True, kw_only=True):
@@ -222,20 +244,3 @@ class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
     changes: tuple[EnvChange, ...] = ()
     backend: str = ""
     passes_signal: bool = False
-
-
-class Turn(Value, frozen=True, kw_only=True):
-    """A run that waits for its turn in an allocation; it may take `time_s` seconds."""
-
-    run_id: str
-    time_s: int | None
-
-
-class Allocation(Value, frozen=True, kw_only=True):
-    """One request for nodes, and the runs that use them one after the other."""
-
-    name: str
-    site: str
-    directives: tuple[tuple[str, str], ...]
-    turns: tuple[Turn, ...]
-    warnings: tuple[str, ...]

@@ -6,7 +6,9 @@ import re
 
 LONGEST_S = 10 * 365 * 86400
 LARGEST_MIB = 1024**3
-_CLOCK = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}):(\d{1,2})(?::(\d{1,2}))?")
+_SLURM = re.compile(r"(?:(\d{1,9})-)?(\d{1,9})(?::(\d{1,9}))?(?::(\d{1,9}))?")
+# Of Slurm's forms, those that people read alike.
+_CLOCK = re.compile(r"(?:\d{1,9}-)?\d{1,9}:\d{1,2}(?::\d{1,2})?")
 _WORDS = re.compile(r"(?:(\d{1,9})d)?(?:(\d{1,9})h)?(?:(\d{1,9})m(?:in)?)?(?:(\d{1,9})s)?")
 _MEMORY = re.compile(r"(\d{1,15}(?:\.\d{1,15})?)\s*([KMGT])i?B?", re.IGNORECASE)
 _MEBIBYTES = {"K": 1 / 1024, "M": 1.0, "G": 1024.0, "T": 1024.0**2}
@@ -26,7 +28,8 @@ class Duration(int):
             ValueError: anything else, zero, or more than ten years.
         """
         text = str(raw).strip() if isinstance(raw, str) else ""
-        seconds = _clock_seconds(text) or _word_seconds(text)
+        clock = slurm_seconds(text) if _CLOCK.fullmatch(text) else None
+        seconds = clock or _word_seconds(text)
         if not 0 < seconds <= LONGEST_S:
             raise ValueError(f"{raw!r} is not a time; write 1h30m, 90m, 45s, 2d or 01:30:00")
         return cls(seconds)
@@ -62,14 +65,18 @@ class Memory(int):
         return f"{int(self)}M"
 
 
-def _clock_seconds(text: str) -> int:
-    match = _CLOCK.fullmatch(text)
-    if not match:
-        return 0
+def slurm_seconds(text: str) -> int | None:
+    """Read a time as sbatch does: minutes, M:S, H:M:S, D-H, D-H:M, D-H:M:S; None if it is none.
+
+    The forms are those of `sbatch --time` (SchedMD, sbatch manual).
+    """
+    match = _SLURM.fullmatch(text.strip())
+    if match is None:
+        return None
     days, first, second, third = (int(group or 0) for group in match.groups())
-    if match[4] is None and match[1] is None:
-        return first * 60 + second
-    return days * 86400 + first * 3600 + second * 60 + third
+    if match[1] is not None or match[4] is not None:
+        return days * 86400 + first * 3600 + second * 60 + third
+    return first * 60 + second
 
 
 def _word_seconds(text: str) -> int:

@@ -136,3 +136,8 @@ def _sign(sign: str, plus: str) -> str:
     if ">" in sign or plus:
         return ">=" if "=" in sign or plus else ">"
     return ""
+
+
+def at_least(release: str | None, lowest: str) -> bool:
+    """Say whether a release is known, and `lowest` or later."""
+    return release is not None and within(parts(release), f">={lowest}")

@@ -9,7 +9,7 @@ from hpc_train.errors import PlanError
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import Reporting
 from hpc_train.model.value import Value
-from hpc_train.plans.nested import TURN_S
+from hpc_train.plans.shared_allocation import TURN_S
 
 
 class Cost(Value, frozen=True, kw_only=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from msgspec.structs import replace
@@ -11,20 +11,12 @@ from msgspec.structs import replace
 from hpc_train.model.plan import FirstOf, Joined, LaunchPlan, Setting, Text, Token
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
-from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES, Reason, setting_of
+from hpc_train.plans.explanations import DIRECTIVES, Reason, setting_of
+from hpc_train.plans.launchers.base import Program, find_launcher
 from hpc_train.sites.provenance import source_of
 
 Kind = Literal["setting", "directive", "variable", "argument"]
 _NONE = Reason(why="")
-_PROGRAMS = {
-    "srun": "srun",
-    "mpirun": "mpirun",
-    "ibrun": "ibrun",
-    "accelerate": "accelerate",
-    "accelerate.commands.launch": "accelerate",
-    "torchrun": "torchrun",
-    "torch.distributed.run": "torchrun",
-}
 _MEETING = {
     "MASTER_ADDR": ("rendezvous.host", "where rank 0 is; found when the job starts"),
     "MASTER_PORT": ("rendezvous.port", "free on rank 0's host when the job starts"),
@@ -102,17 +94,17 @@ def _variables(plan: LaunchPlan) -> Iterator[Explained]:
 
 def _arguments(plan: LaunchPlan, site: Sourced[SiteProfile]) -> Iterator[Explained]:
     """Explain the options of the launcher, and of the srun before it, up to the job's command."""
-    program = ""
+    programs, program = find_launcher(plan.launcher).programs, ""
+    reasons: Mapping[str, Reason] = {}
     tokens = (*_before_ranks(plan.launch.argv), *(plan.launch.agent or ()))
     for index, token in enumerate(tokens):
         word = _shown(token)
-        program = _program(word, program, plan)
+        program, reasons = _program(word, plan, programs) or (program, reasons)
         option, _, value = word.partition("=")
         if not option.startswith("-") or option in ("-m", "-c"):
             continue
         if not value and index + 1 < len(tokens) and not _shown(tokens[index + 1]).startswith("-"):
             value = _shown(tokens[index + 1])
-        reasons = ARGUMENTS.get(program, {})
         reason = reasons.get(word) or reasons.get(option, _NONE)
         yield Explained(
             kind="argument",
@@ -132,11 +124,14 @@ def _before_ranks(tokens: Sequence[Token]) -> Iterator[Token]:
         yield token
 
 
-def _program(word: str, before: str, plan: LaunchPlan) -> str:
-    """Return the program whose options follow."""
+def _program(
+    word: str, plan: LaunchPlan, programs: Sequence[Program]
+) -> tuple[str, Mapping[str, Reason]] | None:
+    """Return the program whose options follow a word, if it is one, and what they are for."""
     if plan.container is not None and word == plan.container.program:
-        return plan.container.runtime
-    return _PROGRAMS.get(word, before)
+        return plan.container.runtime, {}
+    found = next((program for program in programs if program.goes_by(word)), None)
+    return (found.name, found.options) if found else None
 
 
 def _origin(word: str, option: str, plan: LaunchPlan, site: Sourced[SiteProfile]) -> str:

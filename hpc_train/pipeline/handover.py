@@ -18,7 +18,7 @@ from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import Cluster
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.query import executor_of
-from hpc_train.plans.nested import allocate
+from hpc_train.plans.shared_allocation import allocate
 from hpc_train.regularfile import is_regular, is_there, read_regular
 from hpc_train.runs.files import write_file
 from hpc_train.runs.store import STUDY_FILE, create_runs, remove_runs, write_study

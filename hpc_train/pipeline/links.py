@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.model.limits import partition_named
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
-from hpc_train.plans.resolve import partition_named
 from hpc_train.sites.load import load_site
 from hpc_train.tables.bandwidth import headline, share_of_link
 
@@ -51,5 +51,5 @@ def _promised(run: Run) -> float | None:
         site = load_site(run.manifest.plan.site)
     except HpcTrainError:
         return None
-    found = partition_named(run.manifest.spec.partition, site)
+    found = partition_named(site.value, run.manifest.spec.partition)
     return found[1].nic_gbps if found else None

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.lint.check import chosen_rules, lint_script, repair_script
-from hpc_train.lint.context import NCCL, OPEN_MPI, Context, Fabric, parse_version
+from hpc_train.lint.context import NCCL, OPEN_MPI, Fabric, LintContext, parse_version
 from hpc_train.lint.ignore import read_silence
 from hpc_train.lint.rule import Rule
 from hpc_train.lint.script import read_script
@@ -47,7 +47,7 @@ class LintOptions(Value, frozen=True, kw_only=True):
 class Linter(Value, frozen=True, kw_only=True):
     """The options, resolved: checks any number of files alike."""
 
-    context: Context
+    context: LintContext
     rules: tuple[Rule, ...]
     site: str | None
     fix: bool
@@ -69,7 +69,7 @@ def make_linter(options: LintOptions) -> Linter:
     name = options.site or os.environ.get("HPCTRAIN_SITE")
     site = load_site(name).value if name else None
     nccl, openmpi = options.nccl, options.openmpi
-    given = Context(
+    given = LintContext(
         nccl=None if nccl is None else parse_version(nccl, "--nccl", NCCL),
         openmpi=None if openmpi is None else parse_version(openmpi, "--openmpi", OPEN_MPI),
     )
@@ -78,7 +78,7 @@ def make_linter(options: LintOptions) -> Linter:
     return Linter(context=context, rules=rules, site=options.site, fix=options.fix)
 
 
-def _at_site(context: Context, site: SiteProfile) -> Context:
+def _at_site(context: LintContext, site: SiteProfile) -> LintContext:
     """Add what the profile says; versions of the command line win."""
     network, openmpi = site.network, site.launchers.openmpi
     mpi = parse_version(openmpi, "launchers.openmpi", OPEN_MPI) if openmpi else None

@@ -12,8 +12,7 @@ from hpc_train.model.value import Sourced
 from hpc_train.pipeline.place import check_place
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint
 from hpc_train.pipeline.secrets import check_secrets
-
-_PROGRAMS = {"mpirun": "mpirun of Open MPI (on Debian: apt-get install openmpi-bin)"}
+from hpc_train.plans.launchers.base import find_launcher
 
 
 def check_start(prepared: Prepared) -> None:
@@ -33,11 +32,9 @@ def check_start(prepared: Prepared) -> None:
         # What an image holds is not to be seen from here.
         if point.plan.container is None:
             _check_program(point, on_path=local)
-        missing = _PROGRAMS.get(point.plan.launcher)
         # A cluster's nodes may have, after their modules are loaded, what its login node lacks.
-        if local and missing and not shutil.which(point.plan.launcher):
-            origin = point.plan.settings["launcher"].origin
-            raise SubmitError(f"{origin}: {missing} is not installed here")
+        if local:
+            _check_launcher(point)
 
 
 def check_slurm(site: Sourced[SiteProfile]) -> None:
@@ -61,6 +58,14 @@ def check_slurm(site: Sourced[SiteProfile]) -> None:
     if given is None and conf is not None and not Path(conf).is_file():
         hint = "hpctrain lab up" if name == "lab" else "ask the site, or set SLURM_CONF"
         raise SiteProfileError(f"{site.origin('slurm_conf')}: {conf} does not exist", hint)
+
+
+def _check_launcher(point: PreparedPoint) -> None:
+    launcher = find_launcher(point.plan.launcher)
+    if launcher.program and not shutil.which(launcher.program):
+        origin = point.plan.settings["launcher"].origin
+        owner = f" of {launcher.package}" if launcher.package else ""
+        raise SubmitError(f"{origin}: {launcher.program}{owner} is not installed here")
 
 
 def _check_folder(point: PreparedPoint) -> None:

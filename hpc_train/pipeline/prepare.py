@@ -14,8 +14,9 @@ import msgspec
 
 from hpc_train.assets import template_path
 from hpc_train.errors import PlanError, SpecError
+from hpc_train.model.allocation import Allocation
 from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import Allocation, LaunchPlan
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunName
 from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
@@ -25,7 +26,7 @@ from hpc_train.pipeline.disclosure import check_disclosure
 from hpc_train.pipeline.study_limits import check_study
 from hpc_train.plans.backend import follows_from_gpus
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.nested import allocate
+from hpc_train.plans.shared_allocation import allocate
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
@@ -167,5 +168,9 @@ def plan_digest(plan: LaunchPlan) -> str:
     """Return eight hex digits that change when the job does, not when a line number does."""
     # The backend that torch takes by itself says nothing new.
     backend = "" if plan.backend == follows_from_gpus(plan.topology) else plan.backend
-    bare = msgspec.structs.replace(plan, settings={}, warnings=(), notes=(), backend=backend)
+    # Nor does what the launcher adds to every script.
+    launch = msgspec.structs.replace(plan.launch, shell=msgspec.UNSET)
+    bare = msgspec.structs.replace(
+        plan, settings={}, warnings=(), notes=(), backend=backend, launch=launch
+    )
     return hashlib.sha256(msgspec.json.encode(bare, enc_hook=encode_unit)).hexdigest()[:8]

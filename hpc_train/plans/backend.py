@@ -7,33 +7,32 @@ from collections.abc import Sequence
 from hpc_train.errors import PlanError
 from hpc_train.model.network import Network
 from hpc_train.model.plan import Setting, Topology
-from hpc_train.plans.resolve import Job, Site, rule
+from hpc_train.plans.context import Context, Job, Site, rule
+from hpc_train.plans.launchers.base import Launcher, launchers_where
 
 VARIABLE = "HPCTRAIN_BACKEND"
 SOURCE = "PyTorch, torch.distributed: which backend to use"
-_MPI_LAUNCHERS = ("mpirun", "srun", "ibrun")
 _FSDP = ("fsdp", "fsdp2")
 _GLOO_ON_GPUS = "backend gloo with GPUs: it is slower there than nccl, which is made for them"
 _MPI_ON_GPUS = "backend mpi with GPUs: only an MPI that was built for them can send their memory"
 _MPI_IN_TORCH = "backend mpi: torch's own packages have none; this torch must be built with MPI"
 
 
-def resolve_backend(
-    job: Job, site: Site, topology: Topology, launcher: str
-) -> tuple[Setting, tuple[str, ...]]:
+def resolve_backend(context: Context, topology: Topology) -> tuple[Setting, tuple[str, ...]]:
     """Return the backend and the warnings; `auto` follows PyTorch's own rules.
 
     Raises:
         PlanError: the backend cannot carry the job.
     """
+    job, site = context.job, context.site
     _check_variable(job, site)
     if job.value.backend == "auto":
-        return _automatic(job, site.value.network or Network(), topology, launcher), ()
+        return _automatic(context, topology), ()
     chosen = Setting(value=job.value.backend, origin=job.origin("backend"))
     if chosen.value == "nccl":
         _check_nccl(chosen, topology)
     if chosen.value == "mpi":
-        _check_mpi(chosen, job, site, launcher)
+        _check_mpi(chosen, context)
     return chosen, _warnings(chosen.value, topology, site.value.network)
 
 
@@ -52,25 +51,26 @@ def asks_for_fsdp(command: Sequence[str]) -> bool:
     return False
 
 
-def _automatic(job: Job, network: Network, topology: Topology, launcher: str) -> Setting:
+def _automatic(context: Context, topology: Topology) -> Setting:
+    job, network = context.job, context.site.value.network or Network()
     if topology.gpus_per_node:
         why = "GPUs: nccl alone reaches InfiniBand and GPUs directly; AMD's RCCL has that name, too"
         return Setting(value="nccl", origin="rule", why=why, source=SOURCE)
     if network.fabric != "infiniband" or network.ip_over_ib is not False:
         return Setting(value="gloo", origin="rule", why="CPUs: gloo", source=SOURCE)
     without_ip = "CPUs, and InfiniBand that carries no IP"
-    obstacle = _obstacle(job, network, launcher)
+    obstacle = _obstacle(job, network, context.launcher)
     if obstacle:
         return rule("gloo", f"{without_ip}, but {obstacle}: gloo, over another network")
     return Setting(value="mpi", origin="rule", why=f"{without_ip}: mpi", source=SOURCE)
 
 
-def _obstacle(job: Job, network: Network, launcher: str) -> str:
+def _obstacle(job: Job, network: Network, launcher: Launcher) -> str:
     """Return why mpi, which would reach InfiniBand, cannot be taken unasked."""
     if not network.torch_mpi:
         return "the profile does not say that torch has MPI (network.torch_mpi)"
-    if launcher not in _MPI_LAUNCHERS:
-        return f"{launcher} does not start MPI's ranks"
+    if not launcher.mpi:
+        return f"{launcher.name} does not start MPI's ranks"
     return "mpi cannot carry FSDP" if asks_for_fsdp(job.value.command) else ""
 
 
@@ -91,7 +91,8 @@ def _check_nccl(chosen: Setting, topology: Topology) -> None:
         )
 
 
-def _check_mpi(chosen: Setting, job: Job, site: Site, launcher: str) -> None:
+def _check_mpi(chosen: Setting, context: Context) -> None:
+    job, site, launcher = context.job, context.site, context.launcher
     network = site.value.network or Network()
     if network.torch_mpi is False:
         place = site.near("network.torch_mpi")
@@ -99,10 +100,12 @@ def _check_mpi(chosen: Setting, job: Job, site: Site, launcher: str) -> None:
             f"{chosen.origin}: backend mpi, but {site.value.name}'s torch has no MPI ({place})",
             "take backend gloo or nccl; every launcher works with them, mpirun, too",
         )
-    if launcher not in (*_MPI_LAUNCHERS, "single"):
+    if not (launcher.mpi or launcher.one_rank):
+        able = launchers_where(lambda one: one.mpi)
         raise PlanError(
-            f"{chosen.origin}: backend mpi needs ranks that MPI knows; {launcher} starts others",
-            f"take a launcher that starts MPI's ranks ({', '.join(_MPI_LAUNCHERS)}), or gloo",
+            f"{chosen.origin}: backend mpi needs ranks that MPI knows; {launcher.name} starts "
+            "others",
+            f"take a launcher that starts MPI's ranks ({able}), or gloo",
         )
     if asks_for_fsdp(job.value.command):
         raise PlanError(

@@ -1,24 +1,28 @@
-"""Which cores and GPUs each rank is held to; a mask is for whole nodes, and says so when unused."""
+"""Which cores and GPUs each rank is held to; what is for whole nodes says so where it is unused."""
 
 from __future__ import annotations
 
 import msgspec
 
-from hpc_train.model.plan import LaunchRequest, Setting, Topology
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.model.network import Vendor
+from hpc_train.model.plan import EnvChange, LaunchRequest, Setting, Topology
+from hpc_train.plans.context import Context
 
 _LISTS = ("mask_cpu:", "map_cpu:", "mask_ldom:", "map_ldom:")
+# What each rank gets, or why it gets nothing.
+GpuOrder = tuple[EnvChange, Setting] | Setting | None
+_VARIABLES = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 
 
-def resolve_binding(job: Job, site: Site, topology: Topology) -> dict[str, Setting]:
+def resolve_binding(context: Context, topology: Topology) -> dict[str, Setting]:
     """Return the site's binding as far as it fits the job, and why the rest is left out."""
-    launchers = site.value.launchers
+    launchers = context.site.value.launchers
     settings: dict[str, Setting] = {}
-    cpus = _cpu_word(job, site)
+    cpus = _cpu_word(context)
     if cpus:
-        settings["cpu_bind"] = _cpus(cpus, job, site, topology)
+        settings["cpu_bind"] = _cpus(cpus, context, topology)
     if launchers.gpu_bind:
-        origin = site.origin("launchers.gpu_bind")
+        origin = context.site.origin("launchers.gpu_bind")
         settings["gpu_bind"] = _gpus(launchers.gpu_bind, origin, topology)
     return settings
 
@@ -34,17 +38,35 @@ def with_binding(
     return msgspec.structs.replace(request, binding=binding, nested=nested)
 
 
-def _cpu_word(job: Job, site: Site) -> tuple[str, str] | None:
+def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> GpuOrder:
+    """Return a variable for each rank that lists the node's GPUs in the ranks' order.
+
+    For nodes whose GPUs are not numbered like the cores next to them. It holds for whole nodes
+    only; otherwise the setting says why it is left out.
+    """
+    order = context.partition.gpu_order
+    if not topology.gpus_per_node or list(order) == sorted(order):
+        return None
+    origin = context.near("gpu_order")
+    obstacle = _obstacle(context, topology, len(order)) or _unknown(vendor)
+    if obstacle:
+        return Setting(value=None, origin=origin, why=f"left out: {obstacle}")
+    name, value = _VARIABLES[vendor or ""], ",".join(map(str, order))
+    why = "a rank's own GPU is the one nearest to its cores; the job holds all of the node's"
+    change = EnvChange(name=name, value=value, scope="ranks")
+    return change, Setting(value=value, origin=origin, why=why)
+
+
+def _cpu_word(context: Context) -> tuple[str, str] | None:
     """Return the partition's word or the site's, with its place."""
-    found = partition_of(job, site)
-    if found and found[1].cpu_bind:
-        return found[1].cpu_bind, site.origin(f"partitions.{found[0]}.cpu_bind")
-    word = site.value.launchers.cpu_bind
-    return (word, site.origin("launchers.cpu_bind")) if word else None
+    if context.partition.cpu_bind:
+        return context.partition.cpu_bind, context.origin("cpu_bind")
+    word = context.site.value.launchers.cpu_bind
+    return (word, context.site.origin("launchers.cpu_bind")) if word else None
 
 
-def _cpus(word: tuple[str, str], job: Job, site: Site, topology: Topology) -> Setting:
-    """Refuse a list of masks that Slurm would refuse, or that would put ranks on others' cores."""
+def _cpus(word: tuple[str, str], context: Context, topology: Topology) -> Setting:
+    """Leave out masks that Slurm would refuse, or that would put ranks on cores of other jobs."""
     value, origin = word
     if not value.startswith(_LISTS):
         return Setting(value=value, origin=origin)
@@ -52,18 +74,17 @@ def _cpus(word: tuple[str, str], job: Job, site: Site, topology: Topology) -> Se
     if masks != topology.tasks_per_node:
         why = f"left out: {masks} masks, {topology.tasks_per_node} ranks on a node"
         return Setting(value=None, origin=origin, why=why)
-    if not _whole_node(job, site, topology):
+    if not _whole_node(context, topology):
         why = "left out: masks name cores of a whole node, which the job does not hold"
         return Setting(value=None, origin=origin, why=why)
     return Setting(value=value, origin=origin, why="the job holds whole nodes")
 
 
-def _whole_node(job: Job, site: Site, topology: Topology) -> bool:
+def _whole_node(context: Context, topology: Topology) -> bool:
     """`--cpus-per-task` gives a step exactly its cores, even on a node that it has for itself."""
-    found = partition_of(job, site)
-    cores = found[1].cpus_per_node if found else None
+    cores = context.partition.cpus_per_node
     if cores is None:
-        return bool(job.value.resources.exclusive)
+        return bool(context.job.value.resources.exclusive)
     return topology.tasks_per_node * topology.cpus_per_task >= cores
 
 
@@ -74,3 +95,19 @@ def _gpus(word: str, origin: str, topology: Topology) -> Setting:
         return Setting(value=word, origin=origin, why=why)
     why = f"left out: {topology.gpus_per_node} GPUs for {topology.tasks_per_node} ranks"
     return Setting(value=None, origin=origin, why=why)
+
+
+def _unknown(vendor: Vendor | None) -> str:
+    return "" if vendor in _VARIABLES else "the profile does not say network.gpus"
+
+
+def _obstacle(context: Context, topology: Topology, gpus: int) -> str:
+    if topology.gpus_per_node != gpus:
+        return f"it is for all {gpus} GPUs of a node, the job has {topology.gpus_per_node}"
+    if topology.tasks_per_node != gpus:
+        return f"it is for {gpus} ranks of a node, the job has {topology.tasks_per_node}"
+    site = context.site.value
+    bound = site.launchers.gpu_bind not in (None, "none") or site.gpu_request == "gpus-per-task"
+    if bound and context.launcher.ranks_are_tasks:
+        return "Slurm gives each rank its own GPU"
+    return ""

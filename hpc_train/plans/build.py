@@ -3,45 +3,58 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import cast
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, LaunchPlan, LaunchRequest, Setting, Topology
 from hpc_train.model.value import Value
-from hpc_train.plans.arguments import check_arguments
 from hpc_train.plans.binding import resolve_binding, with_binding
-from hpc_train.plans.choice import choose_partition
-from hpc_train.plans.containers.resolve import check_launch, container_settings
-from hpc_train.plans.customs import custom_settings, custom_warnings
-from hpc_train.plans.directives import resolve_directives
-from hpc_train.plans.elastic import check_elastic, elastic_directives, elastic_settings
-from hpc_train.plans.environment import JobEnvironment, resolve_environment
-from hpc_train.plans.extra import extra_directives, extra_settings
-from hpc_train.plans.facts import network_of
-from hpc_train.plans.forbidden import check_forbidden
-from hpc_train.plans.gpus import check_gpus
-from hpc_train.plans.last_words import (
+from hpc_train.plans.containers.resolve import check_starter, container_settings
+from hpc_train.plans.context import (
+    Context,
+    Job,
+    Site,
+    from_job,
+    from_site,
+    launcher_warnings,
+    resolve_context,
+    rule,
+)
+from hpc_train.plans.directives import (
+    check_forbidden,
+    extra_directives,
+    extra_settings,
+    resolve_directives,
+)
+from hpc_train.plans.environment import (
+    JobEnvironment,
+    resolve_environment,
+    resolve_secrets,
+    secret_settings,
+)
+from hpc_train.plans.explanations import directive_notes
+from hpc_train.plans.launch_request import check_arguments, make_request
+from hpc_train.plans.network_context import network_of
+from hpc_train.plans.openmpi import openmpi_warnings
+from hpc_train.plans.partition_choice import check_limits, choose_partition
+from hpc_train.plans.preflight import preflight_settings, resolve_preflight
+from hpc_train.plans.rendezvous import (
+    check_elastic,
+    elastic_directives,
+    elastic_settings,
+    port_warnings,
+    rendezvous_settings,
+)
+from hpc_train.plans.resource_requests import memory_warnings, request_settings
+from hpc_train.plans.setup import setup_settings, values_of
+from hpc_train.plans.site_defaults import default_settings, default_warnings
+from hpc_train.plans.storage import with_storage
+from hpc_train.plans.time_limit_signal import (
     check_signal,
     passes_signal,
     signal_directives,
     signal_settings,
 )
-from hpc_train.plans.launcher import launcher_warnings, resolve_launcher
-from hpc_train.plans.launchers.base import Launcher
-from hpc_train.plans.limits import check_limits
-from hpc_train.plans.memory import memory_warnings
-from hpc_train.plans.openmpi import check_openmpi
-from hpc_train.plans.preflight import preflight_settings, resolve_preflight
-from hpc_train.plans.reasons import directive_notes
-from hpc_train.plans.rendezvous import check_ports, rendezvous_settings
-from hpc_train.plans.request import make_request
-from hpc_train.plans.requests import request_settings
-from hpc_train.plans.resolve import Job, Site, from_job, from_site, rule
-from hpc_train.plans.secrets import resolve_secrets, secret_settings
-from hpc_train.plans.setup import setup_settings, values_of
-from hpc_train.plans.storage import with_storage
-from hpc_train.plans.topology import resolve_topology
-from hpc_train.registry import load
+from hpc_train.plans.topology import gpu_warnings, resolve_topology
 
 _TEMPLATES = {"local": "local.sh.j2", "slurm": "slurm.sbatch.j2"}
 
@@ -56,48 +69,43 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
         PlanError: the site forbids the launcher, or the job does not fit.
     """
     _check_placement(site, nested=nested)
-    job, partition = choose_partition(job, site)
-    topology, settings = resolve_topology(job, site)
+    context, partition = choose_partition(resolve_context(job, site))
+    topology, settings = resolve_topology(context)
     warnings = (
-        *check_limits(job, site, topology),
-        *memory_warnings(job, site),
-        *check_signal(job, site, nested=nested),
+        *check_limits(context, topology),
+        *memory_warnings(context),
+        *check_signal(context.job, site, nested=nested),
     )
-    requests = request_settings(job, site, topology, partition)
-    settings = {**_identity(job, site), **settings, **requests}
-    launcher = settings["launcher"].value
-    environment = resolve_environment(job, site, topology, launcher)
-    check_elastic(job, launcher)
-    bound = resolve_binding(job, site, topology)
-    request = with_binding(make_request(job, site, topology, environment), bound, nested=nested)
-    launch = cast(Launcher, load("launchers", launcher))(request)
-    check_launch(job, request.container, launch, launcher)
-    check_arguments(job, request, launch)
+    requests = request_settings(context, topology, partition)
+    settings = {**_identity(context), **settings, **requests}
+    environment = resolve_environment(context, topology)
+    check_elastic(context)
+    bound = resolve_binding(context, topology)
+    request = with_binding(make_request(context, topology, environment), bound, nested=nested)
+    launch = context.launcher.command(request)
+    check_starter(context, request.container)
+    check_arguments(context, request, launch)
     if nested:
         settings["placement"] = _placement(topology)
     return _assemble(
-        job,
-        site,
+        context,
         _Decisions(
             request=request,
             launch=launch,
             environment=environment,
-            settings={**settings, **bound, **_inside(job, site, environment)},
-            warnings=(*warnings, *_warnings(job, site, topology, environment)),
+            settings={**settings, **bound, **_inside(context, request, environment)},
+            warnings=(*warnings, *_warnings(context, topology, environment)),
         ),
     )
 
 
-def _warnings(
-    job: Job, site: Site, topology: Topology, environment: JobEnvironment
-) -> Iterator[str]:
-    launcher = resolve_launcher(job, site)
-    yield from custom_warnings(job, site)
-    yield from launcher_warnings(launcher, site)
+def _warnings(context: Context, topology: Topology, environment: JobEnvironment) -> Iterator[str]:
+    yield from default_warnings(context)
+    yield from launcher_warnings(context)
     yield from environment.warnings
-    yield from check_gpus(topology, launcher.value)
-    yield from check_openmpi(site, environment.variables, launcher.value)
-    yield from check_ports(site)
+    yield from gpu_warnings(topology, context.launcher)
+    yield from openmpi_warnings(context, environment.variables)
+    yield from port_warnings(context.site)
 
 
 class _Decisions(Value, frozen=True, kw_only=True):
@@ -110,15 +118,16 @@ class _Decisions(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
+def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
+    job, site = context.job, context.site
     settings, topology = made.settings, made.request.topology
-    directives = _directives(job, site, made)
+    directives = _directives(context, made)
     return LaunchPlan(
         name=job.value.name,
         site=site.value.name,
         scheduler=site.value.scheduler,
         template=site.value.template or _TEMPLATES[site.value.scheduler],
-        launcher=settings["launcher"].value,
+        launcher=context.launcher.name,
         topology=topology,
         time_s=int(settings["time"].value) if "time" in settings else None,
         rendezvous=site.value.rendezvous,
@@ -138,19 +147,20 @@ def _assemble(job: Job, site: Site, made: _Decisions) -> LaunchPlan:
         warnings=made.warnings,
         nested=made.request.nested,
         secrets=resolve_secrets(job),
-        preflight=resolve_preflight(site, made.request, network_of(job, site)),
+        preflight=resolve_preflight(site, made.request, network_of(context)),
         container=made.request.container,
         elastic=made.request.elastic,
         passes_signal=passes_signal(directives),
     )
 
 
-def _directives(job: Job, site: Site, made: _Decisions) -> tuple[tuple[str, str], ...]:
+def _directives(context: Context, made: _Decisions) -> tuple[tuple[str, str], ...]:
+    job, site = context.job, context.site
     topology, settings = made.request.topology, made.settings
     own = (
         *resolve_directives(site, settings, topology, made.launch),
         *elastic_directives(made.request.elastic, topology.nodes),
-        *signal_directives(job, site, made.launch),
+        *signal_directives(context),
     )
     extra = extra_directives(settings, own) if site.value.scheduler == "slurm" else ()
     directives = with_storage((*own, *extra), job, site)
@@ -158,10 +168,11 @@ def _directives(job: Job, site: Site, made: _Decisions) -> tuple[tuple[str, str]
     return directives
 
 
-def _identity(job: Job, site: Site) -> dict[str, Setting]:
+def _identity(context: Context) -> dict[str, Setting]:
+    job = context.job
     name = Setting(value=job.value.name, origin=job.origin("name"))
     command = Setting(value=list(job.value.command), origin=job.origin("command"))
-    return {"name": name, "command": command, "launcher": resolve_launcher(job, site)}
+    return {"name": name, "command": command, "launcher": context.chosen}
 
 
 def _check_placement(site: Site, *, nested: bool) -> None:
@@ -178,20 +189,23 @@ def _placement(topology: Topology) -> Setting:
     return rule("nested", f"nested: the first {nodes} of the study's allocation")
 
 
-def _inside(job: Job, site: Site, environment: JobEnvironment) -> dict[str, Setting]:
+def _inside(
+    context: Context, request: LaunchRequest, environment: JobEnvironment
+) -> dict[str, Setting]:
     """Return what is settled inside the job, before the ranks start."""
+    job, site = context.job, context.site
     return {
-        **custom_settings(job, site),
+        **default_settings(context),
         **_launching(job, site),
         **extra_settings(job, site),
-        **elastic_settings(job),
+        **elastic_settings(job, request.elastic),
         **signal_settings(job),
         **container_settings(job, site),
         **rendezvous_settings(site),
         **environment.settings,
         **secret_settings(job),
         **preflight_settings(site),
-        **setup_settings(job, site, environment.script),
+        **setup_settings(context, environment.script),
         **_template(site),
     }
 

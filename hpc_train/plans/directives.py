@@ -1,19 +1,23 @@
-"""LaunchPlan -> sbatch options."""
+"""Options of sbatch: those that hpctrain decides, that job and site add, that a site refuses."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import DIRECTIVE_VALUE, Launch, Setting, Topology
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
-from hpc_train.plans.forbidden import refused
+from hpc_train.plans.context import Job, Site
+from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
-from hpc_train.plans.memory import memory_options
-from hpc_train.plans.queue import QUEUE, written
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.queue_options import QUEUE_OPTIONS, written
+from hpc_train.plans.resource_requests import memory_options
+from hpc_train.slurm_options import directive_text
+
+# Begins the settings of what job and site ask for beside what hpctrain decides.
+EXTRA = "directives."
 
 
 class Size(Value, frozen=True, kw_only=True):
@@ -47,12 +51,12 @@ def resolve_directives(
         slots_per_node=launch.slots_per_node,
         cpus_per_slot=topology.cpus_per_task * ranks_per_slot,
         gpus_per_node=topology.gpus_per_node,
-        gpu_request=request_of(site, settings),
+        gpu_request=request_of(site.value.gpu_request, settings),
         mem=_value(settings, "mem"),
         time=_value(settings, "time"),
         exclusive=bool(_value(settings, "exclusive")),
     )
-    queue = {key: _word(settings, key) for key in QUEUE}
+    queue = {key: _word(settings, key) for key in QUEUE_OPTIONS}
     queue["network"] = _value(settings, "network")
     return sbatch_options(site, settings["name"].value, queue, size)
 
@@ -64,7 +68,7 @@ def sbatch_options(
     cores = size.slots_per_node * size.cpus_per_slot
     options: dict[str, Any] = {
         "job-name": name,
-        **{key: queue[key] for key in QUEUE},
+        **{key: queue[key] for key in QUEUE_OPTIONS},
         "nodes": size.nodes,
         "ntasks-per-node": size.slots_per_node,
         "cpus-per-task": size.cpus_per_slot if site.value.cpu_request == "allowed" else None,
@@ -74,14 +78,73 @@ def sbatch_options(
         "exclusive": "" if size.exclusive else None,
         "network": queue.get("network"),
         # A requeued job must add to its log, not erase it; where that is refused, it does.
-        "open-mode": "append" if refused("open-mode", site) is None else None,
+        "open-mode": "append" if _refused("open-mode", site) is None else None,
     }
     return tuple((key, str(value)) for key, value in options.items() if value is not None)
 
 
+def extra_settings(job: Job, site: Site) -> dict[str, Setting]:
+    """Return `directives.NAME` for each option that job or site adds; a job's wins."""
+    both = (site.value.directives, site), (job.value.directives, job)
+    return {
+        f"{EXTRA}{name}": Setting(value=value, origin=source.near(f"{EXTRA}{name}"))
+        for directives, source in both
+        for name, value in directives.items()
+    }
+
+
+def extra_directives(
+    settings: Mapping[str, Setting], ours: Iterable[tuple[str, str]]
+) -> tuple[tuple[str, str], ...]:
+    """Return added options and values in order, behind `ours`.
+
+    Raises:
+        PlanError: this job has the option from hpctrain already.
+    """
+    known = dict(ours)
+    found = []
+    for key, setting in settings.items():
+        name = key.removeprefix(EXTRA)
+        text = directive_text(setting.value) if key.startswith(EXTRA) else None
+        if text is None:
+            continue
+        if name in known:
+            raise PlanError(
+                f"{setting.origin}: {key}: this job has --{name}={known[name]} already, and "
+                "sbatch takes only the last of two"
+            )
+        found.append((name, text))
+    return tuple(found)
+
+
+def check_forbidden(
+    directives: tuple[tuple[str, str], ...], site: Site, settings: dict[str, Setting]
+) -> None:
+    """Refuse a job that needs an option which the site refuses.
+
+    Raises:
+        PlanError: with the site's reason.
+    """
+    for option, _ in directives:
+        spelled = _refused(option, site)
+        if spelled is not None:
+            raise PlanError(
+                f"{setting_of(option, settings).origin}: {site.value.name} refuses --{option}: "
+                f"{site.value.forbidden[spelled]} ({site.near(f'forbidden.{spelled}')})",
+                "leave it out of the job; what no job says, the profile must say otherwise "
+                "(gpu_request, cpu_request, mem_request)",
+            )
+
+
+def _refused(option: str, site: Site) -> str | None:
+    """Return how the profile spells an option that the site refuses; None when it does not."""
+    spelled = (name for name in site.value.forbidden if name.lstrip("-") == option)
+    return next(spelled, None)
+
+
 def _check_words(settings: dict[str, Setting]) -> None:
     """Refuse what sbatch would read as something else: its options know no quotes."""
-    words = {key: written(settings, key) for key in QUEUE}
+    words = {key: written(settings, key) for key in QUEUE_OPTIONS}
     for key, setting in {**words, "gpu_type": settings.get("gpu_type")}.items():
         value = setting.value if setting else None
         if setting and value is not None and not DIRECTIVE_VALUE.fullmatch(value):

@@ -8,8 +8,8 @@ from hpc_train.model.network import EnvBlock, When
 from hpc_train.model.plan import EnvChange, Setting
 from hpc_train.model.value import Value
 from hpc_train.model.versions import within
-from hpc_train.plans.facts import Facts
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.context import Site
+from hpc_train.plans.network_context import NetworkContext
 
 
 class Environment(Value, frozen=True, kw_only=True):
@@ -26,7 +26,7 @@ class Environment(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...] = ()
 
 
-def apply_blocks(environment: Environment, facts: Facts, site: Site) -> Environment:
+def apply_blocks(environment: Environment, facts: NetworkContext, site: Site) -> Environment:
     """Lay the blocks that hold for a job over its environment, in order; a later one wins."""
     for index, block in enumerate(site.value.env_blocks):
         unknown = _unknown(block.when, facts)
@@ -41,12 +41,12 @@ def apply_blocks(environment: Environment, facts: Facts, site: Site) -> Environm
     return environment
 
 
-def meets(when: When, facts: Facts) -> bool:
+def meets(when: When, facts: NetworkContext) -> bool:
     """Say whether a job is one of those, as far as the facts are known."""
     return (
         (when.nodes is None or within((facts.nodes,), when.nodes))
         and _among(facts.partition, when.partition)
-        and _among(facts.launcher, when.launcher)
+        and _among(facts.launcher.name, when.launcher)
         and (when.runtime is None or not set(facts.runtimes).isdisjoint(_words(when.runtime)))
         and _among(facts.vendor, when.vendor)
         and (when.nccl is None or facts.nccl is None or within(facts.nccl, when.nccl))
@@ -82,7 +82,7 @@ def env_settings(environment: Environment) -> dict[str, Setting]:
     return shown
 
 
-def _unknown(when: When, facts: Facts) -> str:
+def _unknown(when: When, facts: NetworkContext) -> str:
     """Return who does not say what a block asks for."""
     if when.partition is not None and facts.partition is None:
         return "the job names no partition"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from hpc_train.model.plan import EnvChange, Setting, Topology
+from hpc_train.model.plan import EnvChange, Secret, Setting, Topology
 from hpc_train.model.value import Value
+from hpc_train.model.variable import ENV
 from hpc_train.plans.backend import resolve_backend
+from hpc_train.plans.binding import GpuOrder, gpu_order
+from hpc_train.plans.context import Context, Job, Site, rule
 from hpc_train.plans.env_blocks import Environment, apply_blocks, env_settings, overlay
-from hpc_train.plans.facts import Facts, facts_of
-from hpc_train.plans.gpu_order import Order, gpu_order
 from hpc_train.plans.network import (
     ALT_READ,
     RDZV_COMPANIONS,
@@ -19,7 +20,7 @@ from hpc_train.plans.network import (
     network_warnings,
     script_of,
 )
-from hpc_train.plans.resolve import Job, Site, rule
+from hpc_train.plans.network_context import NetworkContext, network_context
 
 
 class JobEnvironment(Value, frozen=True, kw_only=True):
@@ -37,16 +38,16 @@ class JobEnvironment(Value, frozen=True, kw_only=True):
     warnings: tuple[str, ...]
 
 
-def resolve_environment(job: Job, site: Site, topology: Topology, launcher: str) -> JobEnvironment:
+def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     """Resolve backend and variables.
 
     Raises:
         PlanError: the backend cannot carry the job.
     """
-    backend, doubts = resolve_backend(job, site, topology, launcher)
-    facts = facts_of(job, site, topology, launcher, backend.value)
-    order = gpu_order(job, site, topology, launcher, facts.vendor)
-    found = resolve_env(job, site, topology, facts, order)
+    backend, doubts = resolve_backend(context, topology)
+    facts = network_context(context, topology, backend.value)
+    order = gpu_order(context, topology, facts.vendor)
+    found = resolve_env(context, topology, facts, order)
     # `or ()`: Python 3.10 has more than one empty tuple, and only the default's is left out of a
     # plan that is written down, and so of the name of a run.
     changes = tuple(change for change, _ in found.changes) or ()
@@ -69,9 +70,10 @@ def resolve_environment(job: Job, site: Site, topology: Topology, launcher: str)
 
 
 def resolve_env(
-    job: Job, site: Site, topology: Topology, facts: Facts, order: Order = None
+    context: Context, topology: Topology, facts: NetworkContext, order: GpuOrder = None
 ) -> Environment:
     """Return the variables: the job's win over the site's blocks, its env, and the rules."""
+    job, site = context.job, context.site
     settings = {**_rules(topology), **network_settings(facts, site), **_way_out(site)}
     said = {**site.value.env, **_way_out(site)}
     ruled = tuple(name for name in settings if name not in said)
@@ -88,7 +90,7 @@ def resolve_env(
     return without_companions(overlay(environment, own))
 
 
-def network_option(environment: Environment, facts: Facts) -> dict[str, Setting]:
+def network_option(environment: Environment, facts: NetworkContext) -> dict[str, Setting]:
     """Return the option of sbatch without which alt_read, whoever sets it, must not run."""
     chosen = _protocols(environment)
     if facts.scheduler != "slurm":
@@ -140,4 +142,23 @@ def _rules(topology: Topology) -> dict[str, Setting]:
     return {
         "OMP_NUM_THREADS": rule(topology.cpus_per_task, threads),
         "PYTHONUNBUFFERED": rule(1, unbuffered),
+    }
+
+
+def resolve_secrets(job: Job) -> tuple[Secret, ...]:
+    """Return the variables whose values only the job may see: inherited, or read from a file."""
+    return tuple(
+        Secret(name=name, file=None if where == ENV else where)
+        for name, where in job.value.secrets.items()
+    )
+
+
+def secret_settings(job: Job) -> dict[str, Setting]:
+    """Return where each secret comes from; its value is never printed."""
+    why = {True: "from the shell you submit from", False: "read by the job, mode 0600"}
+    return {
+        f"secrets.{name}": Setting(
+            value=where, origin=job.near(f"secrets.{name}"), why=why[where == ENV]
+        )
+        for name, where in job.value.secrets.items()
     }

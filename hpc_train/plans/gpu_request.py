@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import Setting, Topology
+from hpc_train.model.plan import Setting
 from hpc_train.model.value import Value
-from hpc_train.plans.resolve import Job, Site, from_site, partition_of
 
 
 class GpuRequest(Value, frozen=True, kw_only=True):
@@ -15,20 +14,10 @@ class GpuRequest(Value, frozen=True, kw_only=True):
     kind: str | None = None
 
 
-def request_of(site: Site, settings: dict[str, Setting]) -> GpuRequest:
+def request_of(form: str, settings: dict[str, Setting]) -> GpuRequest:
     """Return how a site wants GPUs asked for."""
     kind = settings.get("gpu_type")
-    return GpuRequest(form=site.value.gpu_request, kind=kind.value if kind else None)
-
-
-def type_settings(job: Job, site: Site, topology: Topology) -> dict[str, Setting]:
-    """Return Slurm's word for the GPUs, if it belongs into the request."""
-    found = partition_of(job, site)
-    if found is None or not site.value.gpu_request_typed or not topology.gpus_per_node:
-        return {}
-    key = f"partitions.{found[0]}.gpu_type"
-    setting = from_site(site, key, found[1].gpu_type, "the site wants it in the request")
-    return {"gpu_type": setting} if setting else {}
+    return GpuRequest(form=form, kind=kind.value if kind else None)
 
 
 def gpu_options(

@@ -1,124 +1,154 @@
-"""Does the job fit the site? What cannot run is refused, what is unwise is a warning."""
+"""The limits of its queue that a job violates, in the order of the job's keys."""
 
 from __future__ import annotations
 
-import re
+from collections.abc import Iterator
+from typing import Any
 
-from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.partition import ANY
-from hpc_train.model.plan import Setting, Topology
-from hpc_train.plans.ceilings import ceilings
-from hpc_train.plans.choice import fitting
-from hpc_train.plans.misfits import cores, misfits
-from hpc_train.plans.queue import queue_of, written
-from hpc_train.plans.resolve import Job, Site, asked_at, on_partition, partition_of, with_qos
+from hpc_train.model.limits import SizeName, limits_on
+from hpc_train.model.plan import Topology
+from hpc_train.model.units import Memory
+from hpc_train.model.value import Value
+from hpc_train.plans.context import Context, asked_at
+from hpc_train.plans.topology import resolve_topology
 
-
-def check_limits(job: Job, site: Site, topology: Topology) -> tuple[str, ...]:
-    """Compare a job with what the profile knows of its queue; return the warnings.
-
-    Raises:
-        UnknownNameError: the site lists qualities of service and the job's is not among them.
-        PlanError: more or less than the partition or the qos takes.
-    """
-    _check_qos(job, site)
-    for misfit in misfits(job, site):
-        hints = (_other_qos(job, site), _elsewhere(job, site))
-        raise PlanError(misfit.said(job, site), "; or ".join(filter(None, hints)))
-    found = partition_of(job, site)
-    if found is None or site.value.scheduler != "local":
-        return ()
-    return tuple(
-        f"{crowd.asked}, but {site.value.name} {crowd.who} {crowd.limit}: the ranks will share "
-        "cores, so timings say little"
-        for crowd in cores(site, topology, found)
-    )
+# SizeName -> the job's key, and how a message calls it.
+_SIZES: dict[SizeName, tuple[str, str]] = {
+    "nodes": ("nodes", "nodes"),
+    "gpus": ("gpus_per_node", "GPUs of all nodes"),
+    "time": ("time", "time"),
+}
 
 
-def check_required(job: Job, site: Site, settings: dict[str, Setting]) -> None:
-    """Refuse a job that leaves out what the site wants to know.
+class LimitViolation(Value, frozen=True, kw_only=True):
+    """`asked` by the job at `key`, against the `limit` of `who`, which stands at `place`."""
 
-    Raises:
-        PlanError: with what to add.
-    """
-    account = site.value.account
-    if account.required and "account" not in settings:
-        raise _missing(job, site, "account", "account.required")
-    if account.pattern is not None and "account" in settings:
-        _check_account(job, site, account.pattern, settings)
-    for index, key in enumerate(site.value.required):
-        said = [settings.get(key), written(settings, key)]
-        if not any(setting is not None and setting.value is not None for setting in said):
-            raise _missing(job, site, key, f"required.{index}")
+    key: str
+    asked: str
+    who: str
+    limit: str
+    place: str
 
+    @property
+    def clause(self) -> str:
+        """Return `nodes = 9, but p has at most 4 (big.yaml:7)`."""
+        where = f" ({self.place})" if self.place else ""
+        return f"{self.asked}, but {self.who} {self.limit}{where}"
 
-def _missing(job: Job, site: Site, key: str, rule: str) -> PlanError:
-    account = site.value.account
-    article = "an" if key == "account" else "a"
-    like = f", such as {account.example}" if key == "account" and account.example else ""
-    yours = f"; yours: {account.command}" if key == "account" and account.command else ""
-    word = {"time": "1h", "mem": "100G"}.get(key, "NAME")
-    listed = {
-        "partition": [one.name for one in site.value.partitions],
-        "qos": [one.name for one in site.value.qos],
-    }
-    names = [name for name in listed.get(key, []) if name != ANY]
-    like += f"; known: {', '.join(names)}" if names else ""
-    full, where = (key, "") if word == "NAME" else (f"resources.{key}", "'s resources")
-    return PlanError(
-        f"{asked_at(job, full)}{site.value.name} needs {article} {key}{like} ({site.near(rule)})",
-        f"add `{key}: {word}` to the job{where}, or --set {key}={word}{yours}",
-    )
+    def sentence(self, context: Context) -> str:
+        """Return the sentence that refuses the job."""
+        site = context.site.value.name
+        where = f" ({self.place})" if self.place else ""
+        start = asked_at(context.job, self.key)
+        return f"{start}{self.asked}, but {site} {self.who} {self.limit}{where}"
 
 
-def _check_account(job: Job, site: Site, pattern: str, settings: dict[str, Setting]) -> None:
-    account, whole = site.value.account, written(settings, "account")
-    names = [settings["account"].value, whole.value if whole else None]
-    if any(name is not None and re.fullmatch(pattern, name) for name in names):
+def violations(context: Context) -> Iterator[LimitViolation]:
+    """Yield what the partition and the qos of a job do not allow."""
+    topology, _ = resolve_topology(context)
+    yield from _foreign_qos(context)
+    for size, wanted in _sizes(context, topology).items():
+        if wanted is not None:
+            yield from _above(size, wanted, context, topology.nodes)
+            yield from _below(size, wanted, context)
+    yield from _on_a_node(context, topology)
+    if context.site.value.scheduler != "local":
+        for violation in core_violations(context, topology):
+            # With whole nodes, no other job is left to leave a share to.
+            shared = not context.job.value.resources.exclusive
+            if shared or violation.key != "resources.cpus_per_task":
+                yield violation
+
+
+def core_violations(context: Context, topology: Topology) -> Iterator[LimitViolation]:
+    """Yield more cores than a node has, or than go with the GPUs."""
+    partition = context.partition
+    wanted = topology.tasks_per_node * topology.cpus_per_task
+    there, each = partition.cpus_per_node, partition.cpus_per_gpu
+    rule, share = partition.cpu_rule, (each or 0) * topology.gpus_per_node
+    if there is not None and wanted > there:
+        reserved = partition.reserved_cpus
+        more = f"; {reserved} more of a node are reserved" if reserved else ""
+        limit, key, asked_by = f"has {there} cores{more}", "cpus_per_node", "tasks_per_node"
+    elif share and (wanted > share if rule == "max" else rule == "exact" and wanted != share):
+        word = "at most" if rule == "max" else "exactly"
+        gpus = f"{topology.gpus_per_node} GPU{'s' if topology.gpus_per_node > 1 else ''}"
+        limit = f"gives {word} {share} with {gpus} ({each} each)"
+        key, asked_by = "cpus_per_gpu", "cpus_per_task"
+    else:
         return
-    like = f"like {account.example}" if account.example else f"by {pattern}"
-    raise PlanError(
-        f"{asked_at(job, 'account')}account = {names[0]!r}, but {site.value.name}'s are named "
-        f"{like} ({site.near('account.pattern')})",
-        f"yours: {account.command}" if account.command else "",
+    yield LimitViolation(
+        key=f"resources.{asked_by}",
+        asked=f"{topology.tasks_per_node} tasks x {topology.cpus_per_task} cpus = {wanted}",
+        who=partition.name,
+        limit=limit,
+        place=context.near(key),
     )
 
 
-def _check_qos(job: Job, site: Site) -> None:
-    """Refuse one that the site does not list."""
-    name, names = job.value.qos, [qos.name for qos in site.value.qos]
-    if name is None or not names:
+def _foreign_qos(context: Context) -> Iterator[LimitViolation]:
+    """A qos may be for some partitions only."""
+    queue = context.queue
+    if queue.qos is None or queue.partition is None:
         return
-    if name not in names and ANY not in names:
-        raise UnknownNameError(f"qos of {site.value.name}", name, names, job.origin("qos"))
+    index, qos = queue.qos
+    if qos.partitions and context.partition.name not in qos.partitions:
+        yield LimitViolation(
+            key="qos",
+            asked=f"partition = {context.partition.name}",
+            who=f"qos {qos.name}",
+            limit=f"is for {', '.join(qos.partitions)}",
+            place=context.site.near(f"qos.{index}.partitions"),
+        )
 
 
-def _other_qos(job: Job, site: Site) -> str:
-    """Return the qualities of service with which the job would fit where it is."""
-    queue = queue_of(job, site)
-    now = queue.qos[1].name if queue.qos else None
-    others = [qos.name for qos in site.value.qos if qos.name not in (now, ANY)]
-    found = [name for name in others if not any(misfits(with_qos(job, name), site))]
-    return f"fits: qos {', '.join(found)} (--qos NAME)" if found else ""
-
-
-def _elsewhere(job: Job, site: Site) -> str:
-    """Return the partitions that would take the job, with what they give it."""
-    gpus, others = job.value.resources.gpus_per_node, site.value.partitions
-    # Of a partition whose GPUs nobody knows, nothing is promised.
-    known = (i for i in fitting(job, site) if not gpus or others[i].gpus_per_node is not None)
-    found = (others[index].name for index in known)
-    names = [f"{name}{_given(on_partition(job, name, ''), site)}" for name in found]
-    return f"fits: {', '.join(names)} (--partition NAME)" if names else ""
-
-
-def _given(job: Job, site: Site) -> str:
-    nodes = job.value.resources.nodes
-    queue = queue_of(job, site)
-    most = {
-        name: min((one.value for one in ceilings(name, queue, site, nodes)), default=None)
-        for name in ("nodes", "time")
+def _sizes(context: Context, topology: Topology) -> dict[SizeName, Any]:
+    return {
+        "nodes": topology.nodes,
+        "gpus": topology.nodes * topology.gpus_per_node,
+        "time": context.job.value.resources.time,
     }
-    words = [f"{most['nodes']} nodes" if most["nodes"] else "", str(most["time"] or "")]
-    shown = ", ".join(filter(None, words))
-    return f" ({shown})" if shown else ""
+
+
+def _above(size: SizeName, wanted: Any, context: Context, nodes: int) -> Iterator[LimitViolation]:
+    key, word = _SIZES[size]
+    for limit in limits_on(size, context.queue, nodes):
+        if wanted > limit.value:
+            note = f" {limit.note}" if limit.note else ""
+            yield LimitViolation(
+                key=f"resources.{key}",
+                asked=f"{word} = {wanted}",
+                who=limit.who,
+                limit=f"has at most {limit.value}{note}",
+                place=context.site.near(limit.key),
+            )
+
+
+def _below(size: SizeName, wanted: Any, context: Context) -> Iterator[LimitViolation]:
+    key, word = _SIZES[size]
+    least = getattr(context.partition, f"min_{size}")
+    if least is not None and wanted < least:
+        yield LimitViolation(
+            key=f"resources.{key}",
+            asked=f"{word} = {wanted}",
+            who=context.partition.name,
+            limit=f"wants at least {least}",
+            place=context.near(f"min_{size}"),
+        )
+
+
+def _on_a_node(context: Context, topology: Topology) -> Iterator[LimitViolation]:
+    partition, memory = context.partition, context.job.value.resources.mem
+    shares = {
+        "gpus_per_node": (topology.gpus_per_node, "gpus_per_node", partition.gpus_per_node),
+        "mem": (memory, "mem_per_node", partition.mem_per_node),
+    }
+    for key, (wanted, fact, there) in shares.items():
+        if wanted is not None and there is not None and wanted > there:
+            yield LimitViolation(
+                key=f"resources.{key}",
+                asked=f"{key} = {wanted}",
+                who=partition.name,
+                limit=f"has at most {Memory(there) if key == 'mem' else there}",
+                place=context.near(fact),
+            )

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from hpc_train.model.plan import Setting
 from hpc_train.model.versions import within
-from hpc_train.plans.facts import Facts
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.context import Site
+from hpc_train.plans.network_context import NetworkContext
 
 NCCL_DOCS = "NVIDIA, NCCL user guide: environment variables"
 SLINGSHOT_DOCS = "HPE, recipe for NCCL and RCCL on Slingshot"
@@ -36,7 +36,7 @@ class Rule(NamedTuple):
     key: str = "network.fabric"
 
 
-def network_settings(facts: Facts, site: Site) -> dict[str, Setting]:
+def network_settings(facts: NetworkContext, site: Site) -> dict[str, Setting]:
     """Return variable -> setting for a job; empty where the fabric is not known."""
     return {
         rule.name: Setting(
@@ -49,19 +49,19 @@ def network_settings(facts: Facts, site: Site) -> dict[str, Setting]:
     }
 
 
-def network_warnings(facts: Facts) -> tuple[str, ...]:
+def network_warnings(facts: NetworkContext) -> tuple[str, ...]:
     """Return what the profile should say and does not."""
     network = facts.network
     old = facts.nccl is not None and within(facts.nccl, _WANTS_GID)
     if network.fabric == "roce" and facts.nodes > 1 and old and network.gid_index is None:
         return (
-            f"NCCL {network.nccl} on RoCE takes GID 0 where nobody names another; say "
+            f"NCCL {network.nccl} on RoCE takes GID 0 by default; say "
             "network.gid_index in the profile (often 3), or use NCCL 2.21 or newer",
         )
     return ()
 
 
-def script_of(facts: Facts) -> str | None:
+def script_of(facts: NetworkContext) -> str | None:
     """Return the vendor's script that is to be sourced, on any number of nodes."""
     return facts.network.script if _collective(facts) else None
 
@@ -70,11 +70,11 @@ def _origin(key: str, site: Site) -> str:
     return "rule" if key == "network.fabric" else site.near(key)
 
 
-def _collective(facts: Facts) -> bool:
+def _collective(facts: NetworkContext) -> bool:
     return not {"nccl", "rccl"}.isdisjoint(facts.runtimes)
 
 
-def _rules(facts: Facts) -> Iterator[Rule]:
+def _rules(facts: NetworkContext) -> Iterator[Rule]:
     fabric = facts.network.fabric
     if fabric is None:
         return
@@ -94,7 +94,7 @@ def _rules(facts: Facts) -> Iterator[Rule]:
         if "rccl" in facts.runtimes and fabric in ("infiniband", "roce", "slingshot"):
             why = "AMD: memory of GPUs must be fine-grained for RCCL to send it over PCIe"
             yield Rule("HSA_FORCE_FINE_GRAIN_PCIE", "1", why, "AMD, RCCL documentation")
-    if facts.launcher == "mpirun":
+    if facts.launcher.open_mpi:
         yield from _open_mpi(facts)
 
 
@@ -103,7 +103,7 @@ def _one_slingshot_node() -> Rule:
     return Rule("NCCL_NET", "Socket", why, SLINGSHOT_DOCS)
 
 
-def _sockets(facts: Facts) -> Iterator[Rule]:
+def _sockets(facts: NetworkContext) -> Iterator[Rule]:
     network, names = facts.network, ",".join(facts.network.interfaces)
     if names:
         why = "exact names; gloo asks the host's name otherwise, which may lead elsewhere"
@@ -117,12 +117,12 @@ def _sockets(facts: Facts) -> Iterator[Rule]:
         yield Rule("NCCL_SOCKET_IFNAME", excluded, why, key="network.exclude_interfaces")
 
 
-def _infiniband(facts: Facts) -> Iterator[Rule]:
+def _infiniband(facts: NetworkContext) -> Iterator[Rule]:
     yield Rule("NCCL_NET", "IB", _LOUD)
     yield from _adapters(facts)
 
 
-def _roce(facts: Facts) -> Iterator[Rule]:
+def _roce(facts: NetworkContext) -> Iterator[Rule]:
     network = facts.network
     yield Rule("NCCL_NET", "IB", f"RoCE is NCCL's IB, too; {_LOUD}")
     yield from _adapters(facts)
@@ -134,7 +134,7 @@ def _roce(facts: Facts) -> Iterator[Rule]:
         yield Rule("NCCL_IB_TC", str(network.traffic_class), why, key="network.traffic_class")
 
 
-def _adapters(facts: Facts) -> Iterator[Rule]:
+def _adapters(facts: NetworkContext) -> Iterator[Rule]:
     network = facts.network
     if network.hcas:
         why = "the adapters for data; with `=`, because mlx5_1 alone would also be mlx5_10"
@@ -144,7 +144,7 @@ def _adapters(facts: Facts) -> Iterator[Rule]:
         yield Rule("NCCL_NET_GDR_LEVEL", network.gdr_level, why, key="network.gdr_level")
 
 
-def _slingshot(facts: Facts) -> Iterator[Rule]:
+def _slingshot(facts: NetworkContext) -> Iterator[Rule]:
     network = facts.network
     level = network.gdr_level or "PHB"
     key = "network.gdr_level" if network.gdr_level else "network.fabric"
@@ -179,22 +179,22 @@ def _alternative_rendezvous() -> Iterator[Rule]:
         yield Rule(name, "0", why, SLINGSHOT_DOCS, key)
 
 
-def _efa(_facts: Facts) -> Iterator[Rule]:
+def _efa(_facts: NetworkContext) -> Iterator[Rule]:
     why = "the plug-in sets everything else by the type of the machine"
     yield Rule("FI_PROVIDER", "efa", why, EFA_DOCS)
 
 
-def _ethernet(_facts: Facts) -> Iterator[Rule]:
+def _ethernet(_facts: NetworkContext) -> Iterator[Rule]:
     why = "no RDMA here: NCCL must not try an adapter that leads nowhere"
     yield Rule("NCCL_NET", "Socket", why)
 
 
-def _by_script(_facts: Facts) -> Iterator[Rule]:
+def _by_script(_facts: NetworkContext) -> Iterator[Rule]:
     """The vendor's script says it all."""
     yield from ()
 
 
-_FABRICS: dict[str, Callable[[Facts], Iterator[Rule]]] = {
+_FABRICS: dict[str, Callable[[NetworkContext], Iterator[Rule]]] = {
     "infiniband": _infiniband,
     "roce": _roce,
     "slingshot": _slingshot,
@@ -206,7 +206,7 @@ _FABRICS: dict[str, Callable[[Facts], Iterator[Rule]]] = {
 }
 
 
-def _open_mpi(facts: Facts) -> Iterator[Rule]:
+def _open_mpi(facts: NetworkContext) -> Iterator[Rule]:
     """Name the layer that knows the fabric, so that MPI does not take TCP unasked."""
     fabric = facts.network.fabric
     if fabric in ("infiniband", "roce"):

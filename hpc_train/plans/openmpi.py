@@ -1,4 +1,4 @@
-"""Open MPI 4 and 5: what a site's words become, and which of them are gone."""
+"""Open MPI 5: which words of a site and names of variables it no longer knows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hpc_train.model.plan import Setting
-from hpc_train.model.versions import parts, within
-from hpc_train.plans.resolve import Site
+from hpc_train.model.versions import at_least
+from hpc_train.plans.context import Context
 
 # Pattern of a word or a variable's name -> what to write for Open MPI 5.
 _GONE = {
@@ -21,32 +21,20 @@ _GONE = {
 }
 
 
-def is_five(release: str | None) -> bool:
-    """Say whether a site has Open MPI 5 or later; unknown counts as 4."""
-    return release is not None and within(parts(release), ">=5")
-
-
-def bind_word(word: str, release: str | None) -> str:
-    """Return the version's word for a socket, which became a package."""
-    if word not in ("socket", "package"):
-        return word
-    return "package" if is_five(release) else "socket"
-
-
-def check_openmpi(site: Site, env: Mapping[str, Setting], launcher: str) -> tuple[str, ...]:
+def openmpi_warnings(context: Context, env: Mapping[str, Setting]) -> tuple[str, ...]:
     """Warn of what Open MPI 5 no longer knows: it would be ignored without a word."""
-    launchers = site.value.launchers
-    if not is_five(launchers.openmpi):
+    if not at_least(context.site.value.launchers.openmpi, "5"):
         return ()
-    return tuple(_old_words(site, env, launcher))
+    return tuple(_old_words(context, env))
 
 
-def _old_words(site: Site, env: Mapping[str, Setting], launcher: str) -> Iterator[str]:
+def _old_words(context: Context, env: Mapping[str, Setting]) -> Iterator[str]:
+    site, launcher = context.site, context.launcher
     launchers = site.value.launchers
-    if launcher == "srun" and launchers.mpi == "pmi2":
+    if launcher.mpi and launcher.through_srun and launchers.mpi == "pmi2":
         yield f"{site.origin('launchers.mpi')}: Open MPI 5 has no PMI-2; use pmix"
     places = [(word, site.near("launchers.mpirun_args")) for word in launchers.mpirun_args]
-    places = places if launcher == "mpirun" else []
+    places = places if launcher.open_mpi else []
     for word, origin in [*places, *((name, setting.origin) for name, setting in env.items())]:
         for pattern, instead in _GONE.items():
             if re.fullmatch(pattern, word):

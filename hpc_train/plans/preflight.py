@@ -6,8 +6,8 @@ import msgspec
 
 from hpc_train.model.network import Network
 from hpc_train.model.plan import Checks, JobVar, LaunchRequest, Setting, Token
+from hpc_train.plans.context import Site
 from hpc_train.plans.launchers.base import srun, texts
-from hpc_train.plans.resolve import Site
 
 _CHECKS = JobVar(name="preflight")
 _TIMEOUT_S = 30

@@ -1,10 +1,13 @@
-"""Where the ranks meet, as `explain` shows it, and ports that are better not tried."""
+"""Where the ranks meet, on which ports, and between how many nodes an elastic job may go on."""
 
 from __future__ import annotations
 
+from hpc_train.errors import PlanError
+from hpc_train.model.job import Elastic
 from hpc_train.model.launching import Rendezvous
 from hpc_train.model.plan import Setting
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.context import Context, Job, Site
+from hpc_train.plans.launchers.base import launchers_where
 
 # net.ipv4.ip_local_port_range: what Linux hands out to connections by itself.
 _EPHEMERAL = range(32768, 61000)
@@ -19,7 +22,7 @@ def rendezvous_settings(site: Site) -> dict[str, Setting]:
     return {"rendezvous.host": host, "rendezvous.port": port}
 
 
-def check_ports(site: Site) -> tuple[str, ...]:
+def port_warnings(site: Site) -> tuple[str, ...]:
     """Warn of ports that any connection may hold before the ranks come."""
     meeting: Rendezvous = site.value.rendezvous
     last = meeting.port + meeting.ports - 1
@@ -29,3 +32,54 @@ def check_ports(site: Site) -> tuple[str, ...]:
         f"{site.near('rendezvous.port')}: ports {meeting.port} to {last} lie in "
         f"{_EPHEMERAL.start}-{_EPHEMERAL.stop - 1}, which Linux hands out itself; better: 61000",
     )
+
+
+def resolve_elastic(job: Job) -> Elastic | None:
+    """Return the bounds with nothing left open; None for a job that is not elastic.
+
+    Raises:
+        PlanError: bounds that the job's nodes do not hold.
+    """
+    wanted = job.value.elastic
+    if wanted is None:
+        return None
+    nodes = job.value.resources.nodes
+    most = wanted.max_nodes or nodes
+    fewest = wanted.min_nodes or most
+    if not fewest <= most <= nodes:
+        raise PlanError(
+            f"{job.near('elastic')}: elastic wants min_nodes <= max_nodes <= the job's nodes, "
+            f"not {fewest}, {most}, {nodes}"
+        )
+    return Elastic(min_nodes=fewest, max_nodes=most, max_restarts=wanted.max_restarts)
+
+
+def elastic_settings(job: Job, elastic: Elastic | None) -> dict[str, Setting]:
+    """Return the bounds as `explain` shows them."""
+    if elastic is None:
+        return {}
+    return {
+        f"elastic.{key}": Setting(value=getattr(elastic, key), origin=job.near(f"elastic.{key}"))
+        for key in ("min_nodes", "max_nodes", "max_restarts")
+    }
+
+
+def check_elastic(context: Context) -> None:
+    """Refuse an elastic job under a launcher whose ranks all end with the first one.
+
+    Raises:
+        PlanError: with the launcher that will do.
+    """
+    job, launcher = context.job, context.launcher
+    if job.value.elastic and not launcher.elastic:
+        able = launchers_where(lambda one: one.elastic)
+        raise PlanError(
+            f"{job.near('elastic')}: elastic needs the launcher {able}, not {launcher.name}",
+            f"--launcher {able}, or leave elastic out",
+        )
+
+
+def elastic_directives(elastic: Elastic | None, nodes: int) -> tuple[tuple[str, str], ...]:
+    """Keep the job when Slurm loses one of its nodes, where fewer will do."""
+    spare = elastic is not None and (elastic.min_nodes or nodes) < nodes
+    return (("no-kill", ""),) if spare else ()

@@ -6,17 +6,18 @@ import shlex
 
 from hpc_train.model.plan import Setting
 from hpc_train.plans.containers.resolve import container_setup
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.plans.context import Context, Site
 
 
-def setup_settings(job: Job, site: Site, script: str | None) -> dict[str, Setting]:
+def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
     """Return `modules_purge`, `modules_use.0`, …, `modules.0`, … and `setup.0`, … in their order.
 
     The vendor's script comes behind the site's lines, which load what it needs.
     """
-    why = "the vendor's own settings, which nobody should repeat"
+    job, site = context.job, context.site
+    why = "the vendor's own settings; they need not be repeated"
     modules = [
-        *_of_partition(job, site),
+        *((name, context.near(f"modules.{i}")) for i, name in enumerate(context.partition.modules)),
         *((name, site.origin(f"modules.{i}")) for i, name in enumerate(site.value.modules)),
     ]
     modules += [(name, job.origin(f"modules.{i}")) for i, name in enumerate(job.value.modules)]
@@ -36,19 +37,10 @@ def setup_settings(job: Job, site: Site, script: str | None) -> dict[str, Settin
     }
 
 
-def _of_partition(job: Job, site: Site) -> list[tuple[str, str]]:
-    """Return what the nodes of a kind need first, with its places."""
-    found = partition_of(job, site)
-    if found is None:
-        return []
-    key = f"partitions.{found[0]}.modules"
-    return [(name, site.near(f"{key}.{i}")) for i, name in enumerate(found[1].modules)]
-
-
 def _purge(site: Site) -> dict[str, Setting]:
     if not site.value.modules_purge:
         return {}
-    why = "what the shell that submits has loaded is nobody's to rely on"
+    why = "the job must not depend on what the submitting shell has loaded"
     return {"modules_purge": Setting(value=True, origin=site.origin("modules_purge"), why=why)}
 
 

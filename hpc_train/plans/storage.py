@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.plan import DIRECTIVE_VALUE, Setting
-from hpc_train.plans.resolve import Job, Site
+from hpc_train.plans.context import Job, Site
 
 _OPTION = re.compile(r"[a-z][a-z-]*")
 # Options that hold a list, to which one adds.

@@ -1,13 +1,14 @@
-"""How many nodes, ranks, GPUs and cores."""
+"""How many nodes, ranks, GPUs and cores, and whether GPUs and ranks of a node fit one another."""
 
 from __future__ import annotations
 
 from hpc_train.model.partition import Partition
 from hpc_train.model.plan import Setting, Topology
-from hpc_train.plans.resolve import Job, Site, default, from_job, partition_of, rule
+from hpc_train.plans.context import Context, default, from_job, rule
+from hpc_train.plans.launchers.base import Launcher
 
 
-def resolve_topology(job: Job, site: Site) -> tuple[Topology, dict[str, Setting]]:
+def resolve_topology(context: Context) -> tuple[Topology, dict[str, Setting]]:
     """Resolve the counts of a job.
 
     Ranks default to one per GPU, else one; on the local site a rank gets a GPU as long as there
@@ -15,59 +16,75 @@ def resolve_topology(job: Job, site: Site) -> tuple[Topology, dict[str, Setting]
     node's, else one: never unset, because torchrun gives each rank a single thread when
     OMP_NUM_THREADS is not there.
     """
-    settings = {"nodes": from_job(job, "resources.nodes") or default(1, "one node")}
-    settings["gpus_per_node"] = _gpus(job, site)
-    settings["tasks_per_node"] = _tasks(job, settings["gpus_per_node"].value)
-    tasks, gpus = settings["tasks_per_node"].value, settings["gpus_per_node"].value
-    settings["cpus_per_task"] = _cpus(job, site, tasks, gpus)
+    settings = {"nodes": from_job(context.job, "resources.nodes") or default(1, "one node")}
+    settings["gpus_per_node"] = _gpus(context)
+    gpus = settings["gpus_per_node"].value
+    settings["tasks_per_node"] = _tasks(context, gpus)
+    settings["cpus_per_task"] = _cpus(context, settings["tasks_per_node"].value, gpus)
     counts = {key: setting.value for key, setting in settings.items()}
     return Topology(**counts), settings
 
 
-def _gpus(job: Job, site: Site) -> Setting:
-    given = from_job(job, "resources.gpus_per_node")
+def gpu_warnings(topology: Topology, launcher: Launcher) -> tuple[str, ...]:
+    """Return warnings: ranks that share a GPU, GPUs that no rank uses, one rank with several."""
+    gpus, tasks = topology.gpus_per_node, topology.tasks_per_node
+    if not gpus or gpus == tasks:
+        return ()
+    if tasks > gpus:
+        return (
+            f"{tasks} ranks for {gpus} GPU{'s' if gpus > 1 else ''} of a node: NCCL refuses two "
+            "ranks on one GPU",
+        )
+    if gpus % tasks:
+        return (f"{gpus} GPUs for {tasks} ranks of a node: {gpus % tasks} cannot be shared out",)
+    if not launcher.data_parallel:
+        return ()
+    advice = f"DistributedDataParallel with a rank for each GPU (tasks_per_node: {gpus}) is faster"
+    who = "the rank sees" if tasks == 1 else f"each of {tasks} ranks sees"
+    return (
+        f"{who} all {gpus} GPUs of its node (DataParallel, or a model over several GPUs); "
+        f"if it is DataParallel, {advice}",
+    )
+
+
+def _gpus(context: Context) -> Setting:
+    given = from_job(context.job, "resources.gpus_per_node")
     if given:
         return given
-    found = partition_of(job, site)
-    if site.value.scheduler != "local":
-        return _with_the_queue(site, found) or default(0, "none asked for")
-    here = (found[1].gpus_per_node if found else 0) or 0
-    tasks = job.value.resources.tasks_per_node or 1
-    return rule(min(tasks, here), f"one for each rank while there are some; here: {here}")
+    here, site = context.partition.gpus_per_node or 0, context.site.value
+    if site.scheduler == "local":
+        tasks = context.job.value.resources.tasks_per_node or 1
+        return rule(min(tasks, here), f"one for each rank while there are some; here: {here}")
+    # Where no option asks for GPUs, the nodes come with all of theirs.
+    if site.gpu_request == "none" and here:
+        origin = context.origin("gpus_per_node")
+        return Setting(value=here, origin=origin, why="they come with the nodes")
+    return default(0, "none asked for")
 
 
-def _with_the_queue(site: Site, found: tuple[int, Partition] | None) -> Setting | None:
-    """Where no option asks for GPUs, the nodes come with all of theirs."""
-    if site.value.gpu_request != "none" or found is None or not found[1].gpus_per_node:
-        return None
-    origin = site.origin(f"partitions.{found[0]}.gpus_per_node")
-    return Setting(value=found[1].gpus_per_node, origin=origin, why="they come with the nodes")
-
-
-def _tasks(job: Job, gpus: int) -> Setting:
-    given = from_job(job, "resources.tasks_per_node")
+def _tasks(context: Context, gpus: int) -> Setting:
+    given = from_job(context.job, "resources.tasks_per_node")
     if given:
         return given
     return rule(gpus, "one rank per GPU") if gpus else default(1, "no GPUs: one rank")
 
 
-def _cpus(job: Job, site: Site, tasks: int, gpus: int) -> Setting:
-    given = from_job(job, "resources.cpus_per_task")
+def _cpus(context: Context, tasks: int, gpus: int) -> Setting:
+    given = from_job(context.job, "resources.cpus_per_task")
     if given:
         return given
-    found = partition_of(job, site)
-    key, cores, what = _cores(found[1], gpus) if found else ("", 0, "")
-    if found is None or not cores:
+    key, cores, what = _cores(context.partition, gpus)
+    if not cores:
         return default(1, "the site's cores per node are not known")
-    origin = site.origin(f"partitions.{found[0]}.{key}")
     why = f"{cores} cores{what} for {tasks} rank{'s' if tasks > 1 else ''}"
-    return Setting(value=max(1, cores // tasks), origin=origin, why=why)
+    return Setting(value=max(1, cores // tasks), origin=context.origin(key), why=why)
 
 
 def _cores(partition: Partition, gpus: int) -> tuple[str, int, str]:
-    """Return the cores that a job gets on a node, and the key that says so.
+    """Return the profile's key for the cores of a job on a node, their number, and with what.
 
-    On a node that is shared, whoever takes some of the GPUs leaves their part of the cores.
+    On a node that is shared, a job that takes some of the GPUs leaves the others' part of the
+    cores.
     """
     of_gpus = f" with {gpus} GPU{'s' if gpus > 1 else ''}"
     if gpus and partition.cpus_per_gpu:

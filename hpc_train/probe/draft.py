@@ -16,17 +16,19 @@ from hpc_train.probe.fabric import guess
 from hpc_train.probe.kinds import Shape
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark
 
-# They come with the user's own Python, so no PATH of ours can tell.
-_WITH_TORCH = ("accelerate", "deepspeed", "spawn", "single")
-
 
 class Findings(Value, frozen=True, kw_only=True):
-    """What a draft is made of: the live cluster, the nodes that were asked, and this login node."""
+    """What a draft is made of: the live cluster, the nodes that were asked, and this login node.
+
+    `launchers` are those that hpctrain knows, each with the program that must be on the PATH; it
+    is empty for one that comes with Slurm or with the user's own Python, which no PATH shows.
+    """
 
     name: str
     date: str
     cluster: Cluster
     hardware: Mapping[Shape, Hardware]
+    launchers: Mapping[str, str]
     programs: tuple[str, ...] = ()
     slurm_conf: str | None = None
 
@@ -84,14 +86,15 @@ def _head(findings: Findings, main: Hardware | None) -> Iterator[str]:
 
 def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
     programs = main.software.programs if main else findings.programs
-    there = tuple(name for name in ("mpirun", "ibrun") if name in programs)
+    there = [program for program in findings.launchers.values() if program in programs]
+    allowed = (name for name, needed in findings.launchers.items() if needed in ("", *there))
     where = f"on the PATH of {main.host}" if main else "on the PATH here; on the nodes, too?"
     mpi = findings.cluster.mpi
     plugin = _plugin(mpi)
     yield "launchers:"
     yield line("default", "torchrun", GUESSED, depth=1)
     found = f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} {where}" if there else ""
-    yield line("allowed", ("torchrun", "srun", *there, *_WITH_TORCH), found, depth=1)
+    yield line("allowed", tuple(allowed), found, depth=1)
     yield question("forbidden", "{mpirun: reason}", "does the site forbid any?", depth=1)
     if plugin:
         others = f"srun --mpi=list: {', '.join(mpi.plugins)}; default {mpi.default or 'none'}"

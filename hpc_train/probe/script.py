@@ -9,6 +9,7 @@ import re
 import shlex
 
 from hpc_train.probe.errors import WishError
+from hpc_train.registry import BUILT_IN
 
 MARK = "@@hpctrain"
 _HOST = re.compile(r"(?P<host>[A-Za-z0-9][A-Za-z0-9.-]*)(?::(?P<port>[0-9]{1,5}))?")
@@ -29,8 +30,8 @@ for path in /sys/class/infiniband/*/ports/*; do
     "$(cat "$path/rate")" "$(cat "$path/link_layer")" "${driver##*/}"
 done
 """
-_PROGRAMS = r"""
-for name in sbatch srun mpirun mpiexec ibrun torchrun accelerate deepspeed python \
+_PROGRAMS = rf"""
+for name in sbatch {" ".join(BUILT_IN["launchers"])} mpiexec python \
   apptainer singularity podman-hpc shifter enroot docker; do
   command -v "$name" > /dev/null && echo "$name"
 done

@@ -9,7 +9,8 @@ from pathlib import Path
 
 from hpc_train.assets import template_folder
 from hpc_train.errors import RenderError
-from hpc_train.model.plan import Allocation, LaunchPlan, Setting
+from hpc_train.model.allocation import Allocation
+from hpc_train.model.plan import LaunchPlan, Setting
 from hpc_train.model.script import Script
 from hpc_train.model.value import Value
 from hpc_train.scripts.blocks import check_blocks

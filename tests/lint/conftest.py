@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError
-from hpc_train.lint.context import Context
+from hpc_train.lint.context import LintContext
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.versions import Version
 
@@ -78,17 +78,17 @@ class Case(NamedTuple):
     rule: str
     wrong: bool
     text: str
-    context: Context
+    context: LintContext
 
 
 def site(data: dict[str, Any] = SITE) -> SiteProfile:
     return decode(data, SiteProfile, {"": "demo.yaml"}, SiteProfileError).value
 
 
-def context_of(words: list[str]) -> Context:
+def context_of(words: list[str]) -> LintContext:
     given = dict(word.partition("=")[::2] for word in words)
     sites = {"site": SITE, "tight": TIGHT}
-    return Context(
+    return LintContext(
         site=next((site(data) for word, data in sites.items() if word in given), None),
         hcas=int(given["hcas"]) if "hcas" in given else None,
         nccl=Version.parse(given["nccl"]) if "nccl" in given else None,

@@ -6,7 +6,7 @@ import pytest
 
 from hpc_train.errors import SpecError, UnknownNameError
 from hpc_train.lint.check import chosen_rules, lint_script, repair_script
-from hpc_train.lint.context import NCCL, OPEN_MPI, Context, parse_version
+from hpc_train.lint.context import NCCL, OPEN_MPI, LintContext, parse_version
 from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.page import rules_page
 from hpc_train.model.site import SiteProfile
@@ -16,11 +16,11 @@ from tests.project.test_docs import DOCS
 PORT = "export MASTER_PORT=29500"
 
 
-def ids(text: str, context: Context | None = None) -> list[str]:
+def ids(text: str, context: LintContext | None = None) -> list[str]:
     return [finding.id for finding in lint_script(f"#!/bin/bash\n{text}\n", context)]
 
 
-def severity(text: str, context: Context) -> str:
+def severity(text: str, context: LintContext) -> str:
     (found,) = lint_script(f"#!/bin/bash\n{text}\npython train.py\n", context)
     return found.severity
 
@@ -47,9 +47,9 @@ def test_findings_have_the_line_of_what_is_wrong() -> None:
 def test_a_known_version_makes_sure(
     text: str, unknown: str, old: str | None, new: str | None
 ) -> None:
-    assert severity(text, Context()) == unknown
+    assert severity(text, LintContext()) == unknown
     for version, expected in (("2.12", old), ("2.30", new)):
-        context = Context(nccl=Version.parse(version))
+        context = LintContext(nccl=Version.parse(version))
         if expected is None:
             assert ids(f"{text}\npython train.py", context) == []
         else:
@@ -58,23 +58,23 @@ def test_a_known_version_makes_sure(
 
 def test_a_known_fabric_makes_sure() -> None:
     interface = "export NCCL_SOCKET_IFNAME=eth0"
-    assert severity(interface, Context()) == "info"
-    assert severity(interface, Context(fabric="slingshot")) == "warning"
+    assert severity(interface, LintContext()) == "info"
+    assert severity(interface, LintContext(fabric="slingshot")) == "warning"
     algorithm = "export NCCL_ALGO=Ring"
-    assert severity(algorithm, Context(fabric="efa")) == "warning"
-    assert severity("export UCX_TLS=tcp", Context(fabric="infiniband")) == "warning"
+    assert severity(algorithm, LintContext(fabric="efa")) == "warning"
+    assert severity("export UCX_TLS=tcp", LintContext(fabric="infiniband")) == "warning"
     hcas = "export NCCL_IB_HCA=mlx5_1"
-    assert severity(hcas, Context(hcas=16)) == "warning"
-    assert ids("export NCCL_IB_DISABLE=1\npython t.py", Context(fabric="ethernet")) == []
+    assert severity(hcas, LintContext(hcas=16)) == "warning"
+    assert ids("export NCCL_IB_DISABLE=1\npython t.py", LintContext(fabric="ethernet")) == []
 
 
 def test_the_site_names_what_it_knows(demo_site: SiteProfile) -> None:
     text = "#!/bin/bash\n#SBATCH -A a -p gpuu --time=2-0\nmpirun --bind-to none x\n"
-    found = {f.id: f for f in lint_script(text, Context(site=demo_site))}
+    found = {f.id: f for f in lint_script(text, LintContext(site=demo_site))}
     assert "did you mean 'gpu'" in found["HT701"].message
     assert "no MPI here" in found["HT703"].message
     fitting = text.replace("gpuu", "gpu")
-    over = next(f for f in lint_script(fitting, Context(site=demo_site)) if f.id == "HT702")
+    over = next(f for f in lint_script(fitting, LintContext(site=demo_site)) if f.id == "HT702")
     assert over.message == "--time: 2-0, but gpu has at most 1-00:00:00"
 
 

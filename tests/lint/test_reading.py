@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hpc_train.lint.check import lint_script, repair_script
 from hpc_train.lint.commands import read_commands
-from hpc_train.lint.context import Context
+from hpc_train.lint.context import LintContext
 from hpc_train.lint.directives import split_directive
 from hpc_train.lint.script import read_script
 from hpc_train.model.site import SiteProfile
@@ -133,7 +133,7 @@ LONG = {
 
 @pytest.mark.parametrize("text", LONG.values(), ids=LONG)
 def test_what_is_long_is_read_in_time(text: str, demo_site: SiteProfile) -> None:
-    context = Context(site=demo_site, nccl=Version.parse("2.12"), openmpi=Version.parse("5"))
+    context = LintContext(site=demo_site, nccl=Version.parse("2.12"), openmpi=Version.parse("5"))
     begun = time.process_time()
     found = lint_script(f"#!/bin/bash\n{text}\n", context)
     # What takes time by the square takes minutes here.

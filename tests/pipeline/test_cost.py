@@ -9,7 +9,7 @@ from hpc_train.errors import PlanError
 from hpc_train.model.plan import LaunchPlan, Topology
 from hpc_train.model.site import Reporting
 from hpc_train.pipeline.cost import Cost, bill, check_budget, cost_of
-from hpc_train.plans.nested import TURN_S
+from hpc_train.plans.shared_allocation import TURN_S
 from tests.pipeline.on_slurm import job
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 

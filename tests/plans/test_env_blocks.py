@@ -14,8 +14,9 @@ from hpc_train.model.plan import EnvChange, LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, decode_unit
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.context import resolve_context
 from hpc_train.plans.env_blocks import meets
-from hpc_train.plans.facts import facts_of
+from hpc_train.plans.network_context import network_context
 from hpc_train.plans.topology import resolve_topology
 
 Jobs = Callable[..., Sourced[JobSpec]]
@@ -98,8 +99,9 @@ def given(job: Jobs, slurm: Sites) -> Callable[..., LaunchPlan]:
 @pytest.mark.parametrize("inside", [True, False])
 def test_ranks_in_a_container_are_known(job: Jobs, slurm: Sites, inside: bool) -> None:
     wanted, site = job(GPUS), slurm()
-    topology, _ = resolve_topology(wanted, site)
-    facts = facts_of(wanted, site, topology, "srun", "nccl")
+    context = resolve_context(wanted, site)
+    topology, _ = resolve_topology(context)
+    facts = network_context(context, topology, "nccl")
     facts = msgspec.structs.replace(facts, container=inside)
     when = msgspec.convert({"container": True}, When, dec_hook=decode_unit)
     assert meets(when, facts) == inside

@@ -12,7 +12,8 @@ from hpc_train.model.plan import Topology
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.gpus import check_gpus
+from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.plans.topology import gpu_warnings
 from tests.plans.launchers.made import words
 
 Jobs = Callable[..., Sourced[JobSpec]]
@@ -22,7 +23,7 @@ MASKS = "mask_cpu:0xfe,0xfe00"
 
 def warnings(gpus: int, tasks: int, launcher: str = "srun") -> str:
     size = Topology(nodes=1, tasks_per_node=tasks, gpus_per_node=gpus, cpus_per_task=1)
-    return " | ".join(check_gpus(size, launcher))
+    return " | ".join(gpu_warnings(size, find_launcher(launcher)))
 
 
 def test_one_gpu_for_each_rank_or_none_at_all_needs_no_word() -> None:

@@ -15,7 +15,7 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.nested import allocate
+from hpc_train.plans.shared_allocation import allocate
 
 Jobs = Callable[..., Sourced[JobSpec]]
 Sites = Callable[..., Sourced[SiteProfile]]

@@ -12,7 +12,7 @@ from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.nested import allocate
+from hpc_train.plans.shared_allocation import allocate
 from tests.plans.launchers.made import words
 
 Jobs = Callable[..., Sourced[JobSpec]]

@@ -12,6 +12,7 @@ from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.context import resolve_context
 from hpc_train.plans.topology import resolve_topology
 from hpc_train.sites.load import load_site
 from hpc_train.sites.machine import Machine
@@ -35,7 +36,7 @@ def test_on_this_machine_without_gpus(
     resources: dict[str, Any],
     counts: tuple[int, int, int],
 ) -> None:
-    found, settings = resolve_topology(job(resources), local)
+    found, settings = resolve_topology(resolve_context(job(resources), local))
     assert (found.tasks_per_node, found.gpus_per_node, found.cpus_per_task) == counts
     if "cpus_per_task" not in resources:
         assert settings["cpus_per_task"].origin == "this machine"
@@ -56,12 +57,16 @@ def test_on_this_machine_without_gpus(
 def test_on_this_machine_with_four_gpus(
     job: Jobs, resources: dict[str, Any], tasks: int, gpus: int
 ) -> None:
-    topology, _ = resolve_topology(job(resources), load_site("local", Machine(cpus=8, gpus=4)))
+    topology, _ = resolve_topology(
+        resolve_context(job(resources), load_site("local", Machine(cpus=8, gpus=4)))
+    )
     assert (topology.tasks_per_node, topology.gpus_per_node) == (tasks, gpus)
 
 
 def test_one_rank_per_gpu_on_a_cluster(job: Jobs, slurm: Sites) -> None:
-    topology, settings = resolve_topology(job({"nodes": 2, "gpus_per_node": 4}), slurm())
+    topology, settings = resolve_topology(
+        resolve_context(job({"nodes": 2, "gpus_per_node": 4}), slurm())
+    )
     assert topology.world_size == 8
     assert settings["tasks_per_node"].why == "one rank per GPU"
     assert settings["nodes"].origin == "job.yaml:9"
@@ -70,7 +75,7 @@ def test_one_rank_per_gpu_on_a_cluster(job: Jobs, slurm: Sites) -> None:
 
 def test_cores_are_shared_where_the_site_knows_them(job: Jobs, slurm: Sites) -> None:
     site = slurm(partitions=[{"name": "p", "default": True, "cpus_per_node": 128}])
-    topology, _ = resolve_topology(job({"tasks_per_node": 4}), site)
+    topology, _ = resolve_topology(resolve_context(job({"tasks_per_node": 4}), site))
     assert topology.cpus_per_task == 32
 
 

@@ -7,6 +7,7 @@ import random
 import pytest
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.ask import Answer
 from hpc_train.probe.draft import Findings, draft
 from hpc_train.probe.fabric import guess
@@ -14,9 +15,12 @@ from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.kinds import kinds, shape
 from hpc_train.probe.order import gpu_order
 from hpc_train.probe.scheduler import read_cluster
+from hpc_train.registry import BUILT_IN
 from tests.probe.machines import CLUSTERS, SHAPES, Slurm, output
 
 DAMAGES = ("cut", "empty", "shuffled", "binary", "columns", "numbers")
+
+LAUNCHERS = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
 
 
 def damaged(text: str, how: str, chance: random.Random) -> str:
@@ -61,7 +65,11 @@ def test_a_cluster(name: str, how: str) -> None:
             assert failure.message and failure.hint
             continue
         hardware = {shape(one.nodes[0]): read_hardware(output("ls6")) for one in kinds(found)}
-        text = draft(Findings(name="x", date="2026-08-01", cluster=found, hardware=hardware))
+        text = draft(
+            Findings(
+                name="x", date="2026-08-01", cluster=found, hardware=hardware, launchers=LAUNCHERS
+            )
+        )
         assert text.isprintable() or all(c.isprintable() or c == "\n" for c in text)
 
 

@@ -10,15 +10,19 @@ import pytest
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft import Findings, draft
 from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.kinds import kinds, shape
 from hpc_train.probe.scheduler import read_cluster
 from hpc_train.probe.yaml_text import line, remark, text, time
+from hpc_train.registry import BUILT_IN
 from hpc_train.sites.load import load_site
 from hpc_train.specs.override import Override
 from hpc_train.yamlfile import value_of
 from tests.probe.machines import SHAPES, Slurm, output
+
+LAUNCHERS = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
 
 
 def findings(cluster: str, *machines: str) -> Findings:
@@ -27,7 +31,9 @@ def findings(cluster: str, *machines: str) -> Findings:
         shape(kind.nodes[0]): read_hardware(output(name))
         for kind, name in zip(kinds(live), machines, strict=False)
     }
-    return Findings(name="draft", date="2026-08-01", cluster=live, hardware=hardware)
+    return Findings(
+        name="draft", date="2026-08-01", cluster=live, hardware=hardware, launchers=LAUNCHERS
+    )
 
 
 def loaded(content: str, folder: Path) -> SiteProfile:

@@ -10,7 +10,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.lint.rules import all_rules
-from hpc_train.plans.reasons import ARGUMENTS, DIRECTIVES
+from hpc_train.plans.explanations import DIRECTIVES
+from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.registry import BUILT_IN
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs/traps.md").read_text(encoding="utf-8")
@@ -63,7 +65,8 @@ def test_each_test_of_a_trap_is_named() -> None:
 
 
 def test_scripts_give_numbers_that_are_there() -> None:
-    reasons = [*DIRECTIVES.values(), *(r for group in ARGUMENTS.values() for r in group.values())]
+    programs = [one for name in BUILT_IN["launchers"] for one in find_launcher(name).programs]
+    reasons = [*DIRECTIVES.values(), *(why for one in programs for why in one.options.values())]
     given = {reason.trap for reason in reasons} - {""}
     assert len(given) > 5
     assert given - {f"F{number}" for number, _ in ENTRIES} == set()

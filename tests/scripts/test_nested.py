@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.model.plan import Allocation, Turn
+from hpc_train.model.allocation import Allocation, Turn
 from hpc_train.model.run import JobStatus
 from hpc_train.scripts.render import render_allocation
 from tests.pipeline.waiting import wait_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import nearest
-from hpc_train.lint.queue import known_partitions, limits, partition_of, qos_of
+from hpc_train.lint.partition_match import excesses, known_partitions, queue_of
 from hpc_train.lint.rule import Hit, Subject, rule
 from hpc_train.model.site import SiteProfile
 
@@ -47,13 +47,12 @@ def over_the_limit(subject: Subject) -> Iterator[Hit]:
     site, asked = _site(subject), subject.script.asked
     if site is None:
         return
-    partition = partition_of(site, asked)
-    for limit in limits(asked, partition, qos_of(site, asked, partition)):
-        if limit.wanted and limit.most is not None and limit.wanted > limit.most:
-            there = [f"--{name}" for name in limit.options if asked.has(name)]
-            shown = limit.shown or (asked.value(there[0][2:]) if there else limit.wanted)
-            message = f"{' x '.join(there)}: {shown}, but {limit.who} has at most {limit.most}"
-            yield Hit(line=asked.line(*limit.options), message=message)
+    for excess in excesses(asked, queue_of(site, asked)):
+        there = [f"--{name}" for name in excess.options if asked.has(name)]
+        shown = excess.shown or (asked.value(there[0][2:]) if there else excess.wanted)
+        limit = " ".join(filter(None, (f"has at most {excess.most}", excess.note)))
+        message = f"{' x '.join(there)}: {shown}, but {excess.who} {limit}"
+        yield Hit(line=asked.line(*excess.options), message=message)
 
 
 @rule(

@@ -13,7 +13,7 @@ from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.sites.samples import Spot, qualities, sample, spots
+from hpc_train.pipeline.sites.samples import Spot, known_launcher, qualities, sample, spots
 
 _HOUR = 3600
 _MOST_MEMORY = Memory.parse("1024T")
@@ -151,9 +151,9 @@ def _payer(profile: SiteProfile) -> tuple[str, ...]:
 
 def _job(spot: Spot, what: str, says: str, **asked: Any) -> Beyond:
     profile = spot.site.value
-    launcher = next(
-        (name for name in profile.launchers.allowed if name == "srun"), profile.launchers.default
-    )
+    found = map(known_launcher, profile.launchers.allowed)
+    of_slurm = (one.name for one in found if one and one.ranks_are_tasks)
+    launcher = next(of_slurm, profile.launchers.default)
     job = sample(spot, launcher, **asked)
     return Beyond(what=what, says=says, job=job, lifted=lift(profile, what))
 

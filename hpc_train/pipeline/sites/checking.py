@@ -11,12 +11,13 @@ from hpc_train.assets import template_path
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.check import lint_script
 from hpc_train.model.job import JobSpec
+from hpc_train.model.limits import partition_named
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.lint import Linter, LintOptions, make_linter
 from hpc_train.pipeline.sites.samples import (
-    ONE_NODE,
     Spot,
+    is_for_one_node,
     jobs_at,
     must_name,
     nameless_job,
@@ -25,7 +26,7 @@ from hpc_train.pipeline.sites.samples import (
     spots,
 )
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.resolve import Job, partition_named
+from hpc_train.plans.context import Job
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.provenance import strays
@@ -117,7 +118,7 @@ def _queues(site: Site) -> Iterator[Complaint]:
         message = f"partition {spot.partition.name}: no job fits: {_reason(spot, site)}"
         yield Complaint(severity="error", place=site.near(key), message=message)
     choice = must_name(site.value) or site.value.partition_choice == "fitting"
-    if site.value.partitions and not choice and partition_named(None, site) is None:
+    if site.value.partitions and not choice and partition_named(site.value, None) is None:
         message = (
             "jobs without a partition are checked against nothing: partition_choice: job, "
             "or a default"
@@ -127,7 +128,7 @@ def _queues(site: Site) -> Iterator[Complaint]:
 
 def _reason(spot: Spot, site: Site) -> str:
     launchers = site.value.launchers
-    several = (name for name in launchers.allowed if name not in ONE_NODE)
+    several = (name for name in launchers.allowed if not is_for_one_node(name))
     job = sample(spot, next(several, launchers.default))
     try:
         make_plan(job, site)

@@ -13,15 +13,16 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.model.cluster import Cluster
 from hpc_train.model.value import Value
 from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft import Findings, draft
 from hpc_train.probe.errors import ProbeError, WishError
 from hpc_train.probe.job import Probed, ProbeJob, probe
 from hpc_train.probe.scheduler import read_cluster
+from hpc_train.registry import BUILT_IN
 from hpc_train.sites.load import load_site
 from hpc_train.specs.override import Override
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
-_PROGRAMS = ("mpirun", "ibrun")
 
 
 class Wish(Value, frozen=True, kw_only=True):
@@ -85,12 +86,14 @@ def _target(wish: Wish, name: str) -> Path:
 
 
 def _findings(name: str, cluster: Cluster, probed: Probed) -> Findings:
+    launchers = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
     return Findings(
         name=name,
         date=datetime.date.today().isoformat(),
         cluster=cluster,
         hardware=probed.hardware,
-        programs=tuple(program for program in _PROGRAMS if shutil.which(program)),
+        launchers=launchers,
+        programs=tuple(one for one in launchers.values() if one and shutil.which(one)),
         slurm_conf=os.environ.get("SLURM_CONF"),
     )
 

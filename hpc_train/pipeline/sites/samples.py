@@ -7,17 +7,16 @@ from typing import Any
 
 import msgspec
 
+from hpc_train.errors import HpcTrainError
 from hpc_train.model.job import JobSpec, Resources
+from hpc_train.model.limits import JobQueue, SizeName, limits_on, queue_named
 from hpc_train.model.partition import ANY, Partition, Qos
 from hpc_train.model.payer import sample_account
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
-from hpc_train.plans.ceilings import ceilings
-from hpc_train.plans.queue import Queue, queue_named
+from hpc_train.plans.launchers.base import Launcher, find_launcher
 
-# On one node by what they are.
-ONE_NODE = ("spawn", "single")
 _SHORT = Duration.parse("5m")
 _MEMORY = Memory.parse("1G")
 # Stands for what the site wants to hear and leaves to the user.
@@ -39,11 +38,11 @@ class Spot(Value, frozen=True, kw_only=True):
         return "gpu" if self.site.value.partitions else None
 
     @property
-    def queue(self) -> Queue:
+    def queue(self) -> JobQueue:
         """Return what limits jobs here."""
         select = self.partition.select
         qos = self.qos or (select.qos if select else None)
-        return queue_named(self.site, self.named, qos, sample_account(self.site.value))
+        return queue_named(self.site.value, self.named, qos, sample_account(self.site.value))
 
     @property
     def least(self) -> int:
@@ -52,10 +51,9 @@ class Spot(Value, frozen=True, kw_only=True):
         gpus = partition.gpus_per_node or 1
         return max(partition.min_nodes or 1, -(-(partition.min_gpus or 1) // gpus))
 
-    def most(self, name: str, nodes: int) -> int | None:
+    def most(self, size: SizeName, nodes: int) -> int | None:
         """Return the largest number of `nodes`, `gpus` or seconds of `time`; None if unknown."""
-        found = ceilings(name, self.queue, self.site, nodes)
-        return min((ceiling.value for ceiling in found), default=None)
+        return min((limit.value for limit in limits_on(size, self.queue, nodes)), default=None)
 
 
 def sample_jobs(profile: SiteProfile) -> Iterator[Sourced[JobSpec]]:
@@ -123,13 +121,14 @@ def sample(spot: Spot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
     gpus = spot.partition.gpus_per_node or 0
     total = spot.most("gpus", nodes)
     time = max(_SHORT, spot.partition.min_time or _SHORT)
+    found = known_launcher(launcher)
     resources = Resources(
         nodes=nodes,
         gpus_per_node=gpus if total is None else min(gpus, max(min(1, total), total // nodes)),
         time=Duration(min(time, spot.most("time", nodes) or time)),
         mem=_MEMORY if _wants_memory(spot) else None,
         # One process, whatever it has of GPUs.
-        tasks_per_node=1 if launcher == "single" else None,
+        tasks_per_node=1 if found and found.one_rank else None,
     )
     job = JobSpec(
         name=f"sample-{launcher}-{nodes}",
@@ -145,6 +144,20 @@ def sample(spot: Spot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
     return Sourced(value=job, origins={"": ", ".join((place, *_words(spot, asked)))})
 
 
+def is_for_one_node(launcher: str) -> bool:
+    """Say whether a launcher is made for one node; one that is not there fails in its own job."""
+    found = known_launcher(launcher)
+    return found is not None and found.one_node
+
+
+def known_launcher(name: str) -> Launcher | None:
+    """Return the launcher of a name; None where there is none, or where it cannot be loaded."""
+    try:
+        return find_launcher(name)
+    except HpcTrainError:
+        return None
+
+
 def _counts(spot: Spot, launcher: str) -> tuple[int, ...]:
     least = spot.least
     most = spot.most("nodes", least) or max(2, least)
@@ -154,7 +167,7 @@ def _counts(spot: Spot, launcher: str) -> tuple[int, ...]:
         whole = total // (spot.partition.gpus_per_node or 1)
         most = min(most, max(whole, least if least <= total else 0))
     wanted = dict.fromkeys(count for count in (1, 2, least, most) if least <= count <= most)
-    return tuple(wanted) if launcher not in ONE_NODE else tuple(n for n in wanted if n == 1)
+    return tuple(n for n in wanted if n == 1) if is_for_one_node(launcher) else tuple(wanted)
 
 
 def _edges(spot: Spot) -> Iterator[Sourced[JobSpec]]:

@@ -7,7 +7,7 @@ from typing import Literal
 
 from hpc_train.errors import PlanError
 from hpc_train.model.container import Container, Containers
-from hpc_train.model.plan import ContainerPlan, Launch, Setting, Text, Topology
+from hpc_train.model.plan import ContainerPlan, Setting, Topology
 from hpc_train.model.variable import FROM_SCRIPT
 from hpc_train.plans.containers.mounts import (
     Mount,
@@ -16,20 +16,21 @@ from hpc_train.plans.containers.mounts import (
     parse_mount,
 )
 from hpc_train.plans.containers.runtimes import FORMS, Form, Opening
+from hpc_train.plans.context import Context, Job, Site
 from hpc_train.plans.environment import JobEnvironment
-from hpc_train.plans.facts import vendor_of
-from hpc_train.plans.resolve import Job, Site
+from hpc_train.plans.launchers.base import launchers_where
+from hpc_train.plans.network_context import vendor_of
 
 
 def resolve_container(
-    job: Job, site: Site, topology: Topology, environment: JobEnvironment
+    context: Context, topology: Topology, environment: JobEnvironment
 ) -> ContainerPlan | None:
     """Return how the ranks get into the job's image; None for a job without one.
 
     Raises:
         PlanError: the site has no runtime, or its runtime cannot carry what is asked for.
     """
-    wanted = job.value.container
+    job, site, wanted = context.job, context.site, context.job.value.container
     if wanted is None:
         return None
     offered = _offered(job, site)
@@ -42,7 +43,7 @@ def resolve_container(
         mounts=tuple(_mounts(job, site, env, form)),
         workdir=wanted.workdir,
         writable=wanted.writable,
-        gpus=_gpus(job, site, topology),
+        gpus=_gpus(context, topology),
         passed=tuple(dict.fromkeys((*FROM_SCRIPT, *env, *job.value.secrets, *wanted.env))),
         private=tuple(job.value.secrets),
         of_ranks=tuple(of_ranks),
@@ -70,17 +71,17 @@ def _plan(offered: Containers, form: Form, opening: Opening) -> ContainerPlan:
     )
 
 
-def check_launch(job: Job, container: ContainerPlan | None, launch: Launch, launcher: str) -> None:
+def check_starter(context: Context, container: ContainerPlan | None) -> None:
     """Refuse a launcher whose ranks Slurm does not start, where Slurm opens the images.
 
     Raises:
         PlanError: with the launchers that will do.
     """
-    if container and container.step and launch.argv[0] != Text(text="srun"):
+    if container and container.step and not context.by_srun:
         raise PlanError(
-            f"{job.near('container')}: {container.runtime} opens images through srun, which the "
-            f"launcher {launcher} does not use",
-            "on a Slurm site: launcher srun, torchrun, accelerate, deepspeed or spawn",
+            f"{context.job.near('container')}: {container.runtime} opens images through srun, "
+            f"which the launcher {context.launcher.name} does not use",
+            f"on a Slurm site: launcher {launchers_where(lambda one: one.through_srun)}",
         )
 
 
@@ -146,7 +147,7 @@ def _asked_for(job: Job, site: Site, env: Mapping[str, Setting]) -> Iterator[Mou
         yield parse_mount(text, job.near(f"container.mounts.{number}"))
 
 
-def _gpus(job: Job, site: Site, topology: Topology) -> Literal["nvidia", "amd"] | None:
-    """Return whose libraries the image is given; NVIDIA's where nobody says whose GPUs they are."""
-    vendor = vendor_of(job, site, topology) or "nvidia"
+def _gpus(context: Context, topology: Topology) -> Literal["nvidia", "amd"] | None:
+    """Return whose libraries the image is given; NVIDIA's where the vendor is not known."""
+    vendor = vendor_of(context, topology) or "nvidia"
     return None if vendor == "none" else vendor

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
-from hpc_train.plans.launchers.base import agents, only_rank, python_of, texts, wrapped_inside
+from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Text, Token
+from hpc_train.plans.explanations import Reason
+from hpc_train.plans.launchers.base import (
+    SRUN,
+    Launcher,
+    Program,
+    agents,
+    only_rank,
+    python_of,
+    texts,
+    wrapped_inside,
+)
 
 # With one of these, accelerate is told elsewhere how it trains, and refuses a second word.
 _OWN_WAY = ("--config_file", "--use_", "--multi_gpu", "--cpu", "--tpu")
@@ -20,11 +30,12 @@ def command(request: LaunchRequest) -> Launch:
     agent = (*around, *_agent(request, machine))
     # A single process is started without torch's agent, which would have named it.
     rank_env = only_rank() if request.topology.world_size == 1 else ()
+    shell = LaunchShell(module="accelerate" if python_of(request.command) else "")
     if not slurm:
         argv = (*agent, *wrapped_inside(request))
-        return Launch(argv=argv, rank_env=rank_env, slots_per_node=1)
+        return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, shell=shell)
     argv = (*agents(request, ()), *wrapped_inside(request))
-    return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, agent=agent)
+    return Launch(argv=argv, rank_env=rank_env, slots_per_node=1, agent=agent, shell=shell)
 
 
 def _agent(request: LaunchRequest, machine: Token) -> tuple[Token, ...]:
@@ -54,3 +65,24 @@ def _threads(request: LaunchRequest) -> tuple[Token, ...]:
     if "OMP_NUM_THREADS" in request.exported:
         return (JobVar(name="OMP_NUM_THREADS"),)
     return texts(request.topology.cpus_per_task)
+
+
+ACCELERATE = Program(
+    name="accelerate",
+    words=("accelerate.commands.launch",),
+    options={
+        "--multi_gpu": Reason(why="more than one rank"),
+        "--num_machines": Reason(why="one agent on each node"),
+        "--num_processes": Reason(why="the ranks of all nodes"),
+        "--machine_rank": Reason(why="expands on the node, not in the batch script", trap="F14"),
+        "--main_process_ip": Reason(why="where rank 0 is", trap="F12"),
+        "--main_process_port": Reason(why="free on rank 0's host when the job starts", trap="F11"),
+        "--num_cpu_threads_per_process": Reason(
+            why="accelerate would write 1 over the ranks' threads", trap="F6"
+        ),
+        "--no_python": Reason(
+            why="each rank starts behind the wrapper that records it", trap="F24"
+        ),
+    },
+)
+LAUNCHER = Launcher(command=command, programs=(SRUN, ACCELERATE), through_srun=True)

@@ -1,13 +1,19 @@
-"""What every launcher is, and the pieces that they share."""
+"""What every launcher is, its facts and its words, and the pieces that launchers share."""
 
 from __future__ import annotations
 
 import re
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import cast
+
+import msgspec
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
+from hpc_train.model.value import Value
+from hpc_train.plans.explanations import Reason
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options
+from hpc_train.registry import load, names
 
 _PYTHON = re.compile(r"(?:^|/)python[0-9.]*$")
 # What ends a step whose ranks do not all go on, and how srun's options may spell it.
@@ -19,15 +25,70 @@ RANK_WRAPPER = JobVar(name="rank_wrapper")
 NODE_WRAPPER = JobVar(name="node_wrapper")
 
 
-class Launcher(Protocol):
-    """Turn a request into argv."""
+class Program(Value, frozen=True, kw_only=True):
+    """A program that starts ranks, for `explain`: the words it goes by, and why each option."""
 
-    def __call__(self, request: LaunchRequest) -> Launch:
-        """Return how to start the ranks.
+    name: str
+    options: Mapping[str, Reason]
+    words: tuple[str, ...] = ()
 
-        Raises:
-            PlanError: this launcher cannot carry the topology.
-        """
+    def goes_by(self, word: str) -> bool:
+        """Say whether the options that follow a word are this program's."""
+        return word in (self.name, *self.words)
+
+
+class Launcher(Value, frozen=True, kw_only=True):
+    """A way to start ranks, with all that hpctrain knows about it.
+
+    Args:
+        command: returns argv for a request; raises PlanError where it cannot carry it.
+        name: how jobs and profiles call it; the registry's, set by `find_launcher`.
+        programs: those whose options it writes, in the order of argv.
+        through_srun: in a Slurm job, argv begins with srun.
+        ranks_are_tasks: in a Slurm job, each rank is a task, which Slurm may bind to a GPU.
+        mpi: MPI knows its ranks, so that they may use the backend mpi.
+        open_mpi: it is Open MPI's own, and reads `OMPI_MCA_…` and `launchers.mpirun_args`.
+        one_node: made for the ranks of one node.
+        one_rank: it starts one process only.
+        data_parallel: a rank with several GPUs may be a program of DataParallel.
+        elastic: its job may go on with fewer nodes.
+        signal_obstacle: why ranks would miss the signal before the time limit; empty: they get it.
+        program: must be on the PATH; empty where Slurm or the user's Python brings it.
+        package: what `program` belongs to, and how to install it.
+    """
+
+    command: Callable[[LaunchRequest], Launch]
+    name: str = ""
+    programs: tuple[Program, ...] = ()
+    through_srun: bool = False
+    ranks_are_tasks: bool = False
+    mpi: bool = False
+    open_mpi: bool = False
+    one_node: bool = False
+    one_rank: bool = False
+    data_parallel: bool = False
+    elastic: bool = False
+    signal_obstacle: str = ""
+    program: str = ""
+    package: str = ""
+
+
+def find_launcher(name: str) -> Launcher:
+    """Return the launcher of a name; a plug-in may be a plain function, whose facts are defaults.
+
+    Raises:
+        UnknownNameError: there is none of that name.
+        PluginError: the plug-in cannot be loaded.
+    """
+    found = load("launchers", name)
+    if isinstance(found, Launcher):
+        return msgspec.structs.replace(found, name=name)
+    return Launcher(name=name, command=cast(Callable[[LaunchRequest], Launch], found))
+
+
+def launchers_where(fact: Callable[[Launcher], bool]) -> str:
+    """Return the names of all launchers for which a fact holds, as a message lists them."""
+    return ", ".join(name for name in names("launchers") if fact(find_launcher(name)))
 
 
 def texts(*words: str | int) -> tuple[Token, ...]:
@@ -98,6 +159,32 @@ def slurm_names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
 def python_of(command: tuple[str, ...]) -> str | None:
     """Return the interpreter that a command starts, if it starts one."""
     return command[0] if _PYTHON.search(command[0]) else None
+
+
+_STEP_COUNTS = "counted for the step, so that nothing is taken from the job's variables"
+SRUN = Program(
+    name="srun",
+    options={
+        "--nodes": Reason(why=_STEP_COUNTS, trap="F3"),
+        "--ntasks": Reason(why=_STEP_COUNTS, trap="F3"),
+        "--ntasks-per-node": Reason(why=_STEP_COUNTS, trap="F3"),
+        "--cpus-per-task": Reason(why="Slurm 22.05 and 23.02 do not pass it to srun", trap="F1"),
+        "--cpu-bind": Reason(
+            why="else all ranks that an agent starts inherit its first core set", trap="F1"
+        ),
+        "--mpi": Reason(why="what the ranks' MPI can talk to", trap="F32"),
+        "--kill-on-bad-exit": Reason(why="else the others wait for a dead rank", trap="F23"),
+        "--wait": Reason(why="a rank that leaves early must not block the end", trap="F23"),
+        "--no-kill": Reason(why="the others go on when a node is lost"),
+        "--kill-on-bad-exit=0": Reason(why="the others go on without this one", trap="F23"),
+        "--wait=0": Reason(why="the others go on as long as they want", trap="F23"),
+        "--relative": Reason(why="the first nodes of an allocation that may be larger"),
+        "--gpus-per-node": Reason(why="of the allocation's GPUs, those of this run"),
+        "--gres": Reason(why="of the allocation's GPUs, those of this run"),
+        "--gpus": Reason(why="of the allocation's GPUs, those of this run"),
+        "--gpus-per-task": Reason(why="counted for the step, whose tasks may be fewer"),
+    },
+)
 
 
 def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Token, ...]:

@@ -10,14 +10,29 @@ from __future__ import annotations
 
 import msgspec
 
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
+from hpc_train.model.plan import (
+    Definition,
+    JobVar,
+    Launch,
+    LaunchRequest,
+    LaunchShell,
+    Text,
+    Token,
+)
 from hpc_train.plans.launchers import torchrun
-from hpc_train.plans.launchers.base import texts
+from hpc_train.plans.launchers.base import SRUN, Launcher, texts
 from hpc_train.plans.launchers.srun import every_rank
 
 _WITHOUT = "--no_local_rank"
-# What the script defines; it expands in the rank.
-_ADD_LOCAL_RANK = (*texts("sh", "-c"), JobVar(name="with_local_rank"), *texts("rank"))
+_WITH_LOCAL_RANK = Definition(
+    name="with_local_rank",
+    text='exec "$@" "--local_rank=$LOCAL_RANK"',
+    comments=(
+        "As DeepSpeed's own starter does; it expands in the rank.",
+        f"shellcheck disable=SC2016,SC2034 # not with {_WITHOUT}",
+    ),
+)
+_ADD_LOCAL_RANK = (*texts("sh", "-c"), JobVar(name=_WITH_LOCAL_RANK.name), *texts("rank"))
 
 
 def command(request: LaunchRequest) -> Launch:
@@ -29,7 +44,11 @@ def command(request: LaunchRequest) -> Launch:
         launch = every_rank(told, args, before)
     else:
         launch = Launch(argv=torchrun.agent_here(told, *before), slots_per_node=1)
-    return msgspec.structs.replace(launch, rank_env=(*launch.rank_env, *_names(request)))
+    return msgspec.structs.replace(
+        launch,
+        rank_env=(*launch.rank_env, *_names(request)),
+        shell=LaunchShell(definitions=(_WITH_LOCAL_RANK,)),
+    )
 
 
 def _names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
@@ -40,3 +59,11 @@ def _names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
         ("CROSS_RANK", JobVar(name="SLURM_NODEID") if slurm else Text(text="0")),
         ("CROSS_SIZE", Text(text=str(request.topology.nodes))),
     )
+
+
+LAUNCHER = Launcher(
+    command=command,
+    programs=(SRUN, torchrun.TORCHRUN),
+    through_srun=True,
+    ranks_are_tasks=True,
+)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import FirstOf, Launch, LaunchRequest, Text, Token
-from hpc_train.plans.launchers.base import texts, wrapped
+from hpc_train.plans.explanations import Reason
+from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
 
 # Open MPI, MVAPICH, and Hydra of Intel MPI and MPICH: which one, says the module.
 _RANK = FirstOf(names=("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"))
@@ -48,3 +49,19 @@ def command(request: LaunchRequest) -> Launch:
         ("LOCAL_WORLD_SIZE", Text(text=str(topology.tasks_per_node))),
     )
     return Launch(argv=argv, rank_env=rank_env, slots_per_node=topology.tasks_per_node)
+
+
+IBRUN = Program(
+    name="ibrun",
+    options={
+        "-n": Reason(why="all ranks; ibrun takes the hosts from the allocation"),
+        "-o": Reason(why="the first of them: the ranks begin at the allocation's first slot"),
+    },
+)
+LAUNCHER = Launcher(
+    command=command,
+    programs=(IBRUN,),
+    mpi=True,
+    signal_obstacle="which signals ibrun hands on depends on the MPI below it",
+    program="ibrun",
+)

@@ -7,10 +7,20 @@ starters of MPI do: it turns InfiniBand off.
 
 from __future__ import annotations
 
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Token
+from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Token
 from hpc_train.model.variable import FROM_SCRIPT
-from hpc_train.plans.launchers.base import texts, wrapped
-from hpc_train.plans.openmpi import bind_word
+from hpc_train.model.versions import at_least
+from hpc_train.plans.explanations import Reason
+from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
+
+_AS_ROOT = LaunchShell(
+    lines=(
+        'if [ "$(id -u)" = 0 ]; then',
+        "  export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+        "fi",
+        "",
+    )
+)
 
 
 def command(request: LaunchRequest) -> Launch:
@@ -33,12 +43,40 @@ def command(request: LaunchRequest) -> Launch:
         ("LOCAL_RANK", JobVar(name="OMPI_COMM_WORLD_LOCAL_RANK")),
         ("LOCAL_WORLD_SIZE", JobVar(name="OMPI_COMM_WORLD_LOCAL_SIZE")),
     )
-    return Launch(argv=argv, rank_env=rank_env, slots_per_node=topology.tasks_per_node)
+    slots = topology.tasks_per_node
+    return Launch(argv=argv, rank_env=rank_env, slots_per_node=slots, shell=_AS_ROOT)
 
 
 def _places(request: LaunchRequest) -> tuple[Token, ...]:
     """Only a rank that is bound to cores is mapped with its number of them (PE)."""
     topology = request.topology
-    word = bind_word(request.binding.mpirun, request.openmpi)
+    word = _bind_word(request.binding.mpirun, request.openmpi)
     cores = f":PE={topology.cpus_per_task}" if word == "core" else ""
     return texts("--map-by", f"ppr:{topology.tasks_per_node}:node{cores}", "--bind-to", word)
+
+
+def _bind_word(word: str, release: str | None) -> str:
+    """Return the version's word for a socket, which became a package in Open MPI 5."""
+    if word not in ("socket", "package"):
+        return word
+    return "package" if at_least(release, "5") else "socket"
+
+
+MPIRUN = Program(
+    name="mpirun",
+    options={
+        "-np": Reason(why="all ranks; Open MPI takes the hosts from Slurm"),
+        "--host": Reason(why="this machine alone, with as many slots as ranks"),
+        "--map-by": Reason(why="as many ranks on each node as were asked for", trap="F33"),
+        "--bind-to": Reason(why="its default would hold a rank to one core or socket", trap="F33"),
+        "-x": Reason(why="mpirun hands on only what it is told to", trap="F33"),
+    },
+)
+LAUNCHER = Launcher(
+    command=command,
+    programs=(MPIRUN,),
+    mpi=True,
+    open_mpi=True,
+    program="mpirun",
+    package="Open MPI (on Debian: apt-get install openmpi-bin)",
+)

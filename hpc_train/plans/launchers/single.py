@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import Launch, LaunchRequest
-from hpc_train.plans.launchers.base import no_options, only_rank, wrapped
+from hpc_train.plans.launchers.base import Launcher, no_options, only_rank, wrapped
 
 
 def command(request: LaunchRequest) -> Launch:
@@ -20,3 +20,6 @@ def command(request: LaunchRequest) -> Launch:
         )
     no_options("single", request)
     return Launch(argv=wrapped(request), rank_env=only_rank(), slots_per_node=1, direct=True)
+
+
+LAUNCHER = Launcher(command=command, one_node=True, one_rank=True, data_parallel=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
-from hpc_train.plans.launchers.base import no_options, srun, texts, wrapped
+from hpc_train.plans.launchers.base import SRUN, Launcher, no_options, srun, texts, wrapped
 
 
 def command(request: LaunchRequest) -> Launch:
@@ -28,3 +28,6 @@ def command(request: LaunchRequest) -> Launch:
     return Launch(
         argv=argv, rank_env=rank_env, slots_per_node=1, forks_ranks=True, direct=not slurm
     )
+
+
+LAUNCHER = Launcher(command=command, programs=(SRUN,), through_srun=True, one_node=True)

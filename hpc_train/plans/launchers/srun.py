@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.model.plan import Launch, LaunchRequest, Token
-from hpc_train.plans.launchers.base import slurm_names, srun, wrapped
+from hpc_train.plans.launchers.base import SRUN, Launcher, slurm_names, srun, wrapped
 
 
 def command(request: LaunchRequest) -> Launch:
@@ -24,3 +24,13 @@ def every_rank(
     )
     argv = (*srun(request, tasks, *words), *wrapped(request, *before))
     return Launch(argv=argv, rank_env=slurm_names(request), slots_per_node=tasks)
+
+
+LAUNCHER = Launcher(
+    command=command,
+    programs=(SRUN,),
+    through_srun=True,
+    ranks_are_tasks=True,
+    mpi=True,
+    data_parallel=True,
+)

@@ -8,33 +8,66 @@ An elastic job needs c10d: there torchrun itself tells the ranks where rank 0 is
 from __future__ import annotations
 
 from hpc_train.model.job import Elastic
-from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, Text, Token
-from hpc_train.plans.launchers.base import agents, python_of, texts, wrapped_inside
-from hpc_train.plans.launchers.flags import flag, has_flag
+from hpc_train.model.plan import (
+    Definition,
+    JobVar,
+    Joined,
+    Launch,
+    LaunchRequest,
+    LaunchShell,
+    Text,
+    Token,
+)
+from hpc_train.model.versions import parts, within
+from hpc_train.plans.explanations import Reason
+from hpc_train.plans.launchers.base import (
+    SRUN,
+    Launcher,
+    Program,
+    agents,
+    python_of,
+    texts,
+    wrapped_inside,
+)
 
 _ENDPOINT = Joined(parts=(JobVar(name="MASTER_ADDR"), Text(text=":"), JobVar(name="MASTER_PORT")))
 # A requeued job has the same id, and must not meet what is left of the attempt before.
 _MEETING = Joined(parts=(JobVar(name="SLURM_JOB_ID"), Text(text="."), JobVar(name="restarts")))
 _IS_HOST = Joined(parts=(Text(text="is_host="), JobVar(name="is_host")))
+_NODE_WRAPPER = Definition(
+    name="node_wrapper",
+    text='export PET_NODE_RANK=$SLURM_NODEID; trap "" USR1 USR2; exec "$@"',
+    comments=(
+        "The node rank expands on its node; the agent ignores the signals that are meant for the "
+        "ranks.",
+        "shellcheck disable=SC2016",
+    ),
+)
+# The first torch that has the option; an unknown torch gets what every supported one has.
+_SINCE = {"local-addr": ">=2.0", "numa-binding": ">=2.9"}
+_SUPPORTED = "2.4"
+_DASHES = ">=2.0"
 
 
 def command(request: LaunchRequest) -> Launch:
     """Return `python -m torch.distributed.run …`, below srun on a cluster."""
     around = request.container.around if request.container else ()
+    shell = _shell(request)
     if request.scheduler != "slurm":
-        return Launch(argv=agent_here(request), slots_per_node=1)
+        return Launch(argv=agent_here(request), slots_per_node=1, shell=shell)
     elastic = request.elastic
     if elastic and request.topology.nodes > 1:
         argv = (*agents(request, (), *_outlive(elastic, request)), *wrapped_inside(request))
         agent = (*around, *_agent(request, _elastic(elastic, request)))
-        return Launch(argv=argv, slots_per_node=1, agent=agent)
+        return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
     if request.container:
-        node_rank = (Text(text=flag("node-rank", request.torch)), JobVar(name="SLURM_NODEID"))
+        node_rank = (Text(text=_option("node-rank", request.torch)), JobVar(name="SLURM_NODEID"))
         agent = (*around, *_agent(request, (*_fixed(request), *node_rank)))
         argv = (*agents(request, ()), *wrapped_inside(request))
-        return Launch(argv=argv, slots_per_node=1, agent=agent)
+        return Launch(argv=argv, slots_per_node=1, agent=agent, shell=shell)
     argv = (*agents(request, _agent(request, _fixed(request))), *wrapped_inside(request))
-    return Launch(argv=argv, slots_per_node=1)
+    shell = LaunchShell(definitions=(_NODE_WRAPPER,), module=shell.module)
+    return Launch(argv=argv, slots_per_node=1, shell=shell)
 
 
 def agent_here(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
@@ -43,19 +76,23 @@ def agent_here(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
     return (*around, *_agent(request, _fixed(request)), *wrapped_inside(request, *before))
 
 
+def _shell(request: LaunchRequest) -> LaunchShell:
+    return LaunchShell(module="torch" if python_of(request.command) else "")
+
+
 def _agent(request: LaunchRequest, meeting: tuple[Token, ...]) -> tuple[Token, ...]:
     """Return the agent's words; what its torch does not have yet is left out."""
     python = python_of(request.command)
     numa = request.binding.numa
     binding = (
-        (flag("numa-binding", request.torch), numa)
-        if numa and has_flag("numa-binding", request.torch)
+        (_option("numa-binding", request.torch), numa)
+        if numa and _has_option("numa-binding", request.torch)
         else ()
     )
     return (
         *(texts(python, "-m", "torch.distributed.run") if python else texts("torchrun")),
         *meeting,
-        *texts(*binding, *request.args, flag("no-python", request.torch)),
+        *texts(*binding, *request.args, _option("no-python", request.torch)),
     )
 
 
@@ -65,12 +102,12 @@ def _fixed(request: LaunchRequest) -> tuple[Token, ...]:
     restarts = request.elastic.max_restarts if request.elastic else 0
     return (
         *texts("--nnodes", topology.nodes),
-        *texts(flag("nproc-per-node", torch), topology.tasks_per_node),
-        *texts(flag("master-addr", torch)),
+        *texts(_option("nproc-per-node", torch), topology.tasks_per_node),
+        *texts(_option("master-addr", torch)),
         JobVar(name="MASTER_ADDR"),
-        *texts(flag("master-port", torch)),
+        *texts(_option("master-port", torch)),
         JobVar(name="MASTER_PORT"),
-        *(texts(flag("max-restarts", torch), restarts) if restarts else ()),
+        *(texts(_option("max-restarts", torch), restarts) if restarts else ()),
     )
 
 
@@ -81,18 +118,18 @@ def _elastic(elastic: Elastic, request: LaunchRequest) -> tuple[Token, ...]:
     names; `--local-addr`, because rank 0 may come to lie on any node and must be reached there.
     """
     torch = request.torch
-    address = (Text(text=flag("local-addr", torch)), JobVar(name="node_address"))
+    address = (Text(text=_option("local-addr", torch)), JobVar(name="node_address"))
     return (
         *texts("--nnodes", f"{elastic.min_nodes}:{elastic.max_nodes}"),
-        *texts(flag("nproc-per-node", torch), request.topology.tasks_per_node),
-        *texts(flag("max-restarts", torch), elastic.max_restarts),
-        *texts(flag("rdzv-backend", torch), "c10d", flag("rdzv-endpoint", torch)),
+        *texts(_option("nproc-per-node", torch), request.topology.tasks_per_node),
+        *texts(_option("max-restarts", torch), elastic.max_restarts),
+        *texts(_option("rdzv-backend", torch), "c10d", _option("rdzv-endpoint", torch)),
         _ENDPOINT,
-        *texts(flag("rdzv-id", torch)),
+        *texts(_option("rdzv-id", torch)),
         _MEETING,
-        *texts(flag("rdzv-conf", torch)),
+        *texts(_option("rdzv-conf", torch)),
         _IS_HOST,
-        *(address if has_flag("local-addr", torch) else ()),
+        *(address if _has_option("local-addr", torch) else ()),
     )
 
 
@@ -101,3 +138,31 @@ def _outlive(elastic: Elastic, request: LaunchRequest) -> tuple[str, ...]:
     if (elastic.min_nodes or 0) >= request.topology.nodes:
         return ()
     return ("--no-kill", "--kill-on-bad-exit=0", "--wait=0")
+
+
+def _has_option(name: str, torch: str | None) -> bool:
+    """Say whether torchrun of that torch has an option."""
+    return name not in _SINCE or within(parts(torch or _SUPPORTED), _SINCE[name])
+
+
+def _option(name: str, torch: str | None) -> str:
+    """Return an option as that torch spells it: older ones know underscores only."""
+    dashes = within(parts(torch or _SUPPORTED), _DASHES)
+    return f"--{name}" if dashes else f"--{name.replace('-', '_')}"
+
+
+TORCHRUN = Program(
+    name="torchrun",
+    words=("torch.distributed.run",),
+    options={
+        "--nnodes": Reason(why="a fixed number of agents, one on each node"),
+        "--nproc-per-node": Reason(why="the ranks that an agent starts"),
+        "--node-rank": Reason(why="expands on the node, not in the batch script", trap="F14"),
+        "--master-addr": Reason(why="static rendezvous: rank 0 is where this says", trap="F13"),
+        "--master-port": Reason(why="free on rank 0's host when the job starts", trap="F11"),
+        "--no-python": Reason(
+            why="each rank is started behind hpctrain's rank wrapper", trap="F24"
+        ),
+    },
+)
+LAUNCHER = Launcher(command=command, programs=(SRUN, TORCHRUN), through_srun=True, elastic=True)

@@ -12,7 +12,7 @@ from hpc_train.errors import HpcTrainError, PlanError, SiteProfileError, SpecErr
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.pipeline.explain import explain
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.nested import allocate
+from hpc_train.plans.shared_allocation import allocate
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import load_job

@@ -10,7 +10,8 @@ from hpc_train.model.network import Network, Runtime, Vendor
 from hpc_train.model.plan import Topology
 from hpc_train.model.value import Value
 from hpc_train.model.versions import Parts, parts
-from hpc_train.plans.resolve import Job, Site, partition_of
+from hpc_train.plans.context import Context
+from hpc_train.plans.launchers.base import Launcher
 
 _AMD = re.compile(r"(?:amd|mi\d|gfx\d|instinct)", re.IGNORECASE)
 _NVIDIA = re.compile(
@@ -19,7 +20,7 @@ _NVIDIA = re.compile(
 )
 
 
-class Facts(Value, frozen=True, kw_only=True):
+class NetworkContext(Value, frozen=True, kw_only=True):
     """A job's place in the network; None is unknown.
 
     `runtimes` are what moves data between ranks: the backend's library and, below mpirun, MPI's.
@@ -29,7 +30,7 @@ class Facts(Value, frozen=True, kw_only=True):
     network: Network
     nodes: int
     partition: str | None
-    launcher: str
+    launcher: Launcher
     scheduler: str
     vendor: Vendor | None
     nccl: Parts | None
@@ -38,46 +39,41 @@ class Facts(Value, frozen=True, kw_only=True):
     places: dict[str, str]
 
 
-def facts_of(job: Job, site: Site, topology: Topology, launcher: str, backend: str) -> Facts:
+def network_context(context: Context, topology: Topology, backend: str) -> NetworkContext:
     """Gather the facts; whose GPUs they are follows from the partition's gpu_type if need be."""
-    network = network_of(job, site)
-    vendor = vendor_of(job, site, topology)
-    return Facts(
+    network = network_of(context)
+    vendor = vendor_of(context, topology)
+    return NetworkContext(
         network=network,
         nodes=topology.nodes,
-        partition=job.value.partition,
-        launcher=launcher,
-        scheduler=site.value.scheduler,
+        partition=context.job.value.partition,
+        launcher=context.launcher,
+        scheduler=context.site.value.scheduler,
         vendor=vendor,
         nccl=parts(network.nccl) if network.nccl else None,
-        runtimes=_runtimes(network, vendor, launcher, backend),
-        container=job.value.container is not None,
-        places={f"network.{key}": place for key, (place, _) in _own(job, site).items()},
+        runtimes=_runtimes(network, vendor, context.launcher, backend),
+        container=context.job.value.container is not None,
+        places={f"network.{key}": context.key(key) for key in _own(context)},
     )
 
 
-def network_of(job: Job, site: Site) -> Network:
+def network_of(context: Context) -> Network:
     """Return the site's network, with the names that the job's partition has instead."""
-    own = {key: names for key, (_, names) in _own(job, site).items()}
-    return msgspec.structs.replace(site.value.network or Network(), **own)
+    return msgspec.structs.replace(context.site.value.network or Network(), **_own(context))
 
 
-def _own(job: Job, site: Site) -> dict[str, tuple[str, tuple[str, ...]]]:
-    """Return what of the network is the partition's own, with the key that says so."""
-    found = partition_of(job, site)
-    if found is None:
-        return {}
-    given = {"interfaces": found[1].interfaces, "hcas": found[1].hcas}
-    return {key: (f"partitions.{found[0]}.{key}", names) for key, names in given.items() if names}
+def _own(context: Context) -> dict[str, tuple[str, ...]]:
+    """Return the keys of the network that the partition sets itself."""
+    given = {"interfaces": context.partition.interfaces, "hcas": context.partition.hcas}
+    return {key: names for key, names in given.items() if names}
 
 
-def vendor_of(job: Job, site: Site, topology: Topology) -> Vendor | None:
+def vendor_of(context: Context, topology: Topology) -> Vendor | None:
     """Return whose GPUs a job has: the profile says it, or its partition's `gpu_type` does."""
     if not topology.gpus_per_node:
         return "none"
-    found = partition_of(job, site)
-    said = site.value.network.gpus if site.value.network else None
-    return said or _vendor(found[1].gpu_type if found else None)
+    network = context.site.value.network
+    return (network.gpus if network else None) or _vendor(context.partition.gpu_type)
 
 
 def _vendor(gpu_type: str | None) -> Vendor | None:
@@ -88,14 +84,14 @@ def _vendor(gpu_type: str | None) -> Vendor | None:
 
 
 def _runtimes(
-    network: Network, vendor: Vendor | None, launcher: str, backend: str
+    network: Network, vendor: Vendor | None, launcher: Launcher, backend: str
 ) -> tuple[Runtime, ...]:
     found: list[Runtime] = []
     if backend == "nccl":
         found.append("rccl" if vendor == "amd" else "nccl")
     if backend == "gloo":
         found.append("gloo")
-    if backend == "mpi" or launcher == "mpirun":
+    if backend == "mpi" or launcher.open_mpi:
         found.append("mpi")
         if network.fabric in ("infiniband", "roce"):
             found.append("ucx")

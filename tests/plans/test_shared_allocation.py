@@ -9,12 +9,13 @@ import msgspec
 import pytest
 
 from hpc_train.errors import PlanError
+from hpc_train.model.allocation import Allocation, Turn
 from hpc_train.model.job import JobSpec
-from hpc_train.model.plan import Allocation, LaunchPlan, Turn
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, encode_unit
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.nested import TURN_S, allocate
+from hpc_train.plans.shared_allocation import TURN_S, allocate
 from tests.plans.launchers.made import word
 
 Jobs = Callable[..., Sourced[JobSpec]]

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import Launch, Setting, Text
-from hpc_train.plans.resolve import Job, Site, from_job
+from hpc_train.model.plan import Setting
+from hpc_train.plans.context import Context, Job, Site, from_job
+from hpc_train.plans.launchers.base import Launcher, launchers_where
 
 # Slurm keeps the number of seconds in 16 bits.
 _LONGEST_S = 65535
@@ -17,18 +18,18 @@ def signal_settings(job: Job) -> dict[str, Setting]:
     return {_KEY: found} if found else {}
 
 
-def signal_directives(job: Job, site: Site, launch: Launch) -> tuple[tuple[str, str], ...]:
+def signal_directives(context: Context) -> tuple[tuple[str, str], ...]:
     """Ask Slurm to signal the ranks; the script, where they are none of Slurm's own.
 
     Raises:
         PlanError: the launcher or an allocation of several runs cannot carry it, or it comes
             before the start.
     """
-    lead = job.value.signal_before_end
-    if lead is None or site.value.scheduler != "slurm":
+    lead = context.job.value.signal_before_end
+    if lead is None or context.site.value.scheduler != "slurm":
         return ()
-    _check(job, launch)
-    who = "" if _is_slurms(launch) else "B:"
+    _check(context.job, context.launcher)
+    who = "" if context.by_srun else "B:"
     return (("signal", f"{who}USR1@{int(lead)}"),)
 
 
@@ -38,7 +39,7 @@ def passes_signal(directives: tuple[tuple[str, str], ...]) -> bool:
 
 
 def check_signal(job: Job, site: Site, *, nested: bool) -> tuple[str, ...]:
-    """Warn where nobody sends a signal.
+    """Warn where no signal is sent.
 
     Raises:
         PlanError: the job's time limit is not that of its allocation.
@@ -56,11 +57,7 @@ def check_signal(job: Job, site: Site, *, nested: bool) -> tuple[str, ...]:
     return ()
 
 
-def _is_slurms(launch: Launch) -> bool:
-    return launch.argv[0] == Text(text="srun")
-
-
-def _check(job: Job, launch: Launch) -> None:
+def _check(job: Job, launcher: Launcher) -> None:
     lead, limit = job.value.signal_before_end or 0, job.value.resources.time
     most = min(_LONGEST_S, limit - 1) if limit else _LONGEST_S
     if lead > most:
@@ -68,8 +65,9 @@ def _check(job: Job, launch: Launch) -> None:
         raise PlanError(
             f"{job.origin(_KEY)}: {_KEY} = {lead} is too long: at most {most} s ({reason})"
         )
-    if launch.argv[0] == Text(text="ibrun"):
+    if launcher.signal_obstacle:
+        able = launchers_where(lambda one: not one.signal_obstacle)
         raise PlanError(
-            f"{job.origin(_KEY)}: which signals ibrun hands on depends on the MPI below it",
-            "use --launcher srun, torchrun or mpirun, or leave signal_before_end out",
+            f"{job.origin(_KEY)}: {launcher.signal_obstacle}",
+            f"use --launcher with one of {able}, or leave {_KEY} out",
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.lint.queue import slurm_seconds
+from hpc_train.model.units import slurm_seconds
 
 
 @pytest.mark.parametrize(

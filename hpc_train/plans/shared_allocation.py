@@ -5,16 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import Allocation, LaunchPlan, Text, Turn
+from hpc_train.model.allocation import Allocation, Turn
+from hpc_train.model.limits import JobQueue, limits_on, queue_named
+from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.units import Duration, Memory
-from hpc_train.plans.ceilings import ceilings
-from hpc_train.plans.directives import Size, sbatch_options
-from hpc_train.plans.extra import PREFIX
+from hpc_train.plans.context import Site
+from hpc_train.plans.directives import EXTRA, Size, sbatch_options
+from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import request_of
-from hpc_train.plans.memory import ALL
-from hpc_train.plans.queue import QUEUE, Queue, queue_named
-from hpc_train.plans.reasons import setting_of
-from hpc_train.plans.resolve import Site
+from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.plans.queue_options import QUEUE_OPTIONS
+from hpc_train.plans.resource_requests import ALL
 from hpc_train.plans.storage import needed_options
 
 # A run's turn is longer than its limit: it is started, and what outlives TERM gets 30 s to end.
@@ -32,13 +33,13 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
         raise AssertionError("an allocation without runs")
     every = [plan for _, plan in plans]
     partition = _partition(every)
-    queue = {key: _common(every, key) for key in QUEUE}
+    queue = {key: _common(every, key) for key in QUEUE_OPTIONS}
     extra = dict(_extra(every))
     networks = [dict(plan.directives).get("network") for plan in every]
     queue["network"] = next(filter(None, networks), None) if "network" not in extra else None
     turns = tuple(Turn(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
     account = every[0].settings["account"].value if "account" in every[0].settings else None
-    place = queue_named(site, partition, queue["qos"], account)
+    place = queue_named(site.value, partition, queue["qos"], account)
     size = _size(every, site, _time(site, turns, place, max(p.topology.nodes for p in every)))
     own = sbatch_options(site, name, queue, size)
     outlives = any("no-kill" in dict(plan.directives) for plan in every)
@@ -80,18 +81,19 @@ def _same(key: str, found: Mapping[str | None, LaunchPlan]) -> str | None:
 
 def _extra(plans: Sequence[LaunchPlan]) -> Iterator[tuple[str, str]]:
     """Yield the options that job and site ask for by themselves."""
-    keys = dict.fromkeys(key for plan in plans for key in plan.settings if key.startswith(PREFIX))
+    keys = dict.fromkeys(key for plan in plans for key in plan.settings if key.startswith(EXTRA))
     for key in keys:
-        value = _common(plans, key.removeprefix(PREFIX))
+        value = _common(plans, key.removeprefix(EXTRA))
         if value is not None:
-            yield key.removeprefix(PREFIX), value
+            yield key.removeprefix(EXTRA), value
 
 
 def _with_storage(
     own: tuple[tuple[str, str], ...], plans: Sequence[LaunchPlan]
 ) -> Iterator[tuple[str, str]]:
     """Yield the options with what the storage of any plan needs, each thing once."""
-    needed = {option for plan in plans for option in needed_options(plan.settings)} - set(QUEUE)
+    every = {option for plan in plans for option in needed_options(plan.settings)}
+    needed = every.difference(QUEUE_OPTIONS)
     for option, value in own:
         yield option, ",".join(_items(option, plans, value)) if option in needed else value
     for option in sorted(needed - {option for option, _ in own}):
@@ -117,7 +119,7 @@ def _size(plans: Sequence[LaunchPlan], site: Site, time: Duration | None) -> Siz
         slots_per_node=slots,
         cpus_per_slot=cpus,
         gpus_per_node=max(plan.topology.gpus_per_node for plan in plans),
-        gpu_request=request_of(site, typed),
+        gpu_request=request_of(site.value.gpu_request, typed),
         mem=ALL if ALL in memory else max(sizes, default=None),
         time=time,
         exclusive=any("exclusive" in one for one in options),
@@ -136,17 +138,17 @@ def _slots(plans: Sequence[LaunchPlan]) -> tuple[int, int]:
     return fewest, cores // fewest
 
 
-def _time(site: Site, turns: Sequence[Turn], queue: Queue, nodes: int) -> Duration | None:
+def _time(site: Site, turns: Sequence[Turn], queue: JobQueue, nodes: int) -> Duration | None:
     """Return the sum of the turns; None if one of them has no end."""
     limits = [turn.time_s for turn in turns if turn.time_s is not None]
     if len(limits) < len(turns):
         return None
     total = Duration(sum(limits) + TURN_S * len(limits))
-    for most in ceilings("time", queue, site, nodes):
+    for most in limits_on("time", queue, nodes):
         if total > most.value:
             note = f" {most.note}" if most.note else ""
             raise PlanError(
-                f"{most.place}: {len(turns)} runs in one "
+                f"{site.near(most.key)}: {len(turns)} runs in one "
                 f"allocation need {total} ({TURN_S} s each beside their own limits), but "
                 f"{site.value.name} {most.who} gives a job at most {most.value}{note}",
                 f"fewer repetitions or a shorter time; {_ALONE}",
@@ -169,7 +171,7 @@ def _more_gpus(plans: Sequence[LaunchPlan], gpus: int) -> tuple[str, ...]:
         (plan.launcher, plan.topology.gpus_per_node)
         for plan in plans
         if plan.topology.gpus_per_node < gpus
-        and not (plan.topology.gpus_per_node and plan.launch.argv[0] == Text(text="srun"))
+        and not (plan.topology.gpus_per_node and find_launcher(plan.launcher).through_srun)
     }
     return tuple(
         f"{launcher} with {wanted} GPUs per node: its ranks see all {gpus} of the allocation; "

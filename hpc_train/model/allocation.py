@@ -1,0 +1,22 @@
+"""Allocation: one request of nodes for several runs, and the turns in which they use them."""
+
+from __future__ import annotations
+
+from hpc_train.model.value import Value
+
+
+class Turn(Value, frozen=True, kw_only=True):
+    """A run that waits for its turn in an allocation; it may take `time_s` seconds."""
+
+    run_id: str
+    time_s: int | None
+
+
+class Allocation(Value, frozen=True, kw_only=True):
+    """One request for nodes, and the runs that use them one after the other."""
+
+    name: str
+    site: str
+    directives: tuple[tuple[str, str], ...]
+    turns: tuple[Turn, ...]
+    warnings: tuple[str, ...]

@@ -1,0 +1,163 @@
+"""What a job's names lead to on a site, resolved once; and precedence: job > site > default.
+
+An option of the command line is part of the job, and wins over its file.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.limits import JobQueue, partition_named, qos_named
+from hpc_train.model.partition import ANY, Partition
+from hpc_train.model.plan import Setting
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced, Value
+from hpc_train.plans.launchers.base import Launcher, find_launcher
+from hpc_train.registry import names
+
+Job = Sourced[JobSpec]
+Site = Sourced[SiteProfile]
+
+
+class Context(Value, frozen=True, kw_only=True):
+    """A job on a site, with the profile's entries for its partition, qos and launcher.
+
+    Of a partition that the profile does not list, `partition` knows nothing: all is absent.
+    `chosen` says who named the launcher.
+    """
+
+    job: Job
+    site: Site
+    launcher: Launcher
+    chosen: Setting
+    queue: JobQueue
+    partition: Partition
+
+    @property
+    def by_srun(self) -> bool:
+        """Whether Slurm's srun starts the ranks, or the agents that start them."""
+        return self.launcher.through_srun and self.site.value.scheduler == "slurm"
+
+    def key(self, name: str) -> str:
+        """Return where the profile says `name` of the partition: `partitions.2.gpu_type`."""
+        index = self.queue.partition[0] if self.queue.partition else ""
+        return f"partitions.{index}.{name}"
+
+    def origin(self, name: str) -> str:
+        """Return the place of what the profile says of the partition."""
+        return self.site.origin(self.key(name))
+
+    def near(self, name: str) -> str:
+        """Return the place to mend in the partition's entry."""
+        return self.site.near(self.key(name))
+
+
+def resolve_context(job: Job, site: Site) -> Context:
+    """Look up the launcher, the partition and the quality of service of a job.
+
+    Raises:
+        UnknownNameError: there is no such launcher.
+        PlanError: the site forbids the launcher or does not have it.
+    """
+    chosen = _choose_launcher(job, site)
+    queue, partition = _queue(job, site)
+    launcher = find_launcher(chosen.value)
+    return Context(
+        job=job, site=site, launcher=launcher, chosen=chosen, queue=queue, partition=partition
+    )
+
+
+def on_partition(context: Context, name: str, origin: str) -> Context:
+    """Return the context as if the job had named a partition."""
+    job = msgspec.structs.replace(
+        context.job,
+        value=msgspec.structs.replace(context.job.value, partition=name),
+        origins={**context.job.origins, "partition": origin},
+    )
+    return _with_job(context, job)
+
+
+def with_qos(context: Context, name: str) -> Context:
+    """Return the context as if the job had named a quality of service."""
+    spec = msgspec.structs.replace(context.job.value, qos=name)
+    return _with_job(context, msgspec.structs.replace(context.job, value=spec))
+
+
+def launcher_warnings(context: Context) -> tuple[str, ...]:
+    """Return why the site advises against the launcher, if it does."""
+    chosen, site = context.chosen, context.site
+    why = site.value.launchers.warned.get(chosen.value)
+    if why is None:
+        return ()
+    place = site.near(f"launchers.warned.{chosen.value}")
+    name = site.value.name
+    return (f"{chosen.origin}: {name} advises against {chosen.value}: {why} ({place})",)
+
+
+def from_job(job: Job, key: str, why: str = "") -> Setting | None:
+    """Return what the job (or an option over it) says of a dotted key, if anything."""
+    value: Any = job.value
+    for part in key.split("."):
+        value = getattr(value, part)
+    return None if value is None else Setting(value=value, origin=job.origin(key), why=why)
+
+
+def from_site(site: Site, key: str, value: Any, why: str = "") -> Setting | None:
+    """Return what the site says, if anything; `key` is where the profile says it."""
+    return None if value is None else Setting(value=value, origin=site.origin(key), why=why)
+
+
+def rule(value: Any, why: str) -> Setting:
+    """Return a value that follows from others."""
+    return Setting(value=value, origin="rule", why=why)
+
+
+def default(value: Any, why: str) -> Setting:
+    """Return a value that neither job nor site gives."""
+    return Setting(value=value, origin="default", why=why)
+
+
+def asked_at(job: Job, key: str) -> str:
+    """Return the beginning of a message on what a job says, or should say."""
+    place = job.near(key)
+    return f"{place}: " if place else ""
+
+
+def _with_job(context: Context, job: Job) -> Context:
+    queue, partition = _queue(job, context.site)
+    return msgspec.structs.replace(context, job=job, queue=queue, partition=partition)
+
+
+def _queue(job: Job, site: Site) -> tuple[JobQueue, Partition]:
+    """Without a qos of its own, a job gets that of the partition, or the default one."""
+    found = partition_named(site.value, job.value.partition)
+    partition = found[1] if found else Partition(name=ANY)
+    select = partition.select.qos if partition.select else None
+    name = partition.name if found else job.value.partition
+    qos = qos_named(site.value, job.value.qos or select, name)
+    return JobQueue(partition=found, qos=qos, account=job.value.account), partition
+
+
+def _choose_launcher(job: Job, site: Site) -> Setting:
+    launchers = site.value.launchers
+    chosen = from_job(job, "launcher") or Setting(
+        value=launchers.default, origin=site.origin("launchers.default"), why="the site's default"
+    )
+    name = chosen.value
+    if name in launchers.forbidden:
+        raise PlanError(
+            f"{chosen.origin}: {site.value.name} forbids {name}: {launchers.forbidden[name]}",
+            f"allowed: {', '.join(launchers.allowed)}",
+        )
+    if name in launchers.allowed:
+        return chosen
+    if name not in names("launchers"):
+        raise UnknownNameError("launcher", name, launchers.allowed, chosen.origin)
+    raise PlanError(
+        f"{chosen.origin}: {site.value.name} does not offer {name}; "
+        f"allowed: {', '.join(launchers.allowed)}"
+    )

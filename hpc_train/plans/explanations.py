@@ -1,0 +1,87 @@
+"""Why a directive stands in the script, and which trap (docs/traps.md) it avoids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from hpc_train.model.plan import Setting
+from hpc_train.model.value import Value
+
+
+class Reason(Value, frozen=True, kw_only=True):
+    """`trap` is its number in docs/traps.md, or empty."""
+
+    why: str
+    trap: str = ""
+
+
+# Directives that are called otherwise than the setting which they come from.
+_SETTINGS = {
+    "job-name": "name",
+    "ntasks-per-node": "tasks_per_node",
+    "cpus-per-task": "cpus_per_task",
+    "gpus-per-node": "gpus_per_node",
+    "gres": "gpus_per_node",
+    "signal": "signal_before_end",
+    "gpus": "gpus_per_node",
+    "gpus-per-task": "gpus_per_node",
+    "mem-per-gpu": "mem",
+    "mem-per-cpu": "mem",
+}
+_GPUS = Reason(
+    why="asked per node, so that every rank sees its node's GPUs and peer access works", trap="F7"
+)
+DIRECTIVES = {
+    "ntasks-per-node": Reason(why="one slot for each process that the launcher starts on a node"),
+    "cpus-per-task": Reason(why="the cores of all ranks of a slot", trap="F1"),
+    "gpus-per-node": _GPUS,
+    "gres": _GPUS,
+    "gpus": Reason(why="of all nodes: the site's own form"),
+    "gpus-per-task": Reason(
+        why="the site's own form; a rank may see its own GPU only, which then is number 0",
+        trap="F7",
+    ),
+    "mem": Reason(why="per node, the only form of the three", trap="F5"),
+    "mem-per-gpu": Reason(why="a node's memory over its GPUs: the site's own form", trap="F5"),
+    "mem-per-cpu": Reason(why="a node's memory over its cores: the site's own form", trap="F5"),
+    "signal": Reason(
+        why="the ranks may save what they have; their agents ignore it, and B: is for the script, "
+        "which hands it on",
+        trap="F29",
+    ),
+    "open-mode": Reason(why="a requeued job adds to its log, and does not erase it", trap="F26"),
+}
+
+
+def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
+    """Return the setting behind a directive, with the directive's own reason where it has one."""
+    found = _found(option, settings)
+    origin = found.origin if found else "rule"
+    reason = DIRECTIVES.get(option)
+    why = reason.why if reason else (found.why if found else "")
+    return Setting(value=found.value if found else None, origin=origin, why=why)
+
+
+def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
+    """Return what is written for the queue, what a job asked for, or what its storage needs."""
+    own = settings.get(f"directives.{option}")
+    # `false` only takes the site's away.
+    if own is not None and own.value is not False:
+        return own
+    key = _SETTINGS.get(option, option.replace("-", "_"))
+    requests = (name for name in settings if name.startswith("storage."))
+    needed = next((name for name in requests if name.endswith(f" --{option}")), "")
+    return settings.get(f"select.{option}") or settings.get(key) or settings.get(needed)
+
+
+def directive_notes(
+    directives: Sequence[tuple[str, str]], settings: Mapping[str, Setting]
+) -> tuple[str, ...]:
+    """Return a line for each directive: where it comes from, and why."""
+    notes = []
+    for option, _ in directives:
+        setting = setting_of(option, settings)
+        trap = DIRECTIVES[option].trap if option in DIRECTIVES else ""
+        why = ": ".join(filter(None, (trap, setting.why)))
+        notes.append(f"--{option}: " + "; ".join(filter(None, (setting.origin, why))))
+    return tuple(notes)

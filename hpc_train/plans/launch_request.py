@@ -1,0 +1,99 @@
+"""The request to a launcher; options of the job that would repeat its own are refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+
+from hpc_train.errors import PlanError
+from hpc_train.model.plan import Binding, Launch, LaunchRequest, Text, Token, Topology
+from hpc_train.plans.containers.resolve import resolve_container
+from hpc_train.plans.context import Context
+from hpc_train.plans.environment import JobEnvironment
+from hpc_train.plans.launchers.base import RANK_WRAPPER
+from hpc_train.plans.rendezvous import resolve_elastic
+from hpc_train.plans.resource_requests import type_settings
+
+# Option of a launcher -> the job's key to use instead.
+_KEYS = {
+    "nodes": "resources.nodes",
+    "nnodes": "resources.nodes",
+    "ntasks": "resources.tasks_per_node",
+    "ntasks-per-node": "resources.tasks_per_node",
+    "nproc-per-node": "resources.tasks_per_node",
+    "cpus-per-task": "resources.cpus_per_task",
+    "export": "env",
+}
+
+
+def make_request(
+    context: Context, topology: Topology, environment: JobEnvironment
+) -> LaunchRequest:
+    """Gather what launchers need of a job and a site.
+
+    Raises:
+        PlanError: the container or the elastic bounds do not fit.
+    """
+    job, site = context.job.value, context.site.value
+    launchers, env = site.launchers, environment.variables
+    container = resolve_container(context, topology, environment)
+    kind = type_settings(context, topology).get("gpu_type")
+    inside = site.containers.mpi if container and site.containers else None
+    return LaunchRequest(
+        topology=topology,
+        command=job.command,
+        scheduler=site.scheduler,
+        srun_args=launchers.srun_args,
+        mpi=inside or launchers.mpi,
+        exported=(*env, *job.secrets),
+        gpu_request=site.gpu_request,
+        gpu_type=kind.value if kind else None,
+        nested=False,
+        args=job.launcher_args,
+        mpirun_args=launchers.mpirun_args,
+        binding=Binding(numa=launchers.numa_binding, mpirun=launchers.bind_to),
+        container=container,
+        elastic=resolve_elastic(context.job),
+        torch=job.torch or site.torch,
+        openmpi=launchers.openmpi,
+    )
+
+
+def check_arguments(context: Context, request: LaunchRequest, launch: Launch) -> None:
+    """Refuse an option that the launcher is given already: the last one would win in silence.
+
+    Raises:
+        PlanError: with the key to use instead.
+    """
+    words = [*_before_ranks(launch.argv), *_before_ranks(launch.agent or ())]
+    given = Counter(map(_option, words))
+    # A job's word may stand behind the site's.
+    given.subtract(map(_option, (*request.srun_args, *request.mpirun_args, *request.args)))
+    if request.container:
+        runtime = (*request.container.around, *request.container.step)
+        given.subtract(map(_option, _before_ranks(runtime)))
+    if context.by_srun and not launch.agent:
+        given["export"] = 1
+    for option in filter(None, map(_option, request.args)):
+        if given[option] > 0:
+            key = _KEYS.get(option)
+            raise PlanError(
+                f"{context.job.near('launcher_args')}: launcher_args: hpctrain gives --{option} "
+                "by itself",
+                f"say it with {key}" if key else "take it out",
+            )
+
+
+def _before_ranks(tokens: Iterable[Token]) -> Iterator[str]:
+    for token in tokens:
+        if token == RANK_WRAPPER:
+            return
+        if isinstance(token, Text):
+            yield token.text
+
+
+def _option(word: str) -> str:
+    """Return the long name of an option, as torchrun and accelerate may write it in two ways."""
+    if not word.startswith("--"):
+        return ""
+    return word[2:].partition("=")[0].replace("_", "-")

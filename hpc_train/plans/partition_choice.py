@@ -1,0 +1,162 @@
+"""Which partition a job gets: the one that it names, the site's, or the first that it fits.
+
+A job that its queue does not take is refused, with the partitions and the qualities of service
+that would take it.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from hpc_train.errors import PlanError, UnknownNameError
+from hpc_train.model.limits import limits_on
+from hpc_train.model.partition import ANY
+from hpc_train.model.plan import Setting, Topology
+from hpc_train.plans.context import Context, asked_at, from_job, on_partition, with_qos
+from hpc_train.plans.limits import core_violations, violations
+
+
+class Choice(NamedTuple):
+    """The context of a job that names its partition, and who named it; None: the cluster's own."""
+
+    context: Context
+    partition: Setting | None
+
+
+def choose_partition(context: Context) -> Choice:
+    """Return the job on its partition.
+
+    Raises:
+        UnknownNameError: the site lists partitions and the job's is not among them.
+        PlanError: the job must name one and does not, or fits none.
+    """
+    job, site = context.job, context.site
+    if job.value.partition is not None:
+        _check_name(context, job.value.partition)
+        return Choice(context, from_job(job, "partition"))
+    if site.value.partition_choice == "fitting":
+        return _first_fitting(context)
+    if site.value.partition_choice == "job":
+        raise _question(context)
+    if context.queue.partition is None or context.partition.name == ANY:
+        return Choice(context, None)
+    return _chosen(context, context.queue.partition[0], "the site's default")
+
+
+def check_limits(context: Context, topology: Topology) -> tuple[str, ...]:
+    """Compare a job with what the profile knows of its queue; return the warnings.
+
+    Raises:
+        UnknownNameError: the site lists qualities of service and the job's is not among them.
+        PlanError: more or less than the partition or the qos takes.
+    """
+    _check_qos(context)
+    for violation in violations(context):
+        hints = (_other_qos(context), _elsewhere(context))
+        raise PlanError(violation.sentence(context), "; or ".join(filter(None, hints)))
+    if context.site.value.scheduler != "local":
+        return ()
+    return tuple(
+        f"{crowd.asked}, but {context.site.value.name} {crowd.who} {crowd.limit}: the ranks will "
+        "share cores, so timings say little"
+        for crowd in core_violations(context, topology)
+    )
+
+
+def _candidates(context: Context) -> list[tuple[int, Context]]:
+    """Return the job on each of the partitions that have a name."""
+    site = context.site
+    return [
+        (index, on_partition(context, partition.name, site.near(f"partitions.{index}.name")))
+        for index, partition in enumerate(site.value.partitions)
+        if partition.name != ANY
+    ]
+
+
+def _fitting(context: Context) -> list[tuple[int, Context]]:
+    """Return those that would take the job."""
+    return [(index, other) for index, other in _candidates(context) if not any(violations(other))]
+
+
+def _chosen(context: Context, index: int, why: str) -> Choice:
+    name = context.site.value.partitions[index].name
+    origin = context.site.origin(f"partitions.{index}.name")
+    setting = Setting(value=name, origin=origin, why=why)
+    return Choice(on_partition(context, name, origin), setting)
+
+
+def _first_fitting(context: Context) -> Choice:
+    found = _fitting(context)
+    if found:
+        return _chosen(context, found[0][0], "the first of the site's that the job fits")
+    reasons = [
+        f"{other.partition.name}: {next(iter(violations(other))).clause}"
+        for _, other in _candidates(context)
+    ]
+    raise PlanError(
+        f"{asked_at(context.job, 'resources')}no partition of {context.site.value.name} takes "
+        "this job: " + "; ".join(reasons),
+        _advice(reasons),
+    )
+
+
+def _advice(reasons: list[str]) -> str:
+    if all("GPUs of all nodes = 0" in reason or "wants at least" in reason for reason in reasons):
+        return "ask for more: --gpus-per-node N, --nodes N"
+    if any("GPUs of all nodes = 0" in reason for reason in reasons):
+        return "name resources.gpus_per_node (--gpus-per-node N), or ask for less"
+    return "ask for less, or name a partition"
+
+
+def _question(context: Context) -> PlanError:
+    site = context.site.value
+    names = [one.name for one in site.partitions if one.name != ANY]
+    others = len(names) < len(site.partitions) or not names
+    own = "your cluster's own name for one (see sinfo)"
+    allowed = ", ".join([*names, *([f"or {own}" if names else own] if others else [])])
+    return PlanError(
+        f"{asked_at(context.job, 'partition')}{site.name} has no default partition; "
+        f"allowed: {allowed}",
+        "add `partition: NAME` to the job, or --partition NAME",
+    )
+
+
+def _check_name(context: Context, name: str) -> None:
+    site = context.site.value
+    names = [one.name for one in site.partitions]
+    if names and name not in names and ANY not in names:
+        place = context.job.origin("partition")
+        raise UnknownNameError(f"partition of {site.name}", name, names, place)
+
+
+def _check_qos(context: Context) -> None:
+    site, name = context.site.value, context.job.value.qos
+    names = [qos.name for qos in site.qos]
+    if name is not None and names and name not in names and ANY not in names:
+        raise UnknownNameError(f"qos of {site.name}", name, names, context.job.origin("qos"))
+
+
+def _other_qos(context: Context) -> str:
+    """Return the qualities of service with which the job would fit where it is."""
+    now = context.queue.qos[1].name if context.queue.qos else None
+    others = [qos.name for qos in context.site.value.qos if qos.name not in (now, ANY)]
+    found = [name for name in others if not any(violations(with_qos(context, name)))]
+    return f"fits: qos {', '.join(found)} (--qos NAME)" if found else ""
+
+
+def _elsewhere(context: Context) -> str:
+    """Return the partitions that would take the job, with what they give it."""
+    gpus = context.job.value.resources.gpus_per_node
+    # A partition whose GPUs are not known is not promised.
+    known = [o for _, o in _fitting(context) if not gpus or o.partition.gpus_per_node is not None]
+    names = [f"{other.partition.name}{_given(other)}" for other in known]
+    return f"fits: {', '.join(names)} (--partition NAME)" if names else ""
+
+
+def _given(context: Context) -> str:
+    nodes = context.job.value.resources.nodes
+    most_nodes = min((one.value for one in limits_on("nodes", context.queue, nodes)), default=0)
+    most_time = min((one.value for one in limits_on("time", context.queue, nodes)), default="")
+    words = (f"{most_nodes} nodes" if most_nodes else "", str(most_time))
+    shown = ", ".join(filter(None, words))
+    return f" ({shown})" if shown else ""

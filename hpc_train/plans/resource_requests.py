@@ -1,0 +1,173 @@
+"""What a job requests beside its counts: time, memory, whole nodes, queue; and what it must."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.errors import PlanError
+from hpc_train.model.partition import ANY
+from hpc_train.model.plan import Setting, Topology
+from hpc_train.model.units import Memory
+from hpc_train.plans.context import Context, asked_at, default, from_job, from_site
+from hpc_train.plans.queue_options import queue_settings, written
+from hpc_train.plans.storage import storage_settings
+
+# As sbatch reads it: all memory of each node.
+ALL = "0"
+
+
+def request_settings(
+    context: Context, topology: Topology, partition: Setting | None
+) -> dict[str, Setting]:
+    """Return the requests; `partition` is the one that was chosen.
+
+    Raises:
+        PlanError: something is missing that the site wants, or there that it forbids.
+    """
+    job = context.job
+    given = {
+        "time": from_job(job, "resources.time"),
+        **_memory(context, topology),
+        "exclusive": from_job(job, "resources.exclusive") or _whole_nodes(context),
+        **type_settings(context, topology),
+        **queue_settings(context, partition),
+        **storage_settings(job, context.site),
+        "comment": from_job(job, "comment"),
+        "workdir": from_job(job, "workdir") or default(None, "where you submit"),
+    }
+    settings = {key: setting for key, setting in given.items() if setting is not None}
+    _check_required(context, settings)
+    return settings
+
+
+def type_settings(context: Context, topology: Topology) -> dict[str, Setting]:
+    """Return Slurm's word for the GPUs, if it belongs into the request."""
+    if not context.site.value.gpu_request_typed or not topology.gpus_per_node:
+        return {}
+    gpu_type, why = context.partition.gpu_type, "the site wants it in the request"
+    setting = from_site(context.site, context.key("gpu_type"), gpu_type, why)
+    return {"gpu_type": setting} if setting else {}
+
+
+def memory_warnings(context: Context) -> tuple[str, ...]:
+    """Slurm gives a node for itself with all its cores, but with the memory that was asked for."""
+    resources, profile = context.job.value.resources, context.site.value
+    if not resources.exclusive or resources.mem or profile.scheduler != "slurm":
+        return ()
+    if profile.mem_request in ("forbidden", "zero"):
+        return ()
+    whole = context.partition.mem_per_node
+    advice = f" (a node of {profile.name} has {whole})" if whole else ""
+    return (
+        f"{context.job.origin('resources.exclusive')}: exclusive without mem: the job may get no "
+        f"more memory than the partition gives by default; name resources.mem{advice}",
+    )
+
+
+def memory_options(
+    request: str, mem: Memory | str | None, gpus_per_node: int, cpus_per_node: int
+) -> dict[str, str]:
+    """Ask in the site's words; a share is rounded down, so that it fits the node."""
+    if mem is None:
+        return {}
+    shares = {"per-gpu": ("mem-per-gpu", gpus_per_node), "per-cpu": ("mem-per-cpu", cpus_per_node)}
+    option, number = shares.get(request, ("mem", 0))
+    if number and isinstance(mem, Memory):
+        return {option: str(Memory(max(1, mem // number)))}
+    return {"mem": str(mem)}
+
+
+def _memory(context: Context, topology: Topology) -> dict[str, Setting]:
+    """Return `mem`, the memory of each node, if there is anything to ask for."""
+    given = _given_memory(context) or _share_of_memory(context, topology)
+    site, request = context.site, context.site.value.mem_request
+    if given is None and request == "zero":
+        origin = site.origin("mem_request")
+        given = Setting(value=ALL, origin=origin, why="all memory of the nodes")
+    if given is None and request == "required":
+        raise PlanError(
+            f"{asked_at(context.job, 'resources.mem')}{site.value.name} needs to know the memory "
+            f"of a node ({site.near('mem_request')})",
+            "add `mem: 100G` to the job's resources, or --set mem=100G",
+        )
+    return {} if given is None else {"mem": given}
+
+
+def _given_memory(context: Context) -> Setting | None:
+    given, site = from_job(context.job, "resources.mem"), context.site
+    if given and site.value.mem_request == "forbidden":
+        raise PlanError(
+            f"{given.origin}: {site.value.name} forbids a memory request "
+            f"({site.origin('mem_request')})",
+            "leave mem out: it comes with the nodes, GPUs or cores",
+        )
+    return given
+
+
+def _share_of_memory(context: Context, topology: Topology) -> Setting | None:
+    """The memory that goes with the GPUs, where the site wants a number."""
+    each, gpus = context.partition.mem_per_gpu, topology.gpus_per_node
+    if each is None or not gpus:
+        return None
+    if context.site.value.mem_request not in ("required", "per-gpu"):
+        return None
+    why = f"{each} with each of {gpus} GPU{'s' if gpus > 1 else ''}"
+    return Setting(value=Memory(each * gpus), origin=context.origin("mem_per_gpu"), why=why)
+
+
+def _whole_nodes(context: Context) -> Setting | None:
+    if not context.partition.exclusive:
+        return None
+    key, why = context.key("exclusive"), "the site's jobs take whole nodes"
+    return from_site(context.site, key, True, why)
+
+
+def _check_required(context: Context, settings: dict[str, Setting]) -> None:
+    """Refuse a job that leaves out what the site wants to know.
+
+    Raises:
+        PlanError: with what to add.
+    """
+    site = context.site.value
+    if site.account.required and "account" not in settings:
+        raise _missing(context, "account", "account.required")
+    if site.account.pattern is not None and "account" in settings:
+        _check_account(context, site.account.pattern, settings)
+    for index, key in enumerate(site.required):
+        said = [settings.get(key), written(settings, key)]
+        if not any(setting is not None and setting.value is not None for setting in said):
+            raise _missing(context, key, f"required.{index}")
+
+
+def _missing(context: Context, key: str, rule: str) -> PlanError:
+    site = context.site.value
+    account = site.account
+    article = "an" if key == "account" else "a"
+    like = f", such as {account.example}" if key == "account" and account.example else ""
+    yours = f"; yours: {account.command}" if key == "account" and account.command else ""
+    word = {"time": "1h", "mem": "100G"}.get(key, "NAME")
+    listed = {
+        "partition": [one.name for one in site.partitions],
+        "qos": [one.name for one in site.qos],
+    }
+    names = [name for name in listed.get(key, []) if name != ANY]
+    like += f"; known: {', '.join(names)}" if names else ""
+    full, where = (key, "") if word == "NAME" else (f"resources.{key}", "'s resources")
+    return PlanError(
+        f"{asked_at(context.job, full)}{site.name} needs {article} {key}{like} "
+        f"({context.site.near(rule)})",
+        f"add `{key}: {word}` to the job{where}, or --set {key}={word}{yours}",
+    )
+
+
+def _check_account(context: Context, pattern: str, settings: dict[str, Setting]) -> None:
+    account, whole = context.site.value.account, written(settings, "account")
+    names = [settings["account"].value, whole.value if whole else None]
+    if any(name is not None and re.fullmatch(pattern, name) for name in names):
+        return
+    like = f"like {account.example}" if account.example else f"by {pattern}"
+    raise PlanError(
+        f"{asked_at(context.job, 'account')}account = {names[0]!r}, but "
+        f"{context.site.value.name}'s are named {like} ({context.site.near('account.pattern')})",
+        f"yours: {account.command}" if account.command else "",
+    )

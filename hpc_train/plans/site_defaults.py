@@ -1,0 +1,109 @@
+"""What a site does by itself, or otherwise than Slurm: no option says it, `explain` shows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hpc_train.model.partition import Preemption
+from hpc_train.model.plan import Setting
+from hpc_train.plans.context import Context, Site
+
+
+def default_settings(context: Context) -> dict[str, Setting]:
+    """Return what the site does by itself and may surprise a job."""
+    return {
+        **_default_time(context),
+        **_requeue(context.site),
+        **_steps(context.site),
+        **_cores(context.site),
+        **_preemption(context),
+    }
+
+
+def default_warnings(context: Context) -> Iterator[str]:
+    """Warn of a time limit that the job does not ask for, and of numbers that nothing states."""
+    site, partition = context.site, context.partition
+    listed = context.queue.partition is not None
+    where = f"{site.value.name} {partition.name}" if listed else site.value.name
+    for limit in _default_time(context).values():
+        yield (
+            f"no time limit: {where} ends the job after {limit.value} ({limit.origin}); "
+            "give it a time"
+        )
+    if site.value.scheduler != "slurm":
+        return
+    resources, gpus = context.job.value.resources, partition.gpus_per_node
+    if gpus and resources.gpus_per_node is None and site.value.gpu_request != "none":
+        yield (
+            f"each node of {where} has {gpus} GPUs, and the job asks for none; name "
+            "resources.gpus_per_node (0, if that is meant)"
+        )
+    if not (partition.cpus_per_gpu or partition.cpus_per_node or resources.cpus_per_task):
+        yield from _unknown_cores(context)
+
+
+def _unknown_cores(context: Context) -> Iterator[str]:
+    site = context.site.value
+    if site.cpu_request == "forbidden":
+        yield (
+            f"{context.site.near('cpu_request')}: {site.name} gives cores by itself, and its "
+            "profile does not say how many: each rank takes 1; name resources.cpus_per_task"
+        )
+    elif context.job.value.resources.gpus_per_node:
+        yield (
+            f"{site.name} does not say how many cores its nodes have: each rank gets 1, and a GPU "
+            "waits for it; name resources.cpus_per_task"
+        )
+
+
+def _default_time(context: Context) -> dict[str, Setting]:
+    limit = context.partition.default_time
+    if limit is None or context.job.value.resources.time is not None:
+        return {}
+    origin, why = context.origin("default_time"), "the job asks for no time"
+    return {"default_time": Setting(value=limit, origin=origin, why=why)}
+
+
+def _requeue(site: Site) -> dict[str, Setting]:
+    lifecycle = site.value.lifecycle
+    if lifecycle is None or lifecycle.requeue is None:
+        return {}
+    does = "starts the job again" if lifecycle.requeue else "does not start the job again"
+    why = f"Slurm {does} when a node is lost, unless sbatch is told otherwise"
+    why = f"{why}; {lifecycle.note}" if lifecycle.note else why
+    return {
+        "requeue": Setting(
+            value=lifecycle.requeue, origin=site.origin("lifecycle.requeue"), why=why
+        )
+    }
+
+
+def _steps(site: Site) -> dict[str, Setting]:
+    """What psid does differently is where Slurm's words are only inherited."""
+    if site.value.step_manager == "slurmd":
+        return {}
+    why = "not slurmd: each srun is told its cores, tasks and nodes, and inherits none of them"
+    origin = site.origin("step_manager")
+    return {"step_manager": Setting(value=site.value.step_manager, origin=origin, why=why)}
+
+
+def _cores(site: Site) -> dict[str, Setting]:
+    if site.value.cpu_request == "allowed":
+        return {}
+    why = "cores come with the nodes or GPUs; only the job's steps count them"
+    return {"cpu_request": Setting(value="forbidden", origin=site.origin("cpu_request"), why=why)}
+
+
+def _preemption(context: Context) -> dict[str, Setting]:
+    rules = context.partition.preemption
+    if rules is None:
+        return {}
+    origin = context.near("preemption")
+    return {"preemption": Setting(value="possible", origin=origin, why=_ended(rules))}
+
+
+def _ended(rules: Preemption) -> str:
+    words = ["the job may be ended for another's sake"]
+    words += [f"not in its first {rules.safe}"] if rules.safe else []
+    words += [f"{rules.grace} after the first signal"] if rules.grace else []
+    return "; ".join([*words, *([] if rules.warning else ["without any signal before"])])

@@ -1,0 +1,67 @@
+"""What a launcher says of itself agrees with its argv, and stands nowhere else."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.plan import LaunchRequest, Text
+from hpc_train.plans.launchers.base import Launcher, find_launcher
+from hpc_train.registry import BUILT_IN
+from tests.plans.launchers.made import request
+
+ROOT = Path(__file__).parents[3]
+NAMES = tuple(BUILT_IN["launchers"])
+# The stages that a launcher passes on its way from a job to a script.
+STAGES = ("plans", "scripts", "sites", "specs", "submissions", "runs", "pipeline", "cli")
+
+
+def small(launcher: Launcher, scheduler: str) -> LaunchRequest:
+    alone = launcher.one_rank
+    nodes = 1 if alone or scheduler == "local" else 2
+    return request(scheduler, tasks=1 if alone else 4, nodes=nodes)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_argv_in_a_slurm_job_agrees_with_the_facts(name: str) -> None:
+    launcher = find_launcher(name)
+    launch = launcher.command(small(launcher, "slurm"))
+    assert (launch.argv[0] == Text(text="srun")) == launcher.through_srun
+    if launcher.through_srun:
+        assert (launch.slots_per_node == 4) == launcher.ranks_are_tasks
+    if launcher.program:
+        assert launch.argv[0] == Text(text=launcher.program)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in ("srun", "ibrun")])
+def test_argv_without_slurm_has_no_srun(name: str) -> None:
+    launcher = find_launcher(name)
+    launch = launcher.command(small(launcher, "local"))
+    assert Text(text="srun") not in launch.argv
+
+
+def test_no_stage_knows_a_launcher_by_name() -> None:
+    """A new launcher needs no change of them."""
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno} {node.value}"
+        for stage in STAGES
+        for path in (ROOT / "hpc_train" / stage).rglob("*.py")
+        if path.parent.name != "launchers"
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Constant) and node.value in NAMES
+    ]
+    assert found == []
+
+
+def test_no_template_knows_a_launcher_by_name() -> None:
+    names = "|".join(NAMES)
+    found = [
+        f"{path.name}: {code}"
+        for path in sorted((ROOT / "templates").glob("*.j2"))
+        for code in re.findall(r"{[{%].*?[%}]}", path.read_text(encoding="utf-8"))
+        if re.search(rf"[\"']({names})[\"']", code)
+    ]
+    assert found == []
