@@ -1,4 +1,4 @@
-"""A table of points -> a footnote for its `--`: whose they are, and why nothing is there."""
+"""A table of points -> footnotes for missing values (`--`), with points and reasons."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpc_train.reports.numbers import ABSENT
 from hpc_train.reports.words import names
 
 Row = Mapping[str, Any]
-# A point without flags, or without a transport, lacks nothing.
+# Columns that may be empty.
 COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
 COMPARED = frozenset({
     "speedup", "ideal", "efficiency", "doubling", "karp_flatt",
@@ -20,7 +20,7 @@ NAMED = 8
 
 
 def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
-    """Say once for each reason which rows have `--`, and in which columns where that differs."""
+    """Yield a note per reason with the rows that have `--`."""
     if not any(cell.text == ABSENT for row in table.rows for cell in row):
         return
     reasons: dict[str, list[str]] = {}
@@ -49,7 +49,7 @@ def _reasons(row: Row, empty: Mapping[str, str]) -> Iterator[str]:
         yield str(row["note"])
     later = {"doubling", "karp_flatt"} & empty.keys()
     if later and not row["note"] and not row["is_baseline"]:
-        yield "doubling needs the point of half the size, Karp-Flatt one above the baseline"
+        yield "doubling needs the point of half the size, Karp-Flatt a point above the baseline"
     other = [name for key, name in empty.items() if key not in COMPARED]
     if other:
         yield f"not recorded: {', '.join(other)}"

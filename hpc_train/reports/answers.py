@@ -1,4 +1,4 @@
-"""Plain rows -> the answer that a reader came for, one line for each series."""
+"""Plain rows -> the main result, one line per series."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ SPEEDS = {
 
 
 def answers(points: Sequence[Row]) -> Iterator[str]:
-    """Say for each series how much faster its best point is than its baseline, or why nobody knows.
+    """Yield for each series the speedup of its best point, or the reason why there is none.
 
-    Where the best is not the largest point, the largest is named too.
+    If the best point is not the largest one, the largest is named too.
     """
     if points and not any(row["n_ok"] for row in points):
         yield "No run has a result."
@@ -44,7 +44,7 @@ def answers(points: Sequence[Row]) -> Iterator[str]:
 
 
 def baselines(points: Sequence[Row]) -> Iterator[str]:
-    """Give each series' baseline in absolute numbers: what its speedups are ratios to."""
+    """Yield each series' baseline in absolute numbers."""
     one, named = one_size(points), sizes(points)
     for row in points:
         if (row["is_baseline"] or one) and (number := speed(row)):
@@ -53,7 +53,7 @@ def baselines(points: Sequence[Row]) -> Iterator[str]:
 
 
 def speed(row: Row) -> str:
-    """Return `2240 samples/s, 56.35 ms a step`: the basis, and a step where there are steps."""
+    """Return `2240 samples/s, 56.35 ms a step`: the basis, and the step time if there is one."""
     column, unit = SPEEDS[row["basis"]]
     numbers = [f"{significant(row[column])} {unit}"] if row[column] is not None else []
     if row["basis"] == "throughput" and row["step_time_s"] is not None:
@@ -71,13 +71,13 @@ def _alone(where: str) -> str:
 
 
 class _Firsts:
-    """The names of points, and the baseline of each series or, without one, that of all."""
+    """Names of points, and the baseline of each series or, if it has none, the common one."""
 
     def __init__(self, points: Sequence[Row]) -> None:
         self.named = sizes(points)
         firsts = [row for row in points if row["is_baseline"]]
         self._first = firsts[0] if firsts else None
-        # Of several, the first one.
+        # If there are several, the first one.
         self._own = {row["series"]: row for row in reversed(firsts)}
 
     def of(self, row: Row) -> Row | None:
@@ -104,14 +104,14 @@ def _comparison(known: Sequence[Row], firsts: _Firsts, series: str) -> str:
 
 
 def _trained(own: Sequence[Row], named: Callable[[Row], str], series: str) -> Iterator[str]:
-    """Say what was gained in time to train, which is known where batches differ, too."""
+    """Yield the speedup of the time to train, which is also defined across batch sizes."""
     timed = [r for r in own if r["time_to_train_speedup"] is not None]
     base = next((row for row in timed if row["is_baseline"]), None)
     others = [row for row in timed if row is not base]
     if base and others:
         best = max(others, key=lambda row: float(row["time_to_train_speedup"]))
         shown = with_limits(best, "time_to_train_speedup", 2)
-        both = f"{named(best)} end the training {shown} times as fast as {named(base)}"
+        both = f"{named(best)} complete the training {shown} times as fast as {named(base)}"
         yield f"Time to train{under(series)}: {both}."
 
 

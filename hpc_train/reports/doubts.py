@@ -1,4 +1,4 @@
-"""Plain rows -> what a reader should distrust, one line for each kind of doubt."""
+"""Plain rows -> caveats: one line for each kind of flag."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hpc_train.reports.words import size, under
 
 Row = Mapping[str, Any]
 Marks = list[tuple[Row, str]]
-# So many points are named in a line; the table's column `flags` has all of them.
+# Number of points named in a line; the table's column `flags` has all of them.
 NAMED = 8
 NOT_OK = "not every run is ok"
 MEANING = {
@@ -20,19 +20,19 @@ MEANING = {
     "gate": "below the gate",
     "ranks": "ranks without steps",
     "superlinear": "more than ideal",
-    "varies": "a run contradicts itself",
+    "varies": "contradicting values in a run",
     "accuracy": "accuracy is not the baseline's",
     "loss": "loss is not the baseline's",
     "whole seconds": "times in whole seconds",
-    "unmeasured": "ok runs left out of the comparison",
-    "not finite": "values that are no numbers",
+    "unmeasured": "ok runs without a value, not compared",
+    "not finite": "values that are not finite",
     "requeued": "runs that were restarted",
 }
 SAID = frozenset({"n=1", "baseline n=1"})
 
 
 def doubts(points: Sequence[Row]) -> Iterator[str]:
-    """Name the points of each kind of flag, and those with runs that are not ok."""
+    """Yield a line for each kind of flag with its points, and one for runs that are not ok."""
     kinds: dict[str, Marks] = {}
     for row in points:
         if row["not_ok"]:
@@ -42,7 +42,7 @@ def doubts(points: Sequence[Row]) -> Iterator[str]:
             code, _, detail = flag.partition(": ")
             kinds.setdefault(code, []).append((row, "" if code in SAID else detail))
     for code, marks in kinds.items():
-        yield f"Distrust: {MEANING.get(code, code)}{_points(marks, points)}."
+        yield f"Caveats: {MEANING.get(code, code)}{_points(marks, points)}."
 
 
 def _points(marks: Marks, points: Sequence[Row]) -> str:

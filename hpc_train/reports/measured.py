@@ -1,4 +1,4 @@
-"""What figures are drawn from: the tables of a study, and the laws fitted to it."""
+"""Input of figures: the tables of a study, and the laws fitted to it."""
 
 from __future__ import annotations
 

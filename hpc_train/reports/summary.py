@@ -1,4 +1,4 @@
-"""Plain rows -> the words that come before the table, and the notes after it."""
+"""Plain rows -> the summary lines above the table."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpc_train.reports.transports import transport_doubts
 from hpc_train.reports.words import counted, foreign, one_size
 
 Row = Mapping[str, Any]
-# Answers, and baselines, of so many series are said in words.
+# Number of series with a line for answer and baseline.
 MOST_LINES = 8
 REGIMES = {
     "strong": "strong scaling: the same global batch at every size",
@@ -27,7 +27,7 @@ REGIMES = {
 def summary_lines(
     study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]
 ) -> tuple[str, ...]:
-    """Return the answer, what was measured, the baselines, and what to distrust, in this order."""
+    """Return the answer, the scope of the measurement, the baselines and the caveats."""
     done = sum(run["state"] == OK for run in runs)
     counted = (
         f"{done} of {len(runs)} logs with a result"
@@ -47,7 +47,7 @@ def summary_lines(
 
 
 def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
-    """Return so many lines as somebody reads, and how many are left to the table."""
+    """Return the first lines, and a line with the number of those that are only in the table."""
     if len(lines) <= MOST_LINES:
         return tuple(lines)
     label = "Baseline" if what == "baselines" else "And"
@@ -56,7 +56,7 @@ def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
-    """Say which regime was derived, and how that stands to what was declared."""
+    """Return the derived regime, and its relation to the declared one."""
     regime = points[0]["regime"]
     if regime != "unknown":
         said = "as declared" if study.scaling else "derived from the runs, none declared"
@@ -74,7 +74,7 @@ def _warmup(study: ExpectedStudy, points: Sequence[Row]) -> str:
             return "no warm-up is left out"
         left = sorted({row["warmup_steps"] for row in points} - {None})
         rule = _rule(study.warmup)
-        # The rule is enough where it says how many steps were left out.
+        # The rule suffices if it equals the number of steps left out.
         more = "" if left in ([], [study.warmup.steps]) else f" ({_span(left)} steps)"
         return f"without each run's warm-up of {rule}{more}"
     if any(row["epoch_time_s"] is not None for row in points):

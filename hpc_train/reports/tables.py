@@ -22,7 +22,7 @@ SIZE_WORDS = {
     "global_batch": ("sample", " in a global batch"),
 }
 RATIOS = ("speedup", "ideal", "efficiency")
-# What leaves the table first where it is wider than a terminal, unless speedup is made of it.
+# Columns that are dropped first if the table is too wide, unless speedup is computed from them.
 LESS = (
     "time_to_train_speedup", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
     "tokens_per_second", "samples_per_second",
@@ -32,10 +32,10 @@ ROOM = 100
 
 
 def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False) -> ReportTable:
-    """Return the table of points, without the columns that say the same in each row.
+    """Return the table of points, without constant columns.
 
-    Where it is wider than 100 characters, columns that speedup is not made of leave it; a `wide`
-    one keeps every column that has a value.
+    If it is wider than 100 characters, columns that speedup is not computed from are dropped; a
+    `wide` table keeps every column that has a value.
     """
     every = wide_columns(points, confidence) if wide else compact_columns(points, confidence)
     shown = [column for column in every if _worth(column, points, wide=wide)]
@@ -72,10 +72,10 @@ def runs_table(runs: Sequence[Row]) -> ReportTable:
 
 
 def constants(points: Sequence[Row]) -> str:
-    """Return `1 node, 4 tasks per node` for the sizes that do not vary, to be said once."""
+    """Return `1 node, 4 tasks per node` for the sizes that are constant."""
     said = []
     for name, (word, after) in SIZE_WORDS.items():
-        # What a point with a result did not record is not known to be the same.
+        # A value that a point with a result did not record may differ.
         values = {row[name] for row in points if row["n_ok"] or row[name] is not None}
         if len(values) == 1 and (value := values.pop()) is not None:
             said.append(f"{counted(value, word)}{after}" if value else f"no {word}s")
@@ -93,7 +93,7 @@ def _fitting(shown: list[Shown], points: Sequence[Row]) -> list[Shown]:
 
 
 def _worth(shown: Shown, points: Sequence[Row], *, wide: bool) -> bool:
-    """Whether a column says more than one thing, or something that no other place says."""
+    """Whether a column is not constant, or has a value that is shown nowhere else."""
     key = shown.column.key
     if not shown.droppable:
         return True
@@ -114,7 +114,7 @@ def _worth(shown: Shown, points: Sequence[Row], *, wide: bool) -> bool:
 
 
 def _says_more(points: Sequence[Row]) -> bool:
-    """Whether the speedup of the whole training is another number than the speedup."""
+    """Whether the speedup of the training differs from the speedup."""
     known = [row for row in points if row.get("time_to_train_speedup") and not row["is_baseline"]]
     return any(row["basis"] != "time to train" or row["speedup"] is None for row in known)
 

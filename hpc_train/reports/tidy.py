@@ -10,7 +10,7 @@ Better = Literal["higher", "lower", ""]
 
 
 class Metric(NamedTuple):
-    """Name and unit of a column of the run table, and which direction is better, if any is."""
+    """Name and unit of a column of the run table, and which direction is better, if any."""
 
     name: str
     unit: str

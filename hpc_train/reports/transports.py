@@ -1,4 +1,4 @@
-"""Plain rows -> a word of warning where points that are compared went different ways."""
+"""Plain rows -> a caveat if points that are compared used different transports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Row = Mapping[str, Any]
 
 
 def transport_doubts(points: Sequence[Row]) -> Iterator[str]:
-    """Name the points of a series whose data went another way than that of its other points.
+    """Yield a caveat for each series whose points used different transports.
 
     One node needs no network: only points of several nodes are compared, or of one size.
     """
@@ -25,4 +25,4 @@ def transport_doubts(points: Sequence[Row]) -> Iterator[str]:
             rows = list({id(row): row for row in (*several, *split)}.values())
             ways = "; ".join(f"{named(row)} {row['transport']}" for row in rows[:8])
             more = f" and {len(rows) - 8} more" if len(rows) > 8 else ""
-            yield f"Distrust: the transport differs{under(series)}: {ways}{more}."
+            yield f"Caveats: the transport differs{under(series)}: {ways}{more}."

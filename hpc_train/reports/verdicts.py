@@ -1,4 +1,4 @@
-"""Verdicts on gates -> what a report says of them: a table, and the checks that failed."""
+"""Verdicts on gates -> a table of the report, and the checks that failed."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ def undecided(report: Report) -> tuple[str, ...]:
 
 
 def verdicts_of(report: Report) -> tuple[Verdict, ...]:
-    """Return what was decided for a report."""
+    """Return the verdicts of a report."""
     rows = (row for table in report.tables if table.key == "gates" for row in table.records)
     return tuple(msgspec.convert(row, Verdict) for row in rows)
 
 
 def _table(found: Sequence[Verdict]) -> ReportTable:
-    """Return one row per gate to read, without the points that are merely there; records: all."""
+    """Return one row per gate, without met points; the records have all of them."""
     gates = dict.fromkeys(verdict.gate for verdict in found)
     if not any(v.gate != "missing" or v.outcome != "met" for v in found):
         gates = {}

@@ -29,7 +29,7 @@ IDEAL = 2.0
 
 
 def wanted(drawing: Drawing) -> bool:
-    """Whether there is a gate on it, and a point that has half the ranks of another."""
+    """Whether there is a gate on doubling, and a point with half the ranks of another."""
     return drawing.study.gates.doubling is not None and any(map(_known, drawing.points))
 
 

@@ -40,7 +40,7 @@ Row = Mapping[str, Any]
 def draw(drawing: Drawing) -> Sheet | None:
     """Draw efficiency E = S/q [%] from 0, every run a point: E of its point by its own rate.
 
-    The runs of the baseline stand around 100 %: their scatter is part of every interval.
+    The runs of the baseline scatter around 100 %: this is part of every interval.
     """
     known = [row for row in drawing.points if _known(row)]
     if all(row["is_baseline"] for row in known):

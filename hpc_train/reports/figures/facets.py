@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MOST = 6
 IN_A_ROW = 3
 ONE_ROW, TWO_ROWS = 4.4, 7.4
-# Characters of a panel's title, when there are so many in a row.
+# Characters of a panel's title, by the number of panels in a row.
 WIDTHS = {1: 70, 2: 56, 3: 36}
 
 
@@ -45,5 +45,5 @@ def faceted(caption: str, looks: list[Look], drawing: Drawing) -> tuple[Sheet, l
 
 
 def shown_in(drawing: Drawing, looks: list[Look]) -> Drawing:
-    """Return the drawing with only those series that have a panel."""
+    """Return the drawing with only the series that have a panel."""
     return drawing._replace(looks=looks[:MOST])

@@ -1,4 +1,4 @@
-"""Points and runs without a result -> hollow marks on the axis of a panel."""
+"""Points and runs without a result -> hollow markers on the axis of a panel."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ Row = Mapping[str, Any]
 Lost = Mapping[tuple[Any, ...], Sequence[Row]]
 # Above the axis, as a share of the height.
 HEIGHT = 0.04
-# A single run beside the mark of a point, in its size.
+# Size of the marker of a single run, relative to that of a point.
 SMALLER = 0.7
 
 
 def draw_hollow(sheet: Sheet, axes: Axes, drawing: Drawing, *, runs: bool = False) -> bool:
-    """Draw what has no result hollow on the axis, not joined; return whether there is anything.
+    """Draw a hollow marker for each point without a result; return whether there is any.
 
-    A point without any result is a large mark; with `runs`, the runs that another point lacks are a
-    small one beside it.
+    A point without any result is a large marker; with `runs`, missing runs of other points are
+    small markers.
     """
     lost: dict[tuple[Any, ...], list[Row]] = {}
     for row in drawing.runs:

@@ -20,20 +20,20 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Entry = tuple["Artist", str]
 LABEL_WIDTH = 60
-# Longer names are cut: the first characters and the last.
+# Longer names are shortened to their first and last characters.
 LONGEST = 160
 WITH_INTERVAL = ("speedup", "samples_per_second")
-# Inches that a character and the sample of a line take, at the font size of the figure.
+# Width in inches of a character and of a line sample, at the font size of the figure.
 CHARACTER, SAMPLE = 0.075, 0.6
 TITLE_CHARACTER = 0.08
-# Rows that the canvas has room for, and inches that each further one takes.
+# Rows that fit the canvas, and height in inches of each further one.
 ROWS, ROW = 3, 0.19
 
 
 def draw_legend(
     canvas: Canvas, drawing: Drawing, more: Sequence[Entry], *, series: bool = True
 ) -> None:
-    """Name the series from left to right in rows, then what they are compared with, ideal last."""
+    """Draw the names of the series in rows, then the reference lines, ideal last."""
     heading = series_heading(drawing.points) if series else ""
     entries = [*(_series(drawing, heading) if series else ()), *more]
     if not entries:
@@ -53,7 +53,7 @@ def draw_legend(
 
 
 def _columns(labels: Sequence[str], width: float) -> int:
-    """Return the most columns, each as wide as its longest label, that fit `width` inches."""
+    """Return the largest number of columns that fit `width` inches."""
     widths = [SAMPLE + CHARACTER * max(map(len, label.split("\n"))) for label in labels]
     for columns in range(len(labels), 1, -1):
         if sum(max(widths[c::columns]) for c in range(columns)) <= width:
@@ -62,7 +62,7 @@ def _columns(labels: Sequence[str], width: float) -> int:
 
 
 def heading_lines(drawing: Drawing, left_out: int = 0, *, runs: bool = True) -> str:
-    """Return the figure's title: the study, its regime, and what n and the intervals are.
+    """Return the figure's title: the study, its regime, n and the intervals.
 
     `left_out` points could not be drawn; `runs` says whether the figure draws each run.
     """
@@ -82,7 +82,7 @@ def heading_lines(drawing: Drawing, left_out: int = 0, *, runs: bool = True) -> 
 
 
 def series_left_out(drawing: Drawing) -> list[str]:
-    """Return in words which series are drawn, where some are not."""
+    """Return a text on the series that are drawn, if some are not."""
     shown = len(drawing.looks)
     return [f"first {shown} of {drawing.all_series} series"] if drawing.all_series > shown else []
 
@@ -94,7 +94,7 @@ def titled(drawing: Drawing, *lines: Sequence[str]) -> str:
 
 
 def draw_title(canvas: Canvas, text: str) -> None:
-    """Write the study's name and what is below it, no wider than the canvas."""
+    """Write the study's name and the lines below it, not wider than the canvas."""
     width = int(canvas.get_figwidth() / TITLE_CHARACTER)
     name, *lines = text.split("\n")
     name = name if len(name) <= width else f"{name[: width - 1]}…"
@@ -110,7 +110,7 @@ def _replicates(points: Sequence[Row]) -> str:
 
 
 def series_name(series: str, heading: str = "") -> str:
-    """Return the name of a series on one line, cut in the middle where it is very long."""
+    """Return the name of a series on one line, shortened in the middle if it is very long."""
     name = one_line("measured" if series == ALONE else short_series(series, heading))
     half = LONGEST // 2
     return name if len(name) <= LONGEST else f"{name[:half]} … {name[-half:]}"
@@ -130,7 +130,7 @@ def _series(drawing: Drawing, heading: str) -> list[Entry]:
 
 
 def hollow_entry(drawing: Drawing, *, runs: bool = False) -> list[Entry]:
-    """Return the entries for hollow markers, where there are any; `runs`: also for small ones."""
+    """Return the entries for hollow markers, if there are any; `runs`: also for small ones."""
     from matplotlib.lines import Line2D
 
     sized = [row for row in drawing.points if row["ranks"]]
@@ -152,7 +152,7 @@ def ideal_entry() -> Entry:
 
 
 def gate_entry(drawing: Drawing) -> list[Entry]:
-    """Return the entry for the gate, where there is one."""
+    """Return the entry for the gate, if there is one."""
     from matplotlib.lines import Line2D
 
     gate = drawing.study.gates.efficiency

@@ -20,7 +20,7 @@ GATE = "black"
 
 
 class Dot(NamedTuple):
-    """A mark: where it stands, what it says under the mouse, and its row in the data."""
+    """A mark: position, tooltip, and its row in the data."""
 
     x: float
     y: float
@@ -29,7 +29,7 @@ class Dot(NamedTuple):
 
 
 def run_dot(row: Row, x: float, y: float, shown: str) -> Dot:
-    """Return the mark of one run; `shown` is its value in words."""
+    """Return the mark of one run; `shown` is its value as text."""
     about = {
         "drawn": "run", "series": row["series"], "ranks": row["ranks"], "run_id": row["run_id"],
         "state": row["state"], "value": y,
@@ -49,7 +49,7 @@ def mean_dot(row: Row, x: float, y: float, shown: str) -> Dot:
 
 
 def with_limits(dot: Dot, low: float | None, high: float | None) -> Dot:
-    """Return the mark with its interval in the data and in words."""
+    """Return the mark with its interval in the data and in the tooltip."""
     if low is None or high is None:
         return dot
     words = f"{dot.title}, interval {low:.4g} to {high:.4g}"
@@ -71,7 +71,7 @@ def draw_means(
 ) -> None:
     """Draw the means of a series, joined from the smallest size to the largest.
 
-    `gaps` are the sizes without a result: the line stops before and begins again behind them.
+    `gaps` are the sizes without a result: the line is interrupted there.
     """
     if not dots:
         return
@@ -90,7 +90,7 @@ def draw_bars(axes: Axes, dots: Sequence[Dot], look: Look) -> list[float]:
     if not known:
         return []
     low, high = ([float(dot.row[end]) for dot in known] for end in ("low", "high"))
-    # A rounding error may put the value of runs without any spread outside of its interval.
+    # By rounding, the value of runs without any spread may be outside of its interval.
     below = [max(0.0, dot.y - one) for dot, one in zip(known, low, strict=True)]
     above = [max(0.0, one - dot.y) for dot, one in zip(known, high, strict=True)]
     axes.errorbar(
@@ -111,7 +111,7 @@ def _parts(dots: Sequence[Dot], gaps: Sequence[int]) -> list[list[Dot]]:
 
 
 def nothing(axes: Axes) -> None:
-    """Say on a panel that it has no values."""
+    """Write on a panel that it has no values."""
     axes.text(0.5, 0.5, "nothing to draw", transform=axes.transAxes, ha="center", color=GREY)
 
 

@@ -40,8 +40,8 @@ RATES = {
 def draw_rates(sheet: Sheet, axes: Axes, drawing: Drawing) -> int:
     """Draw every run, the mean of each point with its interval, and the ideal from each baseline.
 
-    Returns how many points could not be drawn: their number of ranks is not known, or their runs
-    lack the quantity that most are compared by.
+    Returns the number of points that could not be drawn: their number of ranks is unknown, or their
+    runs lack the basis of most series.
     """
     basis = shown_basis(drawing.points)
     label = RATES[basis][1]
@@ -90,7 +90,7 @@ def draw_speedup(sheet: Sheet, axes: Axes, drawing: Drawing) -> None:
 
 
 def shown_basis(points: Sequence[Row]) -> str:
-    """Return the basis of all series; of different ones the most common, the first at a tie."""
+    """Return the basis of all series; if they differ, the most common, or the first at a tie."""
     bases = [str(row["basis"]) for row in points if row["n_ok"]] or ["throughput"]
     return max(dict.fromkeys(bases), key=bases.count)
 
@@ -123,7 +123,7 @@ def _draw_ideal(sheet: Sheet, axes: Axes, ideal: Sequence[tuple[float, float]], 
 
 
 def _gate(axes: Axes, rows: Sequence[Row], gate: float, look: Look, bar: float) -> list[float]:
-    """Draw gate x q as a bar under each point: a line would pass beside the points of others."""
+    """Draw gate x q as a bar at each point: a line would not match points with another q."""
     levels = [gate * row["ideal"] for row in rows]
     ends = [(row["ranks"] * look.mean / bar, row["ranks"] * look.mean * bar) for row in rows]
     axes.hlines(levels, [a for a, _ in ends], [b for _, b in ends], color=GATE, lw=1.4)

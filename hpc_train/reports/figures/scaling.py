@@ -9,7 +9,7 @@ from hpc_train.reports.figures.sheet import NARROW, WIDE, Sheet, opened
 
 
 def draw(drawing: Drawing) -> Sheet:
-    """Draw throughput, and where there is more than a baseline, speedup.
+    """Draw throughput and, if there is more than a baseline, speedup.
 
     Left: throughput [samples/s] (or 1/time, where there is none), every run a point, the mean a
     line, the ideal from each baseline. Right: speedup with intervals against the ideal. Points

@@ -1,6 +1,6 @@
-"""Cells -> aligned lines, for tables in which nothing has to be folded.
+"""Cells -> aligned lines, for tables in which no cell needs wrapping.
 
-rich, which folds where it must, takes a millisecond for each row: a minute for a heap of logs.
+rich, which wraps cells, takes a millisecond per row: a minute for very many logs.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ _RULE = "─"
 def aligned(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], gap: int, width: int
 ) -> str | None:
-    """Return the table, columns `gap` apart; None where it is wider than `width`.
+    """Return the table, columns `gap` apart; None if it is wider than `width`.
 
-    Also where characters are not one place wide each: rich knows how wide they are.
+    Also None if characters are not one column wide each: rich knows their widths.
     """
     heads = [column.heading.split("\n") for column in columns]
     widths = [
@@ -34,7 +34,7 @@ def aligned(
         for column, size in zip(columns, widths, strict=True)
     )
     deep = max(map(len, heads), default=0)
-    # A heading of fewer lines stands right above the rule.
+    # A heading with fewer lines is aligned with the bottom.
     above = zip(*([""] * (deep - len(head)) + head for head in heads), strict=True)
     lines = [*(line.format(*head) for head in above), _RULE * total]
     return "\n".join(text.rstrip() for text in [*lines, *(line.format(*row) for row in rows)])

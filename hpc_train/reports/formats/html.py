@@ -1,4 +1,4 @@
-"""Report -> one self-contained HTML page: no network, nothing beside it."""
+"""Report -> one self-contained HTML page without network access or other files."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from hpc_train.reports.formats.page.whole import page
 
 
 def render(report: Report) -> str:
-    """Return the report as a page with its figures, its runs and what is known of each.
+    """Return the report as a page with its figures, its runs and their details.
 
-    The page loads nothing and works without JavaScript; the same report gives the same bytes. What
-    would make it too large is left out, and the page says so.
+    The page loads nothing and works without JavaScript; the same report gives the same bytes. Data
+    that would make it too large are left out, with a notice.
     """
     return page(report)

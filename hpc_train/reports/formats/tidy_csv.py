@@ -10,7 +10,7 @@ from hpc_train.reports.tidy import COLUMNS, tidy_rows
 
 
 def render(report: Report) -> str:
-    """Return every value of every run as CSV (RFC 4180), with its unit and which way is better."""
+    """Return every value of every run as CSV (RFC 4180), with unit and direction."""
     out = io.StringIO()
     writer = csv.DictWriter(out, COLUMNS, restval="")
     writer.writeheader()

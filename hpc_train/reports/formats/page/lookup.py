@@ -1,6 +1,6 @@
-"""Details of runs -> what a reader looks up: how runs ended, their settings and their scripts.
+"""Details of runs for the page: their ends, settings and scripts.
 
-What many runs share is written once, and the runs point to it.
+Details that several runs share are written once and referenced.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Key = tuple[str, ...]
 
 
 class End(NamedTuple):
-    """One way in which runs ended, and the runs that did."""
+    """An end (state and diagnosis), and the runs with it."""
 
     state: str
     problem: str
@@ -33,7 +33,7 @@ class End(NamedTuple):
 
 
 class Script(NamedTuple):
-    """The text of a job script, the point that it started, and how many runs had it."""
+    """The text of a job script, its point, and its number of runs."""
 
     digest: str
     text: str
@@ -42,9 +42,9 @@ class Script(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """Everything that is known of single runs, each thing once.
+    """The details of all runs, without duplicates.
 
-    `end_of`, `variant_of` and `script_of` give the number that a run points to, 1 the first.
+    `end_of`, `variant_of` and `script_of` map a run to a number, counted from 1.
     """
 
     ends: Sequence[End]

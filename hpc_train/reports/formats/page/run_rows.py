@@ -1,4 +1,4 @@
-"""Runs of a report -> the rows of the table of all runs, each with the links of its own."""
+"""Runs of a report -> the rows of the table of all runs, with links."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hpc_train.reports.formats.page.lookup import OK, Lookup
 from hpc_train.reports.numbers import ABSENT, significant, whole
 from hpc_train.reports.words import series_heading, short_series
 
-# Heading and how it is shown; a column without any value is left out, and one
-# that says the same of all runs is said once.
+# Heading and format; a column without any value is left out, and a constant column is written once
+# above the table.
 COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
     "state": ("state", text_of),
     "series": ("series", text_of),
@@ -36,12 +36,12 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
 WORDS = frozenset({"state", "series", "transport", "problem", "flags"})
 LONG = frozenset({"problem", "flags"})
 LINKS = (("end", "e"), ("settings", "c"), ("script", "s"))
-# Of a cell; what is cut off here stands with the end of the run.
+# Length of a cell; the full text is shown with the end of the run.
 LONGEST = 120
 
 
 class RunRow(NamedTuple):
-    """One run: its cells, and (word, number of its place in the page) for each link."""
+    """One run: its cells, and (text, number of the target in the page) for each link."""
 
     cells: Sequence[str]
     links: Sequence[tuple[str, str]]
@@ -53,7 +53,7 @@ class RunRow(NamedTuple):
 
 
 class RunTable(NamedTuple):
-    """All runs; `number` finds the row of a run, `same` is what all have in common."""
+    """All runs; `number` maps a run to its row, `same` has the values that all share."""
 
     heads: Sequence[str]
     right: Sequence[int]
@@ -64,7 +64,7 @@ class RunTable(NamedTuple):
 
 
 def run_table(report: Report, found: Lookup) -> RunTable:
-    """Return the rows of all runs in the order in which they were asked for."""
+    """Return the rows of all runs in the order of the study."""
     runs = report.run_rows
     names = [str(run["run_id"]) for run in runs]
     axis = series_heading(runs)
