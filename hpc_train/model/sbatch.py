@@ -1,4 +1,4 @@
-"""The options of sbatch, and what of them a job or a profile may ask for by itself."""
+"""The options of sbatch, and those that a job or a profile may set in `directives`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ container-mount-home no-container-mount-home container-remap-root no-container-r
 container-entrypoint no-container-entrypoint container-entrypoint-log container-writable
 container-readonly
 """
-# What hpctrain writes by itself -> what to say instead.
+# Options that hpctrain writes itself -> the key to use instead.
 _OURS = {
     "job-name": "name",
     "nodes": "resources.nodes",
@@ -60,7 +60,7 @@ _OURS = {
     "container-env": "container.env",
     "container-writable": "container.writable",
 }
-# What would take the job's log, its tracking or its script from hpctrain.
+# Options that would disable the log, the tracking or the script of the job.
 _NEVER = frozenset(
     """
     output error input open-mode wrap hetjob wait parsable test-only help usage version verbose
@@ -70,7 +70,7 @@ _NEVER = frozenset(
 
 
 def option_table(*texts: str) -> dict[str, str]:
-    """Return option -> `=`, `?` or nothing: how it takes a value."""
+    """Return option -> `=`, `?` or empty: whether it takes a value."""
     words = " ".join(texts).split()
     return {word.rstrip("=?"): word[-1] if word[-1] in "=?" else "" for word in words}
 
@@ -79,21 +79,21 @@ SBATCH_OPTIONS = option_table(SHARED, _SBATCH, PYXIS)
 
 
 def directive_text(value: str | int | bool) -> str | None:
-    """Return an option's value as sbatch takes it: empty for a bare flag, None for none."""
+    """Return an option's value for sbatch: empty for an option without value, None to omit it."""
     if isinstance(value, bool):
         return "" if value else None
     return str(value)
 
 
 def directive_problem(name: str, value: str | int | bool) -> tuple[str, str] | None:
-    """Return what is wrong with an option and what to do instead; None when nothing is."""
+    """Return the error of an option and the remedy; None if it is valid."""
     if name in _OURS:
-        return f"hpctrain sets --{name} by itself", f"say it with {_OURS[name]}"
+        return f"hpctrain sets --{name} itself", f"use {_OURS[name]}"
     if name in _NEVER:
-        return f"hpctrain needs --{name} for itself, so that the run is tracked", ""
+        return f"hpctrain needs --{name} to track the run", ""
     if name not in SBATCH_OPTIONS:
         near = nearest(name.lstrip("-").replace("_", "-"), SBATCH_OPTIONS)
-        return f"sbatch has no option {name!r}{near}", "write long names, without dashes before"
+        return f"sbatch has no option {name!r}{near}", "write long names, without leading dashes"
     return _value_problem(name, directive_text(value))
 
 

@@ -1,7 +1,6 @@
 """Records -> lines of CSV, in the order of the fields of `Record`.
 
-What many records have in common is quoted once: half the time of `csv.writer`, which is much where
-every line of a log states something.
+Common values of many records are quoted once, which takes half the time of `csv.writer`.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from hpc_train.model.record import Record
 _common = attrgetter(
     "run", "source", "parser", "metric", "unit", "scope", "node", "steps", "message_size", "variant"
 )
-# A folder may have a hundred thousand logs.
+# A folder may contain a hundred thousand logs.
 _MOST = 10_000
 _Pieces = tuple[str, str, str, str]
 
@@ -45,6 +44,6 @@ def _pieces(*common: Any) -> _Pieces:
 
 def _quoted(*cells: Any) -> str:
     text = io.StringIO()
-    # An end of line within a cell is quoted if it is the table's.
+    # A line end within a cell is quoted if it is the line end of the table.
     csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()[:-1]

@@ -65,19 +65,19 @@ def test_the_nodes_that_are_missing_are_named(reason: str, tail: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("Resources", "it is next, and waits for nodes to become free"),
-        ("Priority", "jobs of higher priority go first"),
-        ("JobHeldUser", "it is held by its user; scontrol release lets it go"),
+        ("Resources", "it is next, and waits for free nodes"),
+        ("Priority", "jobs of higher priority are scheduled first"),
+        ("JobHeldUser", "it is held by its user; release it with scontrol release"),
         ("RaisedSignal:9(Killed)", "a signal killed it (9(Killed))"),
         ("AssocGrpCPUMinutesLimit", "its account has used up its budget (minutes of cores)"),
         ("AssocGrpWallLimit", "its account has used up its budget (time)"),
         (
             "AssocMaxWallDurationPerJobLimit",
-            "it asks for more than its account allows for one job (time); ask for less",
+            "it requests more than its account allows for one job (time); request less",
         ),
         (
             "QOSMaxCpuPerNode",
-            "it asks for more than its QOS allows for one node (cores); ask for less",
+            "it requests more than its QOS allows for one node (cores); request less",
         ),
         (
             "QOSMaxJobsPerUserLimit",
@@ -95,7 +95,7 @@ def test_the_nodes_that_are_missing_are_named(reason: str, tail: str) -> None:
         ),
         (
             "QOSMinGRES",
-            "it asks for less than the least that its QOS allows (GPUs); ask for more",
+            "it requests less than the minimum of its QOS allows (GPUs); request more",
         ),
         (
             "AssocGrpNewThing",
