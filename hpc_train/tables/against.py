@@ -1,4 +1,4 @@
-"""Points -> their ratios to the points that count as 1, and to those of half their size."""
+"""Points -> their ratios to the baseline, and to the points of half their size."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def against(
 
 
 def ideal(groups: Grouped, base: Codes) -> Floats:
-    """Return q, the ratio of GPUs; else of ranks, else of nodes; NaN where none is known."""
+    """Return q, the ratio of GPUs; else of ranks, else of nodes; NaN if none is known."""
     q = np.full(groups.size, NAN)
     gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
     for size in (nodes, ranks, gpus):
@@ -83,7 +83,7 @@ def _to_train(
 ) -> dict[str, Any]:
     """Return T(p0)/T(p) of the times to train, also where the batch is not the same.
 
-    (MLPerf compares so: what counts is when the target was reached.)
+    (As in MLPerf, which compares the times at which the target was reached.)
     """
     every = np.arange(groups.size)
     base = baselines(groups, study, "series_comparable").point

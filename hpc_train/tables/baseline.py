@@ -1,4 +1,4 @@
-"""Points -> the point of each series that counts as 1."""
+"""Points -> the baseline of each series."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hpc_train.tables.series import axis_name
 
 
 class Baselines(NamedTuple):
-    """For each point the one that counts as 1, -1 without, and then why there is none."""
+    """The baseline of each point, -1 if there is none, and then the reason."""
 
     point: Codes
     note: list[str]

@@ -1,4 +1,4 @@
-"""Records -> what stands beside the speed of each run: memory, energy, shares of time."""
+"""Records -> secondary metrics of each run: memory, energy, shares of time."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _STEPPED = ("step_time", "samples", "samples_per_second", "tokens_per_second")
 
 
 def beside(rest: Columns, rows: Rows, warmup: Warmup, ranks: Floats) -> dict[str, Floats]:
-    """Return a value for each run, NaN where its logs say nothing; `rest` is what is not in `rows`.
+    """Return a value for each run, NaN if its logs have none; `rest` are the records not in `rows`.
 
     `mfu` and `tflops_per_gpu`: the median of the measured steps, mean over ranks, as the program
     printed them. `memory_gib`: the most that any rank names, of what it allocated or reserved.
@@ -99,7 +99,7 @@ def _rows(fields: Columns, metric: str, runs: int, peak: str = "") -> Rows:
 
 
 def _sound(rows: Rows, runs: int) -> Rows:
-    """Leave out what cannot be calculated with, and the records of other runs."""
+    """Remove values that are not usable, and the records of other runs."""
     return rows.take(usable(rows.value) & (rows.run < runs))
 
 

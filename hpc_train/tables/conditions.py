@@ -1,4 +1,4 @@
-"""Runs -> what had to be the same in a series: recorded values by field, and where they differ."""
+"""Runs -> recorded conditions by field, and their differences."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hpc_train.errors import ReportError, nearest
 from hpc_train.tables.moments import Codes, levels_of
 from hpc_train.tables.steps import NAN
 
-# First those that say most about a difference: a series is named after the first that differs.
+# The most informative first: a series is named after the first field that differs.
 FIELDS = (
     "parser", "counted", "model", "parameters", "data", "sequence_length", "precision", "layout",
     "tensor_parallel", "pipeline_parallel", "torch", "cuda", "nccl", "nccl2", "nccl_plugin",

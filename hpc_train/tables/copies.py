@@ -23,7 +23,7 @@ _SPREAD = tuple(
 
 
 def refuse_copies(fields: Columns, runs: Sequence[ExpectedRun]) -> None:
-    """Refuse logs of anybody that count as repetitions and are one; runs are numbered as `runs`.
+    """Refuse foreign logs that count as repetitions but are copies; runs are numbered as `runs`.
 
     Raises:
         ReportError: it names both.
@@ -44,7 +44,7 @@ def refuse_copies(fields: Columns, runs: Sequence[ExpectedRun]) -> None:
             raise ReportError(
                 f"{one} and {other} hold the same measurements, line by line: one job, not two "
                 "repetitions",
-                f"name one of them, or leave one out: --exclude '{other}=a copy of {one}'",
+                f"give one of them, or exclude one: --exclude '{other}=a copy of {one}'",
             )
 
 

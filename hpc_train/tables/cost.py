@@ -1,4 +1,4 @@
-"""What a result cost: hours of nodes and GPUs, money and energy, per million samples.
+"""Cost of a result: hours of nodes and GPUs, money and energy, per million samples.
 
 Hours are of what was allocated, whether it worked or not; money is in the currency of the price.
 """
@@ -30,7 +30,7 @@ def hours_per_million(units: Number, samples_per_second: Number) -> Number:
 
 @bounded
 def price_per_million(gpu_hours_per_million: Number, price_per_gpu_hour: float | None) -> Number:
-    """Return GPU-hours per million samples times the price; NaN where nobody stated a price."""
+    """Return GPU-hours per million samples times the price; NaN without a price."""
     return gpu_hours_per_million * (
         float("nan") if price_per_gpu_hour is None else price_per_gpu_hour
     )

@@ -1,4 +1,4 @@
-"""Measurements -> what a reader should distrust about each run, as `code: detail`."""
+"""Measurements -> flags of each run, as `code: detail`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Points -> what a reader should distrust about them, as `code: detail`."""
+"""Points -> their flags, as `code: detail`."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hpc_train.tables.moments import Codes, Moments, moments
 from hpc_train.tables.points import BASES, Grouped
 
 _OUTCOMES = ("accuracy", "loss")
-# As a gate: what is met there is not flagged here.
+# Same tolerance as the gate: a point that meets it is not flagged.
 _ROUNDING = 1e-9
 Row = Mapping[str, Any]
 
 
 class _Sample(NamedTuple):
-    """The ok runs of a point that recorded something: how many, their mean and variance."""
+    """The ok runs of a point with a value: number, mean and variance."""
 
     n: float
     mean: float
@@ -29,10 +29,10 @@ class _Sample(NamedTuple):
 def point_flags(
     groups: Grouped, columns: Mapping[str, Any], base: Codes, gate: float | None
 ) -> list[tuple[str, ...]]:
-    """Return the flags of each point from its columns; `base` is the point that counts as 1.
+    """Return the flags of each point from its columns; `base` is its baseline.
 
-    Beside the columns of the table there are `usable` and `base_usable`: how many runs of the
-    point and of its baseline have the basis; `fewest`: how few a resampled interval has.
+    Additional columns are `usable` and `base_usable`, the numbers of runs of the point and of its
+    baseline with the basis, and `fewest`, the smallest number of runs of a resampled interval.
     """
     names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds",
              "efficiency", "efficiency_low", "samples_seen", "fewest")  # fmt: skip
@@ -83,7 +83,7 @@ def _ratio(row: Row, gate: float | None) -> Sequence[str]:
     flags = []
     if row["fewest"] < LEAST_FOR_MEAN:
         flags.append(f"bootstrap: needs {LEAST_FOR_MEAN} runs, there are {row['fewest']:g}")
-    # Without an interval, what the table shows as more than 1.
+    # Without an interval, a value that the table shows as more than 1.
     low = row["efficiency_low"]
     if (round(row["efficiency"], 3) if isnan(low) else low) > 1:
         flags.append("superlinear: check cache, batch, clocks")
@@ -93,13 +93,13 @@ def _ratio(row: Row, gate: float | None) -> Sequence[str]:
 
 
 def _same_samples(row: Row, base: Row) -> bool:
-    """Whether both trained on as much: a loss falls with every sample."""
+    """Whether both processed the same number of samples, because the loss depends on it."""
     own, first = row["samples_seen"], base["samples_seen"]
     return bool(abs(own - first) <= 0.01 * first)
 
 
 def _changed(name: str, own: _Sample, base: _Sample) -> list[str]:
-    """Flag what changed by more than twice the standard error of the difference."""
+    """Flag changes larger than twice the standard error of the difference."""
     if min(own.n, base.n) < 2:
         return []
     error = sqrt(own.variance / own.n + base.variance / base.n)

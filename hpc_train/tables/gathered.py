@@ -1,4 +1,4 @@
-"""Records, as they come -> the columns that tables use: a fifth of the room of the objects."""
+"""Iterator of records -> the columns that tables use, in a fifth of the memory of objects."""
 
 from __future__ import annotations
 

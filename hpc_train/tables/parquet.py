@@ -17,7 +17,7 @@ from hpc_train.tables.frame import NUMBERS, records_frame
 SCHEMA = 1
 _KEY = b"hpctrain_schema"
 _NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
-# A value stands for one step where nobody says of how many.
+# A value covers one step by default.
 _UNSAID = {"float64": float("nan"), "int64": 1}
 
 

@@ -1,4 +1,4 @@
-"""Records in a DataFrame -> the few that say something of a whole run, and what each run has."""
+"""Records in a DataFrame -> the run-level records, and the metrics of each run."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ def final(rows: Rows, metric: str, runs: int) -> Floats:
 
 
 def stated_step_time_s(rows: Rows, runs: int) -> Floats:
-    """Return the step time [s] that somebody states of a whole run; NaN without."""
+    """Return the stated step time [s] of a whole run; NaN without."""
     own = rows.named("step_time")
     whole = own.take((own.scope == GLOBAL) & ~own.stepped)
     return last_of(whole.value, whole.run, runs)
@@ -33,7 +33,7 @@ def slowest(rows: Rows, metric: str, runs: int) -> Floats:
 def named_ranks(rows: Rows, runs: int) -> Ints:
     """Return the number of ranks as far as the lines name them; 0 where they name none.
 
-    That rank 0 alone speaks for the whole job does not say that it is the only one.
+    Rank 0 may print for the whole job, so it is not taken as the only rank.
     """
     most = np.full(runs, -1)
     for kind in range(len(METRICS)):

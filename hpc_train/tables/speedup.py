@@ -50,7 +50,7 @@ def speedup_frame(
     ideal q = ratio of GPUs, of ranks where there are none; efficiency E = S/q, for strong and weak
     scaling alike. The baseline is 1 exactly, without an interval. Where the baseline has no ok run,
     or the regime is mixed, S and E are NaN and `note` says why. `time_to_train_speedup` is the
-    ratio of the times to train, which batches that change do not forbid. `doubling` S(2p)/(2 S(p))
+    ratio of the times to train, which is defined even if batches change. `doubling` S(2p)/(2 S(p))
     is a direct ratio of two points, the point of half the size being of the same series.
 
     Raises:

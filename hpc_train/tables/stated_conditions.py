@@ -16,7 +16,7 @@ def conditions_of(fields: Columns, runs: Sequence[ExpectedRun]) -> list[dict[str
 
     The runs of the records are numbered as `runs` are. Where the ranks of one run say different
     things, all of them stand there: `2.4 / 2.5`. `parameters` are those that a log counts, unless
-    somebody states them.
+    they are stated.
     """
     sizes = _parameters(fields, len(runs))
     found = [

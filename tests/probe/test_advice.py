@@ -57,7 +57,11 @@ def test_a_good_machine_needs_no_advice() -> None:
             "warning",
             "down: ib0",
         ),
-        ({"links": (Link(name="lo", up=True, kind="loopback"),)}, "warning", "no interface is up"),
+        (
+            {"links": (Link(name="lo", up=True, kind="loopback"),)},
+            "warning",
+            "no interface to other machines is up",
+        ),
         ({"software": Software(torch=CPU_TORCH)}, "error", "built for CPUs only"),
         ({"reached": False}, "info", "not reached"),
     ],
