@@ -45,20 +45,11 @@ class Source(Value, frozen=True, kw_only=True):
     date: Annotated[Date | None, Meta(description="Its date; absent if it has none.")] = None
     confidence: Annotated[
         Confidence,
-        Meta(
-            description=(
-                "high: stated by the operator; medium: by several independent scripts; low: by "
-                "one script."
-            )
-        ),
+        Meta(description="high: stated by the operator; medium: by several scripts; low: by one."),
     ]
     covers: Annotated[
         tuple[Key, ...],
-        Meta(
-            description=(
-                "The keys that it is the source of; default: all that no other source covers."
-            )
-        ),
+        Meta(description="Keys that it is the source of; default: all not covered by others."),
     ] = ()
 
 
@@ -145,9 +136,9 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     extends: Annotated[
         Name | None, Meta(description="The profile or family that this one inherits from.")
     ] = None
-    family: Annotated[
-        bool, Meta(description="Only for profiles to extend; no job can name it.")
-    ] = False
+    family: Annotated[bool, Meta(description="For profiles to extend only; no job names it.")] = (
+        False
+    )
     description: Annotated[str, Meta(description="System, place, hardware in one line.")]
     operator: Annotated[str | None, Meta(description="Operator of the system.")] = None
     contact: Annotated[str | None, Meta(description="Contact for this file.")] = None
@@ -157,7 +148,7 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     ] = None
     confidence: Annotated[
         Confidence | None,
-        Meta(description="Confidence of the whole profile; default: that of the weakest source."),
+        Meta(description="Of the profile; default: that of the weakest source."),
     ] = None
     sources: Annotated[tuple[Source, ...], Meta(description="Where the facts come from.")] = ()
     locked: Annotated[

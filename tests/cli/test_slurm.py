@@ -80,7 +80,7 @@ def test_without_sbatch(hpctrain: Hpctrain) -> None:
     done = hpctrain("submit", "job.yaml", *SITE, "--dry-run", PATH=path)
     assert done.returncode == 0
     assert "#SBATCH --nodes=1" in done.stdout
-    assert "no sbatch here" in done.stderr
+    assert "sbatch is not installed here" in done.stderr
 
 
 def test_retry_without_sbatch(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:

@@ -38,7 +38,7 @@ TEXTS = [
 def test_every_reason_of_slurm_is_a_sentence(code: str) -> None:
     said = sentence(code)
     assert said
-    assert "Slurm says" not in said
+    assert "Slurm's reason" not in said
     assert "unknown" not in said
     assert sentence(f"({code})") == said
     assert sentence(code.replace(" ", "_")) == said
@@ -95,13 +95,13 @@ def test_the_nodes_that_are_missing_are_named(reason: str, tail: str) -> None:
         ),
         (
             "QOSMinGRES",
-            "it requests less than the minimum of its QOS allows (GPUs); request more",
+            "it requests less than the minimum of its QOS (GPUs); request more",
         ),
         (
             "AssocGrpNewThing",
             "the jobs of its account have reached a limit (newthing); it starts when others end",
         ),
-        ("SomethingNew", "Slurm says: SomethingNew"),
+        ("SomethingNew", "Slurm's reason: SomethingNew"),
     ],
 )
 def test_sentences(reason: str, said: str) -> None:

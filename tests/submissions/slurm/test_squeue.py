@@ -50,8 +50,8 @@ def test_waiting_jobs_say_why(caplog: pytest.LogCaptureFixture) -> None:
         "228_7 arr": "it is held by its user",
         "228_9 arr": "it is held by its user",
         "229 dep": "it waits for another job that it depends on",
-        "230 begin": "its start time has not come: it was asked for, or it was put back into the "
-        "queue",
+        "230 begin": "its start time has not been reached: it was requested, or the job was "
+        "requeued",
         "231 het": "it is held by its user",
     }
     assert found["229 dep"].start is None
