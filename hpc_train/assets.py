@@ -30,18 +30,18 @@ def data_file(*names: str) -> Path:
 
 
 def site_folders() -> tuple[Path, ...]:
-    """Return where a site or a user keeps files: `$HPCTRAIN_SITE_PATH`, the configuration."""
+    """Return the folders of a site or user: `$HPCTRAIN_SITE_PATH`, the configuration."""
     own = [Path(p) for p in os.environ.get("HPCTRAIN_SITE_PATH", "").split(os.pathsep) if p]
     return (*own, user_folder(), system_folder())
 
 
 def user_folder() -> Path:
-    """Return where the user keeps files."""
+    """Return the configuration folder of the user."""
     return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "hpctrain"
 
 
 def system_folder() -> Path:
-    """Return where those who run the machine keep files."""
+    """Return the configuration folder of the administrator."""
     return _SYSTEM
 
 
@@ -50,7 +50,7 @@ def template_path(profile: Path) -> tuple[Path, ...]:
 
     They are the `templates` here, beside the profile, and in the folders of the site.
     """
-    # A folder twice would be its own next one.
+    # No folder twice: it would follow itself in the search.
     seen = {template_folder().resolve()}
     found = []
     for folder in (Path(), profile.parent, *site_folders()):
@@ -72,7 +72,7 @@ def locate(name: str, package: Path) -> Path:
     if installed.is_dir():
         return installed
     checkout = package.parent
-    # Beside an installed package lie other packages; a `templates` among them is a stranger's.
+    # A folder `templates` beside an installed package belongs to another package.
     if _is_checkout(checkout) and (checkout / name).is_dir():
         return checkout / name
     raise HpcTrainError(

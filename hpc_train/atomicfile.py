@@ -1,9 +1,9 @@
-"""Write a file so that a crash leaves the old one or the new one, and no third one for ever.
+"""Atomic writing of files; a crash leaves the old or the new file, and temporary files are removed.
 
-A new file is written beside its target under a name of its own, and locked as long as its writer
-lives: the kernel gives the lock back however that ends. Who writes the same target later removes
-what writers left that were killed. Only files of this boot of this machine are looked at: whether
-a writer lives on another host that shares the file system, its locks do not surely say.
+A new file is written to a temporary file beside its target, which is locked while its writer runs:
+the kernel releases the lock at any end. A later writer of the same target removes the files of
+killed writers. Only files of this boot of this machine are checked, because locks are not reliable
+between hosts that share a file system.
 """
 
 from __future__ import annotations

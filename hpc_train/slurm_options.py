@@ -11,7 +11,7 @@ from hpc_train.errors import nearest
 from hpc_train.model.plan import DIRECTIVE_VALUE
 from hpc_train.model.value import Value
 
-# What hpctrain writes by itself -> what to say instead.
+# Options that hpctrain writes itself -> the key to use instead.
 _OURS = {
     "job-name": "name",
     "nodes": "resources.nodes",
@@ -40,7 +40,7 @@ _OURS = {
     "container-env": "container.env",
     "container-writable": "container.writable",
 }
-# What would take the job's log, its tracking or its script from hpctrain.
+# Options that would disable the log, the tracking or the script of the job.
 _NEVER = frozenset(
     """
     output error input open-mode wrap hetjob wait parsable test-only help usage version verbose
@@ -108,22 +108,22 @@ def _table(names: Iterable[str]) -> dict[str, str]:
 
 
 def directive_text(value: str | int | bool) -> str | None:
-    """Return an option's value as sbatch takes it: empty for a bare flag, None for none."""
+    """Return an option's value for sbatch: empty for an option without value, None to omit it."""
     if isinstance(value, bool):
         return "" if value else None
     return str(value)
 
 
 def directive_problem(name: str, value: str | int | bool) -> tuple[str, str] | None:
-    """Return what is wrong with an option and what to do instead; None when nothing is."""
+    """Return the error of an option and the remedy; None if it is valid."""
     if name in _OURS:
-        return f"hpctrain sets --{name} by itself", f"say it with {_OURS[name]}"
+        return f"hpctrain sets --{name} itself", f"use {_OURS[name]}"
     if name in _NEVER:
-        return f"hpctrain needs --{name} for itself, so that the run is tracked", ""
+        return f"hpctrain needs --{name} to track the run", ""
     known = sbatch_grammar().long
     if name not in known:
         near = nearest(name.lstrip("-").replace("_", "-"), known)
-        return f"sbatch has no option {name!r}{near}", "write long names, without dashes before"
+        return f"sbatch has no option {name!r}{near}", "write long names, without leading dashes"
     return _value_problem(name, directive_text(value))
 
 

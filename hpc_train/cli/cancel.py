@@ -24,5 +24,5 @@ def cancel(word: str, results: Path | None) -> None:
     for run in done.left:
         click.echo(f"UNKNOWN    {run.folder.run_id}  not cancelled: {run.problem}", err=True)
     if done.left:
-        click.echo(f"  hpctrain cancel {word} again, in a minute", err=True)
+        click.echo(f"  hpctrain cancel {word}, again in a minute", err=True)
         sys.exit(3)

@@ -23,30 +23,30 @@ if TYPE_CHECKING:
     "-o", "--output", type=click.Path(path_type=Path), help="FILE.csv, .jsonl or .parquet."
 )
 @click.option("--format", "form", default="auto", show_default=True, help="One format of --list.")
-@click.option("--parser", "former", hidden=True, help="What --format was called.")
+@click.option("--parser", "former", hidden=True, help="Former name of --format.")
 @click.option(
     "--pattern",
     "regexes",
     metavar="REGEX",
     multiple=True,
-    help="A line of your own: named groups are metrics, as (?P<step_time>[0-9.]+).",
+    help="Regex of other lines; named groups are metrics: (?P<step_time>[0-9.]+).",
 )
 @click.option(
     "--scope",
     type=click.Choice(["global", "per_gpu", "per_rank"]),
     default="per_rank",
     show_default=True,
-    help="Of what the values of --pattern are.",
+    help="Scope of the values of --pattern.",
 )
 @click.option(
-    "--prefix", default="", metavar="REGEX", help="In front of lines: (?P<rank>), local, host."
+    "--prefix", default="", metavar="REGEX", help="Regex of line prefixes: (?P<rank>), local, host."
 )
 @click.option(
-    "--cache", type=click.Path(path_type=Path), help="Remember in this folder what logs held."
+    "--cache", type=click.Path(path_type=Path), help="Cache the records of logs in this folder."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object per record.")
-@click.option("--list", "listing", is_flag=True, help="Print the formats, and read nothing.")
-@click.option("--markdown", is_flag=True, help="With --list: as the page docs/logs.md.")
+@click.option("--list", "listing", is_flag=True, help="List the formats and exit.")
+@click.option("--markdown", is_flag=True, help="With --list: print the page docs/logs.md.")
 def collect(
     paths: tuple[str, ...],
     results: Path | None,
@@ -61,7 +61,7 @@ def collect(
     listing: bool,
     markdown: bool,
 ) -> None:
-    """Print the measurements in logs: of runs and studies, or of any log files.
+    """Print the measurements in the logs of runs and studies, or in any log files.
 
     Exit code 3 when some of the files cannot be read.
     """

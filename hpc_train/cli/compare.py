@@ -29,11 +29,11 @@ if TYPE_CHECKING:
 @click.option(
     "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node …"
 )
-@click.option("--min-effect", type=float, metavar="0.02", help="Smaller differences are none.")
+@click.option("--min-effect", type=float, metavar="0.02", help="Smallest difference that counts.")
 @click.option(
-    "--allow-mixed", multiple=True, metavar="FIELD", help="Compare points that differ in it."
+    "--allow-mixed", multiple=True, metavar="FIELD", help="Compare points that differ in FIELD."
 )
-@click.option("--allow-failed", is_flag=True, help="Count logs that end in a failure, too.")
+@click.option("--allow-failed", is_flag=True, help="Also count logs that end in a failure.")
 @click.option(
     "--check",
     is_flag=True,
@@ -52,10 +52,10 @@ def compare(
     allow_failed: bool,
     check: bool,
 ) -> None:
-    """Say at which points B is faster or slower than A, and what differs between them.
+    """Compare two results at each point, and list the settings that differ.
 
-    A and B are what `hpctrain report` takes, a report as JSON, or runs of a study that share a
-    value: STUDY:launcher=srun. Exit code 1 with --check, when B is worse; 3 when a run of either
+    A and B are any input of `hpctrain report`, a report as JSON, or runs of a study that share a
+    value: STUDY:launcher=srun. Exit code 1 with --check, if B is worse; 3 if a run of either side
     has no result. Verdicts: docs/compare.md.
     """
     from hpc_train.cli.output import show_warnings

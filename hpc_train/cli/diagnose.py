@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("words", metavar="RUN|LOG…", nargs=-1)
 @results_option
-@click.option("--one-job", is_flag=True, help="All LOGs are those of one job.")
+@click.option("--one-job", is_flag=True, help="Treat all LOGs as one job.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with all findings.")
-@click.option("--benign", is_flag=True, help="Show what does no harm, too.")
-@click.option("--list", "as_list", is_flag=True, help="List what is known to go wrong and stop.")
-@click.option("--markdown", is_flag=True, help="With --list: the page docs/failures.md.")
+@click.option("--benign", is_flag=True, help="Also show harmless findings.")
+@click.option("--list", "as_list", is_flag=True, help="List the known failures and exit.")
+@click.option("--markdown", is_flag=True, help="With --list: print the page docs/failures.md.")
 def diagnose(
     words: tuple[str, ...],
     results: Path | None,
@@ -34,11 +34,11 @@ def diagnose(
     as_list: bool,
     markdown: bool,
 ) -> None:
-    """Say why a run failed, or the job of any logs: the root cause first.
+    """Print why a run, or the job of any log files, failed: the root cause first.
 
-    RUN is a run, or a job or study: then each of its runs. Several LOGs are several jobs, but for
-    the files of the ranks of one run, and for standard output and standard error of one job.
-    Exit code 0: logs were read, whatever is in them; 2: there is none that can be; 3: some cannot.
+    RUN is a run, or a job or study, of which each run is diagnosed. Several LOGs are several jobs,
+    except the files of the ranks of one run, and standard output and standard error of one job.
+    Exit code 0: logs were read, regardless of the outcome; 2: no log can be read; 3: some cannot.
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.diagnose import diagnose as diagnose_words
@@ -72,7 +72,7 @@ def _print_text(found: Sequence[Diagnosed], *, benign: bool) -> None:
 
 
 def _print_json(found: Sequence[Diagnosed]) -> None:
-    """Print one job's diagnosis or, of several, all findings, and each under `runs`."""
+    """Print the diagnosis of a job, or all findings of several jobs, with each job under `runs`."""
     import msgspec
 
     rows = [_row(one) for one in found]
@@ -104,7 +104,7 @@ def _row(one: Diagnosed) -> dict[str, Any]:
 
 
 def _attempts(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """Return a row for each attempt that a log holds, the judged one last; none if it is alone."""
+    """Return a row for each attempt in a log, the diagnosed one last; none for a single attempt."""
     from msgspec.structs import asdict
 
     if not diagnosis.earlier:

@@ -1,4 +1,4 @@
-"""Diagnosis -> text for people: what happened, where, what to do; then the evidence."""
+"""Diagnosis -> text: what happened, where, what to do; then the evidence."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _WORDS = {"failed": "FAILED", "success": "SUCCESS", "unknown": "UNKNOWN"}
 
 
 def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
-    """Yield the lines, without what control characters of a log could do to a terminal."""
+    """Yield the lines, with the control characters of a log replaced."""
     root = diagnosis.root
     if root is None:
         yield from _without_root(diagnosis)
@@ -38,7 +38,7 @@ def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
 
 
 def transport_lines(transport: Transport | None) -> Iterator[str]:
-    """Yield what NCCL used, and what is slow or not as promised in it."""
+    """Yield the transport of NCCL, and its findings: slow, or not as in the site profile."""
     if transport is None or not (transport.verdict or transport.findings):
         return
     yield ""
@@ -61,7 +61,7 @@ def _where(root: Finding, culprit: Culprit | None) -> str:
     rank = first.rank if first else None
     host = first.node if first else None
     if culprit is not None and rank in (None, culprit.rank):
-        # torchrun may call a host that it is alone on `localhost`.
+        # torchrun may name a host `localhost` if it runs on one node.
         rank, host = culprit.rank, culprit.host or host
     parts += [f"rank {rank}"] if rank is not None else []
     parts += [f"host {host}"] if host else []
@@ -69,7 +69,7 @@ def _where(root: Finding, culprit: Culprit | None) -> str:
     parts += [f"called from {first.called_from}"] if first and first.called_from else []
     if culprit is not None and culprit.rank not in (None, rank):
         on = f" on {culprit.host}" if culprit.host else ""
-        parts.append(f"the first to end was rank {culprit.rank}{on} ({culprit.said_by})")
+        parts.append(f"rank {culprit.rank}{on} ended first ({culprit.said_by})")
     return ", ".join(parts) or "--"
 
 
@@ -82,7 +82,7 @@ def _earlier(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _place(evidence: Evidence, near: str = "") -> str:
-    """Return `file:line`, or the line alone where it is in the same file as what is near."""
+    """Return `file:line`, or only the line if it is in the same file as `near`."""
     if evidence.line and evidence.source == near:
         return f"line {evidence.line}"
     return f"{evidence.source}:{evidence.line}" if evidence.line else evidence.source
@@ -103,7 +103,7 @@ def _evidence_lines(finding: Finding) -> Iterator[str]:
 
 
 def _excerpt(text: str, most: int) -> Iterator[str]:
-    """Yield the beginning of a line of a log, in at most so many lines."""
+    """Yield the beginning of a line of a log, wrapped to at most `most` lines."""
     lines = textwrap.wrap(plain(text), WIDTH - 8)
     for number, line in enumerate(lines[:most], 1):
         yield f"      {line}{' …' * (number == most < len(lines))}"

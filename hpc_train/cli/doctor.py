@@ -23,7 +23,7 @@ Row = tuple[str, str]
     "--reach", metavar="HOST[:PORT]", help="Also try one connection to this host (port 443)."
 )
 def doctor(*, as_json: bool, reach: str | None) -> int:
-    """Say what this machine has, and what is wrong with it; 1 if jobs cannot work."""
+    """Inspect this machine and report problems; exit code 1 if jobs cannot work."""
     from hpc_train.pipeline.doctor import SECTIONS, examine
 
     found = examine(reach)

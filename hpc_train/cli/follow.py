@@ -21,7 +21,7 @@ Show = Callable[[Sequence[Run]], None]
 def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
     """Wait until all these runs have finished; return the exit code of the command.
 
-    Only what is not yet `known` is told. Ctrl-C ends the waiting, not the runs.
+    States in `known` are not printed again. Ctrl-C ends the command, not the runs.
     """
     from hpc_train.pipeline.watch import Watch
 
@@ -39,7 +39,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
                 time.sleep(watch.pause_s(_PAUSE_S))
     except KeyboardInterrupt:
         click.echo(
-            f"\nthe runs go on; hpctrain status {home.name}, or cancel {home.name}", err=True
+            f"\nthe runs continue; hpctrain status {home.name}, or cancel {home.name}", err=True
         )
         return 130
 
@@ -52,7 +52,7 @@ def _exit_code(runs: Sequence[Run]) -> int:
 
 
 def _tell(run: Run, seen: dict[str, JobState]) -> None:
-    """Print a run's end, what a failed rank said last, and a network that is not as promised."""
+    """Print the end of a run, the last lines of a failed rank, and findings on the network."""
     from hpc_train.pipeline.transport import run_transport, transport_warnings
 
     before = seen.get(run.folder.run_id)
@@ -78,7 +78,7 @@ def last_words(run: Run, lines: int = 8) -> list[str]:
         names.insert(0, f"rank-{failure.rank}.out")
     logs = [(name, run.folder.logs / name) for name in names]
     if failure is not None:
-        # A program that forks its ranks is known by its node.
+        # A program that forks its ranks has one log per node.
         name = failure.host if failure.rank is None else names[0]
         logs.insert(0, (name, run.folder.path / "first_failure.log"))
     for name, log in logs:

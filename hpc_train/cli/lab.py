@@ -18,7 +18,7 @@ _FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked bef
 
 @click.group()
 def lab() -> None:
-    """Make a real Slurm of several nodes on this machine."""
+    """Run a Slurm cluster of several nodes on this machine."""
 
 
 @lab.command()
@@ -35,7 +35,7 @@ def lab() -> None:
 @click.option("--accounting", is_flag=True, help="With MariaDB and slurmdbd: sacct, accounts, QOS.")
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 def up(**given: Any) -> None:
-    """Make the lab and wait until its nodes are idle; needs root."""
+    """Start the lab and wait until its nodes are idle; needs root."""
     from hpc_train.lab.settings import Settings, memory
     from hpc_train.lab.up import up as make
 
@@ -49,19 +49,19 @@ def up(**given: Any) -> None:
 
 
 @lab.command()
-@click.option("--dir", "folder", help="Only the lab in this folder; by default whichever there is.")
+@click.option("--dir", "folder", help="Only the lab in this folder; default: any lab.")
 def down(folder: str | None) -> None:
-    """End the lab and its jobs, and remove all that belongs to it."""
+    """Stop the lab and its jobs, and remove its files and namespaces."""
     from hpc_train.lab.down import down as remove
 
     gone = remove(folder)
-    click.echo(f"the lab in {gone} is gone" if gone else "there is no lab")
+    click.echo(f"the lab in {gone} was stopped" if gone else "there is no lab")
 
 
 @lab.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
-    """Print the lab's nodes and jobs, and how to point commands at it."""
+    """Print the lab's nodes and jobs, and how to use it."""
     from hpc_train.lab.record import read
     from hpc_train.lab.status import state_of
 
@@ -72,18 +72,18 @@ def status(as_json: bool) -> None:
 
         click.echo(msgspec.json.encode(_json(found, state)))
     elif found is None or state is None:
-        click.echo("there is no lab; make one with: hpctrain lab up")
+        click.echo("there is no lab; start one with: hpctrain lab up")
     else:
         _echo_state(found, state)
 
 
 @lab.command()
 @click.argument("site", required=False)
-@click.option("--down", "ends", is_flag=True, help="End the twin, or all of them.")
+@click.option("--down", "ends", is_flag=True, help="Stop the twin, or all twins.")
 def twin(site: str | None, ends: bool) -> None:
-    """Start the twin of SITE, a profile's name or file: its slurmctld without nodes; needs root.
+    """Start the twin of SITE (name or file of a profile): a slurmctld without nodes; needs root.
 
-    Without SITE, list the twins that are up.
+    Without SITE, list the running twins.
     """
     from hpc_train.lab.twins.record import read_all
 
@@ -116,7 +116,7 @@ def _end_twins(names: tuple[str, ...]) -> None:
 
     for name in names:
         name = name.rpartition("/")[2].removesuffix(".yaml")
-        click.echo(f"the twin of {name} is gone" if stop(name) else f"{name} has no twin")
+        click.echo(f"the twin of {name} was stopped" if stop(name) else f"{name} has no twin")
     if not names:
         click.echo("there is no twin")
 
@@ -141,7 +141,7 @@ def _echo_state(found: Lab, state: State) -> None:
 
     click.echo(f"lab: {_summary(found.settings)}")
     for fault in state.faults:
-        click.echo(f"broken: {fault}; `hpctrain lab up` makes the lab anew")
+        click.echo(f"broken: {fault}; `hpctrain lab up` starts the lab anew")
     if state.nodes:
         echo_table(("node", "state"), list(state.nodes.items()))
     if state.jobs:

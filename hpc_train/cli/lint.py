@@ -18,14 +18,14 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("files", nargs=-1, metavar="FILE…", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--fix", is_flag=True, help="Mend what is safe to mend, in the file.")
-@click.option("--site", help="Site profile whose limits count: a name or a file.")
+@click.option("--fix", is_flag=True, help="Fix findings in the file if the fix is safe.")
+@click.option("--site", help="Site profile with the limits to check: a name or a file.")
 @click.option("--nccl", metavar="VERSION", help="Version of NCCL, e.g. 2.21.5.")
 @click.option("--openmpi", metavar="VERSION", help="Version of Open MPI, e.g. 5.0.3.")
-@click.option("--select", multiple=True, metavar="IDS", help="Try these rules only: HT303,HT5.")
-@click.option("--ignore", multiple=True, metavar="IDS", help="Leave these rules out.")
-@click.option("--list", "as_list", is_flag=True, help="List all rules and stop.")
-@click.option("--markdown", is_flag=True, help="With --list: the page docs/lint.md.")
+@click.option("--select", multiple=True, metavar="IDS", help="Apply only these rules: HT303,HT5.")
+@click.option("--ignore", multiple=True, metavar="IDS", help="Do not apply these rules.")
+@click.option("--list", "as_list", is_flag=True, help="List all rules and exit.")
+@click.option("--markdown", is_flag=True, help="With --list: print the page docs/lint.md.")
 def lint(
     files: tuple[Path, ...],
     as_json: bool,
@@ -38,10 +38,10 @@ def lint(
     as_list: bool,
     markdown: bool,
 ) -> None:
-    """Say what is wrong in job scripts, anybody's, and what to write instead.
+    """Find errors in any job script, and print what to write instead.
 
-    FILE is a script, a job file, or - for stdin. Exit code 0: nothing of warning or above, 1:
-    warnings or errors, 2: a file that cannot be read.
+    FILE is a script, a job file, or - for stdin. Exit code 0: no warnings or errors; 1: warnings or
+    errors; 2: a file cannot be read.
     """
     from hpc_train.lint.check import chosen_rules
     from hpc_train.pipeline.lint import LintOptions, make_linter
@@ -65,7 +65,7 @@ def lint(
 
 
 def _check(files: tuple[Path, ...], linter: Linter) -> tuple[dict[Path, Checked], bool]:
-    """Check each file; one that cannot be read is told, and the others are checked."""
+    """Check each file; a file that cannot be read is reported, and the others are checked."""
     from hpc_train.cli.output import say
     from hpc_train.errors import HpcTrainError
     from hpc_train.pipeline.lint import lint_file
@@ -88,7 +88,7 @@ def _check_stdin(linter: Linter) -> Checked:
     from hpc_train.pipeline.lint import lint_bytes
 
     if linter.fix:
-        raise SpecError("-: --fix mends files, not stdin")
+        raise SpecError("-: --fix changes files, not stdin")
     return lint_bytes(sys.stdin.buffer.read(), linter, "-")[0]
 
 

@@ -18,7 +18,7 @@ _PAUSE_S = 0.3
 @click.command()
 @click.argument("run")
 @results_option
-@click.option("-f", "--follow", is_flag=True, help="Go on until the run has finished.")
+@click.option("-f", "--follow", is_flag=True, help="Continue until the run has finished.")
 @click.option("--rank", type=int, help="Only this rank.")
 @click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last lines of each log.")
 def logs(run: str, results: Path | None, follow: bool, rank: int | None, lines: int | None) -> None:
@@ -45,7 +45,7 @@ def logs(run: str, results: Path | None, follow: bool, rank: int | None, lines: 
 
 
 def _nothing(word: str, run: Run) -> StoreError:
-    """Say why there is no log: the run has not begun, or could not."""
+    """Report why there is no log: the run has not started, or could not start."""
     if run.state.finished:
         return StoreError(f"{word}: no log; {run.problem or run.state.value}")
     return StoreError(
@@ -54,7 +54,7 @@ def _nothing(word: str, run: Run) -> StoreError:
 
 
 def _one_run(folder: Path) -> Path:
-    """Return the run that a folder is, or the only one that it holds."""
+    """Return the run of a run folder, or the only run in a folder."""
     from hpc_train.runs.store import is_run, run_folders
 
     if is_run(folder):

@@ -13,7 +13,7 @@ from hpc_train.cli.terminal import plain
 from hpc_train.errors import HpcTrainError
 from hpc_train.version import VERSION
 
-# Help texts stand here too, because click would import every command to list them.
+# Help texts are repeated here, because click would import every command to list them.
 COMMANDS = {
     "submit": ("hpc_train.cli.submit:submit", "Submit a job, a study or a script."),
     "render": ("hpc_train.cli.render:render", "Print the job script."),
@@ -23,40 +23,40 @@ COMMANDS = {
     ),
     "lint": (
         "hpc_train.cli.lint:lint",
-        "Say what is wrong in job scripts, anybody's, and what to write instead.",
+        "Find errors in any job script, and print what to write instead.",
     ),
     "status": (
         "hpc_train.cli.status:status",
-        "Print how runs stand: of one run, of a job or study, or of all.",
+        "Print the state of one run, of the runs of a job or study, or of all runs.",
     ),
     "logs": ("hpc_train.cli.logs:logs", "Print a run's logs, rank by rank."),
     "cancel": ("hpc_train.cli.cancel:cancel", "Cancel the unfinished runs of a job or study."),
     "retry": (
         "hpc_train.cli.retry:retry",
-        "Submit once more what failed, was lost or cancelled.",
+        "Resubmit the runs that failed, were lost or were cancelled.",
     ),
     "collect": (
         "hpc_train.cli.collect:collect",
-        "Print the measurements in logs: of runs and studies, or of any log files.",
+        "Print the measurements in the logs of runs and studies, or in any log files.",
     ),
     "report": (
         "hpc_train.cli.report:report",
-        "Say how a study scales: its runs, or logs, records, a CSV table or a bundle.",
+        "Report how a study, logs, records, a CSV table or a bundle scale.",
     ),
     "compare": (
         "hpc_train.cli.compare:compare",
-        "Say at which points B is faster or slower than A, and what differs between them.",
+        "Compare two results at each point, and list the settings that differ.",
     ),
     "diagnose": (
         "hpc_train.cli.diagnose:diagnose",
-        "Say why a run failed, or the job of any logs: the root cause first.",
+        "Print why a run, or the job of any log files, failed: the root cause first.",
     ),
-    "site": ("hpc_train.cli.site:site", "Site profiles: list, show, check, draft, test."),
+    "site": ("hpc_train.cli.site:site", "List, show, check, draft and test site profiles."),
     "doctor": (
         "hpc_train.cli.doctor:doctor",
-        "Say what this machine has, and what is wrong with it; 1 if jobs cannot work.",
+        "Inspect this machine and report problems; exit code 1 if jobs cannot work.",
     ),
-    "lab": ("hpc_train.cli.lab:lab", "Make a real Slurm of several nodes on this machine."),
+    "lab": ("hpc_train.cli.lab:lab", "Run a Slurm cluster of several nodes on this machine."),
     "completion": (
         "hpc_train.cli.completion:completion",
         "Print the completion script of a shell.",
@@ -69,10 +69,10 @@ _LONG = re.compile(r"\S{5000,}")
 
 
 class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports one when it is called."""
+    """A group that imports a command when it is called."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """Return the names in the order of work, not of the alphabet."""
+        """Return the names in the order of use, not in alphabetical order."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -99,7 +99,7 @@ def cli() -> None:
 
 
 def main() -> None:
-    """Run the command line and exit: 0 done, 1 failed, 2 invalid input, 3 partial result."""
+    """Run the command line and exit: 0 success, 1 failure, 2 invalid input, 3 partial result."""
     try:
         code = cli.main(prog_name="hpctrain", standalone_mode=False)
     except HpcTrainError as failure:
@@ -111,11 +111,11 @@ def main() -> None:
     except (click.Abort, KeyboardInterrupt):
         code = 130
     except BrokenPipeError:
-        # The reader (head, less) has left; Python would complain once more at exit.
+        # The reader (head, less) has exited; Python would report it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as failure:
-        # A folder without permission, a full disk behind stdout: the user's world, not a bug.
+        # A folder without permission or a full disk behind stdout is not a bug of the program.
         _complain(HpcTrainError(f"{failure.filename or 'output'}: {failure.strerror or failure}"))
         code = 2
     sys.exit(code if isinstance(code, int) else 0)

@@ -32,7 +32,7 @@ _JOB_OPTIONS = {
 
 
 def setting_options(command: F) -> F:
-    """Add everything that can be set in a job."""
+    """Add the options for the keys of a job."""
     for key, text in reversed(_JOB_OPTIONS.items()):
         command = click.option(f"--{key.replace('_', '-')}", key, help=text)(command)
     return click.option(
@@ -41,7 +41,7 @@ def setting_options(command: F) -> F:
 
 
 def job_options(command: F) -> F:
-    """Add FILE, the site and everything that can be set in a job."""
+    """Add FILE, the site and the options for the keys of a job."""
     command = setting_options(command)
     command = click.option("--site", help="Site profile: a name or a file (default: local).")(
         command
@@ -60,7 +60,7 @@ results_option = click.option(
 def request_of(
     file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
 ) -> Request:
-    """Turn options into a request; `--set` comes last, so it wins over the named options."""
+    """Turn options into a request; `--set` is last and overrides the named options."""
     from hpc_train.errors import SpecError
     from hpc_train.pipeline.prepare import Request
     from hpc_train.specs.override import Override, parse_setting
@@ -81,7 +81,7 @@ def request_of(
 def prepare_and_warn(
     file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
 ) -> Prepared:
-    """Prepare what was asked for and print its warnings."""
+    """Prepare the requested job or study and print its warnings."""
     from hpc_train.pipeline.prepare import prepare
 
     prepared = prepare(request_of(file, arguments, site, given))

@@ -1,4 +1,4 @@
-"""Tables and endings of logs, as they are printed."""
+"""Printing of tables, and of the last lines of logs."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _lines(rows: Sequence[Sequence[str]]) -> Iterator[str]:
 
 
 def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
-    """Return columns without lines around them."""
+    """Return a table without borders."""
     from rich.table import Table
 
     made = Table(box=None, pad_edge=False)
@@ -50,12 +50,12 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
 
 
 def _plain(text: str) -> str:
-    """Keep rich from reading brackets as markup."""
+    """Prevent rich from interpreting brackets as markup."""
     return text.replace("[", r"\[")
 
 
 def tail(path: Path, lines: int) -> list[str]:
-    """Return the last lines of a log; whatever bytes it holds."""
+    """Return the last lines of a log, which may contain any bytes."""
     try:
         with open_regular(path) as stream:
             size = stream.seek(0, 2)
@@ -67,12 +67,12 @@ def tail(path: Path, lines: int) -> list[str]:
 
 
 def say(text: str) -> None:
-    """Print a remark on stderr."""
+    """Print a message on stderr."""
     click.echo(plain(f"hpctrain: {text}"), err=True)
 
 
 def show_warnings() -> None:
-    """Print what the stages log, such as a scheduler that does not answer."""
+    """Print the warnings that the stages log, such as a scheduler that does not respond."""
     import logging
 
     class Plain(logging.Formatter):

@@ -1,4 +1,4 @@
-"""What moves on a terminal: the bar of `--wait`, the table of `status --watch`."""
+"""Live displays on a terminal: the bar of `--wait`, the table of `status --watch`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from hpc_train.model.submission import JobState
 
 @contextmanager
 def progress_bar(total: int) -> Iterator[Callable[[Sequence[Run]], None]]:
-    """Show how many runs have finished and which one runs now."""
+    """Show how many runs have finished and which one is running."""
     columns = (
         BarColumn(),
         MofNCompleteColumn(),
@@ -39,7 +39,7 @@ def progress_bar(total: int) -> Iterator[Callable[[Sequence[Run]], None]]:
 
 @contextmanager
 def live_table(stream: IO[str]) -> Iterator[Callable[[Sequence[Run]], None]]:
-    """Show runs as a table that is drawn anew; without a terminal, a line for each change."""
+    """Show runs as a table that is redrawn; without a terminal, one line per change."""
     if not stream.isatty():
         yield _changes()
         return

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="Write to this file; for a study, one file for each point into this folder.",
+    help="Write to this file; for a study, one file per point into this folder.",
 )
 @click.option(
     "--show-template",
     "templates",
     is_flag=True,
-    help="Print the templates that the script is made of, instead of the script.",
+    help="Print the templates of the script instead of the script.",
 )
 @click.option(
     "--schema",
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     is_eager=True,
     expose_value=False,
     callback=lambda ctx, _, value: _print_schema(ctx, value),
-    help="Print the JSON Schema of job or study files and stop.",
+    help="Print the JSON Schema of job or study files and exit.",
 )
 def render(
     file: Path,
@@ -45,7 +45,7 @@ def render(
 ) -> None:
     """Print the job script.
 
-    Byte for byte as `submit` would hand it over; of a study, one script for each point.
+    The output is byte for byte what `submit` runs; for a study, one script per point.
     """
     if templates and output is not None:
         raise click.UsageError("--show-template prints; leave out --output")
@@ -60,7 +60,7 @@ def render(
 
 
 def _warn_of_place(prepared: Prepared) -> None:
-    """`submit` refuses; a script may be carried there."""
+    """Warn about a folder that `submit` refuses; the script may be copied elsewhere."""
     from hpc_train.pipeline.place import wrong_place
 
     problem = wrong_place(prepared.site)
@@ -69,7 +69,7 @@ def _warn_of_place(prepared: Prepared) -> None:
 
 
 def echo_scripts(prepared: Prepared) -> None:
-    """Print each point's script, below its name when there are several."""
+    """Print the script of each point, with its name above it if there are several."""
     if prepared.allocation is not None:
         click.echo("# ==== allocation ====")
         click.echo(prepared.allocation.text, nl=False)
@@ -80,7 +80,7 @@ def echo_scripts(prepared: Prepared) -> None:
 
 
 def _echo_templates(prepared: Prepared) -> None:
-    """Print each template below its path, in the order of use, and whose it is."""
+    """Print each template below its path and origin, in the order of use."""
     scripts = [point.script for point in prepared.points]
     scripts += [prepared.allocation] if prepared.allocation is not None else []
     for file in dict.fromkeys(file for script in scripts for file in script.templates):

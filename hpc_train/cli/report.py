@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     "-o",
     "--output",
     type=click.Path(path_type=Path),
-    help="A file: .html, .md (figures beside it), .csv, .svg … Without ending: a folder for all.",
+    help="A file: .html, .md (figures beside it), .csv, .svg … No extension: a folder for all.",
 )
 @click.option(
     "--parser", default="auto", show_default=True, help="One format of logs: collect --list."
 )
 @click.option(
-    "--check", is_flag=True, help="Exit with 1 when a gate is not met or a point has no result."
+    "--check", is_flag=True, help="Exit with 1 if a gate is not met or a point has no result."
 )
-@click.option("--wide", is_flag=True, help="Every column, not only those that fit 100 characters.")
+@click.option("--wide", is_flag=True, help="All columns, not only those that fit 100 characters.")
 @click.option(
     "--points", type=click.Path(path_type=Path), help="YAML: log -> nodes, gpus_per_node …"
 )
@@ -45,26 +45,29 @@ if TYPE_CHECKING:
     "--exclude",
     multiple=True,
     metavar="RUN=REASON",
-    help="Leave a run out; it is shown with the reason.",
+    help="Exclude a run; it is shown with the reason.",
 )
 @click.option(
-    "--allow-mixed", multiple=True, metavar="FIELD", help="Let runs of a series differ in it."
+    "--allow-mixed",
+    multiple=True,
+    metavar="FIELD",
+    help="Allow runs of a series to differ in FIELD.",
 )
-@click.option("--allow-failed", is_flag=True, help="Count logs that end in a failure, too.")
+@click.option("--allow-failed", is_flag=True, help="Also count logs that end in a failure.")
 @click.option(
     "--interval",
     type=click.Choice(("welch", "fieller", "bootstrap")),
-    help="That of ratios: welch (default), fieller, or bootstrap from 20 runs.",
+    help="Interval of ratios: welch (default), fieller, or bootstrap from 20 runs.",
 )
-@click.option("--target", metavar="METRIC=VALUE", help="Samples and time to accuracy or loss.")
+@click.option("--target", metavar="METRIC=VALUE", help="Report samples and time to a quality.")
 @click.option(
     "--forecast",
     type=float,
     metavar="TIMES",
-    help="Continue fits to so many times the largest size; at most 2.",
+    help="Extrapolate fits to this multiple of the largest size; at most 2.",
 )
-@click.option("--force", is_flag=True, help="Let --forecast go beyond 2.")
-@click.option("--against", metavar="STUDY|FILE", help="A gate: not slower than this.")
+@click.option("--force", is_flag=True, help="Allow --forecast above 2.")
+@click.option("--against", metavar="STUDY|FILE", help="Regression gate: not slower than this.")
 @click.option("--junit", type=click.Path(path_type=Path), help="Write the checks as JUnit XML.")
 @click.option(
     "--bundle",
@@ -78,10 +81,10 @@ def report(
     output: Path | None,
     **options: Any,
 ) -> None:
-    """Say how a study scales: its runs, or logs, records, a CSV table or a bundle.
+    """Report how a study, logs, records, a CSV table or a bundle scale.
 
-    Exit code 1 with --check, when something is not met; 3 when a run that was asked for has no
-    result, or a log cannot be read. Columns, flags and files: docs/reading-a-report.md.
+    Exit code 1 with --check, if a gate or check is not met; 3 if a requested run has no result, or
+    a log cannot be read. Columns, flags and files: docs/reading-a-report.md.
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.evidence import evidence

@@ -14,8 +14,8 @@ from hpc_train.cli.options import results_option
 @click.argument("word", metavar="RUN|STUDY")
 @results_option
 @click.option("--wait", is_flag=True, help="Follow the runs to their end.")
-@click.option("--max-gpu-hours", type=float, help="Refuse what may cost more.")
-@click.option("--exclude-failed-nodes", is_flag=True, help="Not on the nodes that failed before.")
+@click.option("--max-gpu-hours", type=float, help="Refuse a submission that may cost more.")
+@click.option("--exclude-failed-nodes", is_flag=True, help="Exclude the nodes that failed before.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run ids as JSON.")
 def retry(
     word: str,
@@ -25,9 +25,9 @@ def retry(
     exclude_failed_nodes: bool,
     as_json: bool,
 ) -> None:
-    """Submit once more what failed, was lost or cancelled.
+    """Resubmit the runs that failed, were lost or were cancelled.
 
-    With the same scripts, taken from the run folders; each attempt has a folder of its own.
+    The scripts are taken unchanged from the run folders; each attempt has a new folder.
     """
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.submit import announce, wait_for

@@ -1,4 +1,4 @@
-"""Runs as rows: of a terminal's table and of JSON."""
+"""Runs as rows of a table or of JSON."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MISSING = "MISSING"
 
 
 def counts(runs: Sequence[Run], missing: Sequence[str] = ()) -> str:
-    """Return `2 COMPLETED, 1 FAILED`; of a run that was tried again, the last attempt counts."""
+    """Return `2 COMPLETED, 1 FAILED`; the last attempt of a run counts."""
     old = earlier(runs)
     last = [run.state.value for run in runs if run.folder.run_id not in old]
     number = Counter(last + [MISSING] * len(missing))
@@ -24,7 +24,7 @@ def counts(runs: Sequence[Run], missing: Sequence[str] = ()) -> str:
 
 
 def rows(runs: Sequence[Run], missing: Sequence[str] = ()) -> Sequence[tuple[str, ...]]:
-    """Return a row for each run, and for each that has no folder."""
+    """Return a row for each run, including requested runs without a folder."""
     old = earlier(runs)
     there = [
         (
@@ -33,7 +33,7 @@ def rows(runs: Sequence[Run], missing: Sequence[str] = ()) -> Sequence[tuple[str
             _job(run),
             _nodes(run),
             _seconds(run),
-            f"tried again: {why(run)}" if run.folder.run_id in old else why(run),
+            f"retried: {why(run)}" if run.folder.run_id in old else why(run),
         )
         for run in runs
     ]
@@ -41,7 +41,7 @@ def rows(runs: Sequence[Run], missing: Sequence[str] = ()) -> Sequence[tuple[str
 
 
 def earlier(runs: Sequence[Run]) -> frozenset[str]:
-    """Return the runs of a study that were tried again."""
+    """Return the runs of a study that were retried."""
     last: dict[tuple[str, int], int] = {}
     names = [name for run in runs if (name := RunName.parse(run.folder.run_id))]
     for name in names:
@@ -74,7 +74,7 @@ def row(run: Run) -> dict[str, Any]:
 
 
 def why(run: Run) -> str:
-    """Return what went wrong or, for a run that waits, on what and until when."""
+    """Return the problem of a run or, if it is pending, the reason and the expected start."""
     standing = run.standing
     if run.problem or standing is None or standing.state is not run.state:
         return run.problem
@@ -92,7 +92,7 @@ def _job(run: Run) -> str:
 
 
 def _nodes(run: Run) -> str:
-    """Return the nodes that the run noted: those of a nested run are fewer than Slurm's."""
+    """Return the nodes that the run recorded: a nested run uses a subset of Slurm's nodes."""
     if run.state is JobState.PENDING:
         return ""
     if run.status is not None and (run.status.nodes or run.status.ended is not None):
@@ -107,7 +107,7 @@ def _seconds(run: Run) -> str:
     if times is None or run.state is JobState.PENDING:
         return "--"
     if run.state.active and times.ended is not None:
-        # It was queued again, and these are the times of its earlier attempt.
+        # The job was requeued, and these are the times of its earlier attempt.
         return "--"
     if times.ended is not None:
         return f"{times.ended - times.started:.1f} s"

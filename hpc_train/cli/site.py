@@ -18,12 +18,12 @@ UNKNOWN = "?"
 
 @click.group()
 def site() -> None:
-    """Site profiles: list, show, check, draft, test."""
+    """List, show, check, draft and test site profiles."""
 
 
 @site.command("list")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.option("--markdown", is_flag=True, help="The page docs/sites.md: what is shipped.")
+@click.option("--markdown", is_flag=True, help="Print the page docs/sites.md.")
 def list_sites(*, as_json: bool, markdown: bool) -> None:
     """List the profiles that --site finds."""
     import msgspec
@@ -62,10 +62,10 @@ def list_sites(*, as_json: bool, markdown: bool) -> None:
 
 @site.command()
 @click.argument("name")
-@click.option("--origin", is_flag=True, help="Where each value stands, and what it rests on.")
+@click.option("--origin", is_flag=True, help="Print the file, line and source of each value.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(name: str, *, origin: bool, as_json: bool) -> None:
-    """Show what a profile says; what is not there is unknown."""
+    """Print the values of a profile, and the keys that are unknown."""
     import msgspec
 
     from hpc_train.cli.output import echo_table
@@ -94,7 +94,7 @@ def show(name: str, *, origin: bool, as_json: bool) -> None:
 @site.command()
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def detect(*, as_json: bool) -> None:
-    """Say which profile is this host's, and why."""
+    """Print which profile matches this host, and why."""
     import msgspec
 
     from hpc_train.cli.output import say
@@ -111,16 +111,14 @@ def detect(*, as_json: bool) -> None:
         click.echo(f"{match.name}: {', '.join(match.reasons)}")
     if not found.matches:
         cluster = f", Slurm cluster {host.cluster}" if host.cluster else ""
-        say(
-            f"no profile says that {host.names[0]}{cluster} is its own; those that say how to "
-            f"tell: {', '.join(found.known) or 'none'}"
-        )
-        say("name one: --site NAME, or write your own: hpctrain site init")
+        known = ", ".join(found.known) or "none"
+        say(f"no profile matches {host.names[0]}{cluster}; profiles with `detect`: {known}")
+        say("name a profile: --site NAME, or write one: hpctrain site init")
         raise SystemExit(1)
 
 
 @site.command()
-@click.option("--markdown", is_flag=True, help="The page docs/site-reference.md instead.")
+@click.option("--markdown", is_flag=True, help="Print the page docs/site-reference.md instead.")
 def schema(*, markdown: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
     from hpc_train.pipeline.reference import site_reference

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
 
 @click.command("check")
 @click.argument("names", metavar="NAME|FILE...", nargs=-1, required=True)
-@click.option("--live", is_flag=True, help="Compare one with the Slurm that is here, too.")
+@click.option("--live", is_flag=True, help="Also compare one profile with the local Slurm.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) -> None:
-    """Check profiles: the file, its sources, the jobs that it must carry.
+    """Check the file and the sources of profiles, and that jobs can be planned with them.
 
-    With --live, one profile is also compared with what Slurm's commands say here.
+    With --live, one profile is also compared with the output of the local Slurm's commands.
     """
     import datetime
 
@@ -37,7 +37,7 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
             place = f"{one.place}: " if one.place else ""
             click.echo(f"{one.severity}: {place}{one.message}")
         errors = sum(one.severity == "error" for one in made.complaints)
-        click.echo(f"{name}: {made.jobs} jobs planned, rendered and read; {errors} errors")
+        click.echo(f"{name}: {made.jobs} jobs planned, rendered and checked; {errors} errors")
     if any(one.severity == "error" for made in checks.values() for one in made.complaints):
         raise SystemExit(1)
 
@@ -51,7 +51,7 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     from hpc_train.sites.load import load_site
 
     if len(names) != 1:
-        raise click.UsageError("--live compares one profile with the cluster that is here")
+        raise click.UsageError("--live compares one profile with the local cluster")
     profile = load_site(names[0])
     cluster = read_cluster()
     made = compare(profile, cluster)
@@ -74,6 +74,6 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
 
 def _same(compared: int, name: str, cluster: Cluster) -> str:
     if not compared:
-        return f"nothing to compare: {name} says nothing that the cluster {cluster.name} shows"
+        return f"nothing to compare: {name} states nothing that the cluster {cluster.name} shows"
     rest = "; the rest could not be read" if cluster.unread else ""
-    return f"{name} and the cluster {cluster.name} say the same: {compared} values{rest}"
+    return f"{name} and the cluster {cluster.name} agree: {compared} values{rest}"

@@ -9,13 +9,13 @@ import click
 
 @click.command("init")
 @click.argument("name", required=False)
-@click.option("-o", "--output", type=click.Path(path_type=Path), help="File of the draft.")
-@click.option("--force", is_flag=True, help="Replace a file that is there.")
-@click.option("--probe", is_flag=True, help="Run a short job on a node of each kind.")
-@click.option("--partition", help="Of the probe job; default: all.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="File to write the draft to.")
+@click.option("--force", is_flag=True, help="Replace an existing file.")
+@click.option("--probe", is_flag=True, help="Also run a short job on one node of each kind.")
+@click.option("--partition", help="Partition of the probe job; default: all.")
 @click.option("--srun", "options", multiple=True, help="One more option of the probe job's srun.")
 @click.option(
-    "--reach", metavar="HOST[:PORT]", help="The probe job tries one connection to this host."
+    "--reach", metavar="HOST[:PORT]", help="Let the probe job try one connection to this host."
 )
 def init_site_profile(
     *,
@@ -27,12 +27,12 @@ def init_site_profile(
     options: tuple[str, ...],
     reach: str | None,
 ) -> None:
-    """Write a draft of the profile of the cluster that Slurm's commands talk to."""
+    """Write a draft of a profile of the local Slurm cluster."""
     from hpc_train.pipeline.sites.drafting import Wish, init_site
     from hpc_train.probe.job import ProbeJob
 
     if not probe and (partition or options or reach):
-        raise click.UsageError("--partition, --srun and --reach belong to --probe")
+        raise click.UsageError("--partition, --srun and --reach require --probe")
     job = ProbeJob(partition=partition, options=options, reach=reach) if probe else None
     drafted = init_site(Wish(name=name, output=output, force=force, job=job))
     for said in drafted.unread:
@@ -40,4 +40,4 @@ def init_site_profile(
     guessed = sum("# guessed" in row for row in drafted.text.splitlines())
     asked = sum(row.rstrip().endswith("?") for row in drafted.text.splitlines())
     click.echo(f"{drafted.path}: {guessed} lines are guessed, {asked} questions are open")
-    click.echo(f"next: read it, then hpctrain site show {drafted.path}")
+    click.echo(f"next: check the file, then hpctrain site show {drafted.path}")

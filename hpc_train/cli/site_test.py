@@ -21,12 +21,13 @@ if TYPE_CHECKING:
 @click.argument("site", metavar="NAME")
 @setting_options
 @results_option
-@click.option("--update", is_flag=True, help="Keep this result instead of the one before.")
+@click.option("--update", is_flag=True, help="Replace the result that was kept before.")
 def test_site(site: str, results: Path | None, *, update: bool, **given: Any) -> None:
     """Run the smoke job of a site and keep its result as tests.expect of the profile.
 
-    Two nodes for a minute: do all ranks meet, is a sum right, how fast is a large one and over
-    which interface? What differs from the profile, or from the result kept before, is told.
+    The job runs on two nodes for one minute. It checks that all ranks connect and that a sum is
+    correct, and measures the speed and the interface of a large all-reduce. Differences from the
+    profile, or from the result that was kept before, are printed.
     """
     import datetime
 
@@ -49,7 +50,7 @@ def test_site(site: str, results: Path | None, *, update: bool, **given: Any) ->
 
 
 def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
-    """Prepare the job; its file is nobody's, so that no message should name it."""
+    """Prepare the job; its file is temporary, so no message names it."""
     from hpc_train.errors import HpcTrainError
 
     try:
@@ -60,7 +61,7 @@ def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
 
 
 def _run(prepared: Prepared, results: Path | None) -> RunFolder:
-    """Submit the job and follow it to its end; exit when it fails."""
+    """Submit the job and follow it to its end; exit if it fails."""
     from hpc_train.cli.follow import follow
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.pipeline.submit import NO_WISH, submit

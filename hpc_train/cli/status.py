@@ -18,17 +18,17 @@ _PAUSE_S = 1.0
 @click.command()
 @click.argument("word", metavar="[RUN|STUDY]", required=False)
 @results_option
-@click.option("--watch", is_flag=True, help="Go on until all have finished.")
+@click.option("--watch", is_flag=True, help="Continue until all runs have finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(word: str | None, results: Path | None, watch: bool, as_json: bool) -> None:
-    """Print how runs stand: of one run, of a job or study, or of all."""
+    """Print the state of one run, of the runs of a job or study, or of all runs."""
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.query import runs_of
     from hpc_train.runs.store import find, homes, results_root
 
     show_warnings()
     if watch and as_json:
-        raise StoreError("--watch draws a table, --json prints once", "take one of them")
+        raise StoreError("--watch redraws a table, --json prints once", "use one of them")
     root = results_root(results)
     folders = [find(root, word)] if word else list(homes(root))
     if watch:
@@ -70,7 +70,7 @@ def _print_runs(folder: Path, runs: tuple[Run, ...]) -> None:
 
 
 def _watch(folder: Path) -> None:
-    """Draw the table anew on a terminal; elsewhere print a line for each change."""
+    """Redraw the table on a terminal; elsewhere print one line per change."""
     from hpc_train.cli.progress import live_table
     from hpc_train.pipeline.watch import Watch
 

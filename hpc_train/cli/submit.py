@@ -23,8 +23,8 @@ if TYPE_CHECKING:
 @results_option
 @click.option("--wait", is_flag=True, help="Follow the runs to their end.")
 @click.option("--dry-run", is_flag=True, help="Print the scripts and submit nothing.")
-@click.option("--max-gpu-hours", type=float, help="Refuse what may cost more.")
-@click.option("--rerun-failed", is_flag=True, help="Run the study's failed runs once more, too.")
+@click.option("--max-gpu-hours", type=float, help="Refuse a submission that may cost more.")
+@click.option("--rerun-failed", is_flag=True, help="Also rerun the study's failed runs.")
 @click.option("--json", "as_json", is_flag=True, help="Print the run ids as JSON.")
 def submit(
     file: Path,
@@ -40,8 +40,8 @@ def submit(
 ) -> None:
     """Submit a job, a study or a script.
 
-    FILE is a job or study in YAML, or a program; its arguments follow after `--`. The runs go on
-    when the shell is closed. Of a study, only what is missing is run.
+    FILE is a job or study in YAML, or a program; its arguments follow after `--`. The runs continue
+    when the shell is closed. Only the missing runs of a study are submitted.
     """
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.pipeline.submit import Wish
@@ -61,7 +61,7 @@ def submit(
 
 
 def _rehearse(prepared: Prepared, wish: Wish) -> None:
-    """Print the scripts, and on stderr what would be said and what sbatch thinks of them."""
+    """Print the scripts, and on stderr the messages of a submission and the answer of sbatch."""
     from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
     from hpc_train.pipeline.rehearse import rehearse
@@ -72,7 +72,7 @@ def _rehearse(prepared: Prepared, wish: Wish) -> None:
 
 
 def wait_for(done: Submitted) -> NoReturn:
-    """Follow what was submitted to its end, and exit."""
+    """Follow the submitted runs to their end, and exit."""
     from hpc_train.cli.follow import follow
 
     known = {run.folder.run_id: run.state for run in done.kept}
@@ -80,7 +80,7 @@ def wait_for(done: Submitted) -> NoReturn:
 
 
 def announce(done: Submitted, *, as_json: bool) -> None:
-    """Print the new run ids, and on stderr what was there and what to do next."""
+    """Print the new run ids, and on stderr the existing runs and the next command."""
     if as_json:
         import msgspec
 
@@ -99,7 +99,7 @@ def announce(done: Submitted, *, as_json: bool) -> None:
 
 
 def _word(done: Submitted) -> str:
-    """Return what names the new runs on the command line, from this folder."""
+    """Return the argument that selects the new runs on the command line, from this folder."""
     from hpc_train.runs.store import results_root
 
     path = done.new[0].path if len(done.new) == 1 and not done.kept else done.home
@@ -116,5 +116,5 @@ def _summary(done: Submitted) -> str:
     if failed:
         text += f", {failed} of them failed (--rerun-failed runs them again)"
     if unknown:
-        text += f", {unknown} of them left alone, because nobody can say how they stand"
+        text += f", {unknown} of them left alone, because their state is unknown"
     return text

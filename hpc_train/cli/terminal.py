@@ -1,10 +1,10 @@
-"""Text that may quote logs and file names -> text that does nothing to a terminal but print."""
+"""Text that may quote logs and file names -> text without terminal control sequences."""
 
 from __future__ import annotations
 
 import re
 
-# Controls but for tab and line feed, marks that turn or hide text, other ends of a line.
+# Control characters except tab and line feed, bidirectional marks, other line separators.
 _ACTIVE = re.compile(
     "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff]"
     "|\r(?!\n)"
@@ -12,7 +12,7 @@ _ACTIVE = re.compile(
 
 
 def plain(text: str) -> str:
-    """Return lines of text with a blank for whatever would move the cursor or turn the text."""
+    """Return lines of text with a blank for each control or bidirectional character."""
     return _ACTIVE.sub(" ", text)
 
 

@@ -1,1 +1,1 @@
-"""A real multi-node Slurm on one Linux machine, to try job scripts and launchers on."""
+"""A multi-node Slurm cluster on one Linux machine, for testing job scripts and launchers."""

@@ -1,4 +1,4 @@
-"""MariaDB and slurmdbd: accounts, QOS, limits that hold, and sacct."""
+"""MariaDB and slurmdbd: accounts, QOS, enforced limits, and sacct."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ _SETTINGS = (
 
 
 def start_accounting(settings: Settings, remember: Callable[[Daemon], None]) -> None:
-    """Start the database and slurmdbd, and enter who may do what.
+    """Start the database and slurmdbd, and add accounts, QOS and users.
 
     Raises:
-        LabError: one of them does not come up.
+        LabError: one of them does not start.
     """
     data, socket = f"{settings.folder}/db", f"{settings.folder}/db/socket"
     must(install_database(data), 60)
@@ -45,7 +45,7 @@ def start_accounting(settings: Settings, remember: Callable[[Daemon], None]) -> 
 
 
 def install_database(data: str) -> tuple[str, ...]:
-    """Return the command that makes an empty database in a folder."""
+    """Return the command that creates an empty database in a folder."""
     return ("mariadb-install-db", "--user=root", f"--datadir={data}", "--skip-test-db")
 
 
@@ -55,7 +55,7 @@ def answers(socket: str) -> bool:
 
 
 def mariadbd(data: str, socket: str) -> tuple[str, ...]:
-    """Return the command line of a database that only its socket reaches."""
+    """Return the command line of a database that listens on a socket only."""
     return (
         "mariadbd",
         "--no-defaults",
@@ -64,7 +64,7 @@ def mariadbd(data: str, socket: str) -> tuple[str, ...]:
         f"--socket={socket}",
         f"--pid-file={data}/mariadb.pid",
         "--skip-networking",
-        # slurmdbd asks for a long wait for locks; nothing here has to survive a power cut.
+        # slurmdbd requires a long lock timeout; the data need not survive a power failure.
         "--innodb-lock-wait-timeout=900",
         "--innodb-flush-log-at-trx-commit=0",
     )

@@ -1,7 +1,8 @@
-"""Whose lab is there: a live one is ended by `hpctrain lab down` alone, never on the way.
+"""Which lab is running: a running lab is stopped only by `hpctrain lab down`.
 
-A lab is known by its folder and by the namespaces that it was made from. Its daemons are known by
-process id, start and boot; where these cannot be seen, its munged still answers in its folder.
+A lab is identified by its folder and by the namespaces that it was started from. Its daemons are
+identified by process id, start time and boot; where these are not visible, its munged still answers
+in its folder.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from hpc_train.lab.record import Lab
 
 
 def made_from() -> str:
-    """Return the network and process namespaces of this process, which make a place for a lab."""
+    """Return the network and process namespaces of this process."""
     return " ".join(str(Path(f"/proc/self/ns/{kind}").readlink()) for kind in ("net", "pid"))
 
 
 def is_live(lab: Lab) -> bool:
-    """Whether anything of a lab still runs, seen from here or not."""
+    """Whether any process of a lab still runs, visible from here or not."""
     return any(is_alive(daemon) for daemon in lab.daemons) or munge_answers(lab.settings.folder)
 
 
 def munge_answers(folder: str) -> bool:
-    """Whether somebody listens on the munge socket of a lab's folder."""
+    """Whether a process listens on the munge socket of a lab's folder."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.connect(f"{folder}/munge/socket")
@@ -36,23 +37,23 @@ def munge_answers(folder: str) -> bool:
 
 
 def check_within_reach(lab: Lab) -> None:
-    """Refuse to touch a live lab of which only a part can be seen.
+    """Refuse to change a running lab of which only a part is visible.
 
     Raises:
-        LabError: it was made from another network or process namespace.
+        LabError: it was started from another network or process namespace.
     """
     if lab.made_from not in ("", made_from()) and is_live(lab):
         raise LabError(
             f"the lab in {lab.settings.folder} is up, in another container or network namespace",
-            f"where it was made: hpctrain lab down --dir {lab.settings.folder}",
+            f"where it was started: hpctrain lab down --dir {lab.settings.folder}",
         )
 
 
 def check_unclaimed(lab: Lab | None, folder: str) -> None:
-    """Refuse to make a lab in a folder while another one lives on this machine.
+    """Refuse to start a lab in a folder while another one runs on this machine.
 
     Raises:
-        LabError: one does; it is named, and the command that ends it.
+        LabError: another one runs; the message names it and the command that stops it.
     """
     if lab is None:
         _check_no_stranger(folder)
@@ -67,8 +68,8 @@ def check_unclaimed(lab: Lab | None, folder: str) -> None:
 
 
 def _check_no_stranger(folder: str) -> None:
-    """No record can be read: it was removed, or another version of hpctrain wrote it."""
-    said = f"and {record.RECORD} does not say whose it is"
+    """The record is not readable: it was removed, or written by another version of hpctrain."""
+    said = f"and {record.RECORD} does not name its owner"
     if munge_answers(folder):
         raise LabError(f"a lab is up in {folder}, {said}", "hpctrain lab down   ends it")
     alive = sorted(members(record.existing_namespaces()))

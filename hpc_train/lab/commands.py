@@ -1,4 +1,4 @@
-"""Programs of the system: where they are looked for, and what happens when one fails."""
+"""Programs of the system: where they are searched, and the error when one fails."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hpc_train.lab.errors import LabError
 from hpc_train.shell import Finished, run
 
-# Daemons and network tools lie where the PATH of an ordinary user, and of su, does not look.
+# Daemons and network tools are in folders that the PATH of users, and of su, does not contain.
 SEARCH_PATH = os.pathsep.join([os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin"])
 _PATIENCE_S = 30.0
 
@@ -28,7 +28,7 @@ def must(argv: Sequence[str], timeout_s: float = _PATIENCE_S) -> str:
     """Run a program that has to work; return its output.
 
     Raises:
-        LabError: it failed; with what it said.
+        LabError: it failed; with its last error line.
     """
     done = ask(argv, timeout_s)
     if done.returncode != 0:
@@ -38,5 +38,5 @@ def must(argv: Sequence[str], timeout_s: float = _PATIENCE_S) -> str:
 
 
 def slurm(folder: str, *argv: str) -> tuple[str, ...]:
-    """Return the command line of a Slurm program, pointed at a configuration."""
+    """Return the command line of a Slurm program for a configuration."""
     return ("env", f"SLURM_CONF={folder}/slurm.conf", *argv)

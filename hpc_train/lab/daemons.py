@@ -14,7 +14,7 @@ from hpc_train.lab.processes import NETNS, Daemon, boot_id, is_alive, start_time
 from hpc_train.lab.settings import Settings
 from hpc_train.shell import start
 
-# A host of its own is a host name, names of the others, and shared memory that ends with it.
+# A host of the lab has a host name, an /etc/hosts, and its own shared memory.
 # Not `ip netns exec`: it mounts /sys anew, without the cgroups that slurmd looks for.
 _ENTER = """\
 hostname "$1" && mount --bind "$2" /etc/hosts && mount -t tmpfs -o mode=1777 shm /dev/shm &&
@@ -26,7 +26,7 @@ _LAST_LINES = 5
 def launch(
     settings: Settings, host: str, argv: tuple[str, ...], extra: Mapping[str, str] | None = None
 ) -> Daemon:
-    """Start a daemon, in the foreground and a session of its own, inside a host of the lab."""
+    """Start a daemon, in the foreground and in its own session, inside a host of the lab."""
     program = argv[0]
     hosts = f"{settings.folder}/hosts"
     net = f"--net={NETNS / namespace(host)}"
@@ -38,8 +38,8 @@ def launch(
 def start_daemon(
     folder: str, name: str, argv: tuple[str, ...], extra: Mapping[str, str] | None = None
 ) -> Daemon:
-    """Start a daemon whose configuration and log lie in a folder."""
-    # What the user's shell exports is no business of a daemon.
+    """Start a daemon whose configuration and log are in a folder."""
+    # A daemon must not inherit the environment of the user's shell.
     environment = {
         "PATH": SEARCH_PATH,
         "HOME": os.environ.get("HOME", "/"),
@@ -52,7 +52,7 @@ def start_daemon(
 
 
 def output_of(folder: str, name: str) -> Path:
-    """Return the file that holds all that a daemon says."""
+    """Return the file with the output of a daemon."""
     return Path(folder, "log", f"{name.replace(' of ', '.')}.out")
 
 
@@ -65,29 +65,29 @@ def wait_for(
     """Wait until a daemon is ready.
 
     Raises:
-        LabError: it ended, or time is over; with its last lines.
+        LabError: it ended, or did not become ready in time; with its last lines.
     """
     deadline = time.monotonic() + within_s
     while not ready():
         check_alive(folder, daemon)
         if time.monotonic() > deadline:
-            late = f"{daemon.name} did not come up within {within_s:.0f} s"
+            late = f"{daemon.name} did not start within {within_s:.0f} s"
             raise LabError(late + last_words(folder, daemon))
         time.sleep(0.1)
 
 
 def check_alive(folder: str, daemon: Daemon) -> None:
-    """Refuse to go on without a daemon.
+    """Check that a daemon is running.
 
     Raises:
         LabError: it has ended; with its last lines.
     """
     if not is_alive(daemon):
-        raise LabError(f"{daemon.name} ended at once{last_words(folder, daemon)}")
+        raise LabError(f"{daemon.name} ended immediately{last_words(folder, daemon)}")
 
 
 def last_words(folder: str, daemon: Daemon) -> str:
-    """Return the last lines that a daemon printed, ready to follow a message."""
+    """Return the last lines that a daemon printed, to be appended to a message."""
     try:
         text = output_of(folder, daemon.name).read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,4 +1,4 @@
-"""Removes a lab, whole or broken, and whatever is left of one."""
+"""Removes a lab, complete or broken, and the remains of one."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GRACE_S = 2.0
 
 
 def down(folder: str | None = None) -> str:
-    """Remove the lab; return its folder, or nothing where there was no lab.
+    """Remove the lab; return its folder, or None if there was no lab.
 
     Raises:
         LabError: it is in another folder or namespace, or something cannot be removed.
@@ -42,7 +42,7 @@ def down(folder: str | None = None) -> str:
 
 
 def leftovers(folder: str = DEFAULT_FOLDER) -> tuple[str, ...]:
-    """Return what is there of a lab that no record tells of: after a reboot, say."""
+    """Return the parts of a lab without a record, for example after a reboot."""
     parts = [f"namespace {name}" for name in record.existing_namespaces()]
     if record.has_host_link():
         parts.append(f"interface {HOST_LINK}")
@@ -56,7 +56,7 @@ def leftovers(folder: str = DEFAULT_FOLDER) -> tuple[str, ...]:
 
 
 def clear(folder: str) -> None:
-    """End the lab's processes, then remove what they used; without a record, in a folder.
+    """End the lab's processes, then remove its files and networks; without a record, in a folder.
 
     Raises:
         LabError: something cannot be removed.

@@ -1,4 +1,4 @@
-"""What keeps a lab from coming up."""
+"""The error of a lab."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from hpc_train.errors import HpcTrainError
 
 
 class LabError(HpcTrainError):
-    """The lab cannot be made, or another one is in the way."""
+    """The lab cannot be started or stopped, or another lab is running."""

@@ -1,7 +1,7 @@
-"""The commands that make the lab's networks; pure, so that they can be read and tested.
+"""The commands that create the lab's networks; pure functions.
 
-The bridges lie in a namespace of their own, the controller's: there the machine's firewall does
-not filter what passes between the nodes, and of all interfaces the machine itself sees one.
+The bridges are in the namespace of the controller: there the machine's firewall does not filter the
+traffic between the nodes, and the machine itself sees only one of the interfaces.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def namespaces(settings: Settings) -> tuple[str, ...]:
 
 
 def build(settings: Settings) -> tuple[Command, ...]:
-    """Return the commands that make namespaces, bridges, links and addresses, in order."""
+    """Return the commands that create namespaces, bridges, links and addresses, in order."""
     nodes = nodes_of(settings)
     steps = [step for node in nodes for step in _node(node, settings.eth0_rate)]
     return (*_controller(), *_host(), *steps)

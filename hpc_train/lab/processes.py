@@ -14,9 +14,9 @@ NETNS = Path("/run/netns")
 
 
 class Daemon(Value, frozen=True, kw_only=True):
-    """A started daemon; a process id alone may by now be somebody else's.
+    """A started daemon; the process id alone does not identify it, because ids are reused.
 
-    Neither is the time of its start enough, which counts from the boot.
+    The start time counts from the boot, so the boot id is recorded as well.
     """
 
     name: str
@@ -26,7 +26,7 @@ class Daemon(Value, frozen=True, kw_only=True):
 
 
 def boot_id() -> str:
-    """Return what tells this boot of the machine from all others."""
+    """Return the id of the current boot of the machine."""
     return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
 
 
@@ -36,13 +36,13 @@ def start_time(pid: int) -> int | None:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # The second field, the program's name, may hold blanks and brackets.
+    # The second field, the program's name, may contain blanks and brackets.
     fields = text.rpartition(")")[2].split()
     return None if fields[0] in ("Z", "X") else int(fields[19])
 
 
 def is_alive(daemon: Daemon) -> bool:
-    """Whether this very process is still there."""
+    """Whether this process still exists."""
     return daemon.boot in ("", boot_id()) and start_time(daemon.pid) == daemon.started
 
 
@@ -62,7 +62,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def end(alive: Callable[[], set[int]], grace_s: float) -> bool:
-    """Ask processes to end, then kill what is left, newcomers too; whether all are gone."""
+    """Terminate processes, then kill those that remain; return whether all have ended."""
     _signal(alive(), signal.SIGTERM)
     if _await(alive, grace_s):
         return True

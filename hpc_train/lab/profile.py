@@ -1,4 +1,4 @@
-"""The site profile of a lab: its text, and its place where `--site lab` finds it."""
+"""The site profile of a lab: its text, and the path where `--site lab` finds it."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _NO_MPIRUN = "  forbidden: {mpirun: not installed on this machine (apt-get insta
 
 
 class Found(Value, frozen=True, kw_only=True):
-    """What of MPI this machine has."""
+    """The MPI programs of this machine."""
 
     pmix: bool
     mpirun: bool
@@ -88,7 +88,7 @@ def _size(settings: Settings) -> str:
 
 
 def profile_path() -> Path:
-    """Return where the user's own profiles lie, and with them the lab's."""
+    """Return the path of the lab's profile, in the folder of the user's profiles."""
     config = os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config"
     return Path(config) / "hpctrain" / "lab.yaml"
 
@@ -99,17 +99,17 @@ def is_ours(path: Path) -> bool:
 
 
 def check_place(path: Path) -> None:
-    """Refuse to replace a profile that someone wrote.
+    """Refuse to replace a profile that `install` did not write.
 
     Raises:
         LabError: there is one.
     """
     if path.exists() and not is_ours(path):
-        raise LabError(f"{path} is not a profile of ours", "rename it; the lab's has that name")
+        raise LabError(f"{path} was not written by hpctrain", "rename it; the lab's has this name")
 
 
 def install(path: Path, text: str) -> tuple[str, ...]:
-    """Write the profile; return the folders that had to be made, innermost first."""
+    """Write the profile; return the folders that were created, innermost first."""
     made = [str(parent) for parent in path.parents if not parent.exists()]
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(text, encoding="utf-8")
@@ -117,7 +117,7 @@ def install(path: Path, text: str) -> tuple[str, ...]:
 
 
 def remove(path: Path, folders: tuple[str, ...]) -> None:
-    """Remove our profile, and the folders made for it unless something else lies in them."""
+    """Remove the lab's profile, and the folders created for it if they are empty."""
     if is_ours(path):
         path.unlink()
     for folder in map(Path, folders):

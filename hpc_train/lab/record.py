@@ -1,4 +1,4 @@
-"""The record of the machine's lab: one file in /run, which a reboot empties as it ends the lab."""
+"""The record of the machine's lab: one file in /run, which a reboot removes, like the lab."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ RECORD = Path("/run/hpctrain-lab.json")
 
 
 class Lab(Value, frozen=True, kw_only=True):
-    """A lab that was made, or begun: enough to end and remove it.
+    """A lab that was started completely or in part: the data to stop and remove it.
 
-    `made_from` names the namespaces of the process that made it.
+    `made_from`: the namespaces of the process that started it.
     """
 
     schema: int = 1
@@ -34,14 +34,14 @@ class Lab(Value, frozen=True, kw_only=True):
 
 
 def write(lab: Lab) -> None:
-    """Write the record; a reader sees the old one or the new one."""
+    """Write the record atomically."""
     fresh = RECORD.with_suffix(".new")
     fresh.write_bytes(msgspec.json.encode(lab, enc_hook=encode_unit))
     fresh.replace(RECORD)
 
 
 def read() -> Lab | None:
-    """Return the record, or None when there is none that can be read."""
+    """Return the record, or None if there is no readable one."""
     try:
         return msgspec.json.decode(RECORD.read_bytes(), type=Lab, dec_hook=decode_unit)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -49,7 +49,7 @@ def read() -> Lab | None:
 
 
 def faults(lab: Lab) -> tuple[str, ...]:
-    """Return what is wrong with a lab, in words; empty when it is whole."""
+    """Return the faults of a lab as texts; empty if it is intact."""
     dead = [f"{daemon.name} has ended" for daemon in lab.daemons if not is_alive(daemon)]
     present = existing_namespaces()
     lost = [f"namespace {n} is gone" for n in namespaces(lab.settings) if n not in present]
@@ -61,7 +61,7 @@ def faults(lab: Lab) -> tuple[str, ...]:
 
 
 def existing_namespaces() -> tuple[str, ...]:
-    """Return the namespaces that bear the lab's name, whoever remembers them."""
+    """Return the existing namespaces with the lab's name, with or without a record."""
     return tuple(sorted(path.name for path in NETNS.glob(f"{PREFIX}lab*")))
 
 
@@ -72,9 +72,9 @@ def has_host_link() -> bool:
 
 @contextmanager
 def only_one() -> Iterator[None]:
-    """Keep two commands from making and removing the lab at once.
+    """Prevent two commands from changing the lab at the same time.
 
-    A name in the abstract socket space is a lock that leaves no file and ends with its owner.
+    A name in the abstract socket namespace is a lock without a file that ends with its owner.
 
     Raises:
         LabError: another command holds it.
@@ -84,6 +84,6 @@ def only_one() -> Iterator[None]:
             lock.bind("\0hpctrain-lab")
         except OSError:
             raise LabError(
-                "another `hpctrain lab` command is at work", "wait for it, then try again"
+                "another `hpctrain lab` command is running", "wait for it, then try again"
             ) from None
         yield

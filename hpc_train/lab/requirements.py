@@ -1,4 +1,4 @@
-"""What a lab needs of the machine, checked before anything is made."""
+"""Requirements of a lab, checked before anything is created."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ ACCOUNTING_PACKAGES = {
 
 
 def check_root() -> None:
-    """Refuse to work as an ordinary user.
+    """Check that the user is root.
 
     Raises:
         LabError: the user is not root.
     """
     if os.geteuid() != 0:
-        raise LabError("the lab makes networks and mounts, so it needs root", "run it with sudo")
+        raise LabError("the lab creates networks and mounts, so it needs root", "run it with sudo")
 
 
 def check_machine(settings: Settings) -> None:
@@ -48,20 +48,20 @@ def check_machine(settings: Settings) -> None:
         LabError: something is missing; all missing programs are named at once.
     """
     require({**_PACKAGES, **(ACCOUNTING_PACKAGES if settings.accounting else {})})
-    # `lo up` needs the right to change networks, the namespaces that to make them.
+    # `lo up` needs the capability to change networks; namespaces need the one to create them.
     done = ask(("unshare", "--net", "--uts", "--mount", "ip", "link", "set", "lo", "up"))
     if done.returncode != 0:
         raise LabError(
-            f"no namespaces can be made here: {done.stderr.strip()}",
+            f"namespaces cannot be created here: {done.stderr.strip()}",
             "a container needs --privileged, or --cap-add SYS_ADMIN,NET_ADMIN,MKNOD",
         )
 
 
 def require(needed: Mapping[str, str]) -> None:
-    """Check that programs are there, each by its package.
+    """Check that programs are installed; each is given with its package.
 
     Raises:
-        LabError: some are missing; all are named at once.
+        LabError: some are missing; the message names all of them.
     """
     absent = {program: package for program, package in needed.items() if not installed(program)}
     if absent:
@@ -70,14 +70,14 @@ def require(needed: Mapping[str, str]) -> None:
 
 
 def check_free(settings: Settings) -> None:
-    """Check, once old labs are gone, that folder and networks are nobody else's.
+    """Check, after old labs are removed, that folder and networks are not in use.
 
     Raises:
-        LabError: one of them is.
+        LabError: one of them is in use.
     """
     folder = Path(settings.folder)
     if os.path.lexists(folder) and not is_lab_folder(folder) and not _is_empty(folder):
-        raise LabError(f"{folder} exists and is no lab of root's", "name another one with --dir")
+        raise LabError(f"{folder} exists and is not a lab of root", "name another one with --dir")
     for line in must(("ip", "-4", "route", "show", "table", "all")).splitlines():
         if taken := overlap(line):
             raise LabError(
@@ -87,7 +87,7 @@ def check_free(settings: Settings) -> None:
 
 
 def overlap(route: str) -> str:
-    """Return the lab's network that a line of `ip route` reaches into, or nothing."""
+    """Return the lab's network that overlaps with a line of `ip route`, or None."""
     words = [word for word in route.split() if word[0].isdigit()]
     if not words or route.startswith("default"):
         return ""
@@ -96,12 +96,12 @@ def overlap(route: str) -> str:
     except ValueError:
         return ""
     ours = (subnet for subnet in SUBNETS if network.overlaps(ipaddress.ip_network(subnet)))
-    # A default route, or a VPN's half of the Internet, is no conflict: ours is more specific.
+    # A default route, or a VPN's /1 route, is no conflict: the lab's route is more specific.
     return next((subnet for subnet in ours if network.prefixlen >= 16), "")
 
 
 def is_lab_folder(folder: Path) -> bool:
-    """Whether a folder was made by `hpctrain lab up`, and not by another user in its place."""
+    """Whether a folder was created by `hpctrain lab up` and belongs to root."""
     conf = folder / "slurm.conf"
     if folder.is_symlink() or not conf.is_file() or folder.stat().st_uid != 0:
         return False

@@ -1,4 +1,4 @@
-"""Settings: what a lab shall look like, and the names and addresses that follow from it."""
+"""Settings of a lab, and the names and addresses derived from them."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ MOST_NODES = 200
 
 _RATE = re.compile(r"^[1-9]\d*(\.\d+)?[kmgt]?bit")
 _GPU_TYPE = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,30}")
-# slurm.conf knows no quoting; a socket's path, with what slurmd appends, has to fit 107 bytes.
+# slurm.conf has no quoting; a socket path, with slurmd's suffix, is limited to 107 bytes.
 _FOLDER = re.compile(r"(/[A-Za-z0-9_+-][A-Za-z0-9._+-]*)+")
 _FOLDER_LENGTH = 60
 
 
 class Settings(Value, frozen=True, kw_only=True):
-    """What was asked for; two labs with equal settings are the same lab."""
+    """Requested settings; two labs with equal settings are the same lab."""
 
     nodes: int = 4
     cpus: int = 8
@@ -36,7 +36,7 @@ class Settings(Value, frozen=True, kw_only=True):
 
 
 class Node(Value, frozen=True, kw_only=True):
-    """A node: its host name and its two addresses."""
+    """A node: host name and two addresses."""
 
     name: str
     eth0: str
@@ -44,21 +44,21 @@ class Node(Value, frozen=True, kw_only=True):
 
 
 def nodes_of(settings: Settings) -> tuple[Node, ...]:
-    """Return lab1, lab2, …; the last number of an address is that of the node."""
+    """Return lab1, lab2, …; the last part of an address is the number of the node."""
     numbers = range(1, settings.nodes + 1)
     return tuple(Node(name=f"lab{n}", eth0=f"10.77.0.{n}", ib0=f"10.78.0.{n}") for n in numbers)
 
 
 def check(settings: Settings) -> None:
-    """Refuse what would break a configuration file or a name later.
+    """Check the settings that become part of configuration files and names.
 
     Raises:
-        LabError: one of the values is not allowed.
+        LabError: a value is not allowed.
     """
     if not _RATE.fullmatch(settings.eth0_rate):
         raise LabError(f"--eth0-rate {settings.eth0_rate!r} is not a rate; write 200mbit or 1gbit")
     if not _GPU_TYPE.fullmatch(settings.gpu_type):
-        raise LabError(f"--gpu-type {settings.gpu_type!r} is not one word of letters and digits")
+        raise LabError(f"--gpu-type {settings.gpu_type!r} is not a word of letters and digits")
     if not _FOLDER.fullmatch(settings.folder) or len(settings.folder) > _FOLDER_LENGTH:
         raise LabError(
             f"--dir {settings.folder!r}: the folder has to be absolute, at most {_FOLDER_LENGTH} "
@@ -70,7 +70,7 @@ def memory(text: str) -> Memory:
     """Read the memory of a node.
 
     Raises:
-        HpcTrainError: it has no unit, or is no size.
+        HpcTrainError: it has no unit, or is not a size.
     """
     try:
         return Memory.parse(text)

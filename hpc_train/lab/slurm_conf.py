@@ -10,7 +10,7 @@ from hpc_train.lab.settings import (
     nodes_of,
 )
 
-# A folder whose slurm.conf starts like this was made by us, so it may be removed.
+# A folder with a slurm.conf that starts like this was created by hpctrain and may be removed.
 MARK = "# Made by `hpctrain lab up`, removed by `hpctrain lab down`."
 
 _SLURM = """\
@@ -114,7 +114,7 @@ def _nodes(settings: Settings) -> str:
 
 
 def gres_conf(settings: Settings) -> str:
-    """Return gres.conf: the character devices that stand for GPUs."""
+    """Return gres.conf: the character devices that represent GPUs."""
     devices = [f"{settings.folder}/dev/gpu{index}" for index in range(settings.gpus)]
     names = ",".join(node.name for node in nodes_of(settings))
     return "".join(
@@ -138,5 +138,5 @@ def hosts(settings: Settings, login: str) -> str:
 
 
 def environment(settings: Settings) -> str:
-    """Return the lines that point a shell's Slurm commands at the lab."""
+    """Return the lines that make a shell's Slurm commands use the lab."""
     return f"export SLURM_CONF={settings.folder}/slurm.conf\n"

@@ -1,4 +1,4 @@
-"""What the lab does just now: its nodes and its jobs."""
+"""The current state of the lab: its nodes and its jobs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Job(Value, frozen=True, kw_only=True):
 
 
 class State(Value, frozen=True, kw_only=True):
-    """How a lab stands; nodes and jobs are unknown when its controller is gone."""
+    """State of a lab; nodes and jobs are unknown if its controller does not run."""
 
     faults: tuple[str, ...]
     nodes: dict[str, str]
@@ -27,16 +27,16 @@ class State(Value, frozen=True, kw_only=True):
 
 
 def state_of(lab: Lab) -> State:
-    """Ask the lab how it stands."""
+    """Query the state of the lab."""
     faults = record.faults(lab)
-    # Without its controller every question would wait for an answer for many seconds.
+    # Without its controller every query would wait for many seconds.
     if any(fault.startswith(("slurmctld", "munged", "interface", "namespace")) for fault in faults):
         return State(faults=faults, nodes={}, jobs=())
     return State(faults=faults, nodes=node_states(lab.settings), jobs=_jobs(lab.settings))
 
 
 def node_states(settings: Settings) -> dict[str, str]:
-    """Return the state of each node, in sinfo's words; empty when nobody answers."""
+    """Return the state of each node, as sinfo prints it; empty if Slurm does not answer."""
     done = ask(slurm(settings.folder, "sinfo", "-h", "-N", "-o", "%N %T"))
     words = (line.split() for line in done.stdout.splitlines())
     return {name: state for name, state, *_ in words}

@@ -1,4 +1,4 @@
-"""Makes a lab: networks, files, daemons, profile."""
+"""Starts a lab: networks, files, daemons, profile."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ _IDLE_WITHIN_S = 60.0
 
 
 class Up(Value, frozen=True, kw_only=True):
-    """The lab that is up, and whether it was made just now."""
+    """The running lab, and whether this call started it."""
 
     lab: Lab
     made: bool
 
 
 def up(settings: Settings, say: Say) -> Up:
-    """Make the lab unless it is there already; what is left of a broken one is removed first.
+    """Start the lab unless it is running; the remains of a broken one are removed first.
 
     Raises:
-        LabError: another lab, or this one with other settings, is up, or it cannot be made; then
-            nothing is left of it.
+        LabError: another lab, or this one with other settings, is up; or it cannot be started, and
+        nothing is left of it.
     """
     check_root()
     check(settings)
@@ -63,7 +63,7 @@ def up(settings: Settings, say: Say) -> Up:
         if found and not broken:
             return Up(lab=found, made=False)
         if broken:
-            say(f"removing what is left of a lab: {'; '.join(broken)}")
+            say(f"removing the remains of a lab: {'; '.join(broken)}")
             clear(settings.folder)
         check_free(settings)
         check_place(profile_path())
@@ -103,9 +103,9 @@ def _write_files(settings: Settings) -> None:
         shutil.rmtree(folder)
     elif folder.exists():
         folder.rmdir()
-    # Made anew, so that it is root's: other users may write to the folder above.
+    # Created anew, so that root owns it: other users may write to the parent folder.
     folder.mkdir(parents=True)
-    # slurm.conf comes first: it marks the folder as the lab's.
+    # slurm.conf is written first: it marks the folder as that of the lab.
     (folder / "slurm.conf").write_text(slurm_conf(settings), encoding="utf-8")
     folder.chmod(0o755)
     for name in ("state", "log", "spool", "dev", "db", "munge", "tmp"):
@@ -118,13 +118,14 @@ def _write_files(settings: Settings) -> None:
     (folder / "hosts").write_text(hosts(settings, socket.gethostname()), encoding="utf-8")
     (folder / "env").write_text(environment(settings), encoding="utf-8")
     for index in range(settings.gpus):
-        # The null device by another name: Slurm wants a character device, nothing opens it.
+        # The null device under another name: Slurm requires a character device, which is never
+        # opened.
         os.mknod(folder / f"dev/gpu{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     write_key(folder)
 
 
 def _start(settings: Settings) -> None:
-    """Start every daemon and wait for the nodes; each is on record as soon as it runs."""
+    """Start every daemon and wait for the nodes; each is recorded as soon as it runs."""
 
     def remember(daemon: Daemon) -> None:
         lab = record.read()
@@ -152,7 +153,7 @@ def _await_idle(settings: Settings, daemons: list[Daemon]) -> None:
     states: dict[str, str] = {}
     while set(states.values()) != {"idle"}:
         time.sleep(0.1)
-        # First, because sinfo waits ten seconds for a controller that is not there.
+        # First, because sinfo waits ten seconds for a controller that does not run.
         for daemon in daemons:
             check_alive(settings.folder, daemon)
         states = node_states(settings)
@@ -165,13 +166,13 @@ def _await_idle(settings: Settings, daemons: list[Daemon]) -> None:
 
 
 def _install_profile(settings: Settings) -> Lab:
-    # `--mpi=list` names the plug-in even where PMIx's library cannot be loaded.
+    # `--mpi=list` names the plug-in even if the library of PMIx cannot be loaded.
     pmix = ask(slurm(settings.folder, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
     found = Found(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
     text = profile_text(settings, found, datetime.date.today().isoformat())
     Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
     lab = record.read()
     if lab is None:
-        raise LabError(f"{record.RECORD} vanished while the lab was being made")
+        raise LabError(f"{record.RECORD} was removed while the lab was being started")
     folders = install(Path(lab.profile), text)
     return msgspec.structs.replace(lab, profile_folders=folders, complete=True)

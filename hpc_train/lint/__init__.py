@@ -1,1 +1,1 @@
-"""A job script, anybody's -> what is wrong with it, why, and what to write instead."""
+"""Any job script -> errors, their reasons, and what to write instead."""

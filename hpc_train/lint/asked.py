@@ -15,7 +15,7 @@ _GPU = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d{1,9}))?(
 class Asked(Value, frozen=True, kw_only=True):
     """The options that count (the last of each name) and the sizes that follow from them.
 
-    `batch` is false for a script without directives: its options stand on somebody's command line.
+    `batch` is false for a script without directives: its options are on the command line of sbatch.
     """
 
     batch: bool

@@ -16,7 +16,7 @@ from hpc_train.lint.script import read_script
 from hpc_train.model.finding import Finding
 from hpc_train.model.value import Value
 
-# Each round of edits can bring what another rule can mend; no script needs many.
+# Each round of edits may enable a fix of another rule; no script needs many.
 _ROUNDS = 5
 # Nobody reads more findings of one rule, or a longer message.
 _MOST = 200
@@ -24,7 +24,7 @@ _LONGEST = 400
 
 
 class Repair(Value, frozen=True, kw_only=True):
-    """A text with what could be mended mended, and the findings that are gone with it."""
+    """A text with the fixes, and the fixed findings."""
 
     text: str
     mended: tuple[Finding, ...]
@@ -63,7 +63,7 @@ def lint_script(
 def repair_script(
     text: str, context: LintContext | None = None, rules: tuple[Rule, ...] | None = None
 ) -> Repair:
-    """Mend what can be mended without changing what the script means to do."""
+    """Apply all fixes that do not change the purpose of the script."""
     chosen = all_rules() if rules is None else rules
     mended: list[Finding] = []
     for _ in range(_ROUNDS):

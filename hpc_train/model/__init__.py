@@ -1,1 +1,1 @@
-"""The values that the stages exchange; no effects, nothing of a scheduler or of torch."""
+"""The values that the stages exchange; no side effects, no scheduler, no torch."""

@@ -6,14 +6,14 @@ from hpc_train.model.value import Value
 
 
 class Turn(Value, frozen=True, kw_only=True):
-    """A run that waits for its turn in an allocation; it may take `time_s` seconds."""
+    """A run in a shared allocation, with a time limit of `time_s` seconds."""
 
     run_id: str
     time_s: int | None
 
 
 class Allocation(Value, frozen=True, kw_only=True):
-    """One request for nodes, and the runs that use them one after the other."""
+    """One allocation, and the runs that use it one after the other."""
 
     name: str
     site: str

@@ -1,4 +1,4 @@
-"""Cluster: what a live Slurm says of its partitions, nodes, launchers and limits."""
+"""Cluster: partitions, nodes, launchers and limits of a live Slurm."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Gres(Value, frozen=True, kw_only=True):
 
 
 class LiveNode(Value, frozen=True, kw_only=True):
-    """A node; cores and threads as Slurm counts them, `cpus` without those that jobs do not get."""
+    """A node; cores and threads as Slurm counts them, `cpus` without reserved ones."""
 
     name: str
     arch: str
@@ -30,17 +30,17 @@ class LiveNode(Value, frozen=True, kw_only=True):
 
     @property
     def gpus(self) -> int:
-        """Return how many GPUs Slurm counts, of all kinds."""
+        """Return the number of GPUs in Slurm, of all kinds."""
         return sum(one.count for one in self.gres if one.name == "gpu")
 
     @property
     def gpu_kinds(self) -> tuple[str, ...]:
-        """Return Slurm's words for its GPUs."""
+        """Return Slurm's types of its GPUs."""
         return tuple(dict.fromkeys(g.kind for g in self.gres if g.name == "gpu" and g.kind))
 
 
 class LivePartition(Value, frozen=True, kw_only=True):
-    """A partition; what has no limit is None."""
+    """A partition; None means no limit."""
 
     name: str
     state: str
@@ -60,12 +60,12 @@ class LivePartition(Value, frozen=True, kw_only=True):
 
     @property
     def largest(self) -> int | None:
-        """Return the nodes of the largest job; MaxNodes=0 closes a partition, and limits none."""
+        """Return the nodes of the largest job; MaxNodes=0 closes a partition and is not a limit."""
         return min(filter(None, (self.max_nodes, self.nodes)), default=None)
 
 
 class LiveQos(Value, frozen=True, kw_only=True):
-    """A quality of service; what has no limit is None."""
+    """A quality of service; None means no limit."""
 
     name: str
     max_time: Duration | None
@@ -75,7 +75,7 @@ class LiveQos(Value, frozen=True, kw_only=True):
 
 
 class Association(Value, frozen=True, kw_only=True):
-    """An account of the user, and what it allows."""
+    """An account of the user, with its QOS and partitions."""
 
     account: str
     partition: str
@@ -85,7 +85,7 @@ class Association(Value, frozen=True, kw_only=True):
 
 
 class Mpi(Value, frozen=True, kw_only=True):
-    """What `srun --mpi=` lists, which of them it cannot load, and what it takes by default."""
+    """The plug-ins that `srun --mpi=` lists, those that it cannot load, and the default."""
 
     plugins: tuple[str, ...] = ()
     broken: tuple[str, ...] = ()
@@ -102,7 +102,7 @@ class Bounds(Value, frozen=True, kw_only=True):
 
 
 class Cluster(Value, frozen=True, kw_only=True):
-    """One round of answers; `unread` says in sentences what could not be read."""
+    """The answers of Slurm; `unread` lists the errors of commands that could not be read."""
 
     name: str
     version: str

@@ -1,4 +1,4 @@
-"""Container and Containers: the image that a job wants, and what the site opens images with."""
+"""Container and Containers: the image of a job, and the container runtime of a site."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Mounts = Annotated[
 
 
 class Container(Value, frozen=True, kw_only=True):
-    """The image of a job, in no runtime's terms."""
+    """The image of a job, independent of the runtime."""
 
     image: Annotated[
         Line, Meta(description="File or name of the image, as the site's runtime takes it.")
@@ -39,9 +39,9 @@ class Container(Value, frozen=True, kw_only=True):
 class Containers(Value, frozen=True, kw_only=True):
     """How the site runs images."""
 
-    runtime: Annotated[ContainerRuntime, Meta(description="What opens images.")]
+    runtime: Annotated[ContainerRuntime, Meta(description="The container runtime.")]
     program: Annotated[
-        Line | None, Meta(description="Its program, where that is not called like it.")
+        Line | None, Meta(description="Its program, if it has another name than the runtime.")
     ] = None
     setup: Annotated[
         tuple[str, ...], Meta(description="Shell lines for jobs with a container: module load …")

@@ -1,4 +1,4 @@
-"""Diagnosis: why a job failed, by the lines of its logs; or what makes sure that it did not."""
+"""Diagnosis: why a job failed according to its logs, or the evidence that it succeeded."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Outcome = Literal["success", "failed", "unknown"]
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """A line of a log, or what the lines of a box or traceback come down to.
+    """A line of a log, or the summary of the lines of a box or traceback.
 
-    `line` counts from 1; 0 where it is no file that says it. `time` is ISO 8601 without a zone.
+    `line` counts from 1; 0 if the source is not a file. `time` is ISO 8601 without a zone.
     `raised_at` is the place in the program, `file:line`, that the last frame of a traceback names;
-    `called_from` the last one of the user's program, where that is a library's.
+    `called_from` is the last frame of the user's program, if that frame is a library's.
     """
 
     source: str
@@ -30,10 +30,10 @@ class Evidence(Value, frozen=True, kw_only=True):
 
 
 class Finding(Value, frozen=True, kw_only=True):
-    """Something that the logs say went wrong, `count` times; `evidence` holds the first of them.
+    """A problem found in the logs, `count` times; `evidence` has the first occurrences.
 
-    The root is what failed first, a consequence what followed from it, all else is worth knowing.
-    `severity` is that in this job: what a job survived is benign.
+    The root is the first failure, a consequence followed from it, others are for information.
+    `severity` is that in this job: an error that the job recovered from is benign.
     """
 
     id: str
@@ -48,7 +48,7 @@ class Finding(Value, frozen=True, kw_only=True):
 
 
 class Culprit(Value, frozen=True, kw_only=True):
-    """The rank that failed first; `said_by` is who observed it: torchrun, or status.json."""
+    """The rank that failed first; `said_by` is the source: torchrun, or status.json."""
 
     rank: int | None
     host: str = ""
@@ -58,9 +58,9 @@ class Culprit(Value, frozen=True, kw_only=True):
 
 
 class Attempt(Value, frozen=True, kw_only=True):
-    """How an attempt of a job ended, that the next one is appended to; `line` is its first line.
+    """The end of an earlier attempt in the same log; `line` is its first line.
 
-    `id` and `title` are those of its root, if that is known.
+    `id` and `title` are those of its root, if known.
     """
 
     outcome: Outcome
@@ -71,11 +71,11 @@ class Attempt(Value, frozen=True, kw_only=True):
 
 
 class Diagnosis(Value, frozen=True, kw_only=True):
-    """How a job ended and why; the findings come in the order root, consequences, others.
+    """How a job ended and why; the findings are in the order root, consequences, others.
 
-    `why` says what the outcome rests on. `last_words` are the last lines of the rank that failed
-    first, where nothing else says why. Where a log holds several attempts, all else is about the
-    last one, which begins at `line`; `earlier` are those before it.
+    `why` is the reason for the outcome. `last_words` are the last lines of the rank that failed
+    first, if there is no other evidence. If a log contains several attempts, all fields describe
+    the last one, which begins at `line`; `earlier` are those before it.
     """
 
     outcome: Outcome
@@ -88,12 +88,12 @@ class Diagnosis(Value, frozen=True, kw_only=True):
 
     @property
     def root(self) -> Finding | None:
-        """Return what failed first, if that is known."""
+        """Return the first failure, if known."""
         return next((finding for finding in self.findings if finding.role == "root"), None)
 
 
 class JobEnd(Value, frozen=True, kw_only=True):
-    """What is known of a job's end apart from its logs; all empty for logs of anybody.
+    """Information on a job's end apart from its logs; empty for logs without a run folder.
 
     `state` is a word of JobState, `problem` a sentence, `ranks` how many there were.
     """

@@ -1,4 +1,4 @@
-"""What surrounds the nodes of a site: file systems, the way out, and how to tell where one is."""
+"""Facilities of a site: file systems, internet access, and detection of its hosts."""
 
 from __future__ import annotations
 
@@ -15,32 +15,35 @@ from hpc_train.model.value import Value
 class Storage(Value, frozen=True, kw_only=True):
     """One file system, as jobs see it."""
 
-    path: Annotated[Line | None, Meta(description="Where, with variables: $SCRATCH.")] = None
+    path: Annotated[Line | None, Meta(description="Path, with variables: $SCRATCH.")] = None
     purge: Annotated[
-        Duration | None, Meta(description="Files that nobody used so long are removed.")
+        Duration | None, Meta(description="Files that were not used for this time are removed.")
     ] = None
-    node_local: Annotated[bool, Meta(description="A disk of the node, empty at a start.")] = False
+    node_local: Annotated[
+        bool, Meta(description="A local disk of the node, empty at the start of a job.")
+    ] = False
     request: Annotated[
         dict[str, str], Meta(description="sbatch options that a job needs to get it.")
     ] = {}
-    note: Annotated[str | None, Meta(description="What else one should know.")] = None
+    note: Annotated[str | None, Meta(description="Further information.")] = None
 
 
 class Internet(Value, frozen=True, kw_only=True):
-    """Whether compute nodes reach the outside."""
+    """Whether compute nodes have internet access."""
 
     access: Annotated[
-        Literal["yes", "no", "proxy", "limited"], Meta(description="From compute nodes.")
+        Literal["yes", "no", "proxy", "limited"],
+        Meta(description="Internet access from compute nodes."),
     ]
     env: Annotated[
         dict[str, str | int | float],
-        Meta(description="Set in each job: proxies, or offline switches of libraries."),
+        Meta(description="Variables set in each job: proxies, or offline options of libraries."),
     ] = {}
-    note: Annotated[str | None, Meta(description="Where downloads are done instead.")] = None
+    note: Annotated[str | None, Meta(description="Where to download instead.")] = None
 
 
 class Detect(Value, frozen=True, kw_only=True):
-    """How to tell that this host belongs to the site; one match is enough, more is surer."""
+    """Rules that detect the site's hosts; one match suffices."""
 
     env: Annotated[
         dict[str, str], Meta(description="Variable -> its value, with * for any letters.")
@@ -52,12 +55,13 @@ class Detect(Value, frozen=True, kw_only=True):
 
 
 class Lifecycle(Value, frozen=True, kw_only=True):
-    """What the site does to jobs by itself."""
+    """Actions of the site on jobs."""
 
     requeue: Annotated[
-        bool | None, Meta(description="Whether Slurm starts a job again after a lost node.")
+        bool | None, Meta(description="Whether Slurm requeues a job after the loss of a node.")
     ] = None
     signal_lead: Annotated[
-        Duration | None, Meta(description="When before the end the site advises a signal.")
+        Duration | None,
+        Meta(description="Time before the end at which the site recommends a signal."),
     ] = None
-    note: Annotated[str | None, Meta(description="What else one should know.")] = None
+    note: Annotated[str | None, Meta(description="Further information.")] = None

@@ -1,4 +1,4 @@
-"""Finding: something in a script that is wrong or unwise, and what to write instead."""
+"""Finding: an error or a risk in a script, and what to write instead."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ Severity = Literal["error", "warning", "info"]
 class Finding(Value, frozen=True, kw_only=True):
     """One finding; lines count from 1.
 
-    An error keeps the job from starting or makes it wrong, a warning costs time or hides a
-    failure, an info is worth knowing.
+    An error prevents the job from starting or makes it wrong, a warning costs time or hides a
+    failure, an info is for information.
     """
 
     id: str

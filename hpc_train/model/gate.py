@@ -10,10 +10,10 @@ Outcome = Literal["met", "not met", "not decided"]
 
 
 class GateResult(Value, frozen=True, kw_only=True):
-    """What one gate says of one point, of one run, or of a whole series.
+    """The result of one gate at one point, for one run, or for a whole series.
 
-    `reason` has the value, its interval and the limit in words; `low` and `high` are None where
-    there is no interval, `value` where there is no number.
+    `reason` is a text with the value, its interval and the limit; `low` and `high` are None if
+    there is no interval, `value` is None if there is no number.
     """
 
     gate: str

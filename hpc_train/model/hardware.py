@@ -1,4 +1,4 @@
-"""Hardware: what one machine has, as its own tools say."""
+"""Hardware: devices and limits of one machine, as reported by its tools."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Processor(Value, frozen=True, kw_only=True):
 
 
 class Gpu(Value, frozen=True, kw_only=True):
-    """A GPU, or half of one where the driver counts so."""
+    """A GPU, or half of one if the driver counts halves."""
 
     index: int
     name: str
@@ -31,7 +31,7 @@ class Gpu(Value, frozen=True, kw_only=True):
 
 
 class Near(Value, frozen=True, kw_only=True):
-    """Where a GPU is: its NUMA node, the first core of its own, and how far each NIC is."""
+    """Place of a GPU: its NUMA node, its first core, and the distance of each NIC."""
 
     gpu: int
     numa: int | None
@@ -40,7 +40,7 @@ class Near(Value, frozen=True, kw_only=True):
 
 
 class Link(Value, frozen=True, kw_only=True):
-    """A network interface; `virtual` ones lead to no cable."""
+    """A network interface; `virtual` if it has no physical port."""
 
     name: str
     up: bool
@@ -82,7 +82,7 @@ class Torch(Value, frozen=True, kw_only=True):
 
 
 class Software(Value, frozen=True, kw_only=True):
-    """Programs on the PATH, and what is known of them."""
+    """Programs on the PATH, and their versions."""
 
     programs: tuple[str, ...] = ()
     modules: str = ""
@@ -93,7 +93,7 @@ class Software(Value, frozen=True, kw_only=True):
 
 
 class Limits(Value, frozen=True, kw_only=True):
-    """What the shell and the system allow; `memlock_kib` is -1 for unlimited."""
+    """Limits of the shell and the system; `memlock_kib` is -1 for unlimited."""
 
     memlock_kib: int | None = None
     open_files: int | None = None
@@ -102,7 +102,7 @@ class Limits(Value, frozen=True, kw_only=True):
 
 
 class Hardware(Value, frozen=True, kw_only=True):
-    """One machine; `unread` says in sentences what could not be read, `reached` whether a host."""
+    """One machine; `unread` lists errors of tools, `reached` says whether a host was reached."""
 
     host: str
     arch: str = ""

@@ -1,4 +1,4 @@
-"""A heading that somebody wrote -> the name that it has here, and the unit of its numbers."""
+"""Column headings of tables -> names and units of hpctrain."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ _ALIASES = {
 
 
 class Heading(NamedTuple):
-    """A name, and what a number below it is multiplied with to be in our unit.
+    """A name, and the factor that converts its numbers to hpctrain's unit.
 
-    `unit` is the one that is written there, where it is not ours.
+    `unit` is the unit in the heading, if it differs.
     """
 
     name: str
@@ -52,9 +52,9 @@ class Heading(NamedTuple):
 
 
 def heading(text: str) -> Heading:
-    """Return what a heading means: `Step time [ms]` is `step_time` in ms, `img/s` a rate.
+    """Return the meaning of a heading: `Step time [ms]` is `step_time` in ms, `img/s` a rate.
 
-    One with a unit that is not known for it stays as it is written.
+    A heading with an unknown unit is not changed.
     """
     text = text.strip()
     found = _BRACKETS.fullmatch(text)
@@ -77,7 +77,7 @@ def plain_name(text: str) -> str:
 
 
 def _joined(head: str, more: str) -> Iterator[str]:
-    """Yield what the two parts of `Throughput (img/s)` or `GPUs (per node)` may mean together."""
+    """Yield the possible names of `Throughput (img/s)` or `GPUs (per node)`."""
     yield _word(f"{head}_{more}")
     yield _word(f"{more}_{head}")
     if head in AMBIGUOUS and more in MEASURES:

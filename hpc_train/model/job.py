@@ -1,4 +1,4 @@
-"""JobSpec: what the user wants to run, in no scheduler's terms."""
+"""JobSpec: a job, independent of the scheduler."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Module = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9_][!-~]*$(?!\n)",
-        description="A module as `module load` takes it: cuda/12.4.",
+        description="An argument of `module load`: cuda/12.4.",
     ),
 ]
 Nodes = Annotated[int, Meta(ge=1, le=100_000)]
@@ -33,15 +33,17 @@ Gpus = Annotated[int, Meta(ge=0, le=64)]
 Directives = Annotated[
     dict[str, str | int | bool],
     Meta(
-        description="More options of sbatch by their long names: reservation: maint; "
-        "true is a bare flag, false leaves out what the site says."
+        description=(
+            "More options of sbatch by their long names: reservation: maint; true is an option "
+            "without value, false removes an option of the site."
+        )
     ),
 ]
 Backend = Literal["auto", "nccl", "gloo", "mpi"]
 
 
 class Resources(Value, frozen=True, kw_only=True):
-    """What one job needs; Slurm's words and Slurm's meaning."""
+    """Resources of one job; names and meaning are Slurm's."""
 
     nodes: Annotated[Nodes, Meta(description="Number of nodes.")] = 1
     tasks_per_node: Annotated[
@@ -55,21 +57,23 @@ class Resources(Value, frozen=True, kw_only=True):
 
 
 class Elastic(Value, frozen=True, kw_only=True):
-    """How a job goes on when ranks or nodes fail, under torchrun."""
+    """How a job continues after ranks or nodes fail, under torchrun."""
 
     min_nodes: Annotated[
-        Nodes | None, Meta(description="Fewest nodes to go on with; default: all of them.")
+        Nodes | None,
+        Meta(description="Minimum number of nodes to continue with; default: all of them."),
     ] = None
     max_nodes: Annotated[
-        Nodes | None, Meta(description="Nodes in use; more of the job's are spares; default: all.")
+        Nodes | None,
+        Meta(description="Nodes in use; the other nodes of the job are spares; default: all."),
     ] = None
     max_restarts: Annotated[
-        int, Meta(ge=0, le=1000, description="How often failed ranks are started again.")
+        int, Meta(ge=0, le=1000, description="How often failed ranks are restarted.")
     ] = 0
 
 
 class JobSpec(Value, frozen=True, kw_only=True):
-    """One job: a command, what it needs, how it is launched."""
+    """One job: a command, its resources and its launcher."""
 
     name: Name
     command: Annotated[
@@ -87,7 +91,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
         tuple[str, ...], Meta(description="More options of the launcher, one list item each.")
     ] = ()
     elastic: Annotated[
-        Elastic | None, Meta(description="Go on after a failure; needs the launcher torchrun.")
+        Elastic | None, Meta(description="Continue after a failure; needs the launcher torchrun.")
     ] = None
     container: Annotated[
         Container | None, Meta(description="Image that the ranks run in, if the site has any.")
@@ -96,7 +100,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
         Version | None, Meta(description="torch's version, as text: '2.9'; default: the site's.")
     ] = None
     backend: Annotated[
-        Backend, Meta(description="torch.distributed's; auto: by GPUs and fabric.")
+        Backend, Meta(description="Backend of torch.distributed; auto: by GPUs and fabric.")
     ] = "auto"
     resources: Resources = Resources()
     account: Annotated[Word | None, Meta(description="Slurm account.")] = None
@@ -105,16 +109,16 @@ class JobSpec(Value, frozen=True, kw_only=True):
     constraint: Annotated[Word | None, Meta(description="Slurm node features.")] = None
     directives: Directives = {}
     storage: Annotated[
-        tuple[Word, ...], Meta(description="File systems of the site that must be asked for.")
+        tuple[Word, ...], Meta(description="File systems of the site that a job must request.")
     ] = ()
     env: Annotated[
         dict[str, str | int | float],
-        Meta(description="Environment of the ranks; a value may hold anything but NUL."),
+        Meta(description="Environment of the ranks; a value may contain any character except NUL."),
     ] = {}
     modules: Annotated[
         tuple[Module, ...], Meta(description="Loaded in this order, before the setup lines.")
     ] = ()
-    comment: Annotated[Line | None, Meta(description="Slurm's comment on the job.")] = None
+    comment: Annotated[Line | None, Meta(description="Slurm's comment of the job.")] = None
     secrets: Annotated[
         dict[str, str],
         Meta(
@@ -128,11 +132,9 @@ class JobSpec(Value, frozen=True, kw_only=True):
     ] = ()
     signal_before_end: Annotated[
         Duration | None,
-        Meta(description="How long before the time limit the ranks get USR1: 2m; default: never."),
+        Meta(description="Time before the time limit at which ranks get USR1: 2m; default: never."),
     ] = None
     workdir: Annotated[
         str | None,
-        Meta(
-            description="Where the command runs, relative to this file; default: where you submit."
-        ),
+        Meta(description="Working folder, relative to this file; default: the current folder."),
     ] = None

@@ -1,4 +1,4 @@
-"""Launchers, Rendezvous, Preflight: how ranks start and meet, and what nodes are asked before."""
+"""Launchers, Rendezvous, Preflight: launchers of a site, rendezvous of ranks, checks of nodes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ HOST_METHOD = (
 
 
 class Launchers(Value, frozen=True, kw_only=True):
-    """Which launchers the site has, which it prefers and which it forbids, and why."""
+    """The launchers of a site: allowed, default and forbidden ones, with reasons."""
 
-    default: Annotated[Word, Meta(description="Taken when a job names none.")]
-    allowed: Annotated[tuple[Word, ...], Meta(description="What a job may name.")]
+    default: Annotated[Word, Meta(description="Used if a job names none.")]
+    allowed: Annotated[tuple[Word, ...], Meta(description="Launchers that a job may name.")]
     forbidden: Annotated[dict[str, str], Meta(description="launcher -> the site's reason")] = {}
     warned: Annotated[
         dict[str, str], Meta(description="launcher -> why the site advises against it")
@@ -34,7 +34,7 @@ class Launchers(Value, frozen=True, kw_only=True):
         Word | None, Meta(description="srun --mpi=…: pmix, pmi2, cray_shasta, none.")
     ] = None
     cpu_bind: Annotated[
-        Word | None, Meta(description="srun --cpu-bind=… of a rank, where the partition has none.")
+        Word | None, Meta(description="srun --cpu-bind=… of a rank, if the partition has none.")
     ] = None
     gpu_bind: Annotated[
         Word | None, Meta(description="srun --gpu-bind=… of a rank that has one GPU.")
@@ -54,9 +54,9 @@ class Launchers(Value, frozen=True, kw_only=True):
 
 
 class Rendezvous(Value, frozen=True, kw_only=True):
-    """Where the ranks meet: how rank 0's host is named and which ports are tried.
+    """Rendezvous of the ranks: how rank 0's host is found and which ports are tried.
 
-    The ports should lie outside Linux's ephemeral range, 32768-60999 by default.
+    The ports should be outside Linux's ephemeral range, 32768-60999 by default.
     """
 
     host: Annotated[
@@ -73,31 +73,31 @@ class Rendezvous(Value, frozen=True, kw_only=True):
 
 
 class Preflight(Value, frozen=True, kw_only=True):
-    """What each node is asked, at once, before the ranks start; what is absent is not asked."""
+    """Checks of all nodes in parallel, before the ranks start; missing keys are not checked."""
 
-    gpus: Annotated[bool, Meta(description="The node sees as many GPUs as were asked for.")] = True
+    gpus: Annotated[bool, Meta(description="The node has the requested number of GPUs.")] = True
     program: Annotated[
         bool, Meta(description="The job's program, or its image, is on the node.")
     ] = True
     names: Annotated[
-        bool, Meta(description="The node resolves rank 0's host, and that one the node.")
+        bool, Meta(description="The node resolves rank 0's host, and that host resolves the node.")
     ] = True
     interfaces: Annotated[
         tuple[Word, ...], Meta(description="Network interfaces that exist and are up.")
     ] = ()
     hcas: Annotated[
-        tuple[Word, ...], Meta(description="InfiniBand adapters with an active port: mlx5_0.")
+        tuple[Word, ...], Meta(description="InfiniBand adapters that need an active port: mlx5_0.")
     ] = ()
     space: Annotated[
         dict[Annotated[str, Meta(pattern=r"^/[^\x00-\x1f]*$(?!\n)")], Memory],
-        Meta(description="Folder -> free space that it must have: /dev/shm: 1G."),
+        Meta(description="Folder -> required free space: /dev/shm: 1G."),
     ] = {}
     memlock: Annotated[
         bool, Meta(description="`ulimit -l` is unlimited, as InfiniBand needs it.")
     ] = False
     clock: Annotated[
-        Duration | None, Meta(description="How far a node's clock may be off, e.g. 2s.")
+        Duration | None, Meta(description="Allowed deviation of a node's clock, e.g. 2s.")
     ] = None
     timeout: Annotated[
-        Duration | None, Meta(description="How long a node may take to answer; default: 30 s.")
+        Duration | None, Meta(description="Timeout of a node's answer; default: 30 s.")
     ] = None

@@ -7,13 +7,13 @@ from typing import Literal
 from hpc_train.model.value import Value
 
 Law = Literal["amdahl", "gustafson", "usl"]
-# Different sizes that a fit takes: its parameters, the scale, and one more to see the scatter; of
-# USL's two parameters the second shows at the far end only.
+# Minimum number of sizes of a fit: its parameters, the scale, and one more for the scatter; the
+# second parameter of USL is visible at large sizes only.
 LEAST_SIZES: dict[Law, int] = {"amdahl": 3, "gustafson": 3, "usl": 6}
 
 
 class Parameter(Value, frozen=True, kw_only=True):
-    """A fitted number with its interval; a limit is None where there is none."""
+    """A fitted number with its interval; None means no limit."""
 
     name: str
     value: float
@@ -22,7 +22,7 @@ class Parameter(Value, frozen=True, kw_only=True):
 
 
 class CurvePoint(Value, frozen=True, kw_only=True):
-    """What a law says at q times the baseline's resources; `measured` within the data's range."""
+    """Value of a law at q times the baseline's resources; `measured` within the data's range."""
 
     q: float
     speedup: float
@@ -32,12 +32,12 @@ class CurvePoint(Value, frozen=True, kw_only=True):
 
 
 class Fit(Value, frozen=True, kw_only=True):
-    """One law for one series; with `refused`, which says why, there is nothing else.
+    """One law for one series; `refused` is the reason why it was not fitted.
 
     `points` were fitted, the largest at `largest_q` times the baseline. `rms` is the root mean
-    square of the relative residuals. `peak` is the q of the highest speedup, None where the law has
-    none or the data do not bound it; `no_peak` says which. `curve` reaches to twice the largest
-    measured q, farther only where somebody insisted; `notes` then say what it is worth.
+    square of the relative residuals. `peak` is the q of the highest speedup, None if the law has
+    none or the data do not bound it; `no_peak` is the reason. `curve` extends to twice the largest
+    measured q, or further if forced; `notes` then contain a warning.
     """
 
     series: str

@@ -1,4 +1,4 @@
-"""LogPattern: a line of somebody's own logs, as a regular expression whose groups are metrics."""
+"""LogPattern: a user-defined log line, as a regular expression whose groups are metrics."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ MOST_TOUCHING = 3
 
 
 class LogPattern(Value, frozen=True, kw_only=True):
-    """Which lines are read, and what their groups mean."""
+    """A pattern of log lines, and the meaning of its groups."""
 
     regex: Annotated[
         str,
         Meta(min_length=1, max_length=2000, description="Python regex; named groups are metrics."),
     ]
     scope: Annotated[
-        StatedScope, Meta(description="Of what the values are: the job, one GPU or one rank.")
+        StatedScope, Meta(description="Scope of the values: the job, one GPU or one rank.")
     ]
     literal: Annotated[
         str, Meta(description="Text in every such line; default: the longest in the regex.")
     ] = ""
     units: Annotated[
-        dict[str, str], Meta(description="Metric of one's own -> its unit, `W` for power.")
+        dict[str, str], Meta(description="New metric -> its unit, `W` for power.")
     ] = {}
     scale: Annotated[
         dict[str, float],

@@ -1,4 +1,4 @@
-"""What a scaling table is made from: every run that was asked for, and how each one ended."""
+"""Input of a scaling table: every requested run, and its end."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ INTERVALS: dict[IntervalKind, str] = {
     "fieller": "Fieller",
     "bootstrap": "percentile bootstrap of means",
 }
-# So begins the problem of a run whose log says another size than the one that is known.
+# Prefix of the problem of a run whose log states another size than the recorded one.
 CONTRADICTED = "the log says world_size "
 MISSING = "MISSING"
 EXCLUDED = "EXCLUDED"
@@ -26,16 +26,16 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
     """One run of a study, or one foreign log; `state` is a JobState or MISSING.
 
     `axes` holds the study's axis values, so that runs which differ in more than their size form
-    separate series. `topology` is None where nobody recorded it (a foreign log). `problem` says
-    in one line why a run has no result (`rank 1 on host a: exit code 3`). `transport` is the short
-    word for what NCCL used (`IB+GDR`, `sockets`), empty where no log says it.
-    `ranks`: so many are named, at least, by logs of which nobody recorded a topology.
+    separate series. `topology` is None if it was not recorded (a foreign log). `problem` is the
+    reason on one line why a run has no result (`rank 1 on host a: exit code 3`). `transport` is the
+    short name of NCCL's transport (`IB+GDR`, `sockets`), empty if no log states it. `ranks`: the
+    minimum number of ranks that logs without a recorded topology name.
 
-    `sizes` are those that a person stated of a log or a row (`nodes`, `gpus_per_node`,
-    `tasks_per_node`, `ranks`). `conditions` are what has to be the same in a series (`torch`,
-    `partition`, `commit`), by name, as far as it is recorded. A run is EXCLUDED when a person says
-    so; `problem` is then the reason that was given. `restarts` counts requeues; `wall_s` is how
-    long the job ran, in seconds, whatever became of it.
+    `sizes` are those that a person stated for a log or a row (`nodes`, `gpus_per_node`,
+    `tasks_per_node`, `ranks`). `conditions` are the recorded values that must match in a series
+    (`torch`, `partition`, `commit`), by name. A run is EXCLUDED by a person; `problem` is then the
+    given reason. `restarts` counts requeues; `wall_s` is the duration of the job in seconds, in any
+    state.
     """
 
     run_id: str
@@ -53,11 +53,11 @@ class ExpectedRun(Value, frozen=True, kw_only=True):
 
 
 class ExpectedStudy(Value, frozen=True, kw_only=True):
-    """The study as it was asked for; `scaling` is None where nobody declared it.
+    """The requested study; `scaling` is None if it was not declared.
 
-    `allow_mixed` names the conditions that may differ within a series because a person says so.
-    `price_per_gpu_hour` is in `currency`, None where the site states none. `interval` is that of
-    the ratios of points. `site_unknown` says why nobody knows which gates the site has.
+    `allow_mixed` names the conditions that a person allowed to differ within a series.
+    `price_per_gpu_hour` is in `currency`, None if the site states none. `interval` is that of the
+    ratios of points. `site_unknown` is the reason why the gates of the site are unknown.
     """
 
     name: str
@@ -75,5 +75,5 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
 
     @property
     def unfinished(self) -> tuple[ExpectedRun, ...]:
-        """The runs that wait or still run: with them, a report is a partial one."""
+        """Return the runs that are pending or running, with which a report is partial."""
         return tuple(run for run in self.runs if run.state in _UNFINISHED)

@@ -1,4 +1,4 @@
-"""Network and EnvBlock: what a site's fabric is, and what its environment needs on which jobs."""
+"""Network and EnvBlock: the fabric of a site, and variables for some of its jobs."""
 
 from __future__ import annotations
 
@@ -27,21 +27,23 @@ Hca = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*(:[0-9]+){0,3}$(?!\n)",
-        description="Name of a host adapter, with a port if need be: mlx5_0, mlx5_0:1.",
+        description="Name of a host adapter, with an optional port: mlx5_0, mlx5_0:1.",
     ),
 ]
 Byte = Annotated[int, Meta(ge=0, le=255)]
 
 
 class Network(Value, frozen=True, kw_only=True):
-    """What connects the nodes; without a fabric nothing is set."""
+    """The network between the nodes; without a fabric nothing is set."""
 
-    fabric: Annotated[Fabric | None, Meta(description="What NCCL is to use between nodes.")] = None
+    fabric: Annotated[Fabric | None, Meta(description="Fabric that NCCL uses between nodes.")] = (
+        None
+    )
     interfaces: Annotated[
-        tuple[Interface, ...], Meta(description="Where NCCL and gloo open their sockets.")
+        tuple[Interface, ...], Meta(description="Interfaces for the sockets of NCCL and gloo.")
     ] = ()
     exclude_interfaces: Annotated[
-        tuple[Interface, ...], Meta(description="Where NCCL must not open sockets; by prefix.")
+        tuple[Interface, ...], Meta(description="Interfaces that NCCL must not use, by prefix.")
     ] = ()
     hcas: Annotated[tuple[Hca, ...], Meta(description="Host adapters for the ranks' data.")] = ()
     gdr_level: Annotated[
@@ -57,12 +59,14 @@ class Network(Value, frozen=True, kw_only=True):
     plugin: Annotated[Word | None, Meta(description="NCCL_NET_PLUGIN: a suffix or a path.")] = None
     script: Annotated[
         Annotated[str, Meta(pattern=r"^/[^\n]*$(?!\n)")] | None,
-        Meta(description="The vendor's script of settings, by its whole path; it is sourced."),
+        Meta(description="Absolute path of the vendor's settings script, which is sourced."),
     ] = None
     nccl: Annotated[
-        Version | None, Meta(description="NCCL's version, on AMD that which RCCL is based on.")
+        Version | None, Meta(description="Version of NCCL; on AMD the one that RCCL is based on.")
     ] = None
-    gpus: Annotated[Vendor | None, Meta(description="Whose GPUs; default: by gpu_type.")] = None
+    gpus: Annotated[
+        Vendor | None, Meta(description="Vendor of the GPUs; default: by gpu_type.")
+    ] = None
     ip_over_ib: Annotated[
         bool | None, Meta(description="Whether InfiniBand carries IP, which gloo needs.")
     ] = None
@@ -72,11 +76,11 @@ class Network(Value, frozen=True, kw_only=True):
 
 
 class When(Value, frozen=True, kw_only=True):
-    """Jobs that a block is for: all that is said must hold, of a list one."""
+    """Jobs that a block applies to: all conditions must hold; of a list, one value must match."""
 
     nodes: Annotated[NodeBounds | None, Meta(description="1, '>1', '>=2,<16'.")] = None
-    # Not `Word | …`: a text with a pattern beside a list lets msgspec 0.22 crash when the
-    # interpreter ends.
+    # Not `Word | …`: with a union of a list and a text with a pattern, msgspec 0.22 crashes when
+    # the interpreter exits.
     partition: Annotated[
         str | tuple[Word, ...] | None, Meta(description="The job's partition.")
     ] = None
@@ -84,10 +88,11 @@ class When(Value, frozen=True, kw_only=True):
         None
     )
     runtime: Annotated[
-        Runtime | tuple[Runtime, ...] | None, Meta(description="What moves the ranks' data.")
+        Runtime | tuple[Runtime, ...] | None,
+        Meta(description="Library that transfers the ranks' data."),
     ] = None
     vendor: Annotated[
-        Vendor | tuple[Vendor, ...] | None, Meta(description="Whose GPUs the job has.")
+        Vendor | tuple[Vendor, ...] | None, Meta(description="Vendor of the job's GPUs.")
     ] = None
     nccl: Annotated[
         VersionBounds | None, Meta(description="Versions of network.nccl: '>=2.21,<2.30'.")
@@ -96,16 +101,17 @@ class When(Value, frozen=True, kw_only=True):
 
 
 class EnvBlock(Value, frozen=True, kw_only=True):
-    """Variables for the jobs that `when` describes, or a note that they are set already."""
+    """Variables for the jobs that `when` describes, or a note that they are already set."""
 
     when: When = When()
-    scope: Annotated[Scope, Meta(description="Who is to see them.")] = "job"
-    env: Annotated[dict[str, str | int | float], Meta(description="What is set.")] = {}
-    unset: Annotated[tuple[Variable, ...], Meta(description="What is taken away.")] = ()
+    scope: Annotated[Scope, Meta(description="Processes that get them.")] = "job"
+    env: Annotated[dict[str, str | int | float], Meta(description="Variables to set.")] = {}
+    unset: Annotated[tuple[Variable, ...], Meta(description="Variables to unset.")] = ()
     already_set_by: Annotated[
-        str | None, Meta(description="What sets env on this site, so that nothing is written.")
+        str | None,
+        Meta(description="What already sets `env` on this site, so that nothing is written."),
     ] = None
-    mode: Annotated[Mode, Meta(description="What becomes of a value that is there.")] = "set"
+    mode: Annotated[Mode, Meta(description="How an existing value is treated.")] = "set"
     separator: Annotated[Separator, Meta(description="Between items; prepend and append.")] = ":"
     why: Annotated[str, Meta(description="Shown by `explain`.")] = ""
-    source: Annotated[str, Meta(description="Where that is written.")] = ""
+    source: Annotated[str, Meta(description="Source of the values.")] = ""

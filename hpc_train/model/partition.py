@@ -1,4 +1,4 @@
-"""Partition and Qos: the queues of a site, the nodes behind them, and what a job may ask there."""
+"""Partition and Qos: the queues of a site, their nodes, and their limits."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ TotalGpus = Annotated[int, Meta(ge=0, le=1_000_000)]
 
 
 class Select(Value, frozen=True, kw_only=True):
-    """The words that bring a job to these nodes; what is absent is not written."""
+    """Options that select these nodes; missing keys are not written."""
 
     partition: Annotated[Word | None, Meta(description="--partition=…")] = None
-    qos: Annotated[Word | None, Meta(description="--qos=…, where the job names none.")] = None
+    qos: Annotated[Word | None, Meta(description="--qos=…, if the job names none.")] = None
     constraint: Annotated[
         Word | None, Meta(description="--constraint=…; the job's own is joined with &.")
     ] = None
@@ -33,13 +33,14 @@ class Select(Value, frozen=True, kw_only=True):
 
 
 class Bound(Value, frozen=True, kw_only=True):
-    """Limits for the jobs that `nodes` and `account` describe, instead of the partition's own."""
+    """Limits for the jobs that `nodes` and `account` describe, instead of the partition's."""
 
     nodes: Annotated[
-        NodeBounds | None, Meta(description="Node counts that this is for: '<=91', '>=2,<16'.")
+        NodeBounds | None,
+        Meta(description="Node counts that the limits apply to: '<=91', '>=2,<16'."),
     ] = None
     account: Annotated[
-        str | None, Meta(description="Accounts that this is for, with * for any letters.")
+        str | None, Meta(description="Accounts that the limits apply to, with * for any letters.")
     ] = None
     max_time: Annotated[Duration | None, Meta(description="Longest time limit.")] = None
     max_nodes: Annotated[Nodes | None, Meta(description="Most nodes of one job.")] = None
@@ -47,12 +48,12 @@ class Bound(Value, frozen=True, kw_only=True):
 
 
 class Qos(Value, frozen=True, kw_only=True):
-    """A quality of service and its limits; what is absent is unknown."""
+    """A quality of service and its limits; missing keys are unknown."""
 
-    name: Annotated[Word, Meta(description="As --qos=… takes it; * for any other.")]
+    name: Annotated[Word, Meta(description="Argument of --qos=…; * for any other.")]
     default: Annotated[bool, Meta(description="Taken when a job names none.")] = False
     partitions: Annotated[
-        tuple[Word, ...], Meta(description="Partitions that it is for; default: all.")
+        tuple[Word, ...], Meta(description="Partitions that it applies to; default: all.")
     ] = ()
     max_time: Annotated[Duration | None, Meta(description="Longest time limit.")] = None
     max_nodes: Annotated[Nodes | None, Meta(description="Most nodes of one job.")] = None
@@ -64,27 +65,27 @@ class Qos(Value, frozen=True, kw_only=True):
 
 
 class Preemption(Value, frozen=True, kw_only=True):
-    """How a job of this partition may be ended for another's sake."""
+    """How a job of this partition may be preempted."""
 
-    grace: Annotated[Duration | None, Meta(description="From the first signal to the last.")] = None
-    safe: Annotated[
-        Duration | None, Meta(description="How long a job runs before it may happen.")
+    grace: Annotated[
+        Duration | None, Meta(description="Time from the first signal to the last.")
     ] = None
-    warning: Annotated[bool, Meta(description="Whether any signal comes before.")] = True
+    safe: Annotated[
+        Duration | None, Meta(description="Run time before a job may be preempted.")
+    ] = None
+    warning: Annotated[bool, Meta(description="Whether a signal is sent before.")] = True
 
 
 class Partition(Value, frozen=True, kw_only=True):
-    """A queue and the nodes behind it; what is absent is unknown."""
+    """A queue and its nodes; missing keys are unknown."""
 
-    name: Annotated[
-        Word, Meta(description="What `partition:` of a job says; * for whatever it says.")
-    ]
-    description: Annotated[str | None, Meta(description="What it is for, in a few words.")] = None
+    name: Annotated[Word, Meta(description="The value of `partition:` in a job; * for any value.")]
+    description: Annotated[str | None, Meta(description="Purpose, in a few words.")] = None
     default: Annotated[bool, Meta(description="Taken when a job names none.")] = False
     select: Annotated[
-        Select | None, Meta(description="How a job gets there; default: --partition=NAME.")
+        Select | None, Meta(description="How a job selects it; default: --partition=NAME.")
     ] = None
-    nodes: Annotated[Nodes | None, Meta(description="How many nodes it has.")] = None
+    nodes: Annotated[Nodes | None, Meta(description="Number of its nodes.")] = None
     min_nodes: Annotated[Nodes | None, Meta(description="Fewest nodes of one job.")] = None
     max_nodes: Annotated[Nodes | None, Meta(description="Most nodes of one job.")] = None
     min_gpus: Annotated[TotalGpus | None, Meta(description="Fewest GPUs of one job.")] = None
@@ -92,7 +93,7 @@ class Partition(Value, frozen=True, kw_only=True):
     min_time: Annotated[Duration | None, Meta(description="Shortest time limit.")] = None
     max_time: Annotated[Duration | None, Meta(description="Longest time limit.")] = None
     default_time: Annotated[
-        Duration | None, Meta(description="Time limit of a job that asks for none.")
+        Duration | None, Meta(description="Time limit of a job that requests none.")
     ] = None
     max_node_minutes: Annotated[
         Jobs | None, Meta(description="Most nodes x minutes of one job.")
@@ -100,47 +101,60 @@ class Partition(Value, frozen=True, kw_only=True):
     max_jobs: Annotated[Jobs | None, Meta(description="Jobs of one user that run at once.")] = None
     bounds: Annotated[
         tuple[Bound, ...],
-        Meta(description="Other limits by node count or account; of two, the later one counts."),
+        Meta(description="Other limits by node count or account; the last matching entry counts."),
     ] = ()
     shared: Annotated[
-        bool | None, Meta(description="Whether jobs of others may run on the same node.")
+        bool | None, Meta(description="Whether jobs of other users may run on the same node.")
     ] = None
-    exclusive: Annotated[
-        bool, Meta(description="Whether jobs ask for whole nodes, unless they say otherwise.")
-    ] = False
+    exclusive: Annotated[bool, Meta(description="Whether jobs request whole nodes by default.")] = (
+        False
+    )
     preemption: Annotated[
-        Preemption | None, Meta(description="Given where jobs may be ended for others.")
+        Preemption | None, Meta(description="Present if jobs may be preempted.")
     ] = None
-    arch: Annotated[Arch | None, Meta(description="Of the nodes; default: the site's.")] = None
+    arch: Annotated[
+        Arch | None, Meta(description="Processor architecture of the nodes; default: the site's.")
+    ] = None
     cpus_per_node: Annotated[
         Count | None, Meta(description="Cores that a job may use on one node.")
     ] = None
     reserved_cpus: Annotated[
-        Count | None, Meta(description="Cores of a node that jobs do not get.")
+        Count | None, Meta(description="Cores of a node that jobs cannot use.")
     ] = None
-    threads_per_core: Annotated[Count | None, Meta(description="Hardware threads.")] = None
-    cpus_per_gpu: Annotated[
-        Count | None, Meta(description="Cores that go with one GPU, in what Slurm calls CPUs.")
-    ] = None
+    threads_per_core: Annotated[Count | None, Meta(description="Hardware threads of a core.")] = (
+        None
+    )
+    cpus_per_gpu: Annotated[Count | None, Meta(description="Cores per GPU, in Slurm's CPUs.")] = (
+        None
+    )
     cpu_rule: Annotated[
         Literal["share", "exact", "max"],
-        Meta(description="cpus_per_gpu is a default, the only ratio accepted, or the most."),
+        Meta(
+            description=(
+                "cpus_per_gpu is a default (share), the only accepted ratio (exact), or the "
+                "maximum (max)."
+            )
+        ),
     ] = "share"
     cpu_bind: Annotated[
         Word | None, Meta(description="srun --cpu-bind=… of a rank; masks only on whole nodes.")
     ] = None
-    mem_per_node: Annotated[Memory | None, Meta(description="Most memory of a job.")] = None
-    mem_per_gpu: Annotated[Memory | None, Meta(description="Memory that goes with a GPU.")] = None
+    mem_per_node: Annotated[Memory | None, Meta(description="Most memory of a job on a node.")] = (
+        None
+    )
+    mem_per_gpu: Annotated[Memory | None, Meta(description="Memory per GPU.")] = None
     gpus_per_node: Annotated[Gpus | None, Meta(description="GPUs of one node.")] = None
     gpu_type: Annotated[
-        Word | None, Meta(description="Slurm's word for the GPU: a100; a MIG slice's name.")
+        Word | None, Meta(description="Slurm's type of the GPU: a100; a MIG slice's name.")
     ] = None
     gpu_model: Annotated[str | None, Meta(description="The GPU's name: A100-SXM4-40GB.")] = None
     gpu_order: Annotated[
         tuple[Gpus, ...],
         Meta(description="The GPU nearest to each local rank's cores: [3, 2, 1, 0]."),
     ] = ()
-    nics_per_node: Annotated[Count | None, Meta(description="Network adapters for data.")] = None
+    nics_per_node: Annotated[
+        Count | None, Meta(description="Network adapters for data per node.")
+    ] = None
     nic_gbps: Annotated[Jobs | None, Meta(description="Speed of one adapter, Gbit/s.")] = None
     interfaces: Annotated[
         tuple[Interface, ...], Meta(description="Instead of network.interfaces.")
@@ -154,7 +168,7 @@ class Partition(Value, frozen=True, kw_only=True):
 def bound_for(
     partition: Partition, key: str, nodes: int, account: str | None
 ) -> tuple[int, Bound] | None:
-    """Return the last bound that stands instead of the partition's own `key`, with its place."""
+    """Return the last matching bound that replaces the partition's `key`, with its origin."""
     found = None
     for index, bound in enumerate(partition.bounds):
         size = bound.nodes is None or within((nodes,), bound.nodes)

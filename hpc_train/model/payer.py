@@ -1,4 +1,4 @@
-"""An account that a site would take, for jobs that nobody submits."""
+"""A sample account of a site, for jobs that are not submitted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from hpc_train.model.site import SiteProfile
 
 _ANY = "project"
-# What stands for the signs of a simple pattern: project_[0-9]+, (def|rrg)-.+
+# Sample texts for the elements of a simple pattern: project_[0-9]+, (def|rrg)-.+
 _SIGNS = (
     (r"\(([^|)]*)[^)]*\)", r"\1"),
     (r"(\[0-9\]|\\d)[+*]?", "1"),
@@ -16,7 +16,7 @@ _SIGNS = (
 
 
 def sample_account(profile: SiteProfile) -> str:
-    """Return the profile's example, else a word by its pattern."""
+    """Return the profile's example, else a text that matches its pattern."""
     if profile.account.example:
         return profile.account.example
     pattern = text = profile.account.pattern or ""

@@ -1,4 +1,4 @@
-"""LaunchPlan: everything resolved; each value knows its origin and its reason."""
+"""LaunchPlan: all resolved values, each with its origin and reason."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from hpc_train.model.launching import Rendezvous
 from hpc_train.model.network import Mode, Scope, Separator
 from hpc_train.model.value import Value
 
-# What an sbatch option can hold: its values know no quotes, and a blank would end them.
+# Characters of a value of an sbatch option, which cannot be quoted and ends at a blank.
 DIRECTIVE_VALUE = re.compile(r"[A-Za-z0-9_.,:;=+@%/&|*()!\[\]^~-]+")
 
 
 class Setting(Value, frozen=True, kw_only=True):
     """One resolved value: where it came from (`job.yaml:7`, `--set`, `rule`) and why.
 
-    `source` names who says so, where that is somebody else than the files.
+    `source` names the source of a rule, if it is not a file.
     """
 
     value: Any
@@ -41,13 +41,13 @@ class JobVar(Value, frozen=True, kw_only=True, tag="var"):
 
 
 class FirstOf(Value, frozen=True, kw_only=True, tag="first"):
-    """The first of several shell variables that is set: which one, depends on the site's MPI."""
+    """The first of several shell variables that is set, depending on the site's MPI."""
 
     names: tuple[str, ...]
 
 
 class Joined(Value, frozen=True, kw_only=True, tag="joined"):
-    """One argument made of literal text and variables: `"$MASTER_ADDR":"$MASTER_PORT"`."""
+    """One argument that consists of literal text and variables: `"$MASTER_ADDR":"$MASTER_PORT"`."""
 
     parts: tuple[Text | JobVar, ...]
 
@@ -56,7 +56,7 @@ Token = Text | JobVar | FirstOf | Joined
 
 
 class Secret(Value, frozen=True, kw_only=True):
-    """A variable whose value is nowhere written: inherited, or read from a file in the job."""
+    """A variable whose value is never written: inherited, or read from a file in the job."""
 
     name: str
     file: str | None
@@ -77,12 +77,12 @@ class Topology(Value, frozen=True, kw_only=True):
 
 
 class ContainerPlan(Value, frozen=True, kw_only=True):
-    """How a program gets into its image: by words before it (`around`) or by srun (`step`).
+    """How a program starts in its image: with a command before it (`around`) or by srun (`step`).
 
-    `mounts` and `workdir` are what the image's own description (an EDF) must be given. `passed`
-    are variables that an image must not override; they are exported once more with `prefix` in
-    front, where the runtime wants that. `forbidden` are characters that a path must not have.
-    With `vendors`, what the vendor's script exports is passed on, too.
+    `mounts` and `workdir` are for the definition of the image (an EDF). `passed` are variables that
+    an image must not override; they are exported a second time with the prefix `prefix`, if the
+    runtime needs it. `forbidden` are characters that a path must not contain. With `vendors`, the
+    exports of the vendor's script are passed on as well.
     """
 
     runtime: str
@@ -100,7 +100,7 @@ class ContainerPlan(Value, frozen=True, kw_only=True):
 
 
 class Binding(Value, frozen=True, kw_only=True):
-    """Which cores and GPUs ranks are held to, in the words of srun, torchrun and mpirun."""
+    """Binding of ranks to cores and GPUs, as options of srun, torchrun and mpirun."""
 
     cpus: str | None = None
     gpus: str | None = None
@@ -109,11 +109,11 @@ class Binding(Value, frozen=True, kw_only=True):
 
 
 class LaunchRequest(Value, frozen=True, kw_only=True):
-    """What a launcher is given; `exported` names the variables that every rank must see.
+    """The input of a launcher; `exported` names the variables that every rank must see.
 
-    With `nested`, the job's allocation may have more nodes and GPUs than `topology` says: the
-    ranks belong on the first nodes, and must be told how many GPUs are theirs (`gpu_request` is
-    the option that says it, `gpu_type` Slurm's word for them in it).
+    With `nested`, the job's allocation may have more nodes and GPUs than `topology`: the ranks run
+    on the first nodes, and the number of their GPUs must be stated (`gpu_request` is the option,
+    `gpu_type` the type of GPU in it).
     """
 
     topology: Topology
@@ -155,13 +155,13 @@ class LaunchShell(Value, frozen=True, kw_only=True):
 
 
 class Launch(Value, frozen=True, kw_only=True):
-    """What a launcher answers.
+    """The output of a launcher.
 
-    `rank_env` gives each rank its name in torch's words, from the launcher's own variables.
-    `slots_per_node` is what the scheduler must be asked for: ranks, or one starter of ranks.
-    With `forks_ranks` the program starts its own ranks and no RANK is set. `direct` means that
-    no launcher stands between the script and the program, so nobody else signals it.
-    `agent` is what `node_wrapper` starts, put together on its node, with the rest of argv behind.
+    `rank_env` sets torch's rank variables from those of the launcher. `slots_per_node` is the
+    number of tasks to request per node: ranks, or one agent. With `forks_ranks` the program starts
+    its own ranks and no RANK is set. `direct` means that there is no launcher between the script
+    and the program, so the script must signal it. `agent` is the command that `node_wrapper`
+    starts, assembled on its node, followed by the rest of argv.
     `shell` is what the script needs beside argv.
     """
 
@@ -170,13 +170,13 @@ class Launch(Value, frozen=True, kw_only=True):
     slots_per_node: int
     forks_ranks: bool = False
     direct: bool = False
-    # Not written where it is not set, so that the digests of other launchers stay.
+    # Not written if it is not set, so that the digests of other launchers do not change.
     agent: tuple[Token, ...] | msgspec.UnsetType = msgspec.UNSET
     shell: LaunchShell | msgspec.UnsetType = msgspec.UNSET
 
 
 class Checks(Value, frozen=True, kw_only=True):
-    """What `argv` asks each node before the ranks start; `space` is in MiB.
+    """The checks that `argv` runs on each node before the ranks start; `space` is in MiB.
 
     `hcas` are pairs of device and port, an empty port is any.
     """
@@ -195,7 +195,7 @@ class Checks(Value, frozen=True, kw_only=True):
 
 
 class EnvChange(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """What happens to a variable beside the plain exports; a `value` of None unsets it."""
+    """A change of a variable in addition to the exports; a `value` of None unsets it."""
 
     name: str
     value: str | None
@@ -205,15 +205,15 @@ class EnvChange(Value, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LaunchPlan(Value, frozen=True, kw_only=True, omit_defaults=True):
-    """What a script is rendered from; nothing is left to decide.
+    """The input of a script; all values are final.
 
-    `directives` are sbatch options in order, with an empty value for a bare flag; `time_s` is the
-    limit in seconds that an executor without a scheduler enforces itself. With `nested` the script
-    runs on the first nodes of an allocation that is at least as large, and `directives` say what
-    it needs of that. `notes` are comments on the directives. Defaults are not written down: a
-    plan that is not nested keeps the digest that names its runs. `changes` follow the exports of
-    `env`, in their order; an empty `backend` is none that anybody may rely on. With
-    `passes_signal` the script gets USR1 before the time limit, and hands it on.
+    `directives` are sbatch options in order, with an empty value for an option without value;
+    `time_s` is the limit in seconds that an executor without a scheduler enforces. With `nested`
+    the script runs on the first nodes of an allocation that is at least as large, and `directives`
+    are its requirements. `notes` are comments on the directives. Defaults are not written: a plan
+    that is not nested keeps the digest in the names of its runs. `changes` follow the exports of
+    `env`, in order; an empty `backend` means that none is guaranteed. With `passes_signal` the
+    script receives USR1 before the time limit and forwards it.
     """
 
     name: str

@@ -40,15 +40,15 @@ UNITS: dict[str, str] = {
 
 
 class Record(Value, frozen=True, kw_only=True, gc=False):
-    """One value of one metric, as one line of one log stated it.
+    """One value of one metric from one line of a log.
 
     `accuracy` and `mfu` are fractions, 0 to 1. `step` counts from 1 within the run. `rank` is the
-    global rank that printed the line, None when the line does not say. `steps` says of how many
-    steps the value is the mean: a line of a log that reports every tenth step has 10. `variant`
-    tells two values of one metric on one line apart (`out_of_place`, `in_place`), and
-    `message_size` [B] says what a bandwidth or latency was measured with.
-    The metric `not_finite` counts a value that is NaN or infinite: `variant` is `loss`.
-    The metric `condition` is a word of the run about itself: `variant` is `torch=2.13.0`.
+    global rank that printed the line, None when the line does not say. `steps` is the number of
+    steps that the value is the mean of: a line of a log that reports every tenth step has 10.
+    `variant` distinguishes two values of one metric on one line (`out_of_place`, `in_place`), and
+    `message_size` [B] is the message size of a bandwidth or latency. The metric `not_finite` counts
+    a value that is NaN or infinite: `variant` is `loss`. The metric `condition` is a condition of
+    the run: `variant` is `torch=2.13.0`.
     """
 
     run: str

@@ -1,4 +1,4 @@
-"""A regular expression -> the text in all its matches, and whether it can take for ever."""
+"""A regular expression -> the text in all its matches, and whether it can take exponential time."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Atom(NamedTuple):
 
 
 def literal_of(regex: str) -> str:
-    """Return the longest text that every match holds; "" where there is none, or none is sure."""
+    """Return the longest text that every match contains; "" if there is none or it is uncertain."""
     runs, run, depth = [""], "", 0
     for atom in atoms(regex):
         if (atom.kind == "bar" and depth == 0) or (atom.kind == "whole" and "#" not in atom.text):
@@ -50,7 +50,7 @@ def literal_of(regex: str) -> str:
 
 
 def may_explode(regex: str) -> bool:
-    """Whether a repeated group holds a repeat or a choice: its time may grow exponentially."""
+    """Whether a repeated group contains a repeat or a choice: its time may grow exponentially."""
     inside = [False]
     for atom in atoms(regex):
         if atom.kind == "open":

@@ -8,7 +8,7 @@ from hpc_train.model.value import Value
 
 
 class Column(Value, frozen=True, kw_only=True):
-    """A column of a report's table: its key in CSV and JSON, its heading, how it is aligned."""
+    """A column of a report's table: key in CSV and JSON, heading, alignment."""
 
     key: str
     heading: str
@@ -16,7 +16,7 @@ class Column(Value, frozen=True, kw_only=True):
 
 
 class Cell(Value, frozen=True, kw_only=True):
-    """What is shown, and the value behind it (a number, text, None, or value/low/high)."""
+    """The text of a cell, and its value (a number, text, None, or value/low/high)."""
 
     text: str
     value: Any = None
@@ -25,7 +25,7 @@ class Cell(Value, frozen=True, kw_only=True):
 class ReportTable(Value, frozen=True, kw_only=True):
     """Rows in order; each row has one cell per column.
 
-    `records` is the same table for programs: every row and column, also those that are not shown;
+    `records` is the same table for JSON: every row and column, including those not shown;
     `key` is its name in JSON (`rows`, `runs`).
     """
 
@@ -57,7 +57,7 @@ class Fact(Value, frozen=True, kw_only=True):
 
 
 class RunDetail(Value, frozen=True, kw_only=True):
-    """What a reader can look up of one run: its end, its settings, and why it failed.
+    """Details of one run: its end, its settings, and its diagnosis.
 
     `script` is a digest, the key of `Report.scripts`: repetitions share one. `settings` are key,
     value and origin.
@@ -72,11 +72,12 @@ class RunDetail(Value, frozen=True, kw_only=True):
 
 
 class Report(Value, frozen=True, kw_only=True):
-    """Everything that a reader is shown, in order; `summary` comes first, in words.
+    """The contents of a report, in order; `summary` comes first.
 
-    `name` and `conditions` (regime, warm-up, confidence, ...) are what programs read instead of the
-    title and the summary. `partial`: some runs are not finished. `provenance` says where and with
-    what the runs ran, `details` what is known of each, `scripts` the text of each script by digest.
+    `name` and `conditions` (regime, warm-up, confidence, ...) are the machine-readable form of the
+    title and the summary. `partial`: some runs are not finished. `provenance`: where and with which
+    software the runs ran; `details`: details of each run; `scripts`: the text of each script by
+    digest.
     """
 
     title: str

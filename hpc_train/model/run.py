@@ -1,4 +1,4 @@
-"""Run: the folder of one submission, and what its files say."""
+"""Run: the folder of one submission, and the contents of its files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpc_train.model.submission import JobState, Standing, Submission
 from hpc_train.model.value import Value
 
 MANIFEST_SCHEMA = 1
-# What a newer schema means is not known here, though it may look alike.
+# The meaning of a newer schema is unknown, even if it looks alike.
 ManifestSchema = Annotated[int, Meta(le=MANIFEST_SCHEMA)]
 _RUN_NAME = re.compile(r"^(?P<stem>.+)-r(?P<repetition>\d+)(?:\.(?P<attempt>\d+))?")
 
@@ -28,7 +28,7 @@ class RunName(Value, frozen=True, kw_only=True):
 
     @classmethod
     def parse(cls, run_id: str) -> RunName | None:
-        """Take a run id apart; None when it is that of a single job."""
+        """Parse a run id; None if it is that of a single job."""
         match = _RUN_NAME.fullmatch(run_id)
         if match is None:
             return None
@@ -46,7 +46,7 @@ class RunName(Value, frozen=True, kw_only=True):
 
 
 class RunFolder(Value, frozen=True, kw_only=True):
-    """Names of the files of one run; DESIGN of the folder in one place."""
+    """Paths of the files of one run."""
 
     path: Path
 
@@ -67,17 +67,17 @@ class RunFolder(Value, frozen=True, kw_only=True):
 
     @property
     def submission(self) -> Path:
-        """What the executor says; apart from the manifest because it changes."""
+        """State from the executor; separate from the manifest because it changes."""
         return self.path / "submission.json"
 
     @property
     def status(self) -> Path:
-        """What the job itself says: start, end, exit code, first failure."""
+        """State from the job itself: start, end, exit code, first failure."""
         return self.path / "status.json"
 
     @property
     def cut_off(self) -> Path:
-        """Is there when the run ended because the allocation that it shares was told to end."""
+        """Exists if the run ended because its shared allocation was ended."""
         return self.path / "cut_off"
 
     @property
@@ -92,12 +92,12 @@ class RunFolder(Value, frozen=True, kw_only=True):
 
     @property
     def transport(self) -> Path:
-        """What NCCL said in the logs that it used."""
+        """The transport that NCCL printed in the logs."""
         return self.path / "transport.json"
 
     @property
     def index(self) -> Path:
-        """What each log held when it was last read."""
+        """The index of the logs at the last reading."""
         return self.path / "logs.index"
 
 
@@ -113,8 +113,8 @@ class Failure(Value, frozen=True, kw_only=True):
 class JobStatus(Value, frozen=True, kw_only=True):
     """status.json, written by the job; times in seconds since the epoch.
 
-    `job` is Slurm's id, `nodes` its node list; both are empty where there is no Slurm. `bad_nodes`
-    are the nodes, with commas between, that failed the preflight.
+    `job` is Slurm's id, `nodes` its node list; both are empty without Slurm. `bad_nodes` are the
+    nodes that failed the preflight, separated by commas.
     """
 
     started: float
@@ -130,7 +130,7 @@ class JobStatus(Value, frozen=True, kw_only=True):
 
 
 class Manifest(Value, frozen=True, kw_only=True):
-    """run.json: all that is needed to understand the run without asking anyone."""
+    """run.json: the complete description of the run."""
 
     schema: ManifestSchema
     run_id: str
@@ -148,7 +148,7 @@ class Manifest(Value, frozen=True, kw_only=True):
 
 
 class Run(Value, frozen=True, kw_only=True):
-    """One run as its folder describes it; `manifest` is None when it cannot be read."""
+    """One run as described by its folder; `manifest` is None if it cannot be read."""
 
     folder: RunFolder
     manifest: Manifest | None

@@ -6,7 +6,7 @@ from hpc_train.model.value import Value
 
 
 class TemplateFile(Value, frozen=True, kw_only=True):
-    """A template that was used: where it lies, the sha256 of its bytes, and whether it is ours."""
+    """A template that was used: path, sha256 of its bytes, and whether it is shipped."""
 
     name: str
     path: str
@@ -17,8 +17,8 @@ class TemplateFile(Value, frozen=True, kw_only=True):
 class Script(Value, frozen=True, kw_only=True):
     """A rendered job script; `digest` is the sha256 of its UTF-8 bytes, in hex.
 
-    `templates` are the files it was made of, in the order of their use; `template_digest` changes
-    when the name or the bytes of one of them do.
+    `templates` are its files, in the order of their use; `template_digest` changes with the name or
+    the bytes of any of them.
     """
 
     text: str

@@ -1,10 +1,10 @@
-"""Texts that are nobody else's business: by a variable's name, or by their own form."""
+"""Detection of secrets, by the name of a variable or the form of a text."""
 
 from __future__ import annotations
 
 import re
 
-# Whole words of a name, which `_` parts, wherever they stand.
+# Whole words of a name, separated by `_`, at any position.
 _ANYWHERE = re.compile(
     r"(?:^|_)(?:SECRETS?|[A-Z0-9]*PASSWORDS?|PASSWD|PASSPHRASE|CREDENTIALS?|[A-Z0-9]*APIKEYS?|JWT|COOKIES?|CONNECTION_STRING|WEBHOOK_URL"
     r"|(?:API|ACCESS|PRIVATE|SECRET|SSH|AUTH|ENCRYPTION|SIGNING|DEPLOY|SERVICE|STORAGE|ACCOUNT"
@@ -13,8 +13,8 @@ _ANYWHERE = re.compile(
 )
 # Only as the last word: TOKEN_DIM is a number.
 _LAST = frozenset(("TOKEN", "TOKENS", "PASS", "PWD", "PAT", "AUTH"))
-# A word before the last one with which it means something else: tokens of a text, passes over
-# data, folders, switches.
+# A word before the last one that gives it another meaning: tokens of a text, passes over data,
+# folders, switches.
 _HARMLESS = frozenset(
     """
     MAX MIN NUM N PER PAD EOS BOS SEP CLS MASK UNK SPECIAL FIRST SECOND LAST NEXT PREV START STOP
@@ -22,7 +22,7 @@ _HARMLESS = frozenset(
     ENABLE DISABLE REQUIRE
     """.split()
 )
-# What the name says to be no secret but its place.
+# Names of the location of a secret.
 _PLACES = frozenset(("FILE", "PATH", "DIR"))
 _FORMS = {
     "hf_…": r"hf_[A-Za-z0-9]{20,}",
@@ -37,7 +37,7 @@ _FORMS = {
     "eyJ….eyJ…": r"eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{5,}",
 }
 _FORM = {form: re.compile(rf"(?<![A-Za-z0-9_-]){text}") for form, text in _FORMS.items()}
-# Not a password that a variable or a reader is to fill in.
+# Not a placeholder for a password.
 _FORM["a URL with user:password@"] = re.compile(
     r"(?<![A-Za-z0-9+.-])[A-Za-z][A-Za-z0-9+.-]{0,40}://[^\s/:@]*:(?![<${*])[^\s/@]+@"
 )
@@ -58,9 +58,9 @@ KEPT = "and scripts are kept and shared"
 
 
 def looks_secret(name: str, value: object = None) -> bool:
-    """Whether a variable's name says that its value is nobody else's business.
+    """Whether a variable's name shows that its value is a secret.
 
-    A name that may mean something else, as TRAIN_PASS, is judged by its value, too, where known.
+    For an ambiguous name, such as TRAIN_PASS, the value is also checked, if known.
     """
     words = name.upper().split("_")
     if words[-1] in _PLACES:
@@ -77,43 +77,43 @@ def looks_secret(name: str, value: object = None) -> bool:
 
 
 def _not_plain(last: str, text: str) -> bool:
-    """Whether a text is no count, switch, place or the like; passwords may be short."""
+    """Whether a text is not a count, switch, path or similar; passwords may be short."""
     if last in ("PASS", "PWD", "AUTH"):
         return not _PLAIN.search(text)
     return len(text) >= _SHORTEST and not (_PLAIN.search(text) or _NUMBER.fullmatch(text))
 
 
 def secret_form(text: str) -> str:
-    """Return the form by which a text gives itself away as a secret, or nothing."""
+    """Return the form that identifies a text as a secret, or an empty text."""
     return next((form for form, found in _FORM.items() if found.search(text)), "")
 
 
 def without_forms(text: str) -> str:
-    """Return a text with the form of each secret that gives itself away, in its place."""
+    """Return a text in which each recognised secret is replaced by its form."""
     for form, found in _FORM.items():
         text = found.sub(form, text)
     return text
 
 
 def secret_set(text: str) -> str:
-    """Return the variable or flag that a text gives a secret, or nothing."""
+    """Return the variable or option that a text sets to a secret, or an empty text."""
     for match in (*_ASSIGNED.finditer(text), *_FLAG.finditer(text)):
         name, value = match["name"].replace("-", "_"), match["value"].strip("'\"")
         flag = match.re is _FLAG
         if value and not _ELSEWHERE.search(value) and looks_secret(name, value):
-            # A flag may be a switch, and what follows it a word of its own.
+            # An option may have no value, and the next word may be unrelated.
             if not flag or (_not_plain("TOKEN", value) and not value.startswith("-")):
                 return match["name"]
     return ""
 
 
 def secret_in(key: str, text: str) -> tuple[str, str] | None:
-    """Return what gives a text away, without repeating it, and a name for it; None if nothing."""
+    """Return a message on a secret in a text, without repeating it, and its name; else None."""
     name = secret_set(text)
     if name:
         return f"{key} sets {name}, which looks like a secret, {KEPT}", name
     form = secret_form(text)
-    return (f"{key} holds what looks like a secret ({form}), {KEPT}", "NAME") if form else None
+    return (f"{key} contains what looks like a secret ({form}), {KEPT}", "NAME") if form else None
 
 
 def named_by_job(name: str) -> str:
@@ -124,6 +124,6 @@ def named_by_job(name: str) -> str:
 def named_by_users(name: str) -> str:
     """Return what to write instead of a secret in a profile, which all users read."""
     return (
-        f"take it out of the profile, which all users read; a job names it: "
+        f"remove it from the profile, which all users read; a job names it: "
         f"`secrets: {{{name}: env}}`, or the path of a file that only its user may read"
     )

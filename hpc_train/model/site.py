@@ -1,4 +1,4 @@
-"""SiteProfile: what a cluster offers, demands and forbids."""
+"""SiteProfile: what a cluster offers, requires and forbids."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Key = Annotated[
     str,
     Meta(
         pattern=r"^[A-Za-z0-9_*-]+(\.[^.\s]+)*$(?!\n)",
-        description="A key of this file with points between; an item of a list by its name.",
+        description="A key of this file, separated by dots; an item of a list by its name.",
     ),
 ]
 Template = Annotated[
@@ -42,37 +42,34 @@ class Source(Value, frozen=True, kw_only=True):
     """Where facts of the profile come from."""
 
     what: Annotated[Line, Meta(description="Document, repository or person.")]
-    date: Annotated[Date | None, Meta(description="Its date; absent where it has none.")] = None
+    date: Annotated[Date | None, Meta(description="Its date; absent if it has none.")] = None
     confidence: Annotated[
         Confidence,
-        Meta(
-            description="high: the operator says so; medium: several independent scripts do; "
-            "low: one does."
-        ),
+        Meta(description="high: stated by the operator; medium: by several scripts; low: by one."),
     ]
     covers: Annotated[
         tuple[Key, ...],
-        Meta(description="The keys that rest on it; default: all that no other covers."),
+        Meta(description="Keys that it is the source of; default: all not covered by others."),
     ] = ()
 
 
 class Account(Value, frozen=True, kw_only=True):
-    """What the site wants to know of who pays."""
+    """Accounting rules of the site."""
 
     required: Annotated[bool, Meta(description="Whether a job must name one.")] = False
-    pattern: Annotated[
-        str | None, Meta(description="What an account looks like, as a regular expression.")
+    pattern: Annotated[str | None, Meta(description="Regular expression of accounts.")] = None
+    example: Annotated[str | None, Meta(description="Example of an account, for messages.")] = None
+    command: Annotated[
+        Line | None, Meta(description="Command that prints the user's accounts.")
     ] = None
-    example: Annotated[str | None, Meta(description="What one looks like, for messages.")] = None
-    command: Annotated[Line | None, Meta(description="Prints the accounts that you have.")] = None
 
 
 class Limits(Value, frozen=True, kw_only=True):
-    """What the site allows one user, where it is known; Slurm's own MaxArraySize counts, too."""
+    """Limits of one user, if known; Slurm's own MaxArraySize also applies."""
 
     max_array_size: Annotated[
         Annotated[int, Meta(ge=0)] | None,
-        Meta(description="Largest number of a job array's element, plus one."),
+        Meta(description="Largest index of a job array, plus one."),
     ] = None
     max_array_running: Annotated[
         Count | None,
@@ -80,14 +77,14 @@ class Limits(Value, frozen=True, kw_only=True):
     ] = None
     max_submit_jobs: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="Jobs in the queue at once, each array element one."),
+        Meta(description="Jobs in the queue at once; each array element counts."),
     ] = None
     max_study_jobs: Annotated[
         Annotated[int, Meta(ge=1)] | None, Meta(description="Runs of one study.")
     ] = None
     max_study_gpu_hours: Annotated[
         Annotated[int, Meta(ge=1)] | None,
-        Meta(description="GPU-hours of one study, by the time limits of its runs."),
+        Meta(description="GPU-hours of one study, from the time limits of its runs."),
     ] = None
     max_study_nodes: Annotated[Nodes | None, Meta(description="Nodes of one run of a study.")] = (
         None
@@ -95,36 +92,39 @@ class Limits(Value, frozen=True, kw_only=True):
 
 
 class Expected(Value, frozen=True, kw_only=True):
-    """What the smoke job measured, so that the next one can be compared."""
+    """Result of a smoke job, for comparison with the next one."""
 
     date: Annotated[Date, Meta(description="Of the job.")]
     nodes: Annotated[Nodes, Meta(description="Of the job.")]
     launcher: Annotated[Word, Meta(description="Of the job.")]
     backend: Annotated[Word, Meta(description="torch.distributed's.")]
-    interface: Annotated[Word | None, Meta(description="Where its sockets were.")] = None
-    transport: Annotated[str | None, Meta(description="What NCCL said it uses.")] = None
+    interface: Annotated[Word | None, Meta(description="Interface of its sockets.")] = None
+    transport: Annotated[str | None, Meta(description="Transport that NCCL printed.")] = None
     busbw_gbs: Annotated[
         float | None, Meta(description="Bus bandwidth of a large all-reduce, GB/s.")
     ] = None
 
 
 class Tests(Value, frozen=True, kw_only=True):
-    """What is known of a working site."""
+    """Test results of a site."""
 
     expect: Annotated[tuple[Expected, ...], Meta(description="Results of smoke jobs.")] = ()
 
 
 class Reporting(Value, frozen=True, kw_only=True):
-    """What the site asks of a scaling report, and what its GPUs cost."""
+    """Requirements of the site for a scaling report, and the price of its GPUs."""
 
     gates: Annotated[
         Gates, Meta(description="Limits of `report --check`; those of a study win.")
     ] = Gates()
     price_per_gpu_hour: Annotated[
-        Annotated[float, Meta(gt=0)] | None, Meta(description="What a GPU costs for an hour.")
+        Annotated[float, Meta(gt=0)] | None, Meta(description="Price of a GPU for an hour.")
     ] = None
     currency: Annotated[
-        str, Meta(pattern=r"^([A-Z]{3})?$(?!\n)", description="Of the price, three letters: EUR.")
+        str,
+        Meta(
+            pattern=r"^([A-Z]{3})?$(?!\n)", description="Currency of the price, three letters: EUR."
+        ),
     ] = ""
 
 
@@ -134,78 +134,87 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     schema: Annotated[Literal[1], Meta(description="Version of this format.")]
     name: Annotated[Name, Meta(description="The file's name without .yaml.")]
     extends: Annotated[
-        Name | None, Meta(description="The profile or family whose values this one takes over.")
+        Name | None, Meta(description="The profile or family that this one inherits from.")
     ] = None
-    family: Annotated[bool, Meta(description="For others to extend; no job can name it.")] = False
+    family: Annotated[bool, Meta(description="For profiles to extend only; no job names it.")] = (
+        False
+    )
     description: Annotated[str, Meta(description="System, place, hardware in one line.")]
-    operator: Annotated[str | None, Meta(description="Who runs it.")] = None
-    contact: Annotated[str | None, Meta(description="Whom to ask about this file.")] = None
+    operator: Annotated[str | None, Meta(description="Operator of the system.")] = None
+    contact: Annotated[str | None, Meta(description="Contact for this file.")] = None
     url: Annotated[str | None, Meta(description="The site's documentation.")] = None
     verified_on: Annotated[
-        Date | None, Meta(description="When somebody last compared this file with the site.")
+        Date | None, Meta(description="Date of the last comparison of this file with the site.")
     ] = None
     confidence: Annotated[
-        Confidence | None, Meta(description="Of the whole; default: of the weakest source.")
+        Confidence | None,
+        Meta(description="Of the profile; default: that of the weakest source."),
     ] = None
     sources: Annotated[tuple[Source, ...], Meta(description="Where the facts come from.")] = ()
     locked: Annotated[
         tuple[Key, ...],
         Meta(description="Keys that no profile above this one may change; below /etc/hpctrain."),
     ] = ()
-    detect: Annotated[Detect | None, Meta(description="How to tell the site's hosts.")] = None
-    scheduler: Annotated[Literal["local", "slurm"], Meta(description="What runs jobs.")]
+    detect: Annotated[Detect | None, Meta(description="Rules that detect the site's hosts.")] = None
+    scheduler: Annotated[Literal["local", "slurm"], Meta(description="The scheduler.")]
     slurm: Annotated[Version | None, Meta(description="Slurm's version: '23.11'.")] = None
     step_manager: Annotated[
         Literal["slurmd", "psid"], Meta(description="What starts the processes of a step.")
     ] = "slurmd"
     slurm_conf: Annotated[
-        str | None, Meta(description="Path of slurm.conf, where the commands do not find it.")
+        str | None, Meta(description="Path of slurm.conf, if the commands do not find it.")
     ] = None
     poll: Annotated[
         Duration | None,
-        Meta(description="Least time between two questions to the scheduler; default: 30 s."),
+        Meta(description="Minimum time between two queries of the scheduler; default: 30 s."),
     ] = None
-    arch: Annotated[Arch | None, Meta(description="Of the nodes' processors.")] = None
+    arch: Annotated[Arch | None, Meta(description="Processor architecture of the nodes.")] = None
     template: Template | None = None
-    account: Annotated[Account, Meta(description="Who pays.")] = Account()
+    account: Annotated[Account, Meta(description="Accounts.")] = Account()
     partition_choice: Annotated[
         Literal["default", "fitting", "job"],
         Meta(
-            description="For jobs that name no partition: the default one; the first listed that "
-            "the job fits; or a question, because the job must say."
+            description=(
+                "For jobs that name no partition: the default one; the first listed that the job "
+                "fits; "
+                "or an error, because the job must name one."
+            )
         ),
     ] = "default"
     partitions: Annotated[tuple[Partition, ...], Meta(description="Queues and nodes.")] = ()
     qos: Annotated[tuple[Qos, ...], Meta(description="Qualities of service.")] = ()
-    limits: Annotated[Limits, Meta(description="Of one user and of one study.")] = Limits()
+    limits: Annotated[Limits, Meta(description="Limits of one user and of one study.")] = Limits()
     gpu_request: Annotated[
         Literal["gpus-per-node", "gres", "gpus", "gpus-per-task", "none"],
-        Meta(description="Slurm option that asks for GPUs; none: the partition gives them."),
+        Meta(description="Slurm option that requests GPUs; none: the partition allocates them."),
     ] = "gpus-per-node"
     gpu_request_typed: Annotated[
         bool, Meta(description="Whether the partition's gpu_type is part of the request.")
     ] = False
     cpu_request: Annotated[
-        Literal["allowed", "forbidden"], Meta(description="Whether cores may be asked for.")
+        Literal["allowed", "forbidden"], Meta(description="Whether cores may be requested.")
     ] = "allowed"
     mem_request: Annotated[
         Literal["allowed", "forbidden", "required", "zero", "per-gpu", "per-cpu"],
         Meta(
-            description="How memory is asked for: --mem as the job says, never, always, --mem=0 "
-            "unless the job says, --mem-per-gpu or --mem-per-cpu."
+            description=(
+                "How memory is requested: --mem as in the job (allowed), never, always "
+                "(required), "
+                "--mem=0 unless the job states it (zero), --mem-per-gpu or --mem-per-cpu."
+            )
         ),
     ] = "allowed"
     required: Annotated[
         tuple[Literal["partition", "account", "qos", "time", "mem", "constraint"], ...],
-        Meta(description="What each job must say."),
+        Meta(description="Keys that each job must have."),
     ] = ()
     directives: Directives = {}
     forbidden: Annotated[
         dict[str, str], Meta(description="sbatch option -> why the site refuses it.")
     ] = {}
     launchers: Launchers
-    rendezvous: Annotated[Rendezvous, Meta(description="Where ranks meet.")] = Rendezvous()
-    network: Annotated[Network | None, Meta(description="What connects the nodes.")] = None
+    rendezvous: Annotated[Rendezvous, Meta(description="Rendezvous of the ranks.")] = Rendezvous()
+    network: Annotated[Network | None, Meta(description="The network between the nodes.")] = None
     containers: Annotated[Containers | None, Meta(description="How the site runs images.")] = None
     torch: Annotated[
         Version | None, Meta(description="The site's torch, as text: '2.9'; a job's wins.")
@@ -229,12 +238,10 @@ class SiteProfile(Value, frozen=True, kw_only=True):
     submit_from: Annotated[
         Line | None, Meta(description="The folder that jobs must be submitted from: $SCRATCH.")
     ] = None
-    internet: Annotated[Internet | None, Meta(description="The way out of a node.")] = None
-    lifecycle: Annotated[
-        Lifecycle | None, Meta(description="What the site does to jobs by itself.")
-    ] = None
+    internet: Annotated[Internet | None, Meta(description="Internet access of the nodes.")] = None
+    lifecycle: Annotated[Lifecycle | None, Meta(description="Actions of the site on jobs.")] = None
     preflight: Annotated[
-        Preflight | None, Meta(description="What nodes are asked before the ranks start.")
+        Preflight | None, Meta(description="Checks of the nodes before the ranks start.")
     ] = None
-    tests: Annotated[Tests | None, Meta(description="What the site was seen to do.")] = None
-    report: Annotated[Reporting, Meta(description="What reports are checked by.")] = Reporting()
+    tests: Annotated[Tests | None, Meta(description="Test results of the site.")] = None
+    report: Annotated[Reporting, Meta(description="Gates and price for reports.")] = Reporting()

@@ -1,4 +1,4 @@
-"""What a person states of a run: its size, what has to be the same in a series, and the rest."""
+"""Values that a person states for a run: sizes, conditions of a series, and others."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from hpc_train.model.value import Value
 
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "cpus_per_task", "gpus", "ranks")
 BATCH = "global_batch_size"
-# One of these is enough for a row of a speedup table.
+# One of these suffices for a row of a speedup table.
 RESULTS = tuple(metric.record for metric in metrics.RESULTS)
-# Published tables state rates so; they are multiplied by the number of GPUs (ranks without any).
+# Rates per GPU of published tables; multiplied by the number of GPUs (or ranks).
 PER_GPU = {f"{name}_per_gpu": name for name in metrics.RATE_RECORDS}
 MEASURES = tuple(
     dict.fromkeys((
@@ -28,14 +28,14 @@ CONDITIONS = frozenset({
     "expert_parallel", "sharding", "optimiser", "optimizer", "framework", "sequence_length",
     "parameters",
 })  # fmt: skip
-# They differ from run to run, and make no series.
+# They differ between runs and do not separate series.
 UNUSED = frozenset({
     "seed", "repetition", "rep", "job_id", "jobid", "job", "date", "started", "ended", "comment",
     "comments", "note", "notes", "source", "host", "hosts", "nodelist", "node_list", "speedup",
     "efficiency", "ideal", "scaling_efficiency", "data_parallel", "micro_batch_size",
     "gradient_accumulation", "nr", "no", "id", "index", "url",
 })  # fmt: skip
-# What people call it, and what it has to be called, because the word alone can mean two things.
+# Ambiguous names, and the names to use instead.
 AMBIGUOUS = {
     "throughput": "samples_per_second or tokens_per_second, over all ranks",
     "time": "step_time, epoch_time or time_to_train, in seconds",
@@ -43,12 +43,12 @@ AMBIGUOUS = {
     "batch_size": "global_batch_size (of all ranks) or micro_batch_size (of one)",
     "batch": "global_batch_size (of all ranks) or micro_batch_size (of one)",
 }
-# A name so near to one of ours is a slip of the pen, and no axis.
+# A name this similar to a known one is a typing error, not an axis.
 _NEAR = 0.85
 
 
 class Stated(Value, frozen=True, kw_only=True):
-    """What is stated of one run; `exclude` is the reason why it does not count."""
+    """Values stated for one run; `exclude` is the reason why it is excluded."""
 
     sizes: dict[str, int] = {}
     global_batch: float | None = None
@@ -58,7 +58,7 @@ class Stated(Value, frozen=True, kw_only=True):
 
 
 def misspelt(name: str, known: tuple[str, ...]) -> str:
-    """Return the known name that is meant, or nothing where it is a name of one's own."""
+    """Return the known name that a misspelt one is similar to, or an empty text."""
     import difflib
 
     if name in known or name in CONDITIONS or name in UNUSED:
@@ -67,9 +67,9 @@ def misspelt(name: str, known: tuple[str, ...]) -> str:
 
 
 def complete_sizes(given: dict[str, int]) -> dict[str, int]:
-    """Return nodes, GPUs and tasks per node, and ranks, as far as what is given says them.
+    """Return nodes, GPUs and tasks per node, and ranks, as far as they can be derived.
 
-    `gpus` is the number of all. There is a task for each GPU where nothing else is stated.
+    `gpus` is the total number. By default there is one task per GPU.
 
     Raises:
         ValueError: the numbers contradict one another; the text says how.
@@ -98,6 +98,6 @@ def _divide(sizes: dict[str, int], each: str, word: str, total: int | None) -> N
     name, known = ("nodes", per_node) if nodes is None else (each, nodes)
     if known and total % known:
         raise ValueError(
-            f"{word} {total} is no multiple of {each if nodes is None else 'nodes'} {known}"
+            f"{word} {total} is not a multiple of {each if nodes is None else 'nodes'} {known}"
         )
     sizes[name] = total // known if known else 0

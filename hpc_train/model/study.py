@@ -17,25 +17,27 @@ Scaling = Literal["strong", "weak"]
 
 
 class Warmup(Value, frozen=True, kw_only=True):
-    """Steps left out at the start of a run: at least so many, and for at least so long."""
+    """Steps left out at the start of a run: a minimum number and a minimum time."""
 
     steps: Annotated[int, Meta(ge=0, le=1_000_000, description="Steps left out.")] = 10
-    seconds: Annotated[float, Meta(ge=0, description="Seconds left out, beside the steps.")] = 0.0
+    seconds: Annotated[
+        float, Meta(ge=0, description="Seconds left out, in addition to the steps.")
+    ] = 0.0
 
 
 class Regression(Value, frozen=True, kw_only=True):
-    """What the points must not be slower than, and by how much they may be."""
+    """Reference of the regression gate, and its tolerance."""
 
     against: Annotated[
-        str, Meta(min_length=1, description="A study, report.json, or what report takes.")
+        str, Meta(min_length=1, description="A study, report.json, or another input of `report`.")
     ]
-    tolerance: Annotated[
-        float, Meta(ge=0, lt=1, description="Loss that is allowed: 0.05 = 5 %.")
-    ] = 0.05
+    tolerance: Annotated[float, Meta(ge=0, lt=1, description="Allowed slowdown: 0.05 = 5 %.")] = (
+        0.05
+    )
 
 
 class Gates(Value, frozen=True, kw_only=True):
-    """Limits that `report --check` enforces; a gate that is None was not asked for."""
+    """Limits of `report --check`; None means no such gate."""
 
     rule: Annotated[
         Literal["csc"] | None,
@@ -54,7 +56,7 @@ class Gates(Value, frozen=True, kw_only=True):
         Meta(description="Least number of different node counts with a result."),
     ] = None
     script: Annotated[
-        bool | None, Meta(description="Whether the job script of each run must be there.")
+        bool | None, Meta(description="Whether the job script of each run must exist.")
     ] = None
     missing: Annotated[
         bool | None, Meta(description="Whether each point needs an ok run; default: true.")
@@ -65,19 +67,25 @@ class Gates(Value, frozen=True, kw_only=True):
     ] = None
     accuracy: Annotated[
         Annotated[float, Meta(ge=0, le=1)] | None,
-        Meta(description="Largest fall of a run's accuracy below the baseline's; default: 0.05."),
+        Meta(
+            description="Largest decrease of a run's accuracy below the baseline's; default: 0.05."
+        ),
     ] = None
     loss: Annotated[
         Annotated[float, Meta(ge=0, le=1e9)] | None,
-        Meta(description="Largest rise of a run's loss, as a share of the baseline's; default: 1."),
+        Meta(
+            description=(
+                "Largest increase of a run's loss, as a fraction of the baseline's; default: 1."
+            )
+        ),
     ] = None
     regression: Annotated[
-        Regression | None, Meta(description="What the points must not be slower than.")
+        Regression | None, Meta(description="Reference that the points must not be slower than.")
     ] = None
 
 
 class StudySpec(Value, frozen=True, kw_only=True):
-    """A study as it is written in study.yaml."""
+    """The contents of study.yaml."""
 
     name: Name
     job: Annotated[
@@ -94,13 +102,15 @@ class StudySpec(Value, frozen=True, kw_only=True):
     repetitions: Annotated[int, Meta(ge=1, le=1000, description="Jobs at each point.")] = 3
     baseline: Annotated[
         dict[str, Scalar],
-        Meta(description="Axis values of the runs that count as 1; default: the smallest point."),
+        Meta(
+            description="Axis values of the point whose speedup is 1; default: the smallest point."
+        ),
     ] = {}
     warmup: Warmup = Warmup()
     gates: Gates = Gates()
     pattern: Annotated[
         LogPattern | tuple[LogPattern, ...],
-        Meta(description="Lines of the logs that no parser knows; one pattern, or a list."),
+        Meta(description="Patterns of log lines without a parser; one pattern, or a list."),
     ] = ()
     placement: Annotated[
         Literal["independent", "nested"],
@@ -115,7 +125,7 @@ class StudySpec(Value, frozen=True, kw_only=True):
 
 
 class Point(Value, frozen=True, kw_only=True):
-    """One cell of the grid: its axis values and the job that they make."""
+    """One cell of the grid: its axis values and its job."""
 
     axes: dict[str, Any]
     job: Sourced[JobSpec]
@@ -138,7 +148,7 @@ class StudyPoint(Value, frozen=True, kw_only=True):
 
 
 class StudyManifest(Value, frozen=True, kw_only=True):
-    """study.json: everything that a study asked for, so that what is missing can be named."""
+    """study.json: all requested runs of a study, so that missing ones can be named."""
 
     schema: ManifestSchema
     spec: StudySpec

@@ -1,4 +1,4 @@
-"""Submission, JobState, Standing: what was handed over, to whom, and how it stands."""
+"""Submission, JobState, Standing: a submission to an executor, and its state."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hpc_train.model.value import Value
 
 
 class JobState(str, Enum):
-    """Slurm's words where Slurm has one; UNKNOWN is a state, and is not finished."""
+    """States of a run, with Slurm's names where possible; UNKNOWN is not final."""
 
     PENDING = "PENDING"
     RUNNING = "RUNNING"
@@ -25,7 +25,7 @@ class JobState(str, Enum):
 
     @property
     def finished(self) -> bool:
-        """Whether the run will not change any more by itself."""
+        """Whether the state is final."""
         return self not in _UNFINISHED
 
     @property
@@ -39,11 +39,11 @@ _UNFINISHED = _ACTIVE | {JobState.UNKNOWN}
 
 
 class Cluster(Value, frozen=True, kw_only=True):
-    """How a cluster is reached, for whoever asks after a run later.
+    """How to reach the cluster of a run in later queries.
 
     `conf` is the slurm.conf that its commands need, if they do not find it themselves; `clusters`
-    are those of a multi-cluster site that its jobs may be on, `` the default one, None whatever
-    the shell says. It is asked at most every `poll_s` seconds.
+    are those of a multi-cluster site, `` means the default one, None that of the shell. It is
+    queried at most every `poll_s` seconds.
     """
 
     conf: str | None = None
@@ -52,12 +52,12 @@ class Cluster(Value, frozen=True, kw_only=True):
 
 
 class Submission(Value, frozen=True, kw_only=True):
-    """What an executor was given; `state` is set when the end is known for good.
+    """The request to an executor; `state` is set when it is final.
 
-    It is written before the scheduler is asked, and again with its answer: a `native_id` without a
-    number, `` or `_3` for an array's third element, means that no answer came. The scheduler has
-    `comment` too, by which such a job is found again. With `shared`, several runs have one
-    allocation and take turns in it.
+    It is written before the scheduler is called, and again with its answer: a `native_id` without a
+    number, `` or `_3` for an array's third element, means that there was no answer. The job has
+    `comment` as well, which identifies it in that case. With `shared`, several runs share one
+    allocation, one after the other.
     """
 
     executor: str
@@ -72,16 +72,16 @@ class Submission(Value, frozen=True, kw_only=True):
 
     @property
     def answered(self) -> bool:
-        """Whether the scheduler said which job this is."""
+        """Whether the job id is known."""
         return not (self.native_id == "" or self.native_id.startswith("_"))
 
 
 class Standing(Value, frozen=True, kw_only=True):
-    """How a run stands by its executor's word.
+    """State of a run according to its executor.
 
     `reason` is a sentence; `start`, in seconds since the epoch, is when it started or, while it is
     pending, is expected to; `nodes` is the scheduler's node list and `job` its id of the job.
-    `asked` is when, where an answer may be older than the run's own files.
+    `asked` is the time of the query, if the answer may be older than the run's files.
     """
 
     state: JobState

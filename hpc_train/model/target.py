@@ -15,9 +15,9 @@ class Target(Value, frozen=True, kw_only=True):
 
     @property
     def higher(self) -> bool:
-        """Whether more is better."""
+        """Whether a higher value is better."""
         return self.metric == "accuracy"
 
     def __str__(self) -> str:
-        """Say it as a person asks for it."""
+        """Return it as `accuracy >= 0.93`."""
         return f"{self.metric} {'>=' if self.higher else '<='} {self.value:g}"

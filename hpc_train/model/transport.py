@@ -1,4 +1,4 @@
-"""Transport: what NCCL really used to move data between GPUs, by its own words, and what of it."""
+"""Transport: what NCCL used to move data between GPUs according to its log, with findings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Adapter(Value, frozen=True, kw_only=True):
 
 
 class TransportFinding(Value, frozen=True, kw_only=True):
-    """Something slow or not as promised; `evidence` are places, `file:line`."""
+    """A slow transport, or one not as in the site profile; `evidence` are places, `file:line`."""
 
     id: str
     severity: Severity
@@ -32,13 +32,13 @@ class TransportFinding(Value, frozen=True, kw_only=True):
 
 
 class Transport(Value, frozen=True, kw_only=True):
-    """What the NCCL, RCCL and plug-in lines of a run's logs add up to.
+    """Summary of the NCCL, RCCL and plug-in lines of a run's logs.
 
     `channels` counts channels by kind (`NET/IB/GDRDMA`, `P2P/CUMEM`, `SHM`), `between_nodes` those
     whose ends are on different nodes, `collnet` in-network reductions. `using_network` counts the
     ranks that chose each network, used or not. `nodes` and `ranks` are those of the largest
-    communicator; None where no line tells. `verdict` is short: `IB+GDR`, `sockets`, `NVLink`; it is
-    empty where no line says what is used. `nvlink`: a line says that GPUs of a node reach one
+    communicator; None if no line states them. `verdict` is short: `IB+GDR`, `sockets`, `NVLink`; it
+    is empty if no line states the transport. `nvlink`: a line says that GPUs of a node reach one
     another by NVLink, with `rccl` by xGMI. `first` gives the first line of each kind of fact.
     """
 
@@ -75,5 +75,5 @@ class Transport(Value, frozen=True, kw_only=True):
     first: dict[str, str] = {}
 
     def places(self, *kinds: str) -> tuple[str, ...]:
-        """Return the first line of each of these kinds of fact, where there is one."""
+        """Return the first line of each of these kinds of fact, if there is one."""
         return tuple(self.first[kind] for kind in kinds if kind in self.first)

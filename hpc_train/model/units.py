@@ -1,4 +1,4 @@
-"""Durations and memory sizes as people and Slurm write them."""
+"""Durations and memory sizes, in notations of users and of Slurm."""
 
 from __future__ import annotations
 

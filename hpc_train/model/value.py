@@ -1,4 +1,4 @@
-"""The base of all values, and values that remember where each part came from."""
+"""The base class of all values, and values with the origin of each part."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _UNITS = (Duration, Memory, GdrLevel, Version, VersionBounds, NodeBounds)
 
 
 class Value(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An immutable, strictly decoded value; subclasses say `frozen=True, kw_only=True` again."""
+    """An immutable, strictly decoded value; subclasses repeat `frozen=True, kw_only=True`."""
 
 
 class Sourced(Value, Generic[T], frozen=True, kw_only=True):
-    """A decoded value with the place that each of its keys came from.
+    """A decoded value with the origin of each of its keys.
 
     `origins` maps a dotted key (`resources.nodes`) to `job.yaml:7`, `--set` or the like.
     """
@@ -28,11 +28,11 @@ class Sourced(Value, Generic[T], frozen=True, kw_only=True):
     origins: Mapping[str, str]
 
     def origin(self, key: str, default: str = "default") -> str:
-        """Return where the value of `key` was written, or `default` when nobody wrote it."""
+        """Return the origin of `key`, or `default` if it was not set."""
         return self.origins.get(key, default)
 
     def near(self, key: str) -> str:
-        """Return where `key`, or the nearest part above it, was written: the place to mend."""
+        """Return the origin of `key` or of its nearest parent: the place to correct."""
         while key and key not in self.origins:
             key = key.rpartition(".")[0]
         return self.origins.get(key, "")
@@ -42,7 +42,7 @@ def decode_unit(kind: type, raw: Any) -> Any:
     """Decode the unit types for msgspec.
 
     Raises:
-        ValueError: the text is not of that unit; the message says what is allowed.
+        ValueError: the text is not of that unit; the message contains the allowed forms.
     """
     if kind in _UNITS:
         return kind.parse(raw)
@@ -50,7 +50,7 @@ def decode_unit(kind: type, raw: Any) -> Any:
 
 
 def encode_unit(value: Any) -> Any:
-    """Encode the unit types for msgspec, as a person would write them."""
+    """Encode the unit types for msgspec, in the notation of input files."""
     if isinstance(value, _UNITS):
         return str(value)
     raise NotImplementedError(type(value))

@@ -1,4 +1,4 @@
-"""Environment variables that may stand in a file, and so in a script that is kept and shared."""
+"""Environment variables that are allowed in files and scripts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FROM_SCRIPT = (
     "HPCTRAIN_LOG_DIR",
     "HPCTRAIN_FAILURE_FILE",
 )
-# What the script itself calls so, and what bash lets nobody set: a value would not arrive.
+# Variables of the script itself, and read-only variables of bash: a value would be lost.
 _OURS = frozenset(
     """
     address attempt bad_nodes begun child code devices failure folder head here host job kept link
@@ -36,12 +36,12 @@ _OURS = frozenset(
 
 _NEEDED = {
     "PATH": "without it, the script finds no program",
-    "HOME": "without it, ~ is no folder, and programs do not find their settings and caches",
+    "HOME": "without it, ~ is not a folder, and programs do not find their settings and caches",
 }
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a job's script would not pass a variable of this name on as it was given."""
+    """Whether a job's script would not pass on a variable of this name unchanged."""
     return name in _OURS
 
 
@@ -51,5 +51,5 @@ def is_variable(name: str) -> bool:
 
 
 def why_not_empty(name: str) -> str:
-    """Return why a script cannot do without a variable, or nothing."""
+    """Return the reason why a variable must not be empty, or an empty text."""
     return _NEEDED.get(name, "")

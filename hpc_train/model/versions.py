@@ -1,4 +1,4 @@
-"""Versions, ranges of them, and NCCL's words for a distance, as people write them in a profile."""
+"""Versions, ranges of versions, and NCCL's names of distances, as written in a profile."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 
 from hpc_train.errors import nearest
 
-# NCCL's words for how far a GPU and a NIC may be apart; the number was an older spelling.
+# NCCL's names of the distance between GPU and NIC; older versions used numbers.
 DISTANCES = ("LOC", "PIX", "PXB", "PHB", "SYS")
 _SHORT = r"\d{1,9}(?:\.\d{1,9}){0,3}"
 _NUMBERS = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,9}")
@@ -17,14 +17,14 @@ Parts = tuple[int, ...]
 
 
 class GdrLevel(str):
-    """How far a NIC may be from a GPU that it reads directly, in NCCL's word."""
+    """Largest distance of a NIC from a GPU that it reads directly, as NCCL's name."""
 
     @classmethod
     def parse(cls, raw: object) -> GdrLevel:
         """Read one of `DISTANCES`.
 
         Raises:
-            ValueError: another word, or a number, whose meaning differs between NCCL's versions.
+            ValueError: another name, or a number, whose meaning differs between NCCL's versions.
         """
         if raw in DISTANCES:
             return cls(raw)
@@ -33,11 +33,11 @@ class GdrLevel(str):
         if re.fullmatch(r"\d{1,9}", text):
             word = DISTANCES[min(int(text), len(DISTANCES) - 1)]
             hint = f", and the numbers have changed their meaning; write {word!r}"
-        raise ValueError(f"{raw!r} is none of NCCL's words {', '.join(DISTANCES)}{hint}")
+        raise ValueError(f"{raw!r} is none of NCCL's names {', '.join(DISTANCES)}{hint}")
 
 
 class Version(str):
-    """A version: numbers with points between, and what a build adds to them."""
+    """A version: numbers separated by dots, and an optional suffix."""
 
     @classmethod
     def parse(cls, raw: object) -> Version:
@@ -49,7 +49,7 @@ class Version(str):
         if isinstance(raw, str) and _VERSION.fullmatch(raw):
             return cls(raw)
         quotes = f'; write it in quotes: "{raw}"' if isinstance(raw, (int, float)) else ""
-        raise ValueError(f"{raw!r} is no version like '2.21.5'{quotes}")
+        raise ValueError(f"{raw!r} is not a version like '2.21.5'{quotes}")
 
 
 class VersionBounds(str):
@@ -57,7 +57,7 @@ class VersionBounds(str):
 
     @classmethod
     def parse(cls, raw: object) -> VersionBounds:
-        """Read bounds with commas between.
+        """Parse bounds separated by commas.
 
         Raises:
             ValueError: another sign than >, >=, < and <=, or no version behind it.
@@ -65,7 +65,7 @@ class VersionBounds(str):
         if isinstance(raw, str) and _is_bounds(raw):
             return cls(raw)
         examples = "'2.21', '>=2.21' or '>=2.21,<2.30'"
-        raise ValueError(f"{raw!r} is no range of versions{_guess(raw)}; write {examples}")
+        raise ValueError(f"{raw!r} is not a range of versions{_guess(raw)}; write {examples}")
 
 
 class NodeBounds(str):
@@ -82,7 +82,7 @@ class NodeBounds(str):
         if isinstance(text, str) and _is_bounds(text) and "." not in text:
             return cls(text)
         examples = "1, '>1' or '>=2,<16', with the quotes"
-        raise ValueError(f"{raw!r} is no range of node counts{_guess(raw)}; write {examples}")
+        raise ValueError(f"{raw!r} is not a range of node counts{_guess(raw)}; write {examples}")
 
 
 def parts(version: str) -> Parts:
@@ -92,12 +92,12 @@ def parts(version: str) -> Parts:
 
 
 def older(version: str | None, than: str) -> bool:
-    """Say whether a version is known, and comes before another."""
+    """Return whether a version is known and older than another."""
     return version is not None and within(parts(version), f"<{than}")
 
 
 def within(version: Parts, bounds: str) -> bool:
-    """Say whether a version lies inside bounds; what a bound leaves out, it leaves open."""
+    """Return whether a version is inside bounds; missing components of a bound match any number."""
     return all(_holds(version, part.strip()) for part in bounds.split(","))
 
 
@@ -121,7 +121,7 @@ def _is_bounds(text: str) -> bool:
 
 
 def _guess(raw: object) -> str:
-    """Return `; did you mean '>=2.21'?` for a sign that other tools have."""
+    """Return `; did you mean '>=2.21'?` for an operator of other tools."""
     matches = [_ANY_SIGN.fullmatch(part.strip()) for part in str(raw).split(",")]
     guess = ",".join(_sign(m["sign"], m["plus"]) + m["number"] for m in matches if m)
     if not all(matches) or guess == str(raw):
@@ -130,7 +130,7 @@ def _guess(raw: object) -> str:
 
 
 def _sign(sign: str, plus: str) -> str:
-    """Return the nearest of our signs; `==2.21`, `~=2.21` and `^2.21` are nearest to `2.21`."""
+    """Return the nearest valid operator; `==2.21`, `~=2.21` and `^2.21` are nearest to `2.21`."""
     if "<" in sign:
         return "<=" if "=" in sign else "<"
     if ">" in sign or plus:

@@ -1,1 +1,1 @@
-"""The only composer of the stages: one module for each thing that a user asks for."""
+"""Composition of the stages: one module per task of the user."""

@@ -1,4 +1,4 @@
-"""What a report should hold beside the table of points."""
+"""Options of a report."""
 
 from __future__ import annotations
 
@@ -9,16 +9,15 @@ from hpc_train.pipeline.search import Search
 
 
 class Asked(Value, frozen=True, kw_only=True):
-    """Wishes of the reader.
+    """Options of a report in addition to the table of points.
 
     `figures`: draw them, as these kinds of `images` (svg, png, pdf, inline), or only the main one.
     `wide`: every column. `allow_mixed` names conditions that may differ in a series. `interval` is
     that of ratios; without it, the one of the study.
-    `forecast` is how many times the largest measured size a fit should be continued to,
-    with `force` also beyond 2. `against` names a stored study or report that this one must not be
-    slower than, and `search` says where to find it. `details`: what a page shows of each run.
-    `target`: say what each point takes to it.
-    `digests`: read the logs once more to say which ones they were.
+    `forecast` is the multiple of the largest measured size that fits are extrapolated to, with
+    `force` also beyond 2. `against` names a stored study or report that this one must not be slower
+    than, and `search` says where to find it. `details`: include the details of each run. `target`:
+    report samples and time to it. `digests`: compute the digests of the logs.
     """
 
     images: tuple[str, ...] = ("svg", "png")

@@ -1,4 +1,4 @@
-"""Runs that have not finished -> scancel, or whatever their executor has."""
+"""Unfinished runs -> scancel, or the cancel function of their executor."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ def _runs(count: int) -> str:
 
 
 class Cancelled(Value, frozen=True, kw_only=True):
-    """The runs that were cancelled, and those that may go on: nobody can say which job they are."""
+    """The runs that were cancelled, and those whose job id is unknown and that may continue."""
 
     runs: tuple[Run, ...]
     left: tuple[Run, ...]
 
 
 def cancel(path: Path) -> Cancelled:
-    """Cancel the runs at a path that have not finished, as far as anybody knows.
+    """Cancel the runs at a path that are not known to have finished.
 
     Raises:
         StoreError: all of them have finished, or one shares its allocation with others.
-        SubmitError: the scheduler refuses, or does not say that they ended.
+        SubmitError: the scheduler refuses, or does not report that they ended.
     """
     runs = runs_below(path)
     unknown = [run for run in runs if _may_go_on(run)]
@@ -53,11 +53,11 @@ def cancel(path: Path) -> Cancelled:
 
 
 def _has_job(run: Run) -> bool:
-    """Whether a scheduler knows by which id to end a run of which it says nothing now."""
+    """Whether a run of unknown state has a job id by which it can be cancelled."""
     submission = run.submission
     return submission is not None and submission.executor != "local" and submission.answered
 
 
 def _may_go_on(run: Run) -> bool:
-    """Whether nobody can say how a run stands that was, or may have been, handed over."""
+    """Whether the state of a run that was or may have been submitted is unknown."""
     return run.state is JobState.UNKNOWN and not was_never_handed_over(run)

@@ -1,4 +1,4 @@
-"""Words of a command line -> measurements, one after the other, and what was seen meanwhile."""
+"""Arguments of the command line -> iterator of measurements, and statistics of the logs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ from hpc_train.records.reading import Log, Wanted, parsers_of
 
 
 class Collection:
-    """Measurements to go through once; after that, `census` and `counts` (by run) are complete.
+    """A single-pass iterator of measurements; then `census` and `counts` (by run) are complete.
 
-    `problems` says of the runs of hpctrain how they stand.
+    `problems` maps the runs of hpctrain to their state.
     """
 
     def __init__(self, packs: Iterator[Pack], census: Census, problems: dict[str, str]) -> None:
@@ -51,7 +51,7 @@ class Collection:
             yield pack
 
     def seen(self) -> Iterator[str]:
-        """Yield lines for people: which formats were found where, and what was not."""
+        """Yield messages on the formats that were found, and on missing results."""
         for name, kind in self.census.known.items():
             first = f"{kind.source}:{kind.line}: {kind.text}"
             yield f"{name}: {_counted(kind.lines, 'line')}, the first {first}"
@@ -65,14 +65,14 @@ class Collection:
 
 
 def collection(words: Sequence[str], search: Search) -> Collection:
-    """Find what the words name: a study, a job's runs, a run, or logs of anybody.
+    """Resolve arguments: a study, the runs of a job, a run, or any log files.
 
     Raises:
-        HpcTrainError: as `evidence`; those of reading come while it goes on.
+        HpcTrainError: as `evidence`; errors of reading are raised during iteration.
     """
     census, look = Census(), wanted(search.form, search.prefix, search.patterns)
     if not words:
-        raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
+        raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
     if bundle := bundle_of(words):
         opened = open_bundle(bundle)
         return Collection(packs_of(opened.records), census, _standing(opened.study))
@@ -99,7 +99,7 @@ def _remembered(logs: Sequence[Log], look: Wanted, census: Census, cache: Path) 
 
 
 def _some(packs: Iterator[Pack], logs: Sequence[Log], census: Census, form: str) -> Iterator[Pack]:
-    """Yield the records; logs without any are an error that says what came near."""
+    """Yield the records; logs without any are an error that names similar formats."""
     first = next(packs, None)
     if first is None:
         raise nothing(logs, census, form)
@@ -108,7 +108,7 @@ def _some(packs: Iterator[Pack], logs: Sequence[Log], census: Census, form: str)
 
 
 def formats_text(*, markdown: bool) -> str:
-    """Return the formats that can be read: a line each, or the page about them."""
+    """Return the supported formats: a line each, or the page about them."""
     parsers = parsers_of(wanted("auto"))
     if markdown:
         from hpc_train.records.page import supported_markdown

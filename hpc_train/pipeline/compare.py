@@ -1,4 +1,4 @@
-"""Two sides, each anything that a report is made of -> the report that compares them."""
+"""Two sides, each an input of a report -> the report that compares them."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _SELECTION = re.compile(rf"^(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
 
 
 class Wishes(Value, frozen=True, kw_only=True):
-    """What a reader wants: differences within `min_effect` count as none; what may differ."""
+    """Options: differences within `min_effect` are ignored; fields that may differ."""
 
     min_effect: float | None = None
     allow_mixed: tuple[str, ...] = ()
 
 
 class Side(NamedTuple):
-    """One side: its run table, and the folders of its runs where it has any."""
+    """One side: its run table, and the folders of its runs, if any."""
 
     name: str
     runs: pd.DataFrame
@@ -43,7 +43,7 @@ class Side(NamedTuple):
 
 
 class Comparison(NamedTuple):
-    """The report, whether some run has no result or a log cannot be read, what has no verdict."""
+    """The report, whether it is incomplete, and the points without a verdict."""
 
     report: Report
     partial: bool
@@ -54,7 +54,7 @@ def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
     """Compare B with A, point by point.
 
     Raises:
-        HpcTrainError: a side is not there, holds nothing, or has no run that was selected.
+        HpcTrainError: a side does not exist, is empty, or has no selected run.
     """
     from hpc_train.reports.comparison_report import comparison_report, undecided
     from hpc_train.reports.comparison_tables import Compared
@@ -92,16 +92,16 @@ def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
 
 
 def _names(a: str, b: str) -> tuple[str, str]:
-    """Return what the sides are called: without the folders, where that tells them apart."""
+    """Return the names of the sides, without folders if they differ."""
     short = [word.rstrip("/").rpartition("/")[2] for word in (a, b)]
     return (short[0], short[1]) if short[0] and short[1] and short[0] != short[1] else (a, b)
 
 
 def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
-    """Return the runs that a word means: what `report` takes, its JSON, `STUDY:launcher=srun`.
+    """Return the runs of an argument: an input of `report`, its JSON, `STUDY:launcher=srun`.
 
     Raises:
-        HpcTrainError: it means nothing, or nothing was selected.
+        HpcTrainError: it does not exist, or no run was selected.
     """
     from hpc_train.tables.selection import selected
 
@@ -129,7 +129,7 @@ def _found(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
     from hpc_train.tables.split_series import separated
 
     found = evidence([word], search)
-    # The batch is no condition: it only has to be the same on both sides of a point.
+    # The batch is not a condition: it only has to be equal on both sides of a point.
     conditions = tuple(name for name in allow_mixed if name != "global_batch")
     study = msgspec.structs.replace(found.study, allow_mixed=conditions)
     runs, apart = separated(run_frame(study, found.records), study)
@@ -144,7 +144,7 @@ def _stored(path: Path) -> Side | None:
     if not isinstance(content, dict) or not {"schema", "rows", "runs"} <= set(content):
         return None
     if "differences" in content:
-        raise ReportError(f"{path}: a comparison; a side of another is a report, or a study")
+        raise ReportError(f"{path}: a comparison cannot be compared; use a report or a study")
     if content["schema"] != SCHEMA:
         raise ReportError(
             f"{path}: written by a newer hpctrain (schema {content['schema']}, this one reads "
@@ -161,7 +161,7 @@ def _json(path: Path) -> Any:
     try:
         return json.loads(path.read_bytes())
     except (OSError, ValueError, RecursionError):
-        # Not a report; whoever reads logs says what is wrong with it.
+        # Not a report; the reader of logs reports the error.
         return None
 
 

@@ -1,4 +1,4 @@
-"""A run -> what has to be the same in every run of a series, as far as it is recorded."""
+"""A run -> its recorded conditions, which must match within a series."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import Manifest, Run
 from hpc_train.model.transport import Transport
 
-# What changes how data moves between GPUs; with TORCH_DIST_USE_NCCL2, which library moves it.
+# Variables that change data transfers between GPUs, or the library that does them.
 FABRIC = re.compile(r"^(?:R?NCCL|UCX|FI|OFI|GLOO|TORCH_NCCL|TORCH_DIST|MPICH|OMPI_MCA)_")
-# Sizes, which are a point's key, and the seed of a repetition: options by the words of a name.
+# Options for sizes, which identify a point, and for the seed, by the words of their names.
 _OF_SIZE = frozenset(
     """
     nodes node nnodes ranks nranks gpus ngpus devices world worldsize tasks ntasks nproc batch bs
@@ -21,7 +21,7 @@ _OF_SIZE = frozenset(
     """.split()
 )
 _LETTERS = frozenset({"-b", "-g", "-n", "-N", "-np", "-nr"})
-# What each run has of its own, unless the name is one of the work: `model.name`, `log.precision`.
+# Options that differ between runs, unless they name the work: `model.name`, `log.precision`.
 _OF_RUN = frozenset(
     """
     output out log logs logdir save results checkpoint ckpt tensorboard run name wandb port job tag
@@ -43,8 +43,8 @@ _DIRECTIVES = ("partition", "constraint", "exclusive")
 def conditions_of(run: Run | None, transport: Transport | None) -> dict[str, str]:
     """Return the recorded conditions of a run by name: `torch`, `nccl`, `partition`, `commit` …
 
-    A name that is absent is not known. What differs by the number of nodes or ranks is none, nor is
-    what an axis of the run's study sets.
+    A missing name means unknown. Values that depend on the number of nodes or ranks, or that an
+    axis of the study sets, are not conditions.
     """
     manifest = run.manifest if run else None
     found = {
@@ -55,7 +55,7 @@ def conditions_of(run: Run | None, transport: Transport | None) -> dict[str, str
 
 
 def cut(text: str) -> str:
-    """Return a text that is fit for a table; what is cut off a longer one becomes a digest."""
+    """Return a text that fits a table; a longer one is truncated and gets a digest."""
     line = " ".join(text.split())
     if len(line) <= _LONGEST:
         return line
@@ -69,7 +69,7 @@ def _asked(manifest: Manifest) -> Iterator[tuple[str, str]]:
         "command": lambda: steady_command(manifest.spec.command, axes),
         "site": lambda: plan.site,
         "container": lambda: plan.container.image if plan.container else "none",
-        # Nobody knows what uncommitted changes were: they are told as provenance, not compared.
+        # Uncommitted changes are unknown: they are shown as provenance, not compared.
         "commit": lambda: commit_of(manifest.provenance.get("git")).removesuffix(CHANGES),
         "template": lambda: manifest.template_digest[:12],
         "modules": lambda: " ".join(plan.modules) or "none",
@@ -93,7 +93,7 @@ def _used(transport: Transport) -> Iterator[tuple[str, str]]:
 
 
 def steady_command(command: Sequence[str], axes: frozenset[str] = frozenset()) -> str:
-    """Return a command without sizes, names of outputs, and what an axis sets (`command.3`)."""
+    """Return a command without sizes, names of outputs, and items set by an axis (`command.3`)."""
     if "command" in axes:
         return ""
     words, skip = [], False
@@ -112,27 +112,27 @@ def steady_command(command: Sequence[str], axes: frozenset[str] = frozenset()) -
 
 
 def commit_of(git: Any) -> str:
-    """Return `1a2b3c4d5e6f`, with `+changes` where the working tree was not clean."""
+    """Return `1a2b3c4d5e6f`, with `+changes` if the working tree was not clean."""
     if not isinstance(git, dict) or not git.get("commit"):
         return ""
     return str(git["commit"])[:12] + (CHANGES if git.get("dirty") else "")
 
 
 def variables_of(plan: LaunchPlan) -> dict[str, str]:
-    """Return what a plan sets of the variables that decide how data moves."""
+    """Return the variables of a plan that change data transfers."""
     changed = {change.name: change.value or "" for change in plan.changes}
     return {name: text for name, text in (*plan.env, *changed.items()) if FABRIC.match(name)}
 
 
 def _variables(manifest: Manifest, axes: frozenset[str]) -> str:
-    """Return what the job itself sets: rules and a site's blocks may depend on its size."""
+    """Return the variables of the job itself: rules and a site's blocks may depend on its size."""
     own = {name: text for name, text in manifest.spec.env.items() if FABRIC.match(name)}
     named = [f"{name}={own[name]}" for name in sorted(own) if f"env.{name}" not in axes]
     return " ".join(named) or "none"
 
 
 def _torch(manifest: Manifest) -> str:
-    """Return the version here, where the job runs on this machine; else only the job knows it."""
+    """Return the local version if the job runs on this machine; else only the job knows it."""
     if manifest.plan.scheduler != "local" or manifest.plan.container:
         return ""
     packages = manifest.provenance.get("packages")

@@ -1,4 +1,4 @@
-"""Plans -> what they may cost at most, before anything is submitted."""
+"""Plans -> their maximum cost, before anything is submitted."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hpc_train.plans.shared_allocation import TURN_S
 class Cost(Value, frozen=True, kw_only=True):
     """An upper bound: every run until its time limit; None where a run has no limit.
 
-    GPU-hours count what is asked for, core-hours nodes x ranks x cores of each rank. An allocation
-    of `exclusive` nodes holds all that is on them; how much that is, a plan does not know.
+    GPU-hours count requested GPUs, core-hours nodes x ranks x cores of each rank. An allocation of
+    `exclusive` nodes includes all their resources, which a plan does not know.
     """
 
     runs: int
@@ -25,7 +25,7 @@ class Cost(Value, frozen=True, kw_only=True):
     exclusive: bool = False
 
     def __str__(self) -> str:
-        """Say it in one line."""
+        """Return the cost on one line."""
         runs = f"{self.runs} run{'s' if self.runs != 1 else ''}"
         if self.gpu_hours is None or self.core_hours is None:
             return f"{runs} without a time limit: the cost has no bound (--time sets one)"
@@ -35,7 +35,7 @@ class Cost(Value, frozen=True, kw_only=True):
 
 
 def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
-    """Return what runs cost at most; runs that share an allocation hold its largest size."""
+    """Return the maximum cost of runs; runs that share an allocation use its largest size."""
     if any(plan.time_s is None for plan in plans):
         return Cost(runs=len(plans), gpu_hours=None, core_hours=None)
     sizes = [plan.topology for plan in plans]
@@ -54,7 +54,7 @@ def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
 
 
 def bill(cost: Cost, asked: Reporting) -> str:
-    """Return the cost in one line, in money too where the site has a price for its GPUs."""
+    """Return the cost on one line, also in money if the site has a price for its GPUs."""
     price, unit = asked.price_per_gpu_hour, f" {asked.currency}".rstrip()
     if price is None or not cost.gpu_hours:
         return str(cost)
@@ -63,10 +63,10 @@ def bill(cost: Cost, asked: Reporting) -> str:
 
 
 def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:
-    """Refuse what may cost more than the user allows, as far as the cost is known.
+    """Refuse a submission whose known cost exceeds the user's limit.
 
     Raises:
-        PlanError: it may, its cost has no bound, or the limit is no number of hours.
+        PlanError: it exceeds the limit or has no bound, or the limit is not a number of hours.
     """
     if max_gpu_hours is None:
         return
@@ -77,7 +77,7 @@ def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:
         )
     if cost.gpu_hours is None:
         raise PlanError(
-            f"--max-gpu-hours {max_gpu_hours:g} cannot be kept: {cost}",
+            f"--max-gpu-hours {max_gpu_hours:g} cannot be checked: {cost}",
             "add `time:` to the job's resources, or --time 1h",
         )
     if cost.gpu_hours > max_gpu_hours:

@@ -18,7 +18,7 @@ from hpc_train.records.packs import Pack
 _common = attrgetter(
     "run", "source", "parser", "metric", "unit", "scope", "node", "steps", "message_size", "variant"
 )
-# A folder may have a hundred thousand logs.
+# A folder may contain a hundred thousand logs.
 _MOST = 10_000
 
 
@@ -51,6 +51,6 @@ def _form(kind: Record, known: dict[Any, str]) -> str:
 
 def _quoted(*cells: Any) -> str:
     text = io.StringIO()
-    # An end of line within a cell is quoted if it is the table's.
+    # A line end within a cell is quoted if it is the line end of the table.
     csv.writer(text, lineterminator="\n").writerow(cells)
     return text.getvalue()[:-1]

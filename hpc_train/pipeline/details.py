@@ -1,4 +1,4 @@
-"""Runs -> what a reader of a page can look up of each: end, settings, script, diagnosis."""
+"""Runs -> details for the page: end, settings, script, diagnosis."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from hpc_train.pipeline.diagnose import FAILED, diagnosis_of
 from hpc_train.pipeline.evidence import Evidence
 from hpc_train.regularfile import is_folder, is_regular, read_regular
 
-# Beside a bundle's failed runs, in place of their logs.
+# In the folders of a bundle's failed runs, instead of their logs.
 KEPT = "diagnosis.txt"
 _LINES = 3
 
 
 def details(found: Evidence) -> tuple[tuple[RunDetail, ...], dict[str, str]]:
-    """Return what can be looked up of each run, and the text of each script by its digest."""
+    """Return the details of each run, and the text of each script by its digest."""
     own = {run.folder.run_id: run for run in found.own}
     scripts: dict[str, str] = {}
     return tuple(_detail(run, own.get(run.run_id), scripts) for run in found.study.runs), scripts
 
 
 def diagnosis_text(run: Run) -> str:
-    """Return in a few lines why a run failed; nothing for one that did not, or whose logs are gone.
+    """Return a short diagnosis of a failed run; empty if it did not fail or has no logs.
 
-    Text of logs, to be shown as text.
+    The result contains text of logs and must be escaped.
     """
     if run.state not in FAILED:
         return ""

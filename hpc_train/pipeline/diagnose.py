@@ -1,4 +1,4 @@
-"""Runs, or logs of anybody -> why they failed, with what the runs' own files say."""
+"""Runs or log files -> diagnoses, using the runs' own files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from hpc_train.records.nccl.tally import Tally
 from hpc_train.regularfile import is_folder
 
 _log = logging.getLogger(__name__)
-# Endings of a run that are nobody's wish.
+# States of a run that count as a failure.
 FAILED = (
     JobState.FAILED,
     JobState.TIMEOUT,
@@ -38,7 +38,7 @@ FAILED = (
 
 
 class Diagnosed(Value, frozen=True, kw_only=True):
-    """One job, by the name of its run or of its logs; `unreadable` says which logs are and why."""
+    """One job, by the name of its run or of its logs; `unreadable` lists logs with errors."""
 
     name: str
     diagnosis: Diagnosis
@@ -50,18 +50,18 @@ def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tupl
     """Diagnose runs or the jobs of log files, each by itself; with `one_job`, all files together.
 
     Raises:
-        UnknownNameError: a word names neither a run nor a file.
-        StoreError: runs and logs of anybody are mixed, a folder has no runs, or it is a bundle.
-        LogParseError: there is no log, or none that can be read.
+        UnknownNameError: an argument is neither a run nor a file. StoreError: runs and other logs
+        are mixed, a folder has no runs, or it is a bundle. LogParseError: there is no log, or none
+        that can be read.
     """
     if bundle := next((word for word in words if is_bundle(word)), None):
         raise StoreError(
-            f"{bundle}: a bundle holds no logs, but the diagnoses that were made of them",
+            f"{bundle}: a bundle contains no logs, only their diagnoses",
             f"hpctrain report {bundle} -f html; or RUN/diagnosis.txt in it",
         )
     logs, homes = tell_apart(words, root)
     if logs and homes:
-        raise StoreError("foreign logs and run folders are no one job", "diagnose them in turn")
+        raise StoreError("foreign logs and run folders are not one job", "diagnose each of them")
     if logs:
         return _foreign(logs, one_job=one_job)
     found = tuple(_own(run) for home in homes for run in _last_attempts(home))
@@ -71,7 +71,7 @@ def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tupl
 
 
 def _last_attempts(home: Path) -> Iterator[Run]:
-    """Yield the runs below a folder; of one that was tried again, the last attempt."""
+    """Yield the runs below a folder, each in its last attempt."""
     runs = runs_below(home)
     last = {run.folder.run_id for _, run in latest_attempts(runs).values()}
     single = len(runs) == 1
@@ -90,7 +90,7 @@ def _own(run: Run) -> Diagnosed:
 
 
 def _of_run(run: Run, tally: Tally | None = None) -> tuple[Diagnosis, tuple[str, ...]]:
-    """Diagnose one run by its logs and by what its files and the scheduler say."""
+    """Diagnose one run from its logs, its files and the state in the scheduler."""
     folder = run.folder
     files = log_files([folder.logs]) if is_folder(folder.logs) else []
     names = [path.relative_to(folder.path).as_posix() for path in files]
@@ -107,7 +107,7 @@ def diagnosis_of(run: Run) -> Diagnosis:
 
 
 def problem_of(run: Run) -> str:
-    """Return why a run has no result: what is recorded and, if it failed, the root in its logs."""
+    """Return why a run has no result: the recorded problem and, if it failed, the root cause."""
     if run.state not in FAILED:
         return run.problem
     try:
@@ -116,7 +116,7 @@ def problem_of(run: Run) -> str:
         return run.problem
     if root is None or root.id == "unknown_failure":
         return run.problem
-    # What only the scheduler says is what is recorded already; such evidence has no line.
+    # Evidence from the scheduler is in the recorded problem already; it has no line.
     if run.problem and root.evidence and not root.evidence[0].line:
         return run.problem
     return f"{run.problem}; {root.title}" if run.problem else root.title

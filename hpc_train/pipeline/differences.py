@@ -1,4 +1,4 @@
-"""Runs of two sides -> the settings in which they differ: what a comparison is about."""
+"""Runs of two sides -> the settings in which they differ."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpc_train.model.secret import looks_secret, secret_form, secret_set
 _LONGEST = 60
 _SHOWN = 3
 HIDDEN = "(not shown)"
-# What a point is matched by, and what names a run.
+# Keys by which points are matched, and names of runs.
 _SIZES = frozenset({"name", "nodes", "tasks_per_node", "gpus_per_node", "ranks"})
 _OF_SIZE = frozenset(
     {"nodes", "ntasks", "ntasks-per-node", "gpus-per-node", "gpus", "gres", "gpus-per-task"}
@@ -26,11 +26,11 @@ Difference = tuple[str, str, str]
 def differences(
     a: Sequence[Run], b: Sequence[Run], conditions: Sequence[Sequence[Mapping[str, str]]]
 ) -> tuple[Difference, ...]:
-    """Return name, values in A, values in B, of each setting that is not the same in both.
+    """Return name, values in A, values in B, of each setting that differs.
 
-    Values are those of all runs of a side. `conditions` are what is recorded of runs beside their
-    manifests; one that only one side records is no difference. Long values are shortened; what
-    looks like a secret is never shown.
+    Values are those of all runs of a side. `conditions` are recorded values of runs apart from
+    their manifests; a condition that only one side records is not a difference. Long values are
+    shortened; what looks like a secret is never shown.
     """
     settings = [_settings(a), _settings(b)] if a and b else [{}, {}]
     recorded = [_collected(pair for own in side for pair in own.items()) for side in conditions]

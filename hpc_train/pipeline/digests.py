@@ -14,27 +14,27 @@ from hpc_train.records.log_names import log_files, readable
 from hpc_train.regularfile import is_folder, open_regular
 from hpc_train.runs.files import to_json
 
-# Beside a run, for when its logs are gone; in a bundle, in place of them.
+# In the run folder, in case the logs are deleted; in a bundle, instead of them.
 KEPT = "logs.json"
 _MOST = 1 << 30
 _decode = msgspec.json.Decoder(str).decode
 
 
 class Digests:
-    """Digests of files, up to a GiB of them in all: after that, sizes only."""
+    """Digests of files, up to a GiB in total: after that, sizes only."""
 
     def __init__(self, most: int = _MOST) -> None:
         self._left = most
 
     def of_run(self, run: Run) -> str:
-        """Return a line for all logs of a run or, where they are gone, what was kept of them.
+        """Return a line for all logs of a run or, if they are deleted, the stored line.
 
         That of a finished run is kept in logs.json.
         Its digest is that of the lines which `sha256sum` prints for the logs, from the run's
         folder, by name.
 
         Raises:
-            LogParseError: what was kept is damaged.
+            LogParseError: the stored file is damaged.
         """
         folder = run.folder
         if not is_folder(folder.logs):
@@ -57,7 +57,7 @@ class Digests:
                 yield f"{readable(name)}: {size} B{_shown(digest)}"
 
     def _of(self, path: Path) -> str:
-        """Return a file's digest; `-` where there are too many bytes, or they cannot be read."""
+        """Return a file's digest; `-` if there are too many bytes, or they cannot be read."""
         try:
             self._left -= path.stat().st_size
             return "-" if self._left < 0 else sha256_of(path)

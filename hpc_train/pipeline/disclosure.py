@@ -1,4 +1,4 @@
-"""The secrets of the shell that plans a job are in nothing that will be shown or kept."""
+"""Prevents secrets of the current shell from being shown or stored."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from hpc_train.model.value import Sourced, encode_unit
 
 # Shorter values are words like `true` that stand in many scripts.
 _SHORTEST = 8
-# Files that quote what anybody wrote; records hold numbers.
+# Files that contain text of users; records contain numbers.
 _WORDS = (".json", ".txt", ".md", ".csv", ".html", ".yaml", ".sbatch")
 
 
 def check_disclosure(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
-    """Look for the values of this shell's secrets in a plan.
+    """Search a plan for the values of this shell's secrets.
 
     A shell expands `--token $HF_TOKEN` before hpctrain sees it.
 
     Raises:
-        SpecError: the plan holds one; it is not repeated.
+        SpecError: the plan contains one; the message does not.
     """
     named = {secret.name for secret in plan.secrets}
     hidden = {
@@ -43,14 +43,14 @@ def check_disclosure(job: Sourced[JobSpec], plan: LaunchPlan) -> None:
     for name, value in hidden.items():
         if any(value in text for text in texts):
             raise SpecError(
-                f"{job.origin('command')}: the script would hold the value of {name}, and "
+                f"{job.origin('command')}: the script would contain the value of {name}, and "
                 "scripts are kept and shared",
                 f"write `secrets: {{{name}: env}}` and let the program read ${name}",
             )
 
 
 class Hidden:
-    """Secrets that runs name or this shell has: taken out of what leaves the house."""
+    """Secrets of runs and of this shell, which are removed from bundles."""
 
     def __init__(self, values: dict[str, str]) -> None:
         self._texts = [
@@ -61,7 +61,7 @@ class Hidden:
 
     @classmethod
     def of(cls, runs: Sequence[Run]) -> Hidden:
-        """Return the secrets of runs, by the variables and files that they name."""
+        """Return the secrets of runs, from the variables and files that they name."""
         plans = [run.manifest.plan for run in runs if run.manifest]
         named = {secret.name: secret.file for plan in plans for secret in plan.secrets}
         values = {name: _from_file(file) for name, file in named.items() if file}
@@ -69,7 +69,7 @@ class Hidden:
         return cls({name: value for name, value in values.items() if len(value) >= _SHORTEST})
 
     def without(self, name: str, content: bytes) -> bytes:
-        """Return the content of a file without them, and without texts that look like some."""
+        """Return the content of a file without these secrets and similar texts."""
         for secret, instead in self._texts:
             content = content.replace(secret, instead)
         if not name.endswith(_WORDS):

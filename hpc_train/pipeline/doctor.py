@@ -1,4 +1,4 @@
-"""This machine and the Slurm it talks to -> what they have, and what is wrong."""
+"""This machine and its Slurm -> inventory and problems."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "contain
 
 
 class Examined(Value, frozen=True, kw_only=True):
-    """What was found; `silent` says why Slurm has not answered, where there is one."""
+    """The result; `silent` is the reason why an installed Slurm did not answer."""
 
     hardware: Hardware
     cluster: Cluster | None
@@ -25,23 +25,23 @@ class Examined(Value, frozen=True, kw_only=True):
 
     @property
     def failed(self) -> bool:
-        """Whether something keeps jobs from working."""
+        """Whether a problem prevents jobs from working."""
         return any(one.severity == "error" for one in self.advice)
 
 
 def examine(reach: str | None = None) -> Examined:
-    """Ask this machine and its Slurm; with `reach`, try one connection to that host.
+    """Inspect this machine and its Slurm; with `reach`, try one connection to that host.
 
     Raises:
         ProbeError: there is no bash.
-        WishError: `reach` is no host.
+        WishError: `reach` is not a host.
     """
     hardware = this_hardware(reach)
     cluster, silent = _cluster()
     advice = advise(hardware, cluster)
     if silent:
-        said = f"Slurm's commands are here, but do not answer: {silent}"
-        hint = "set SLURM_CONF, or ask the site whether the controller is up"
+        said = f"Slurm's commands are installed, but do not answer: {silent}"
+        hint = "set SLURM_CONF, or check whether the controller is up"
         advice += (Advice(section="slurm", severity="warning", message=said, advice=hint),)
     return Examined(hardware=hardware, cluster=cluster, silent=silent, advice=advice)
 

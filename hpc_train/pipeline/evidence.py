@@ -1,4 +1,4 @@
-"""Run folders, and results of others -> the runs that a report expects, and their records."""
+"""Run folders and foreign results -> the runs of a report, and their records."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ _log = logging.getLogger(__name__)
 
 
 class Evidence(Value, frozen=True, kw_only=True):
-    """What was asked for, and what was measured; `unreadable` says which logs are, and why.
+    """Requested runs and measurements; `unreadable` lists logs with errors.
 
     `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
-    by its name, and `files` the logs and tables of anybody that were read; of those that a bundle
-    stands for, `digested` holds a line each. A bundle is `packed`: nothing is looked up on this
-    machine; `against` are rows of the runs that it must not be slower than.
+    by its name, and `files` the foreign logs and tables that were read; for a bundle, `digested`
+    has a line for each. A bundle is `packed`: nothing is read from this machine; `against` are rows
+    of the runs of the regression gate's reference.
     """
 
     study: ExpectedStudy
@@ -60,19 +60,18 @@ class Evidence(Value, frozen=True, kw_only=True):
 
 
 def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:
-    """Gather a study, a job's runs, one run, a bundle, or logs, records and tables of anybody.
+    """Gather a study, a job's runs, one run, a bundle, or any logs, records and tables.
 
-    `census` is added to.
+    `census` is updated.
 
     Raises:
-        UnknownNameError: a word names neither a run nor a file, or there is no such format.
+        UnknownNameError: an argument is neither a run nor a file, or there is no such format.
         StoreError: study.json or a bundle is damaged, or several studies are mixed.
-        LogParseError: no log is named, logs cannot be read, or hold nothing that is known.
-        ReportError: a run is left out that does not exist.
-        LogParseError: a job stands among them twice.
+        LogParseError: no log is given, logs cannot be read, or contain no known format.
+        ReportError: an excluded run does not exist. LogParseError: a job is given twice.
     """
     if not words:
-        raise LogParseError("no log is named", "name a log, a folder of logs, a run or a study")
+        raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
     if bundle := bundle_of(words):
         opened = Evidence(**open_bundle(bundle)._asdict())
         study = without(opened.study, search.excluded, None)
@@ -82,7 +81,7 @@ def evidence(words: Sequence[str], search: Search, census: Census | None = None)
     if not homes:
         return _foreign(paths, search, seen)
     if search.points is not None:
-        raise LogParseError(f"{search.points}: the sizes of hpctrain's own runs are known")
+        raise LogParseError(f"{search.points}: the sizes of hpctrain's runs are known")
     look = wanted(search.form, search.prefix, search.patterns)
     found = _own(study_runs(paths, homes, look), seen)
     study = without(found.study, search.excluded, homes[0])
@@ -101,7 +100,7 @@ def _own(found: StudyRuns, census: Census) -> Evidence:
 
 
 def _transport(run: Run, promise: Promise, census: Census) -> Transport | None:
-    """Return what a run used; what was kept of it and is damaged is noted, and none."""
+    """Return the transport of a run; a damaged stored file is recorded and gives None."""
     try:
         return run_transport(run, promise)
     except LogParseError as failure:
@@ -121,7 +120,7 @@ def _foreign(paths: Sequence[Path], search: Search, census: Census) -> Evidence:
 
 
 def _with_conditions(study: ExpectedStudy, found: Mapping[str, Mapping[str, str]]) -> ExpectedStudy:
-    """Add what is recorded of each run to what a person stated of it, which wins."""
+    """Add the recorded conditions of each run to the stated ones, which take precedence."""
     runs = tuple(
         msgspec.structs.replace(run, conditions={**found.get(run.run_id, {}), **run.conditions})
         for run in study.runs
@@ -136,7 +135,7 @@ def _warned(few: Sequence[Record], rate: Rate) -> tuple[str, ...]:
 def _scope_notes(records: tuple[Record, ...] | pd.DataFrame) -> Iterator[str]:
     for (run, parser), count in unknown_scopes(records).items():
         values = f"{count} value{'s' * (count != 1)} of {parser} left out"
-        yield f"{run}: {values}: whose time it is, is unknown; hpctrain collect shows them"
+        yield f"{run}: {values}: their scope is unknown; hpctrain collect shows them"
 
 
 def _evidence(

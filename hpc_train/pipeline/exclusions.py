@@ -1,4 +1,4 @@
-"""What a person leaves out -> runs by name, each with the reason that was given."""
+"""Exclusions by a person -> runs by name, each with the given reason."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def exclusions(words: Sequence[str]) -> dict[str, str]:
     """Return run -> reason from words like `1-srun-r2=node 3 was down`.
 
     Raises:
-        ReportError: a word has no run or no reason.
+        ReportError: a run or a reason is missing.
     """
     found = {}
     for word in words:
@@ -27,14 +27,14 @@ def exclusions(words: Sequence[str]) -> dict[str, str]:
         if not run or not reason.strip():
             raise ReportError(
                 f"--exclude {word!r}: a run and a reason are needed",
-                "--exclude 'RUN=why it must not count'",
+                "--exclude 'RUN=reason'",
             )
         found[run] = reason.strip()
     return found
 
 
 def without(study: ExpectedStudy, excluded: Mapping[str, str], home: Path | None) -> ExpectedStudy:
-    """Return the study with the runs that a person leaves out marked so, and the reason.
+    """Return the study with the excluded runs marked, with their reasons.
 
     `home` is a study's folder, which may hold `exclude.yaml`: run -> reason.
 
@@ -61,7 +61,7 @@ def without(study: ExpectedStudy, excluded: Mapping[str, str], home: Path | None
 
 
 def _kept(path: Path) -> dict[str, tuple[str, str]]:
-    """Return run -> place and reason from a file; nothing where there is none."""
+    """Return run -> place and reason from a file; empty if there is no file."""
     if not path.is_file():
         return {}
     document = read(path, ReportError)

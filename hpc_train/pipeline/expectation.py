@@ -1,4 +1,4 @@
-"""A study or job and its run folders -> every run that was asked for, the missing ones too."""
+"""A study or job and its run folders -> every requested run, including missing ones."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _NEVER = "never submitted, or its folder was removed"
 
 
 def expected_study(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStudy:
-    """List every run that the study asked for, the missing ones too."""
-    # Tables of anybody need no diagnosis, whose signatures take a while to load.
+    """List every requested run of the study, including missing ones."""
+    # Foreign tables need no diagnosis, whose signatures are slow to load.
     from hpc_train.pipeline.diagnose import problem_of
 
     latest = latest_attempts(runs)
@@ -54,7 +54,7 @@ def expected_study(manifest: StudyManifest, runs: Sequence[Run]) -> ExpectedStud
 
 
 def _of_job(run: Run | None) -> dict[str, Any]:
-    """Return what the job's own status says: how often it was requeued, and how long it ran."""
+    """Return the number of requeues and the duration from the job's own status."""
     status = run.status if run else None
     if status is None:
         return {}
@@ -63,31 +63,34 @@ def _of_job(run: Run | None) -> dict[str, Any]:
 
 
 def _placement(manifest: StudyManifest) -> tuple[str, ...]:
-    """A replicate inside one allocation shows less of the variation than one that has its own."""
+    """Note that replicates inside one allocation vary less than separate jobs."""
     if manifest.spec.placement != "nested":
         return ()
     return (
-        "placement nested: the runs took turns on the same nodes, inside one allocation (or one "
-        "for each submission); the intervals do not show how allocations differ",
+        "placement nested: the runs used the same nodes, inside one allocation (or one per "
+        "submission); the intervals do not include differences between allocations",
     )
 
 
 def _damaged(runs: Sequence[Run]) -> tuple[str, ...]:
-    """Name what cannot be read of a run, though its logs can."""
+    """Yield the problems of runs with readable logs and damaged files."""
     return tuple(f"{run.folder.run_id}: {run.problem}" for run in runs if run.manifest is None)
 
 
 def _other_runs(runs: Sequence[Run], expected: set[str]) -> tuple[str, ...]:
-    """Name what lies in the folder and is not in the table: nothing disappears silently."""
+    """Yield a note on runs in the folder that are not in the table."""
     others = [run.folder.run_id for run in runs if run.folder.run_id not in expected]
     if not others:
         return ()
     shown = ", ".join(others[:6]) + (" …" if len(others) > 6 else "")
-    return (f"{len(others)} earlier attempts or runs of an earlier version are left out: {shown}",)
+    return (
+        f"{len(others)} earlier attempts, or runs of an earlier version of the job, "
+        f"are left out: {shown}",
+    )
 
 
 def single_jobs(home: Path, runs: Sequence[Run]) -> ExpectedStudy:
-    """List the runs of a job that is no study.
+    """List the runs of a single job.
 
     Raises:
         StoreError: there are none.
@@ -122,7 +125,7 @@ def undeclared(
     warmup: Warmup | None = None,
     notes: tuple[str, ...] = (),
 ) -> ExpectedStudy:
-    """Return the study that nobody declared."""
+    """Return a study without declarations."""
     return ExpectedStudy(
         name=name,
         runs=runs,

@@ -18,13 +18,13 @@ from hpc_train.sites.provenance import source_of
 Kind = Literal["setting", "directive", "variable", "argument"]
 _NONE = Reason(why="")
 _MEETING = {
-    "MASTER_ADDR": ("rendezvous.host", "where rank 0 is; found when the job starts"),
+    "MASTER_ADDR": ("rendezvous.host", "address of rank 0; found when the job starts"),
     "MASTER_PORT": ("rendezvous.port", "free on rank 0's host when the job starts"),
 }
 
 
 class Explained(Value, frozen=True, kw_only=True):
-    """One line of the answer; `trap` is a number of docs/traps.md, `source` who says so."""
+    """One line of the output; `trap` is a number of docs/traps.md, `source` that of a rule."""
 
     kind: Kind
     name: str
@@ -36,9 +36,9 @@ class Explained(Value, frozen=True, kw_only=True):
 
 
 def explain(plan: LaunchPlan, site: Sourced[SiteProfile]) -> tuple[Explained, ...]:
-    """Return what was decided, then what of it stands in the script, in the script's order.
+    """Return the settings, then the values in the script, in the script's order.
 
-    What the site's profile says names the source that it rests on.
+    Values of the site's profile name their source.
     """
     found = (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
     keys: dict[str, list[str]] = {}
@@ -87,7 +87,7 @@ def _variables(plan: LaunchPlan) -> Iterator[Explained]:
         origin = plan.settings[key].origin
         yield Explained(kind="variable", name=name, value=None, origin=origin, why=why)
     for name, token in plan.launch.rank_env:
-        why = "in each rank, in torch's words"
+        why = "in each rank, for torch.distributed"
         shown = _shown(token)
         yield Explained(kind="variable", name=name, value=shown, origin=plan.launcher, why=why)
 
@@ -117,7 +117,7 @@ def _arguments(plan: LaunchPlan, site: Sourced[SiteProfile]) -> Iterator[Explain
 
 
 def _before_ranks(tokens: Sequence[Token]) -> Iterator[Token]:
-    """Yield what starts the ranks, without the wrapper of a rank and the job's command."""
+    """Yield the arguments that start the ranks, without the rank wrapper and the job's command."""
     for token in tokens:
         if _shown(token) == "$rank_wrapper":
             return
@@ -164,7 +164,7 @@ def _shown(token: Token) -> str:
 
 
 def text_of(value: Any) -> str:
-    """Return a value as one would type it."""
+    """Return a value in the notation of input files."""
     if isinstance(value, (list, tuple)):
         return shlex.join(map(str, value))
     return "--" if value is None else str(value)

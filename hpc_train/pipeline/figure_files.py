@@ -1,4 +1,4 @@
-"""Figures of a report -> files: pictures, and the numbers that they show beside them."""
+"""Figures of a report -> files: images, and CSV files with their numbers."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def named_after(report: Report, stem: str) -> Report:
 
 
 def write_figures(report: Report, page: Path) -> tuple[Path, ...]:
-    """Write every picture of every figure beside a page, and the numbers of each as CSV.
+    """Write every image of every figure beside a page, and the numbers of each as CSV.
 
     Raises:
         StoreError: a file cannot be written.
@@ -42,7 +42,7 @@ def write_figures(report: Report, page: Path) -> tuple[Path, ...]:
 
 
 def write_figure(report: Report, path: Path) -> Path:
-    """Write the main figure as the kind of picture that the path's ending names.
+    """Write the main figure in the image format of the path's extension.
 
     Raises:
         StoreError: there is no figure, or the file cannot be written.

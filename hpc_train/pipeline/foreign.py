@@ -1,4 +1,4 @@
-"""Words of a command line -> logs that hpctrain did not make, each with the run that it is of."""
+"""Arguments of the command line -> foreign logs, grouped by run."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TABLES = (".csv", ".tsv")
 
 
 def expanded(word: str) -> list[Path]:
-    """Return the path that a word names (`-`: stdin), or those that a pattern matches."""
+    """Return the path of an argument (`-`: stdin), or those that a pattern matches."""
     if word == "-":
         return [Path("/dev/stdin")]
     if Path(word).exists():
@@ -32,7 +32,7 @@ def expanded(word: str) -> list[Path]:
 
 
 def no_such_file(word: str) -> LogParseError | None:
-    """Return the complaint about a word that can only mean a file, and means none."""
+    """Return the error for an argument that can only be a file that does not exist."""
     path = Path(word)
     if any(letter in word for letter in "*?["):
         return LogParseError(f"{word}: no file matches this pattern")
@@ -54,11 +54,11 @@ def refuse_empty(paths: Sequence[Path]) -> None:
         LogParseError: they are.
     """
     if paths and all(path.is_file() and path.stat().st_size == 0 for path in paths):
-        raise LogParseError(f"{_all(paths)}: empty", "nothing was written yet, or to another file")
+        raise LogParseError(f"{_all(paths)}: empty", "no output yet, or it is in another file")
 
 
 def nothing(logs: Sequence[Log], census: Census, form: str = "auto") -> LogParseError:
-    """Return the complaint about logs without a measurement: which format came near, and where."""
+    """Return the error for logs without a measurement, with the nearest format and place."""
     paths = [log.path for log in logs]
     try:
         refuse_empty(paths)
@@ -66,7 +66,7 @@ def nothing(logs: Sequence[Log], census: Census, form: str = "auto") -> LogParse
         return empty
     if all(path.suffix.lower() in _TABLES for path in paths):
         return LogParseError(
-            f"{_all(paths)}:1: neither a log nor a table: no size and no result is named",
+            f"{_all(paths)}:1: neither a log nor a table: no column of a size or a result",
             "a table begins with its columns, such as nodes,gpus_per_node,samples_per_second",
         )
     if census.refused:
@@ -86,7 +86,7 @@ def _all(paths: Sequence[Path]) -> str:
 
 
 def foreign_runs(paths: Sequence[Path]) -> dict[str, list[Log]]:
-    """Return the log files of each run: a file is one, and so are the rank files of a folder.
+    """Return the log files of each run: each file is a run, and so are the rank files of a folder.
 
     Raises:
         LogParseError: a folder without logs.
@@ -95,14 +95,14 @@ def foreign_runs(paths: Sequence[Path]) -> dict[str, list[Log]]:
     names = Counter(path.name for path in runs)
     found = {}
     for path, files in runs.items():
-        # Two logs of one name in different folders are two runs.
+        # Two logs with the same name in different folders are two runs.
         run = readable(path.name if names[path.name] == 1 and path.name else str(path))
         found[run] = logs_of(run, files)
     return found
 
 
 def files_of(paths: Sequence[Path]) -> list[Path]:
-    """Return the log files that are named: files themselves, and those in folders.
+    """Return the given log files, and those in given folders.
 
     Raises:
         LogParseError: a folder without logs.
@@ -119,13 +119,13 @@ def _files(path: Path) -> list[Path]:
     there = sorted(entry.name for entry in path.iterdir())
     shown = ", ".join(there[:_SHOWN]) + (", …" if len(there) > _SHOWN else "")
     raise LogParseError(
-        f"{path}: no log files in this folder; it holds {shown or 'nothing'}",
+        f"{path}: no log files in this folder; it contains {shown or 'nothing'}",
         f"logs are {NAMES}; name other files one by one",
     )
 
 
 def _grouped(files: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Put the rank files of each folder together, under the folder's path."""
+    """Group the rank files of each folder under the folder's path."""
     ranks = Counter(file.parent for file in files if rank_of(file) is not None)
     runs: dict[Path, list[Path]] = {}
     for file in files:

@@ -1,6 +1,6 @@
 """submitit's plug-in `hpctrain`: `AutoExecutor(folder, cluster="hpctrain")`.
 
-Code that submits Python functions gets our templates, launchers and site profiles by that word.
+Programs that submit Python functions use hpctrain's templates, launchers and site profiles.
 """
 
 from __future__ import annotations
@@ -45,17 +45,18 @@ class HpctrainExecutor(FunctionExecutor):
 
     @classmethod
     def _equivalence_dict(cls) -> Any:
-        """submitit's shared words are ours, but for those that carry another unit."""
+        """submitit's shared parameters are used unchanged, except those with another unit."""
         return {key: key for key in ("name", "timeout_min", "mem_gb", *Resources.__struct_fields__)}
 
     def _convert_parameters(self, params: dict[str, Any]) -> dict[str, Any]:
-        # Ranks have one log each, in which both streams are.
+        # Each rank has one log with both streams.
         return {key: value for key, value in params.items() if key != "stderr_to_stdout"}
 
     def _internal_update_parameters(self, **kwargs: Any) -> None:
-        """Take parameters, and refuse those that no job has or, once the site is known, no site.
+        """Set parameters; refuse unknown keys and, once the site is known, unknown names.
 
-        Whether the job fits the site is told at its submission: a further call may make it fit.
+        Whether the job fits the site is checked at its submission, because a further call may
+        change it.
 
         Raises:
             SpecError: an unknown key or a wrong value.
@@ -83,7 +84,7 @@ class HpctrainExecutor(FunctionExecutor):
         name = _site_of(self.parameters)
         if name is None:
             raise SpecError(
-                "no site is named",
+                "no site was given",
                 'executor.update_parameters(hpctrain_site="…"), or set HPCTRAIN_SITE',
             )
         profile = find_profile(name)
@@ -94,8 +95,8 @@ class HpctrainExecutor(FunctionExecutor):
         plan = make_plan(job, site)
         if plan.launch.forks_ranks:
             raise SpecError(
-                f"launcher {plan.launcher} starts one process per node, which has no RANK; a "
-                "function needs one for each rank",
+                f"launcher {plan.launcher} starts one process per node without RANK; a function "
+                "needs one process per rank",
                 'executor.update_parameters(hpctrain_launcher="srun"), or torchrun',
             )
         return Rendered(
@@ -111,4 +112,4 @@ def _site_of(parameters: dict[str, Any]) -> str | None:
 
 
 class HpctrainJobEnvironment(FunctionEnvironment):
-    """How a function finds itself inside a job; its name is that of the executor."""
+    """The environment of a function inside a job; its name is that of the executor."""

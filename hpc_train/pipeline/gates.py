@@ -1,4 +1,4 @@
-"""Gates of a study and of its site -> what a report must hold, and whether it does."""
+"""Gates of a study and of its site -> verdicts of a report."""
 
 from __future__ import annotations
 
@@ -23,22 +23,21 @@ if TYPE_CHECKING:
 # CSC, "How to access the Mahti large partition": docs.csc.fi/accounts/.
 RULES = {"csc": Gates(node_counts=3, efficiency=0.75, doubling=1.5, script=True)}
 RULE_WORDS = {
-    "csc": "Rule csc: CSC Finland asks those who want Mahti's large partition for results at 3 "
-    "node counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the "
-    "job script."
+    "csc": "Rule csc: for access to Mahti's large partition CSC Finland requires results at 3 node "
+    "counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the job "
+    "script."
 }
 
 SITE_UNKNOWN = (
-    "The gates, the price and the network of the site are not known, so none of them is checked: "
-    "{why}."
+    "The gates, the price and the network of the site are unknown and not checked: {why}."
 )
 
 
 def governed(found: Evidence, asked: Asked) -> ExpectedStudy:
-    """Return the study with what was asked for, its gates, and the price of its site.
+    """Return the study with options, gates, and the price of its site.
 
-    What the command line names wins, then what the study says, then the site. Where the runs are
-    of several sites, no site's price holds. That of a bundle was said when it was packed.
+    The command line takes precedence over the study, and the study over the site. If the runs are
+    from several sites, no price is used. A bundle contains the gates and the price.
     """
     site, unknown = SiteReporting() if found.packed else site_reporting(found.own)
     study = msgspec.structs.replace(
@@ -60,7 +59,7 @@ def governed(found: Evidence, asked: Asked) -> ExpectedStudy:
 
 
 def resolved(*layers: Gates) -> Gates:
-    """Return the gates of several layers, the strongest first; a rule stands behind its layer."""
+    """Return the gates of several layers, in order of precedence; a rule follows its layer."""
     values: dict[str, Any] = {}
     for layer in layers:
         for gates in (layer, RULES[layer.rule] if layer.rule else Gates()):
@@ -79,7 +78,7 @@ def checked(
     """Return the report with a verdict on each gate; `tables` are its runs and its points.
 
     Raises:
-        ReportError: what it must not be slower than is not there.
+        ReportError: the reference of the regression gate does not exist.
     """
     from hpc_train.reports.gate_results import gated
     from hpc_train.reports.gates import OF_RUN, GateInputs, verdicts
@@ -105,10 +104,10 @@ def checked(
 
 
 def reference(study: ExpectedStudy, found: Evidence, asked: Asked) -> pd.DataFrame | None:
-    """Return the runs of what the study must not be slower than; a bundle holds them.
+    """Return the runs of the regression gate's reference; a bundle contains them.
 
     Raises:
-        ReportError: it is not there.
+        ReportError: it does not exist.
     """
     from hpc_train.tables.selection import stored_runs
 
@@ -123,7 +122,7 @@ def reference(study: ExpectedStudy, found: Evidence, asked: Asked) -> pd.DataFra
         return side(word, asked.search, study.allow_mixed).runs
     except HpcTrainError as failure:
         raise ReportError(
-            f"what the study must not be slower than: {failure.message}", failure.hint
+            f"reference of the regression gate: {failure.message}", failure.hint
         ) from None
 
 

@@ -32,7 +32,7 @@ PROFILE_DIGEST = "profile_sha256"
 
 
 class Submitted(Value, frozen=True, kw_only=True):
-    """What a submission did: the new runs, and those that were there already."""
+    """Result of a submission: the new runs, and the existing ones."""
 
     home: Path
     new: tuple[RunFolder, ...]
@@ -40,7 +40,7 @@ class Submitted(Value, frozen=True, kw_only=True):
 
 
 def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
-    """Return how a site wants runs handed over; nested ones get the script of their allocation.
+    """Return the options of a submission at a site; nested runs get the script of their allocation.
 
     Raises:
         PlanError: the runs do not fit into one allocation.
@@ -62,9 +62,10 @@ def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
 
 
 def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> Cluster:
-    """Return how a site's scheduler is reached from this shell, and how often it may be.
+    """Return how a site's scheduler is reached from this shell, and its polling interval.
 
-    The shell's SLURM_CONF wins over the profile's; --clusters of a plan over the shell's.
+    The shell's SLURM_CONF takes precedence over the profile's; --clusters of a plan over the
+    shell's.
     """
     shell = os.environ.get("SLURM_CLUSTERS") or os.environ.get("SBATCH_CLUSTERS") or ""
     clusters = dict(plan.directives).get("clusters") if plan else None
@@ -82,12 +83,12 @@ def hand_over(
     study: StudyManifest | None = None,
     ready: Collection[RunFolder] = (),
 ) -> tuple[RunFolder, ...]:
-    """Create the runs' folders, write what the study asks for, and submit them, in order.
+    """Create the runs' folders, write study.json, and submit the runs, in order.
 
-    The folders of those that are `ready` are there: a command that made them was killed.
+    The folders of `ready` runs exist: the command that created them was killed.
 
     Raises:
-        HpcTrainError: what was not handed over is not left on the disk either, unless it was ready.
+        HpcTrainError: folders of runs that were not submitted are removed, unless they were ready.
     """
     created = create_runs(home, entries)
     folders = [RunFolder(path=home / manifest.run_id) for manifest, _ in entries]

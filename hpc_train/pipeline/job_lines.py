@@ -1,4 +1,4 @@
-"""Where a line of a rendered script comes from: the line of the job file, if it is one."""
+"""Origin of a line of a rendered script: the line of the job file, if there is one."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from hpc_train.model.script import Script
 
 _DIRECTIVE = re.compile(r"#SBATCH --([a-z-]+)")
 _EXPORT = re.compile(r"export (\w+)=")
-# sbatch's option -> the setting that it is made of, where the names differ.
+# sbatch's option -> its setting, if the names differ.
 _SETTINGS = {"job-name": "name", "ntasks-per-node": "tasks_per_node", "gres": "gpus_per_node"}
 
 
 def at_home(finding: Finding, script: Script, plan: LaunchPlan, label: str) -> Finding:
-    """Return the finding with the line of the job file; otherwise line 1, the place in words."""
+    """Return the finding with the line of the job file; otherwise line 1, and the place as text."""
     origin = _origin(finding, script, plan)
     match = re.fullmatch(rf"{re.escape(label)}:(\d+)", origin)
     if match:

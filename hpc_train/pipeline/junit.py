@@ -1,4 +1,4 @@
-"""Verdicts of a report -> JUnit XML, which continuous integration shows test by test."""
+"""Verdicts of a report -> JUnit XML for continuous integration."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def write_junit(report: Report, path: Path) -> None:
 
 
 def junit(report: Report) -> bytes:
-    """Return the XML; the same report, the same bytes."""
+    """Return the XML; the same report gives the same bytes."""
     found = verdicts_of(report)
     root = Xml.Element("testsuites", {"name": _text(report.name), **_counts(found)})
     for gate in dict.fromkeys(verdict.gate for verdict in found):
@@ -57,5 +57,5 @@ def _case(suite: Xml.Element, verdict: GateResult, name: str) -> None:
 
 
 def _text(text: str) -> str:
-    """Return text without the characters that XML cannot hold, however they are escaped."""
+    """Return text without the characters that are invalid in XML."""
     return one_line(text)

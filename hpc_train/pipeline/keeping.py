@@ -1,4 +1,4 @@
-"""What was read from a run's logs -> a file beside them, and back once the logs are gone."""
+"""Cache files of results from a run's logs, which are read if the logs are deleted."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ T = TypeVar("T")
 
 
 def keep(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write a file; one that cannot be written is no error.
+    """Write a file; a failure is ignored.
 
-    Content that is there already is not written again; that in parts always is.
+    Unchanged content is not written again, unless it is given in parts.
     """
     with suppress(StoreError, OSError):
         remove_stale(path)
@@ -34,7 +34,7 @@ def keep(path: Path, content: bytes | Iterable[bytes]) -> None:
 
 
 def read_kept(path: Path, decode: Callable[[bytes], T]) -> T | None:
-    """Read what was kept; None where nothing was.
+    """Read a cache file; None if there is none.
 
     Raises:
         LogParseError: the file is damaged.

@@ -1,4 +1,4 @@
-"""Records of perftest, and the speed of the links -> a warning where a link carries too little."""
+"""Records of perftest, and the speed of the links -> a warning for each slow link."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hpc_train.model.transport import Transport
 from hpc_train.sites.load import load_site
 from hpc_train.tables.bandwidth import headline, share_of_link
 
-# Of its rate, a sound link carries at least so much in messages that are long enough.
+# Minimum fraction of its rate that an intact link carries in long messages.
 _SOUND, _LONG = 0.85, 1 << 16
 Rate = Callable[[str], float | None]
 
 
 def link_rate(run: Run | None, used: Transport | None) -> float | None:
-    """Return the speed of an adapter [Gbit/s]: by the site's profile, else as NCCL states it."""
+    """Return the speed of an adapter [Gbit/s]: from the site's profile, else from NCCL's log."""
     stated = [speed for adapter in (used.adapters if used else ()) for speed in adapter.gbps]
     return (_promised(run) if run else None) or max(stated, default=None)
 
 
 def link_warnings(records: Iterable[Record], rate: Rate) -> tuple[str, ...]:
-    """Return a warning for each run whose links are slower than they ought to be."""
+    """Return a warning for each run with slow links."""
     runs: dict[str, list[Record]] = defaultdict(list)
     for record in records:
         if record.parser == "perftest" and (record.message_size or 0) >= _LONG:

@@ -1,4 +1,4 @@
-"""Check a file: a job script as it is, a job or study file by the scripts that it becomes."""
+"""Check a file: a job script itself, a job or study file by its rendered scripts."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hpc_train.pipeline.prepare import Request, prepare
 from hpc_train.runs.files import cannot_write, write_file
 from hpc_train.sites.load import load_site
 
-# RoCE carries the same verbs; Google's stacks are their own.
+# RoCE uses the same verbs; Google's stacks are different.
 _FABRICS: dict[str, Fabric] = {
     "infiniband": "infiniband",
     "roce": "infiniband",
@@ -34,7 +34,7 @@ _LARGEST = 4 * 1024 * 1024
 
 
 class LintOptions(Value, frozen=True, kw_only=True):
-    """What the command line says of how to check."""
+    """Options of the command line."""
 
     site: str | None = None
     nccl: str | None = None
@@ -45,7 +45,7 @@ class LintOptions(Value, frozen=True, kw_only=True):
 
 
 class Linter(Value, frozen=True, kw_only=True):
-    """The options, resolved: checks any number of files alike."""
+    """The resolved options, for any number of files."""
 
     context: LintContext
     rules: tuple[Rule, ...]
@@ -54,7 +54,7 @@ class Linter(Value, frozen=True, kw_only=True):
 
 
 class Checked(Value, frozen=True, kw_only=True):
-    """What was found in a file, and what was mended in it."""
+    """Findings and fixes of a file."""
 
     findings: tuple[Finding, ...]
     fixed: tuple[Finding, ...] = ()
@@ -64,7 +64,7 @@ def make_linter(options: LintOptions) -> Linter:
     """Resolve the options.
 
     Raises:
-        HpcTrainError: an unknown rule or site, or something that is not a version.
+        HpcTrainError: an unknown rule or site, or an invalid version.
     """
     name = options.site or os.environ.get("HPCTRAIN_SITE")
     site = load_site(name).value if name else None
@@ -79,7 +79,7 @@ def make_linter(options: LintOptions) -> Linter:
 
 
 def _at_site(context: LintContext, site: SiteProfile) -> LintContext:
-    """Add what the profile says; versions of the command line win."""
+    """Add values of the profile; versions of the command line take precedence."""
     network, openmpi = site.network, site.launchers.openmpi
     mpi = parse_version(openmpi, "launchers.openmpi", OPEN_MPI) if openmpi else None
     return replace(
@@ -92,7 +92,7 @@ def _at_site(context: LintContext, site: SiteProfile) -> LintContext:
 
 
 def _fabric(site: SiteProfile) -> Fabric | None:
-    """Return the profile's fabric, or the one that the variables which it sets belong to."""
+    """Return the profile's fabric, or the one that its variables belong to."""
     network = site.network
     if network is not None and network.fabric is not None:
         return _FABRICS.get(network.fabric)
@@ -104,7 +104,7 @@ def _fabric(site: SiteProfile) -> Fabric | None:
 
 
 def lint_file(path: Path, linter: Linter) -> Checked:
-    """Check a file, and mend it if that is wished.
+    """Check a file, and optionally fix it.
 
     Raises:
         HpcTrainError: the file cannot be read or written, is binary, or is a job file with a
@@ -113,7 +113,9 @@ def lint_file(path: Path, linter: Linter) -> Checked:
     raw = _read(path)
     if path.suffix in (".yaml", ".yml"):
         if linter.fix:
-            raise SpecError(f"{path}: --fix mends scripts only", "leave --fix out, read the advice")
+            raise SpecError(
+                f"{path}: --fix changes scripts only", "follow the advice without --fix"
+            )
         return Checked(findings=tuple(_lint_job(path, raw, linter)))
     checked, fixed = lint_bytes(raw, linter, str(path))
     if fixed != raw:
@@ -122,7 +124,7 @@ def lint_file(path: Path, linter: Linter) -> Checked:
 
 
 def lint_bytes(raw: bytes, linter: Linter, label: str) -> tuple[Checked, bytes]:
-    """Check a script's bytes; return them mended if that is wished.
+    """Check a script's bytes; optionally return them with fixes.
 
     Raises:
         SpecError: a binary file.

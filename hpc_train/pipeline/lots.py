@@ -1,4 +1,4 @@
-"""Manifests and scripts that were planned for several sites -> one hand-over for each."""
+"""Manifests and scripts that were planned for several sites -> one submission per site."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from hpc_train.submissions.slurm.nodes import broken_nodes
 
 
 class Lot(Value, frozen=True, kw_only=True):
-    """What goes to the same site, on its terms."""
+    """The runs for one site, with its options."""
 
     site: Sourced[SiteProfile]
     entries: tuple[Entry, ...]
@@ -30,15 +30,15 @@ class Lot(Value, frozen=True, kw_only=True):
 
     @property
     def is_local(self) -> bool:
-        """Whether no scheduler is asked."""
+        """Whether the runs use no scheduler."""
         return self.site.value.scheduler == "local"
 
 
 def lot_of(entries: Sequence[Entry]) -> Lot:
-    """Return runs that were planned for one site, on the terms of its profile.
+    """Return runs that were planned for one site, with the options of its profile.
 
     Raises:
-        HpcTrainError: the profile, or its scheduler, is not there.
+        HpcTrainError: the profile, or its scheduler, does not exist.
     """
     site = _site_of(entries[0][0])
     if site.value.scheduler != "local":
@@ -47,13 +47,13 @@ def lot_of(entries: Sequence[Entry]) -> Lot:
 
 
 def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
-    """Load the profile that the run was planned with; by its name where the file has gone."""
+    """Load the profile that the run was planned with, or by name if the file was removed."""
     file = str(manifest.provenance.get(PROFILE, ""))
     return load_site(file if file and Path(file).is_file() else manifest.plan.site)
 
 
 def spare(lot: Lot, runs: Sequence[Run], say: Callable[[str], None]) -> Lot:
-    """Keep a lot from the nodes where its old runs failed: another site does not know them."""
+    """Exclude the nodes where earlier runs of the same site failed."""
     if lot.is_local:
         return lot
     exclude = _failed_nodes(runs, say)
@@ -80,7 +80,7 @@ def _failed_nodes(runs: Sequence[Run], say: Callable[[str], None]) -> tuple[str,
 
 
 def before(lots: Sequence[Lot], max_gpu_hours: float | None) -> tuple[str, ...]:
-    """Return what to tell before a scheduler is asked."""
+    """Return the notices before a submission."""
     check_budget(_cost(lots), max_gpu_hours)
     asked = [lot for lot in lots if not lot.is_local]
     if not asked:
@@ -99,12 +99,12 @@ def hand_over_lots(
     say: Callable[[str], None],
     ready: Collection[RunFolder] = (),
 ) -> tuple[RunFolder, ...]:
-    """Submit to one site after the other, and say what was submitted when one refuses.
+    """Submit to one site after the other; if one refuses, report what was submitted.
 
-    The folders of those that are `ready` are there already.
+    The folders of `ready` runs exist already.
 
     Raises:
-        HpcTrainError: what was not handed over is not left on the disk either.
+        HpcTrainError: folders of runs that were not submitted are removed.
     """
     new: tuple[RunFolder, ...] = ()
     for lot in lots:

@@ -1,4 +1,4 @@
-"""What of the user's environment a submission leaves behind, in sentences."""
+"""Notices on variables of the user's environment that a submission removes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from hpc_train.submissions.slurm import environment
 
 
 def notices(site: Sourced[SiteProfile], plan: LaunchPlan) -> tuple[str, ...]:
-    """Return what to tell before a job is submitted to a scheduler."""
+    """Return the notices before a job is submitted to a scheduler."""
     if site.value.scheduler == "local":
         return ()
     return environment.notices(os.environ, [name for name, _ in plan.directives])

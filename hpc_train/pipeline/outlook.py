@@ -1,4 +1,4 @@
-"""A prepared study -> what its table will be able to say, before anything is submitted."""
+"""A prepared study -> the statistical power of its table, before anything is submitted."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from hpc_train.model.study import Scaling
 from hpc_train.pipeline.prepare import Prepared
 from hpc_train.tables.study_power import expected_width, fit_needs
 
-# Compute-time proposals ask for so many node counts (CSC, access to Mahti's large partition).
+# Number of node counts in compute-time proposals (CSC, access to Mahti's large partition).
 PROPOSAL_NODE_COUNTS = 3
 USUAL_REPETITIONS = (3, 5, 10, 20)
 LAWS: dict[Law, str] = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
 
 
 def outlook(prepared: Prepared) -> Iterator[str]:
-    """Yield what the repetitions resolve, and what the sizes are too few for; nothing for a job."""
+    """Yield the resolution of the repetitions, and which fits need more sizes; empty for a job."""
     if prepared.study is None:
         return
     yield _repetitions(prepared.study.spec.repetitions)
@@ -29,7 +29,7 @@ def outlook(prepared: Prepared) -> Iterator[str]:
         sizes[series].add(size.nodes * size.gpus_per_node or size.world_size)
         nodes[series].add(size.nodes)
     fewest = min(len(found) for found in sizes.values())
-    # A study of something else than size has nothing to fit.
+    # A study without a size axis has nothing to fit.
     if max(len(found) for found in sizes.values()) > 1:
         yield from _sizes(fewest, prepared.study.spec.scaling)
         yield from _node_counts(min(len(found) for found in nodes.values()))
@@ -40,7 +40,7 @@ def _repetitions(n: int) -> str:
     others = ", ".join(f"{other}: {_resolved(other)}" for other in more)
     aside = f" ({others})" if others else ""
     if n < 2:
-        return f"1 repetition: no interval and no verdict; more resolve, at 2 % noise{aside}"
+        return f"1 repetition: no interval and no verdict; with more, at 2 % noise{aside}"
     return f"{n} repetitions resolve about {_resolved(n)} at 2 % noise{aside}"
 
 

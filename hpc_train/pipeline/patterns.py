@@ -13,7 +13,7 @@ def own_patterns(regexes: Sequence[str], scope: StatedScope) -> tuple[LogPattern
     """Return a pattern for each regex.
 
     Raises:
-        SpecError: a regex is wrong, or names no metric.
+        SpecError: a regex is invalid, or names no metric.
     """
     patterns = tuple(LogPattern(regex=regex, scope=scope) for regex in regexes)
     for pattern in patterns:

@@ -1,4 +1,4 @@
-"""Where a site wants its jobs submitted from, and where this shell is."""
+"""Check of the folder that jobs are submitted from."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from hpc_train.model.value import Sourced
 
 
 def wrong_place(site: Sourced[SiteProfile]) -> str:
-    """Return why nothing should be submitted from this folder; empty when nothing speaks against.
+    """Return why a site does not accept submissions from this folder; empty if it does.
 
-    Variables in the profile's word are those of this shell.
+    Variables in the profile's value are those of this shell.
     """
     wanted = site.value.submit_from
     if wanted is None or site.value.scheduler == "local":
         return ""
-    start = f"{site.near('submit_from')}: {site.value.name} takes jobs from {wanted} only"
+    start = f"{site.near('submit_from')}: {site.value.name} accepts jobs from {wanted} only"
     folder = os.path.expandvars(os.path.expanduser(wanted))  # noqa: PTH111 - a variable may be first
     if "$" in folder:
-        return f"{start}, and this shell does not know where that is"
+        return f"{start}, which is not defined in this shell"
     here = Path.cwd().resolve()
     if here.is_relative_to(Path(folder).resolve()):
         return ""
@@ -29,10 +29,10 @@ def wrong_place(site: Sourced[SiteProfile]) -> str:
 
 
 def check_place(site: Sourced[SiteProfile]) -> None:
-    """Refuse to submit from elsewhere.
+    """Refuse to submit from another folder.
 
     Raises:
-        PlanError: with the way there.
+        PlanError: with the command that changes the folder.
     """
     problem = wrong_place(site)
     if problem:

@@ -1,4 +1,4 @@
-"""Before anything is written: can this machine start what the job names?"""
+"""Checks before anything is written: program, script, folder and launcher of a job."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ def check_start(prepared: Prepared) -> None:
     """Look for each job's program, script, folder and launcher, and for Slurm.
 
     Raises:
-        SpecError: a secret, program or script that is not there, or may not be executed.
-        SiteProfileError: Slurm's commands are not here, or find no slurm.conf.
-        SubmitError: the launcher is not installed.
+        SpecError: a secret, program or script does not exist, or is not executable.
+        SiteProfileError: Slurm's commands are not installed, or find no slurm.conf. SubmitError:
+        the launcher is not installed.
     """
     local = prepared.site.value.scheduler == "local"
     if not local:
@@ -29,26 +29,26 @@ def check_start(prepared: Prepared) -> None:
     check_secrets(prepared)
     for point in prepared.points:
         _check_folder(point)
-        # What an image holds is not to be seen from here.
+        # The contents of an image are not visible here.
         if point.plan.container is None:
             _check_program(point, on_path=local)
-        # A cluster's nodes may have, after their modules are loaded, what its login node lacks.
+        # The nodes of a cluster may have programs, after modules are loaded, that its login node
+        # lacks.
         if local:
             _check_launcher(point)
 
 
 def check_slurm(site: Sourced[SiteProfile]) -> None:
-    """Look for sbatch and for the slurm.conf that it will read, and whether this is the place.
+    """Check for sbatch, for its slurm.conf, and for the folder of the submission.
 
     Raises:
-        SiteProfileError: one of them is not there.
-        PlanError: the site wants jobs from another folder.
+        SiteProfileError: one of them does not exist. PlanError: the site requires another folder.
     """
     check_place(site)
     name = site.value.name
     if not shutil.which("sbatch"):
         raise SiteProfileError(
-            f"{name}: sbatch is not on PATH, so this is no login node of a Slurm cluster",
+            f"{name}: sbatch is not on PATH, so this is not a login node of a Slurm cluster",
             "on Debian: apt-get install slurm-client; without Slurm: --site local",
         )
     given = os.environ.get("SLURM_CONF")
@@ -95,14 +95,14 @@ def _check_executable(path: Path, where: str) -> None:
     if not path.is_file():
         raise SpecError(f"{where}: {path} does not exist{_near(path)}")
     if not os.access(path, os.X_OK):
-        raise SpecError(f"{where}: {path} may not be executed", f"chmod +x {path}")
+        raise SpecError(f"{where}: {path} is not executable", f"chmod +x {path}")
 
 
 def _check_script(path: Path, where: str) -> None:
     if not path.is_file():
         raise SpecError(
             f"{where}: the script {path} does not exist{_near(path)}",
-            "jobs start where you submit; `workdir:` in the job file changes that",
+            "jobs start in the current folder; `workdir:` in the job file changes that",
         )
 
 

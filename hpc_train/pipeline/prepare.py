@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 
 class Request(Value, frozen=True, kw_only=True):
-    """What the command line names: a YAML file, or a program with arguments."""
+    """A request of the command line: a YAML file, or a program with arguments."""
 
     path: Path
     arguments: tuple[str, ...] = ()
@@ -60,8 +60,7 @@ class PreparedPoint(Value, frozen=True, kw_only=True):
 class Prepared(Value, frozen=True, kw_only=True):
     """A job (one point, no study) or a study, planned and rendered for a site.
 
-    `profile` is the file of the site, `allocation` the script of the one job in which a nested
-    study runs.
+    `profile` is the file of the site, `allocation` the script of the allocation of a nested study.
     """
 
     name: str
@@ -74,10 +73,10 @@ class Prepared(Value, frozen=True, kw_only=True):
 
 
 def prepare(request: Request) -> Prepared:
-    """Plan and render what the user asks for.
+    """Plan and render a request.
 
     Raises:
-        HpcTrainError: anything wrong in the file, the site, or between them.
+        HpcTrainError: an error in the file, in the site, or a conflict between them.
     """
     named = request.site or os.environ.get("HPCTRAIN_SITE") or "local"
     profile = find_profile(named)
@@ -88,7 +87,7 @@ def prepare(request: Request) -> Prepared:
         raise PlanError(
             f"{request.path}: placement nested needs one allocation of several nodes, "
             f"which {site.value.name} cannot give",
-            "leave placement out: independent is the default",
+            "remove placement: independent is the default",
         )
     folders = template_path(profile)
     prepared = tuple(_prepare_point(point, site, folders, nested=nested) for point in points)
@@ -116,7 +115,7 @@ def prepare(request: Request) -> Prepared:
 def _allocation(
     study: Study, points: Sequence[PreparedPoint], site: Sourced[SiteProfile]
 ) -> Allocation:
-    """Ask for the one job of a nested study that has no run yet."""
+    """Return the script of the allocation of a nested study without runs."""
     runs = [
         (str(RunName(stem=point.stem, repetition=repetition)), point.plan)
         for point in points
@@ -126,7 +125,7 @@ def _allocation(
 
 
 def shuffled(items: Sequence[T], seed: int) -> list[T]:
-    """Return items in a random order that the seed repeats; it hides no drift of the machine."""
+    """Return items in a random order, reproducible by the seed."""
     order = list(items)
     random.Random(seed).shuffle(order)  # noqa: S311 - an order, no secret
     return order
@@ -138,7 +137,7 @@ def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
         return None, (Point(axes={}, job=job),)
     if request.arguments:
         raise SpecError(
-            f"{request.path}: arguments after -- belong to a script; a YAML file has its own",
+            f"{request.path}: arguments after -- are for a script; a YAML file contains its own",
             "change the file's command",
         )
     document = read(request.path, SpecError)
@@ -165,8 +164,8 @@ def _prepare_point(
 
 
 def plan_digest(plan: LaunchPlan) -> str:
-    """Return eight hex digits that change when the job does, not when a line number does."""
-    # The backend that torch takes by itself says nothing new.
+    """Return eight hex digits that depend on the job, but not on line numbers."""
+    # The default backend of torch adds no information.
     backend = "" if plan.backend == follows_from_gpus(plan.topology) else plan.backend
     # Nor does what the launcher adds to every script.
     launch = msgspec.structs.replace(plan.launch, shell=msgspec.UNSET)

@@ -1,4 +1,4 @@
-"""Runs -> where and with what they ran, said once for all of them, and what is known of each."""
+"""Runs -> facts about where and with which software they ran."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hpc_train.pipeline.results.few import few, parsers_of
 from hpc_train.pipeline.run_facts import run_facts
 from hpc_train.version import VERSION
 
-# What a reviewer may ask for (Hoefler and Belli, SC15, rule 9; CloudAI's list): said to be not
-# recorded where no run has it.
+# Facts that a reviewer may ask for (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
+# recorded if no run has them.
 WANTED = (
     *(
         "jobs",
@@ -36,7 +36,7 @@ WANTED = (
     *("nccl", "plugin", "adapters", "mpi", "slurm", "container", "modules", "commit", "model"),
     *("data", "seed", "precision", "layout", "profile", "template", "script"),
 )
-# With other words for the same.
+# With other names for the same fact.
 _ALSO = {"gpu": ("gpu_type",), "cuda": ("rocm",), "nccl": ("rccl",), "torch": ("torch_asked",)}
 _MOST = 20
 NOT_RECORDED = "not recorded"
@@ -45,7 +45,7 @@ NOT_RECORDED = "not recorded"
 def provenance(found: Evidence, digests: Digests | None = None) -> tuple[Fact, ...]:
     """Return the facts about the runs, each value with the number of runs that have it.
 
-    With `digests`, those of the logs are there, too. Nothing that is a secret is recorded.
+    With `digests`, those of the logs are included. Secrets are not recorded.
     """
     by_name: dict[str, Counter[str]] = defaultdict(Counter)
     for of_run in _facts_of_runs(found):
@@ -65,14 +65,14 @@ def provenance(found: Evidence, digests: Digests | None = None) -> tuple[Fact, .
 
 
 def _facts_of_runs(found: Evidence) -> Iterator[Mapping[str, str]]:
-    """Yield what is recorded of each run; what the job says itself wins."""
+    """Yield the recorded facts of each run; those that the job printed take precedence."""
     own = {run.folder.run_id: run for run in found.own}
     said = _said(few(found.records, ("condition", "seed")))
     for expected in found.study.runs:
         name = expected.run_id
         run, way = own.get(name), found.transports.get(name)
         conditions = {**expected.conditions, **said.get(name, {})}
-        # Each variable is a fact by itself.
+        # Each variable is a separate fact.
         conditions.pop("variables", None)
         yield {**run_facts(run, way), **conditions}
 
@@ -90,7 +90,7 @@ def _said(records: Iterable[Record]) -> dict[str, dict[str, str]]:
 
 
 def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
-    """Return the values, the most frequent first; of very many, the number of the rest."""
+    """Return the values, the most frequent first; if there are many, the number of the rest."""
     ranked = sorted(values.items(), key=lambda item: (-item[1], item[0]))
     if len(ranked) <= _MOST:
         return tuple(ranked)
@@ -116,7 +116,7 @@ def _times(runs: Sequence[Run]) -> Iterator[Fact]:
 
 
 def _job(run: Run) -> str:
-    """Return the scheduler's id of a run; a process id says nothing to anybody later."""
+    """Return the scheduler's id of a run; a process id has no meaning later."""
     if run.submission is None or run.submission.executor == "local":
         return ""
     return (run.status.job if run.status else "") or run.submission.native_id
@@ -171,7 +171,7 @@ def _sources(found: Evidence, digests: Digests | None) -> Iterator[Fact]:
 
 
 def file_lines(found: Evidence, digests: Digests) -> tuple[str, ...]:
-    """Return a line for each file of anybody: of this disk, or as a bundle says."""
+    """Return a line for each foreign file: from this disk, or from a bundle."""
     return found.digested or tuple(digests.of_files(_named(found.files)))
 
 

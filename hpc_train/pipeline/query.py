@@ -1,4 +1,4 @@
-"""How runs stand: their files, and one question to each executor."""
+"""States of runs: from their files, and one query of each executor."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ def executor_of(name: str) -> Executor:
 
 
 def runs_below(path: Path) -> tuple[Run, ...]:
-    """Return the runs of a study's or job's folder, or the one run that a folder is."""
+    """Return the runs of a study's or job's folder, or the run of a run folder."""
     return runs_of([path])[path]
 
 
 def runs_of(paths: Sequence[Path]) -> dict[Path, tuple[Run, ...]]:
-    """Return the runs below each of several folders, with one question to each executor."""
+    """Return the runs below each of several folders, with one query of each executor."""
     files = {path: read_runs(path) for path in paths}
     answers = ask([item for items in files.values() for item in items])
     return {path: judge(items, answers) for path, items in files.items()}
 
 
 def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> list[RunFiles]:
-    """Read the files of the runs below a folder, or of the one run that it is.
+    """Read the files of the runs below a folder, or of a run folder.
 
-    What is `known` and settled is not read again, and no manifest that is known: it never changes.
+    Runs in `known` with a final state are not read again, nor are known manifests, which never
+    change.
     """
     folders = (RunFolder(path=path),) if is_run(path) else run_folders(path)
     there = known or {}
@@ -57,7 +58,7 @@ def _read(run: RunFolder, known: RunFiles | None) -> RunFiles:
 
 
 def _read_again(item: RunFiles) -> RunFiles:
-    """Read only what changes; where that is damaged, all of it, to say so."""
+    """Read only the files that change; if one is damaged, read all files to report it."""
     run = item.folder
     try:
         submission = read_json(run.submission, Submission) if is_there(run.submission) else None
@@ -69,7 +70,7 @@ def _read_again(item: RunFiles) -> RunFiles:
 
 
 def ask(files: Sequence[RunFiles]) -> Mapping[RunFolder, Standing]:
-    """Ask each executor once, for all of its runs whose end is not known."""
+    """Query each executor once, for all of its runs without a final state."""
     by_executor: dict[str, dict[RunFolder, Submission]] = defaultdict(dict)
     for item in files:
         if item.submission is not None and not is_settled(item):
@@ -81,14 +82,14 @@ def ask(files: Sequence[RunFiles]) -> Mapping[RunFolder, Standing]:
 
 
 def is_settled(item: RunFiles) -> bool:
-    """Whether the files themselves say how the run ended, for good."""
+    """Whether the files contain a final state."""
     status, submission = item.status, item.submission
     well = status is not None and status.ended is not None and status.exit_code == 0
     return well or (submission is not None and submission.state is not None)
 
 
 def judge(files: Sequence[RunFiles], standings: Mapping[RunFolder, Standing]) -> tuple[Run, ...]:
-    """Combine what was read with what was answered, and keep what is known for good."""
+    """Combine files and answers, and record final states."""
     return tuple(_judge(item, standings.get(item.folder)) for item in files)
 
 
@@ -98,7 +99,7 @@ def _judge(item: RunFiles, standing: Standing | None) -> Run:
     if standing is not None and item.submission is not None:
         learned = _learned(item.submission, standing)
         if learned != item.submission:
-            # A colleague may look on, but not write.
+            # Another user may read, but not write.
             with suppress(StoreError):
                 write_submission(item.folder, learned)
         item = msgspec.structs.replace(item, submission=learned)
@@ -106,7 +107,7 @@ def _judge(item: RunFiles, standing: Standing | None) -> Run:
 
 
 def _ended_meanwhile(item: RunFiles, standing: Standing | None) -> bool:
-    """Whether a run may have written its end between the reading and the asking."""
+    """Whether a run may have written its end between reading and query."""
     if item.submission is None or is_settled(item):
         return False
     open_end = item.status is None or item.status.ended is None
@@ -114,7 +115,7 @@ def _ended_meanwhile(item: RunFiles, standing: Standing | None) -> bool:
 
 
 def _learned(submission: Submission, standing: Standing) -> Submission:
-    """Add what the scheduler will forget: the job's id, and how it ended."""
+    """Add information that the scheduler removes later: the job id and the final state."""
     if standing.job and not submission.answered:
         submission = msgspec.structs.replace(submission, native_id=standing.job)
     if standing.state.finished and standing.job:
@@ -138,7 +139,7 @@ def latest_attempts(runs: Sequence[Run]) -> dict[str, tuple[int, Run]]:
 
 
 def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
-    """Return the ids of the runs that a study asks for and that have no folder."""
+    """Return the ids of the requested runs of a study without a folder."""
     try:
         study = read_study(home)
     except StoreError as failure:

@@ -1,4 +1,4 @@
-"""Records -> a warning where every process of a benchmark ran a test of its own."""
+"""Records -> a warning if every process of a benchmark ran a separate test."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from collections.abc import Iterable
 from hpc_train.model.record import Record
 
 _WHY = (
-    "every process of nccl-tests ran a test of its own, nothing was measured between them; "
+    "every process of nccl-tests ran a separate test, nothing was measured between them; "
     "build it with MPI=1 and start it with `srun --mpi=pmix` or mpirun"
 )
 
 
 def is_apart(record: Record) -> bool:
-    """Whether a record says that a benchmark's process saw no other."""
+    """Whether a record shows that a benchmark's process found no other."""
     return record.metric == "world_size" and record.variant == "apart"
 
 
 def apart_warnings(records: Iterable[Record]) -> tuple[str, ...]:
-    """Return a warning that names the first run and its place; none where all is well."""
+    """Return a warning that names the first run and its place, if there is one."""
     first: dict[str, Record] = {}
     for record in records:
         if is_apart(record):

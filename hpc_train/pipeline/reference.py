@@ -1,4 +1,4 @@
-"""Keys of the files that people write, as a table for the documentation, from the types."""
+"""Keys of input files, as a table for the documentation, from the types."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _bare(info: kinds.Type) -> tuple[kinds.Type, str]:
 
 
 def _inside(info: kinds.Type) -> tuple[type | None, str]:
-    """Return the struct within a type, and how its key is written: `[]`, `.<name>` or nothing."""
+    """Return the struct within a type, and the suffix of its key: `[]`, `.<name>` or none."""
     if isinstance(info, kinds.StructType):
         return info.cls, ""
     item, ending = None, ""

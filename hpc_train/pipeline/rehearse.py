@@ -1,4 +1,4 @@
-"""A submission without submitting: what would be said, and what sbatch thinks of the scripts."""
+"""Dry run of a submission: its messages, and the answer of sbatch --test-only."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from hpc_train.submissions.slurm.rehearsal import test_only
 
 
 def rehearse(prepared: Prepared, wish: Wish) -> Iterator[str]:
-    """Yield what `submit` would tell, then the verdict of `sbatch --test-only` on each script.
+    """Yield the messages of `submit`, then the answer of `sbatch --test-only` for each script.
 
     Raises:
         HpcTrainError: the submission would be refused before any sbatch.
@@ -34,12 +34,12 @@ def rehearse(prepared: Prepared, wish: Wish) -> Iterator[str]:
         yield from outlook(prepared)
         return
     yield from notices(prepared.site, plans[0])
-    # Runs that are there already would be kept; whether any are depends on the results folder.
+    # Existing runs would be kept; whether there are any depends on the results folder.
     whole = " for the whole study" if prepared.study else ""
     yield f"cost{whole}: {bill(cost, prepared.site.value.report)}"
     yield from outlook(prepared)
     if not shutil.which("sbatch"):
-        yield "no sbatch here, so nobody has said whether the cluster accepts this"
+        yield "sbatch is not installed here, so it was not tested whether the cluster accepts this"
         return
     check_start(prepared)
     cluster = cluster_of(prepared.site.value, plans[0])

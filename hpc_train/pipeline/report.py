@@ -21,7 +21,7 @@ DEFAULT = Asked()
 
 
 def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
-    """Make the tables of a study and, where they are asked for, its figures.
+    """Compute the tables of a study and, if requested, its figures.
 
     Raises:
         ReportError: the runs contradict what the study declares.

@@ -1,4 +1,4 @@
-"""Report -> files: which kinds there are, what each needs, and how it is written."""
+"""Report -> files: formats, their requirements, and writing."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ DIGESTED = ("markdown", "json", "html")
 
 
 def asked_for(path: Path | None, form: str | None) -> Asked:
-    """Return what a file of that name, or that format, needs beside the tables."""
+    """Return the options of a file with that name or format."""
     if form is None and is_folder(path):
         every = ("svg", "png", "pdf", "inline")
         return Asked(figures=True, images=every, details=True, digests=True)
@@ -38,7 +38,7 @@ def asked_for(path: Path | None, form: str | None) -> Asked:
 
 
 def check_format(form: str | None, path: Path | None) -> None:
-    """Refuse an unknown format or ending before any log is read.
+    """Refuse an unknown format or extension before any log is read.
 
     Raises:
         UnknownNameError: no such format.
@@ -51,16 +51,16 @@ def check_format(form: str | None, path: Path | None) -> None:
             return
         endings = ", ".join((*FORMAT_OF, *IMAGES, TIDY))
         raise StoreError(
-            f"{path}: name a format with -f, or an ending of: {endings}; a name without an ending "
-            "is a folder for all of them"
+            f"{path}: give a format with -f, or an extension of: {endings}; a name without an "
+            "extension is a folder for all of them"
         )
 
 
 def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ...]:
     """Write a report to a file, and its figures beside it; return what was written.
 
-    The format follows the file's ending unless it is given. A picture's ending writes the main
-    figure alone; a folder gets every format.
+    The format follows the file's extension unless it is given. The extension of an image writes the
+    main figure only; a folder receives every format.
 
     Raises:
         StoreError: an ending without a format, or a file that cannot be written.

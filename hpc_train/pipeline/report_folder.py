@@ -1,4 +1,4 @@
-"""Report -> a folder with all that a reader may want of it: page, tables, numbers, pictures."""
+"""Report -> a folder with all formats: page, tables, numbers, images."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ TEXTS = {
 
 
 def is_folder(path: Path | None) -> bool:
-    """Whether a path names a folder: one that is there, or a name without an ending."""
+    """Whether a path is a folder: an existing one, or a name without an extension."""
     return path is not None and (path.is_dir() or not path.suffix)
 
 
 def write_folder(report: Report, folder: Path) -> tuple[Path, ...]:
-    """Write a report in every form into a folder, which is made; return what was written.
+    """Write a report in every format into a folder, which is created; return the paths.
 
     `tidy.parquet` needs pyarrow, and is left out without it.
 
@@ -37,7 +37,7 @@ def write_folder(report: Report, folder: Path) -> tuple[Path, ...]:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise StoreError(
-            f"{folder}: cannot be made: {error.strerror}", "name another folder"
+            f"{folder}: cannot be created: {error.strerror}", "name another folder"
         ) from None
     return tuple(_written(report, folder))
 

@@ -1,4 +1,4 @@
-"""Runs without a result -> new attempts with the same script, from their folders alone."""
+"""Runs without a result -> new attempts with the same script, from their run folders."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _RETRY_OF = "retry_of"
 
 
 class Again(Value, frozen=True, kw_only=True):
-    """What is retried, after a model: the last attempt, or a sibling where its folder is gone.
+    """A retry, based on a model: the last attempt, or another run of the point if it was removed.
 
     `repeats` names the attempt before. Of what is `ready` nothing new is made: the model itself is
     handed over, as a command that made its folder was killed before it did.
@@ -51,14 +51,14 @@ def retry(
     max_gpu_hours: float | None = None,
     exclude_failed_nodes: bool = False,
 ) -> Submitted:
-    """Submit once more what failed, was lost, cancelled or removed below a path.
+    """Resubmit the runs below a path that failed, were lost, cancelled or removed.
 
-    With `exclude_failed_nodes`, not on the nodes where a rank failed first, nor on those of a lost
-    run that Slurm calls down or drained.
+    `exclude_failed_nodes` excludes the nodes where a rank failed first, and those of a lost run
+    that Slurm reports as down or drained.
 
     Raises:
         StoreError: there is nothing to retry, or a run's files are damaged.
-        HpcTrainError: what was not submitted is not left on the disk either.
+        HpcTrainError: folders of runs that were not submitted are removed.
     """
     home = path.parent if is_run(path) else path
     with exclusive(home / ".submit.lock"):
@@ -92,11 +92,11 @@ def _nothing_to_retry(path: Path, home: Path, runs: Sequence[Run]) -> StoreError
 
 
 def _tried_again(path: Path, home: Path) -> StoreError:
-    return StoreError(f"{path.name}: it was tried again already", f"hpctrain retry {home.name}")
+    return StoreError(f"{path.name}: it was retried already", f"hpctrain retry {home.name}")
 
 
 def _by_site(wanted: Sequence[Again]) -> list[list[Again]]:
-    """Part what was planned for different sites: single jobs share a folder by their name only."""
+    """Group runs by site: single jobs of different sites may share a folder."""
     parts: dict[tuple[str, str], list[Again]] = defaultdict(list)
     for again in wanted:
         manifest = _manifest(again.model)
@@ -129,8 +129,8 @@ def _of_study(study: StudyManifest, home: Path, runs: Sequence[Run]) -> list[Aga
 
 
 def _singles(home: Path, runs: Sequence[Run]) -> list[Again]:
-    """Return what no run repeats yet, and repeats that nobody handed over, in their place."""
-    # All that lie next to it: the attempt that repeats a single job has a name of its own.
+    """Return runs without a retry, and retries that were not submitted, in their place."""
+    # All runs in the folder: the retry of a single job has another name.
     later = {
         str(run.manifest.provenance.get(_RETRY_OF)): run
         for run in judge(read_runs(home), {})
@@ -163,7 +163,7 @@ def _sibling(stem: str, runs: Sequence[Run], home: Path) -> Run:
         if name and name.stem == stem and run.manifest is not None:
             return run
     raise StoreError(
-        f"{home}: no run of the point {stem} is left to take the script from",
+        f"{home}: no run of the point {stem} to take the script from",
         "hpctrain submit STUDY.yaml submits what is missing",
     )
 

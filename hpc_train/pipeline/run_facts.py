@@ -1,4 +1,4 @@
-"""A run -> what is recorded of where and with what it ran, by name."""
+"""A run -> recorded facts on where and with which software it ran, by name."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DIRECTIVES = ("partition", "qos", "account", "constraint", "exclusive", "reserv
 
 
 def run_facts(run: Run | None, transport: Transport | None) -> dict[str, str]:
-    """Return the facts; a name without a value is not known."""
+    """Return the facts; a name without a value is unknown."""
     found = _planned(run.manifest) if run and run.manifest else {}
     if run is not None:
         found["nodes"] = _nodes(run)

@@ -1,4 +1,4 @@
-"""A run -> its records: from its logs, by an index of them, or as they were kept."""
+"""A run -> its records: from its logs, with an index, or from stored records."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ _DECODE = msgspec.json.Decoder(Record).decode_lines
 
 
 def run_records(run: Run, look: Wanted, census: Census) -> Iterator[Record]:
-    """Yield a run's records: from its logs or, where they are gone, from records.jsonl.
+    """Yield a run's records: from its logs or, if they are deleted, from records.jsonl.
 
-    Those of a finished run are kept in records.jsonl; a folder that cannot be written is no
-    reason to refuse the answer.
+    Those of a finished run are stored in records.jsonl; a failure to write is ignored.
     """
     folder, seen = run.folder, Census()
     if not is_folder(folder.logs):
@@ -51,19 +50,19 @@ def _kept(path: Path) -> Sequence[Record]:
     try:
         return read_kept(path, _DECODE) or ()
     except LogParseError:
-        # Slower, and says which line is damaged, or that a newer hpctrain wrote it.
+        # Slower, but reports the damaged line, or that a newer hpctrain wrote it.
         return read_record_file(path)
 
 
 def _older(kept: Path, index: Path) -> bool:
-    """Whether the index was written since; the same one holds the same records."""
+    """Whether the index was written later; the same index has the same records."""
     if not is_regular(index):
         return False
     return not is_regular(kept) or kept.stat().st_mtime_ns < index.stat().st_mtime_ns
 
 
 def _content(path: Path) -> bytes:
-    """Return what an index holds; one that cannot be read is none."""
+    """Return the contents of an index; None if it cannot be read."""
     try:
         return read_regular(path)
     except OSError:
@@ -71,7 +70,7 @@ def _content(path: Path) -> bytes:
 
 
 def indexed(logs: Sequence[Log], look: Wanted, census: Census, path: Path) -> Iterator[Pack]:
-    """Yield the records of logs by the index in a file, which is written if it can be."""
+    """Yield the records of logs with the index in a file, which is updated if possible."""
     index = Index(look, _content(path))
     yield from packs_in(logs, look, census, index)
     content = index.content()

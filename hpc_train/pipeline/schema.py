@@ -1,4 +1,4 @@
-"""JSON Schema of the files that people write, for editors."""
+"""JSON Schema of input files, for editors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpc_train.model.versions import DISTANCES, GdrLevel, NodeBounds, Version, V
 
 Kind = Literal["job", "study", "site"]
 _TYPES: dict[Kind, type] = {"job": JobSpec, "study": StudySpec, "site": SiteProfile}
-# Names that a loader fills in, so that an editor must not ask for them.
+# Names that a loader adds, so that an editor must not require them.
 _FILLED: dict[Kind, tuple[str, ...]] = {"job": ("name",), "study": ("name",), "site": ()}
 
 

@@ -1,4 +1,4 @@
-"""What is looked for, and where."""
+"""Options for the search of runs and logs."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from hpc_train.model.value import Value
 
 
 class Search(Value, frozen=True, kw_only=True):
-    """Where runs are, and what to look for in logs: a format, patterns and a prefix of one's own.
+    """Folder of runs, and formats, patterns and prefixes of logs.
 
-    `cache` is a folder in which to remember what foreign logs held. `points` is a file that states
-    the sizes of logs, `excluded` names runs that a person leaves out, with the reason. With
-    `allow_failed`, logs that end in a failure count, too.
+    `cache` is a folder for the index of foreign logs. `points` is a file with the sizes of logs,
+    `excluded` names excluded runs, with the reason. With `allow_failed`, logs that end in a failure
+    also count.
     """
 
     root: Path

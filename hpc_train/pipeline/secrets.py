@@ -1,4 +1,4 @@
-"""Before anything is written: the secrets that a job names are there."""
+"""Check, before anything is written, that the secrets of a job exist."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hpc_train.pipeline.prepare import Prepared
 
 
 def check_secrets(prepared: Prepared) -> None:
-    """Look for each secret where the job will.
+    """Check each secret at the place where the job reads it.
 
     Raises:
-        SpecError: a variable is not set here, a file is missing or others may read it.
+        SpecError: a variable is not set here, a file is missing or readable by others.
     """
     for point in prepared.points:
         for secret in point.plan.secrets:
@@ -31,7 +31,7 @@ def _check_file(path: Path, where: str) -> None:
     try:
         found = path.stat().st_mode
         if not stat.S_ISREG(found):
-            raise SpecError(f"{where}: {path} is no regular file")
+            raise SpecError(f"{where}: {path} is not a regular file")
         path.open("rb").close()
     except OSError as failure:
         raise SpecError(f"{where}: {path}: {failure.strerror}") from None

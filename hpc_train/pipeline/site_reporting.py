@@ -1,4 +1,4 @@
-"""Runs of a study -> what their site says of reports, or why that is not known."""
+"""Runs of a study -> gates and price of their site, or why they are unknown."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ class SiteReporting(NamedTuple):
 
 
 def site_reporting(own: Sequence[Run]) -> SiteReporting:
-    """Return what the site of the runs says; gates of several sites hold where they are the same.
+    """Return gates and price of the runs' site; gates of several sites apply if they are equal.
 
-    A study outlives the profile that it was planned with: that is no error here, but it must not
-    look like a site without gates.
+    A profile may have been removed since: this is not an error here, but it must differ from a site
+    without gates.
     """
     places = sorted({(run.manifest.plan.site, _profile(run)) for run in own if run.manifest})
     if own and not places:
@@ -37,14 +37,14 @@ def site_reporting(own: Sequence[Run]) -> SiteReporting:
             return SiteReporting(unknown=f"{name}: {failure.message}")
     if any(each.gates != found[0].gates for each in found):
         names = ", ".join(f"{name} ({file})" for name, file in places)
-        return SiteReporting(unknown=f"the runs are of several sites with other gates: {names}")
+        return SiteReporting(unknown=f"the runs are of several sites with different gates: {names}")
     if len(found) > 1:
         return SiteReporting(Reporting(gates=found[0].gates))
     return SiteReporting(found[0] if found else Reporting())
 
 
 def _reporting(name: str, file: str) -> Reporting:
-    # Logs of anybody need no profiles.
+    # Foreign logs need no profiles.
     from hpc_train.sites.load import load_site
 
     return load_site(file if file and Path(file).is_file() else name).value.report

@@ -1,4 +1,4 @@
-"""Words of the command line -> run folders, logs of anybody, or a bundle."""
+"""Arguments of the command line -> run folders, foreign logs, or a bundle."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ def tell_apart(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]
     """Return foreign logs, and folders of runs.
 
     Raises:
-        UnknownNameError: a word names neither.
-        LogParseError: it can only mean a file, and there is none.
+        UnknownNameError: an argument is neither. LogParseError: it can only be a file, which does
+        not exist.
     """
     logs: list[Path] = []
     homes: list[Path] = []
@@ -32,17 +32,19 @@ def tell_apart(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]
 
 
 def is_bundle(word: str) -> bool:
-    """Whether a word names a bundle."""
+    """Whether an argument is a bundle."""
     return word.endswith(ENDING) and Path(word).is_file()
 
 
 def bundle_of(words: Sequence[str]) -> Path | None:
-    """Return the bundle that is named; None where runs or logs are.
+    """Return the given bundle; None if there are runs or logs.
 
     Raises:
-        StoreError: other words stand beside it.
+        StoreError: there are other arguments.
     """
     found = [Path(word) for word in words if is_bundle(word)]
     if found and len(words) > 1:
-        raise StoreError(f"{found[0]}: a bundle stands alone", "compare two: hpctrain compare A B")
+        raise StoreError(
+            f"{found[0]}: a bundle is the only argument", "compare two: hpctrain compare A B"
+        )
     return found[0] if found else None

@@ -1,4 +1,4 @@
-"""How large a study may be on a site: its runs, their nodes and all their GPU-hours."""
+"""Limits of a site for a study: runs, nodes and GPU-hours."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpc_train.pipeline.cost import cost_of
 
 
 def check_study(study: Study, plans: Sequence[LaunchPlan], site: Sourced[SiteProfile]) -> None:
-    """Hold a study, as it is written, to the site's limits; `plans` are those of its points.
+    """Check a study against the site's limits; `plans` are those of its points.
 
     Raises:
         PlanError: with the limit's place.
@@ -28,8 +28,8 @@ def check_study(study: Study, plans: Sequence[LaunchPlan], site: Sourced[SitePro
     cost = cost_of(runs)
     if cost.gpu_hours is None:
         raise PlanError(
-            f"{site.near('limits.max_study_gpu_hours')}: {site.value.name} counts the GPU-hours of "
-            f"a study, but this one is {cost}",
+            f"{site.near('limits.max_study_gpu_hours')}: {site.value.name} limits the GPU-hours "
+            f"of a study, but this one is {cost}",
             "add `time:` to the job's resources, or --time 1h",
         )
     _check(site, "max_study_gpu_hours", cost.gpu_hours, "every run until its time limit")

@@ -1,4 +1,4 @@
-"""A folder of runs -> what its study expects, its runs, and their records one after the other."""
+"""A folder of runs -> the expected runs of its study, its runs, and their records."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ _log = logging.getLogger(__name__)
 
 
 class StudyRuns(NamedTuple):
-    """A study, those of its runs that count, and what to look for in their logs."""
+    """A study, its runs that count, and the options for reading their logs."""
 
     study: ExpectedStudy
     runs: tuple[Run, ...]
     look: Wanted
 
     def records(self, census: Census) -> Iterator[Record]:
-        """Yield the records of all runs; `census` is added to.
+        """Yield the records of all runs; `census` is updated.
 
-        A run of which nothing can be read is noted there, and leaves the others as they are.
+        A run that cannot be read is recorded there and does not affect the others.
 
         Raises:
             LogParseError: there is no record, and a run cannot be read.
@@ -57,7 +57,7 @@ class StudyRuns(NamedTuple):
 
 
 def study_runs(logs: Sequence[Path], homes: Sequence[Path], look: Wanted) -> StudyRuns:
-    """Return what one folder holds; `logs` are those of others that were named beside it.
+    """Return the study of one folder; `logs` are foreign logs given with it.
 
     Raises:
         StoreError: study.json is damaged, or several studies are mixed.
@@ -66,7 +66,7 @@ def study_runs(logs: Sequence[Path], homes: Sequence[Path], look: Wanted) -> Stu
         raise StoreError("foreign logs and run folders cannot be put into one table")
     if len(homes) > 1:
         names = ", ".join(home.name for home in homes)
-        raise StoreError(f"one table is made of one study, not of {len(homes)}: {names}")
+        raise StoreError(f"a table contains one study, not {len(homes)}: {names}")
     (runs, copies), manifest = without_copies(runs_below(homes[0])), read_study(homes[0])
     study = expected_study(manifest, runs) if manifest else single_jobs(homes[0], runs)
     study = msgspec.structs.replace(study, notes=(*study.notes, *copies))

@@ -32,13 +32,13 @@ from hpc_train.runs.provenance import provenance
 from hpc_train.runs.state import is_untouched, was_never_handed_over
 from hpc_train.runs.store import remove_home, remove_root, remove_runs
 
-# Runs that lack a result through no fault of the job, which a study still wants.
+# States without a result that are not failures of the job; a study reruns them.
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.NODE_FAIL, JobState.PREEMPTED)
 _FAILED = (JobState.FAILED, JobState.TIMEOUT, JobState.OUT_OF_MEMORY)
 
 
 class Wish(Value, frozen=True, kw_only=True):
-    """What a user may ask of a submission, beside what is to be run."""
+    """Options of a submission."""
 
     rerun_failed: bool = False
     max_gpu_hours: float | None = None
@@ -54,7 +54,7 @@ class _Wanted(Value, frozen=True, kw_only=True):
 
 
 def unheard(text: str) -> None:
-    """Tell nobody."""
+    """Ignore a message."""
 
 
 def submit(
@@ -64,13 +64,13 @@ def submit(
     wish: Wish = NO_WISH,
     say: Callable[[str], None] = unheard,
 ) -> Submitted:
-    """Submit a job, or the runs of a study that are missing; `say` hears the cost before.
+    """Submit a job, or the missing runs of a study; `say` receives the cost before.
 
-    A run is missing when it was never started, was lost, cancelled or taken away by the scheduler.
-    Failed ones have a result and stay, unless the wish is to rerun them.
+    A run is missing if it was never started, was lost, cancelled or ended by the scheduler. Failed
+    ones have a result and are kept, unless the options say to rerun them.
 
     Raises:
-        HpcTrainError: what was not submitted is not left on the disk either.
+        HpcTrainError: folders of runs that were not submitted are removed.
     """
     check_start(prepared)
     home = root / prepared.name
@@ -91,7 +91,7 @@ def submit(
 
 
 def _profile(path: Path) -> dict[str, str]:
-    """Return which profile it was, and in which state: it may change before anybody asks."""
+    """Return path and digest of the profile, because it may change later."""
     return {PROFILE: str(path), PROFILE_DIGEST: sha256_of(path) if path.is_file() else ""}
 
 
@@ -117,7 +117,7 @@ def _submit_new(prepared: Prepared, home: Path, entries: Sequence[Entry]) -> tup
 
 
 def study_manifest(prepared: Prepared) -> StudyManifest:
-    """Return the list of everything that the study asks for."""
+    """Return the list of all requested runs of the study."""
     if prepared.study is None:
         raise AssertionError("a single job has no study manifest")
     points = tuple(
@@ -131,9 +131,9 @@ def study_manifest(prepared: Prepared) -> StudyManifest:
 def _split(
     prepared: Prepared, home: Path, rerun_failed: bool
 ) -> tuple[tuple[Run, ...], list[_Wanted]]:
-    """Return the runs that stay, and what is to be run, in an order that hides no drift.
+    """Return the runs to keep and the runs to submit, in random order.
 
-    Repetitions of one point in a row would make a machine that slows down look like scaling.
+    With consecutive repetitions of one point, a drift of the machine would look like scaling.
     """
     if prepared.study is None:
         return (), [_Wanted(point=prepared.points[0], repetition=1, attempt=1)]
@@ -155,12 +155,12 @@ def _split(
 
 
 def single_run_id(now: datetime, stem: str) -> str:
-    """Return the run id of a job that belongs to no study: its time in UTC, and what it is."""
+    """Return the run id of a single job: its time in UTC and its digest."""
     return f"{now:%Y%m%d-%H%M%S-%f}-{stem}"
 
 
 def _is_missing(run: Run, again: Sequence[JobState]) -> bool:
-    """A run that an executor has, though nobody can say how it stands, must not run twice."""
+    """Whether a run is missing; a run of unknown state is not, so that it never runs twice."""
     return run.state in again or was_never_handed_over(run)
 
 

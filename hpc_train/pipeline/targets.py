@@ -1,4 +1,4 @@
-"""Words of a command line -> the target that a training should reach."""
+"""Option `--target` -> the target of a training."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ _HINT = "--target accuracy=0.93, or --target loss=0.2"
 
 
 def target_of(text: str | None) -> Target | None:
-    """Return what `accuracy=0.93` or `loss=0.2` asks for; None without any.
+    """Return the target of `accuracy=0.93` or `loss=0.2`; None without one.
 
     Raises:
-        ReportError: another metric, or no value that it can have.
+        ReportError: another metric, or an invalid value.
     """
     if text is None:
         return None

@@ -1,4 +1,4 @@
-"""A run -> what NCCL used in it, judged by what its site's profile promises."""
+"""A run -> the transport of NCCL, compared with its site's profile."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Promise = Callable[[str], Network | None]
 
 
 def promised(site: str) -> Network | None:
-    """Return a site's network; None where its profile is not there any more, or says nothing."""
-    # Logs of anybody need no profiles.
+    """Return a site's network; None if its profile was removed, or states no network."""
+    # Foreign logs need no profiles.
     from hpc_train.sites.load import load_site
 
     try:
@@ -31,9 +31,10 @@ def promised(site: str) -> Network | None:
 
 
 def run_transport(run: Run, promise: Promise = promised) -> Transport | None:
-    """Return what a run's logs say or, where they are gone, transport.json; None without NCCL.
+    """Return the transport from a run's logs or, if they are deleted, from transport.json.
 
-    That of a finished run is kept in transport.json; it is judged anew each time.
+    None without NCCL. That of a finished run is stored in transport.json; findings are derived
+    anew.
 
     Raises:
         LogParseError: transport.json is needed and damaged.
@@ -50,12 +51,12 @@ def run_transport(run: Run, promise: Promise = promised) -> Transport | None:
 
 
 def promised_to(run: Run, promise: Promise = promised) -> Network | None:
-    """Return the network of the site that a run is of."""
+    """Return the network of the site of a run."""
     return promise(run.manifest.plan.site) if run.manifest else None
 
 
 def transport_warnings(found: Transport | None) -> Iterator[str]:
-    """Yield in one line each what is slow or not as promised, where it stands, and what to do."""
+    """Yield a line for each finding on the transport: place and remedy."""
     for finding in found.findings if found else ():
         if finding.severity != "info":
             where = f" ({finding.evidence[0]})" if finding.evidence else ""
@@ -63,7 +64,7 @@ def transport_warnings(found: Transport | None) -> Iterator[str]:
 
 
 def transport_notes(found: Mapping[str, Transport | None]) -> tuple[str, ...]:
-    """Return the warnings of several runs; what many say is said once, for the first of them."""
+    """Return the warnings of several runs; a common warning is given once, for the first run."""
     runs: dict[str, list[str]] = {}
     texts: dict[str, str] = {}
     for run_id, transport in found.items():

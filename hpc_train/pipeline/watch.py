@@ -1,4 +1,4 @@
-"""Runs, looked at again and again: their files often, their scheduler rarely."""
+"""Polling of runs: frequent for their files, rare for their scheduler."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from hpc_train.pipeline.query import ask, judge, read_runs
 from hpc_train.runs.store import RunFiles
 
 _FIRST_S = 2.0
-# The pause after a look is at least so many times as long as the look took.
+# Minimum ratio of the pause to the duration of reading.
 _REST = 4
 
 
 class Watch:
-    """Returns how runs stand each time it is called, and spaces its questions.
+    """Returns the state of runs, with limited queries of the scheduler.
 
-    A scheduler is asked at once or, when the runs were `just_submitted`, after 2 s; then after
-    twice as long each time, up to the interval of its site profile. In between, the answer before
-    counts, and what the runs write themselves.
+    A scheduler is queried at once or, if the runs were `just_submitted`, after 2 s; then the
+    interval doubles, up to that of its site profile. In between, the last answer and the files of
+    the runs are used.
     """
 
     def __init__(
@@ -38,7 +38,7 @@ class Watch:
         self._pause_s = _FIRST_S if just_submitted else 0.0
 
     def runs(self) -> tuple[Run, ...]:
-        """Return the runs below the path as they stand now."""
+        """Return the current state of the runs below the path."""
         begun = time.monotonic()
         try:
             return self._look()
@@ -46,7 +46,7 @@ class Watch:
             self._took_s = time.monotonic() - begun
 
     def pause_s(self, shortest_s: float) -> float:
-        """Return how long to wait before the next look: a slow file system is left in peace."""
+        """Return the pause before the next reading, longer for a slow file system."""
         return max(shortest_s, _REST * self._took_s)
 
     def _look(self) -> tuple[Run, ...]:
@@ -81,7 +81,7 @@ def _guess(item: RunFiles) -> Standing:
 
 
 def _poll_s(files: Sequence[RunFiles]) -> float:
-    """Return the interval of the most patient site; 0 where only this machine is asked."""
+    """Return the longest interval of the sites; 0 if only this machine is queried."""
     polls = [
         item.submission.cluster.poll_s
         for item in files

@@ -1,1 +1,1 @@
-"""Live Slurm and machine -> what they have: `Cluster`, `Hardware`, a draft of a profile."""
+"""Live Slurm and machine -> `Cluster`, `Hardware`, a draft of a profile."""

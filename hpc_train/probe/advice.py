@@ -1,4 +1,4 @@
-"""Hardware and Cluster -> what is wrong with them, and what to do about it."""
+"""Hardware and Cluster -> problems, and their remedies."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _FILES = 4096
 
 
 class Advice(Value, frozen=True, kw_only=True):
-    """One thing that is wrong or unwise; an error keeps jobs from working."""
+    """One problem; an error prevents jobs from working."""
 
     section: str
     severity: Severity
@@ -24,7 +24,7 @@ class Advice(Value, frozen=True, kw_only=True):
 
 
 def advise(hardware: Hardware, cluster: Cluster | None) -> tuple[Advice, ...]:
-    """Return what is wrong, the sections in the order in which they are printed."""
+    """Return the problems, in the order of the printed sections."""
     return (
         *_slurm(cluster),
         *_launchers(hardware, cluster),
@@ -39,11 +39,11 @@ def _slurm(cluster: Cluster | None) -> Iterator[Advice]:
         return
     if not cluster.partitions:
         said = "Slurm shows no partition that you may use"
-        yield _found("slurm", "error", said, "ask the site for an account")
+        yield _found("slurm", "error", said, "request an account from the site")
     down = [one.name for one in cluster.partitions if one.state not in ("", "UP")]
     if down:
         said = f"not up: {', '.join(down)}"
-        yield _found("slurm", "warning", said, "jobs there wait; scontrol show partition says more")
+        yield _found("slurm", "warning", said, "jobs there wait; see scontrol show partition")
 
 
 def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Advice]:
@@ -53,14 +53,14 @@ def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Advice]:
             "launchers",
             "warning",
             f"srun lists {', '.join(cluster.mpi.broken)}, but cannot load it: no library",
-            "take another --mpi=…, or ask the site",
+            "use another --mpi=…, or contact the site",
         )
     working = set(cluster.mpi.plugins) - set(cluster.mpi.broken) if cluster else set()
     if working and "pmix" not in working:
         yield _found(
             "launchers",
             "info",
-            "srun has no PMIx that works, and Open MPI 5 needs it",
+            "srun has no working PMIx, which Open MPI 5 needs",
             "start such ranks with mpirun, or with torchrun, which needs no MPI",
         )
     if cluster is not None and software.mpirun and software.mpirun_knows_slurm is False:
@@ -68,7 +68,7 @@ def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Advice]:
             "launchers",
             "warning",
             f"Open MPI {software.mpirun} is built without Slurm: mpirun starts all on one node",
-            "load the site's own MPI module, or take launcher torchrun",
+            "load the site's own MPI module, or use launcher torchrun",
         )
 
 
@@ -88,7 +88,7 @@ def _torch(hardware: Hardware) -> Iterator[Advice]:
             "torch",
             "error",
             f"torch {torch.version} sees none of {len(hardware.gpus)} GPUs",
-            "the driver may be too old for it; check CUDA_VISIBLE_DEVICES, too",
+            "the driver may be too old for it; also check CUDA_VISIBLE_DEVICES",
         )
     elif "nccl" not in torch.backends:
         said = f"torch {torch.version} has no NCCL; its backends: {', '.join(torch.backends)}"
@@ -104,7 +104,7 @@ def _network(hardware: Hardware) -> Iterator[Advice]:
     fast = [name for name in down if name.startswith(("ib", "hsn"))]
     if fast:
         said = f"down: {', '.join(fast)}"
-        yield _found("network", "warning", said, "ask the site; ip link says whether a cable is in")
+        yield _found("network", "warning", said, "contact the site; ip link shows the state")
     adapters = dict.fromkeys(port.adapter for port in hardware.ports)
     active = {port.adapter for port in hardware.ports if port.active}
     dead = [name for name in adapters if name not in active]
@@ -113,17 +113,17 @@ def _network(hardware: Hardware) -> Iterator[Advice]:
             "network",
             "warning" if active else "error",
             f"no active port: {', '.join(dead)}",
-            "leave them out of network.hcas; ibstat says why",
+            "remove them from network.hcas; ibstat shows the reason",
         )
     if hardware.links and not usable(hardware):
         yield _found(
             "network",
             "warning",
-            "no interface is up that leads to other machines",
+            "no interface to other machines is up",
             "jobs of one node work with interface lo",
         )
     if hardware.reached is False:
-        yield _found("network", "info", "the host was not reached", "download before the job")
+        yield _found("network", "info", "the host was not reachable", "download before the job")
 
 
 def _limits(hardware: Hardware) -> Iterator[Advice]:
@@ -133,13 +133,13 @@ def _limits(hardware: Hardware) -> Iterator[Advice]:
             "limits",
             "error",
             f"ulimit -l is {limits.memlock_kib} KiB: RDMA cannot register memory",
-            "the site must set memlock to unlimited, for slurmd (LimitMEMLOCK), too",
+            "the site must set memlock to unlimited, also for slurmd (LimitMEMLOCK)",
         )
     if limits.shm_mib is not None and limits.shm_mib < _SHM_MIB:
         yield _found(
             "limits",
             "warning",
-            f"{limits.shm_mib} MiB in /dev/shm: data loaders and NCCL share memory there",
+            f"{limits.shm_mib} MiB in /dev/shm: data loaders and NCCL need it for shared memory",
             "in a container: --shm-size=8g or --ipc=host",
         )
     if limits.open_files is not None and limits.open_files < _FILES:

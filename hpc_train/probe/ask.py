@@ -1,4 +1,4 @@
-"""A question to a program of the system -> its answer, or why there is none."""
+"""Running of a system program -> its output, or its error."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from hpc_train.model.value import Value
 from hpc_train.shell import Finished, clean_environment, run
 
-# Variables that stand for options of the commands: SINFO_FORMAT would change what we read.
+# Variables that set options of the commands: SINFO_FORMAT would change the output.
 _OPTIONS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_TIME_FORMAT")
 _PREFIX = re.compile(r"^(\w+: )?(error|fatal): ", re.IGNORECASE)
 _LONGEST = 160
@@ -17,7 +17,7 @@ ABSENT = "not installed"
 
 
 class Answer(Value, frozen=True, kw_only=True):
-    """What a program printed; `problem` says why that is nothing to read."""
+    """The output of a program; `problem` is the reason if it cannot be used."""
 
     text: str
     problem: str = ""
@@ -27,10 +27,10 @@ Ask = Callable[..., Answer]
 
 
 def ask(*argv: str, timeout_s: float = 30.0) -> Answer:
-    """Run a program, in English and with nobody's options."""
+    """Run a program, in English and without options from variables."""
     conf = os.environ.get("SLURM_CONF")
     if conf and not os.access(conf, os.R_OK):
-        # Slurm's commands would look for it once a second for a minute.
+        # Slurm's commands would retry once a second for a minute.
         return Answer(text="", problem=f"SLURM_CONF={conf} cannot be read")
     return answer_of(run(argv, timeout_s, environment=environment()))
 
@@ -43,7 +43,7 @@ def environment() -> dict[str, str]:
 
 
 def answer_of(done: Finished) -> Answer:
-    """Return what a program said; a failure is its last word."""
+    """Return the output of a program; for a failure, its last line."""
     if done.returncode == 0 and (done.stdout.strip() or "error:" not in done.stderr):
         # `srun --mpi=list` answered on stderr before 22.05.
         return Answer(text=done.stdout or done.stderr)
@@ -54,5 +54,5 @@ def answer_of(done: Finished) -> Answer:
 
 
 def printable(text: str) -> str:
-    """Return the start of foreign text, fit for a terminal."""
+    """Return the beginning of foreign text without control characters."""
     return "".join(c if c.isprintable() else "?" for c in text.strip())[:_LONGEST]

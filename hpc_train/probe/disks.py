@@ -28,7 +28,7 @@ _SYSTEM = (
 
 
 def disks(text: str) -> tuple[Disk, ...]:
-    """Return real disks with a mount point of their own; the system's are left out."""
+    """Return real disks with their own mount point, without those of the system."""
     return tuple(
         disk
         for disk in file_systems(text)

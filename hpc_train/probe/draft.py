@@ -34,9 +34,9 @@ class Findings(Value, frozen=True, kw_only=True):
 
 
 def draft(findings: Findings) -> str:
-    """Return the text of the profile; what is not known stands there as a question."""
+    """Return the text of the profile; unknown values are questions."""
     nodes = tuple(findings.hardware.values())
-    # Nodes with GPUs are what the profile is for.
+    # The profile is mainly for nodes with GPUs.
     main = next((node for node in nodes if node.gpus), next(iter(nodes), None))
     network = guess(main) if main else None
     parts = (
@@ -54,7 +54,7 @@ def draft(findings: Findings) -> str:
 
 def _head(findings: Findings, main: Hardware | None) -> Iterator[str]:
     cluster = findings.cluster
-    yield remark("A draft of `hpctrain site init`: read every line, answer the questions, then")
+    yield remark("A draft of `hpctrain site init`: check every line, answer the questions, then")
     yield remark(f"hpctrain site show {findings.name}")
     for said in (*cluster.unread, *(main.unread if main else ())):
         yield remark(said)
@@ -88,7 +88,7 @@ def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
     programs = main.software.programs if main else findings.programs
     there = [program for program in findings.launchers.values() if program in programs]
     allowed = (name for name, needed in findings.launchers.items() if needed in ("", *there))
-    where = f"on the PATH of {main.host}" if main else "on the PATH here; on the nodes, too?"
+    where = f"on the PATH of {main.host}" if main else "on the PATH here; also on the nodes?"
     mpi = findings.cluster.mpi
     plugin = _plugin(mpi)
     yield "launchers:"
@@ -125,7 +125,7 @@ def _requests(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
         yield line("gpu_request", "none", f"{GUESSED}: Slurm counts no GPUs on any node")
     if typed:
         yield line("gpu_request_typed", True, f"{GUESSED}: some nodes have several types")
-    yield question("mem_request", "allowed", "must memory be asked for, or must it not?")
+    yield question("mem_request", "allowed", "must memory be requested, or is it forbidden?")
     accounts = ", ".join(dict.fromkeys(one.account for one in cluster.associations))
     known = f"yours: {accounts}; " if accounts else ""
     yield question("account", "{required: true}", f"{known}must a job name its account?")

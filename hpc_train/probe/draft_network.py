@@ -1,4 +1,4 @@
-"""Hardware -> what a draft says of the network and of all that surrounds the nodes."""
+"""Hardware -> network and facilities of a draft."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def network_lines(main: Hardware | None, network: Guess | None) -> Iterator[str]
     """Yield `network:`, or the question for it."""
     if main is None or network is None or network.fabric is None:
         yield question("network", "{fabric: infiniband, interfaces: [ib0]}", "what connects nodes?")
-        yield remark("`hpctrain site init --probe` asks a node of each kind")
+        yield remark("`hpctrain site init --probe` probes a node of each kind")
         return
     yield "network:"
     yield line("fabric", network.fabric, f"{GUESSED}: {network.why}", depth=1)
@@ -32,22 +32,24 @@ def network_lines(main: Hardware | None, network: Guess | None) -> Iterator[str]
 
 
 def around_lines(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
-    """Yield containers, modules, disks, the way out, and what happens to jobs."""
+    """Yield containers, modules, disks, internet access, and actions on jobs."""
     software = main.software if main else Software()
     runtime = _runtime(software)
     if runtime:
         yield "containers:"
         yield line("runtime", runtime, GUESSED, depth=1)
     elif main is None:
-        yield question("containers", "{runtime: apptainer}", "what opens images on the nodes?")
+        yield question(
+            "containers", "{runtime: apptainer}", "which container runtime is on the nodes?"
+        )
     system = f" ({software.modules})" if software.modules else ""
     yield question("modules", "[cuda/12.4]", f"which modules does a job need?{system}")
     yield from _storage(main)
     if main is not None and main.reached is not None:
         yield "internet:"
-        yield line("access", "yes" if main.reached else "no", "as the probe job saw it", depth=1)
+        yield line("access", "yes" if main.reached else "no", "as found by the probe job", depth=1)
     else:
-        yield question("internet", '{access: "no"}', "do compute nodes reach the outside?")
+        yield question("internet", '{access: "no"}', "do compute nodes have internet access?")
     if cluster.limits.requeue is not None:
         yield "lifecycle:"
         yield line("requeue", cluster.limits.requeue, "JobRequeue", depth=1)
@@ -63,7 +65,7 @@ def _runtime(software: Software) -> str:
 def _storage(main: Hardware | None) -> Iterator[str]:
     disks = main.disks if main else ()
     if not disks:
-        yield question("storage", "{scratch: {path: $SCRATCH}}", "which file systems have jobs?")
+        yield question("storage", "{scratch: {path: $SCRATCH}}", "which file systems can jobs use?")
         return
     yield "storage:"
     for number, disk in enumerate(disks):

@@ -18,7 +18,7 @@ _ENDED = ("REQUEUE", "CANCEL", "SUSPEND")
 def partition_lines(
     cluster: Cluster, hardware: Mapping[Shape, Hardware], network: Guess | None
 ) -> Iterator[str]:
-    """Yield `partitions:` with what Slurm and the probed nodes say of each."""
+    """Yield `partitions:` with values of Slurm and the probed nodes."""
     yield "partitions:"
     for partition in cluster.partitions:
         found = kinds_of(cluster, partition)
@@ -55,7 +55,7 @@ def _limits(cluster: Cluster, partition: LivePartition) -> Iterator[str]:
         yield line("max_nodes", partition.largest or nodes)
     if partition.min_nodes and partition.min_nodes > 1 and partition.min_nodes <= nodes:
         yield line("min_nodes", partition.min_nodes)
-    yield line("max_time", time(longest)) if longest else remark("no time limit of its own")
+    yield line("max_time", time(longest)) if longest else remark("no time limit")
     if default and (longest is None or default <= longest):
         yield line("default_time", time(default))
     if partition.shared is False:
@@ -95,11 +95,11 @@ def _gpus(node: LiveNode, machine: Hardware | None) -> Iterator[str]:
         more = f"also {', '.join(node.gpu_kinds[1:])}" if len(node.gpu_kinds) > 1 else ""
         yield line("gpu_type", node.gpu_kinds[0], more and f"{GUESSED}: {more}")
     else:
-        yield question("gpu_type", "a100", "what does --gres=gpu:TYPE:N take here?")
+        yield question("gpu_type", "a100", "which types does --gres=gpu:TYPE:N accept here?")
     if seen and seen[0].name:
         yield line("gpu_model", seen[0].name)
     if machine is not None and len(seen) == count and (order := gpu_order(machine)):
-        yield line("gpu_order", order, f"{GUESSED}: by the cores that the driver names")
+        yield line("gpu_order", order, f"{GUESSED}: from the cores that the driver reports")
 
 
 def _network(machine: Hardware | None, network: Guess | None) -> Iterator[str]:
@@ -127,7 +127,7 @@ def _remarks(partition: LivePartition) -> Iterator[str]:
     if partition.allowed_qos:
         yield remark(f"only for the QOS {', '.join(partition.allowed_qos[:12])}")
     if any(word in partition.preempt_mode for word in _ENDED):
-        said = f"PreemptMode={partition.preempt_mode}: may jobs here be ended for others?"
+        said = f"PreemptMode={partition.preempt_mode}: may jobs here be preempted?"
         yield question("preemption", "{grace: 5m}", said)
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong when a cluster is asked what it is."""
+"""Errors of probing a cluster."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from hpc_train.errors import HpcTrainError
 
 
 class ProbeError(HpcTrainError):
-    """Slurm or a node is missing, silent, or says what nobody understands."""
+    """Slurm or a node is missing, does not answer, or its output cannot be parsed."""
 
     exit_code = 1
 
 
 class WishError(HpcTrainError):
-    """What is to be asked or written has a wrong name."""
+    """An invalid name in the options of a probe or a draft."""

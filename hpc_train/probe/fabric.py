@@ -13,7 +13,7 @@ _IB_NAME = re.compile(r"ib[a-z0-9]")
 
 
 class Guess(Value, frozen=True, kw_only=True):
-    """What the network seems to be; `others` are up, too, and were not taken."""
+    """A guess at the network; `others` are interfaces that are up but were not chosen."""
 
     fabric: Fabric | None
     interfaces: tuple[str, ...]
@@ -24,7 +24,7 @@ class Guess(Value, frozen=True, kw_only=True):
 
 
 def guess(hardware: Hardware) -> Guess:
-    """Guess from names, link layers and drivers; nothing is measured."""
+    """Guess from names, link layers and drivers, without a measurement."""
     links = usable(hardware)
     fabric, ports, why = _fabric(hardware, links)
     chosen = _chosen(links, fabric)
@@ -41,9 +41,9 @@ def guess(hardware: Hardware) -> Guess:
 
 
 def usable(hardware: Hardware) -> tuple[Link, ...]:
-    """Return the interfaces that are up, lead to a cable and have an address of the network.
+    """Return the interfaces that are up, physical, and have a network address.
 
-    Where only /sys was there to ask, no address is known of any.
+    If only /sys is available, addresses are unknown and not required.
     """
     real = [one for one in hardware.links if one.up and one.kind != "loopback" and not one.virtual]
     with_address = tuple(one for one in real if any(map(_routed, one.addresses)))
@@ -67,7 +67,7 @@ def _fabric(
 
 
 def _chosen(links: tuple[Link, ...], fabric: Fabric | None) -> tuple[Link, ...]:
-    """All of Slingshot's; otherwise one: InfiniBand by kind or name, then the fastest."""
+    """Choose all interfaces of Slingshot, else one: InfiniBand, then the fastest."""
     if fabric == "slingshot":
         return tuple(link for link in links if link.name.startswith("hsn"))
     ranked = sorted(links, key=lambda link: (not _is_ib(link), -(link.mbps or 0)))

@@ -1,4 +1,4 @@
-"""Slurm's `Key=Value` lines, and its words for numbers, times and sizes."""
+"""Slurm's `Key=Value` lines, and its notation of numbers, times and sizes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpc_train.probe.numbers import whole
 
 Record = Mapping[str, str]
 
-# A value may hold blanks (OS=Linux 6.1 #1 SMP) and other pairs (CfgTRES=cpu=8,mem=4000M).
+# A value may contain blanks (OS=Linux 6.1 #1 SMP) and other pairs (CfgTRES=cpu=8,mem=4000M).
 _KEY = re.compile(r"(?:^|\s)([A-Za-z][\w/:]*)=")
 _SETTING = re.compile(r"^([A-Za-z]\w*)[ \t]*=(.*)$", re.MULTILINE)
 _NOTHING = frozenset({"", "(null)", "N/A", "n/a", "NONE", "None"})
@@ -36,7 +36,7 @@ def table(text: str) -> tuple[Record, ...]:
 
 
 def word(record: Record, key: str) -> str:
-    """Return a value, empty where Slurm has a word for nothing."""
+    """Return a value, empty for Slurm's notations of no value."""
     value = record.get(key, "").strip()
     return "" if value in _NOTHING else value
 
@@ -48,12 +48,12 @@ def words(record: Record, key: str) -> tuple[str, ...]:
 
 
 def count(record: Record, key: str) -> int | None:
-    """Return a number; None for UNLIMITED and whatever is none."""
+    """Return a number; None for UNLIMITED and for other texts."""
     return whole(word(record, key))
 
 
 def duration(record: Record, key: str) -> Duration | None:
-    """Return a time; None for UNLIMITED, and for a time as good as that."""
+    """Return a time; None for UNLIMITED, and for a practically unlimited time."""
     try:
         return Duration.parse(word(record, key))
     except ValueError:
@@ -67,7 +67,7 @@ def memory(record: Record, key: str) -> Memory | None:
 
 
 def tres(value: str) -> dict[str, int]:
-    """Return `node=4,gres/gpu=16` as numbers; what is no number is left out."""
+    """Return `node=4,gres/gpu=16` as numbers; other values are left out."""
     pairs = (part.partition("=") for part in value.split(","))
     numbers = {name: whole(number) for name, _, number in pairs}
     return {name: number for name, number in numbers.items() if number is not None}

@@ -20,16 +20,16 @@ from hpc_train.shell import run
 
 _PATIENCE_S = 240.0
 _EMPTY = Section(text="", returncode=1)
-# What every Linux has; of the others only an answer that is none is worth a word.
+# Programs of every Linux; for others only invalid output is reported.
 _ALWAYS = ("cpus", "interfaces", "disks")
 
 
 def this_hardware(reach: str | None = None) -> Hardware:
-    """Ask this machine.
+    """Inspect this machine.
 
     Raises:
         ProbeError: there is no bash.
-        WishError: `reach` is no host.
+        WishError: `reach` is not a host.
     """
     kept = environment()
     for name in ("SLURM_JOB_ID", "SLURM_CONF"):
@@ -42,7 +42,7 @@ def this_hardware(reach: str | None = None) -> Hardware:
 
 
 def read_hardware(text: str) -> Hardware:
-    """Read what the probe script printed, however much of it there is."""
+    """Parse the output of the probe script, which may be incomplete."""
     found = sections(text)
     host, arch = (*found.get("host", _EMPTY).text.split()[:2], "", "")[:2]
     gpus, near = _gpus(found)

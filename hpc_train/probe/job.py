@@ -22,12 +22,12 @@ if TYPE_CHECKING:
 
 QUEUE_S = 300
 _PATIENCE_S = QUEUE_S + 330.0
-# A site with more kinds of nodes is told about one partition at a time.
+# On a site with more kinds of nodes, probe one partition at a time.
 MOST = 6
 
 
 class ProbeJob(Value, frozen=True, kw_only=True):
-    """Where to ask, with what more options of srun, and which host to try to reach."""
+    """Options of the probe: partition, further options of srun, and host to reach."""
 
     partition: str | None = None
     options: tuple[str, ...] = ()
@@ -35,14 +35,14 @@ class ProbeJob(Value, frozen=True, kw_only=True):
 
 
 class Probed(Value, frozen=True, kw_only=True):
-    """What nodes have, by their shape; `unread` says in sentences which did not answer."""
+    """Hardware of nodes, by their shape; `unread` lists the nodes that did not answer."""
 
     hardware: Mapping[Shape, Hardware]
     unread: tuple[str, ...] = ()
 
 
 def probe(cluster: Cluster, job: ProbeJob) -> Probed:
-    """Ask a node of each kind, all at once; inside an allocation, one of its nodes.
+    """Probe a node of each kind in parallel; inside an allocation, one of its nodes.
 
     Raises:
         ProbeError: no node answered.
@@ -58,7 +58,7 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
     found = kinds(cluster, job.partition)
     asked = [(k, launch(_srun(k, job, script), None, environment())) for k in found[:MOST]]
     left = [
-        f"not asked: nodes like {kind.sample.name} of partition {kind.partition}: --partition asks"
+        f"not probed: nodes like {kind.sample.name} of partition {kind.partition}: use --partition"
         for kind in found[MOST:]
     ]
     return _collect(asked, left)
@@ -114,7 +114,6 @@ def _collect(asked: Sequence[tuple[Kind, Popen[bytes] | Finished]], unread: list
     if not hardware:
         raise ProbeError(
             unread[0] if unread else "could not be read: Slurm shows no node to ask",
-            "leave --probe out, name another --partition, or give what is missing: "
-            "--srun=--account=NAME",
+            "run without --probe, use another --partition, or add options: --srun=--account=NAME",
         )
     return Probed(hardware=hardware, unread=tuple(unread))

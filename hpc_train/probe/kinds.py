@@ -1,4 +1,4 @@
-"""Cluster -> the kinds of nodes behind each partition."""
+"""Cluster -> the kinds of nodes of each partition."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Shape = tuple[str, int, int, Memory | None, tuple[Gres, ...]]
 
 
 class Kind(Value, frozen=True, kw_only=True):
-    """Nodes that look alike to Slurm; `mixed` when the partition has other kinds, too."""
+    """Nodes with the same resources in Slurm; `mixed` if the partition has other kinds, too."""
 
     partition: str
     nodes: tuple[LiveNode, ...]
@@ -37,7 +37,7 @@ def kinds_of(cluster: Cluster, partition: LivePartition) -> tuple[Kind, ...]:
 
 
 def kinds(cluster: Cluster, partition: str | None = None) -> tuple[Kind, ...]:
-    """Return each kind once: of one partition, or of all, the default one first."""
+    """Return the kinds without duplicates: of one partition, or of all, the default one first."""
     queues = sorted(cluster.partitions, key=lambda one: not one.default)
     seen: dict[Shape, Kind] = {}
     for queue in queues:
@@ -48,5 +48,5 @@ def kinds(cluster: Cluster, partition: str | None = None) -> tuple[Kind, ...]:
 
 
 def shape(node: LiveNode) -> Shape:
-    """Return what nodes of a kind have in common."""
+    """Return the common resources of nodes of a kind."""
     return node.arch, node.cpus, node.threads, node.memory, node.gres

@@ -24,13 +24,13 @@ _KINDS: dict[str, Kind] = {
 _MADE_UP = re.compile(
     r"(docker|veth|virbr|br-|cni|flannel|cali|tun|tap|dummy|ifb|lxc|podman|kube|vxlan|tailscale|wg)"
 )
-# Made of real ones.
+# Combinations of physical interfaces.
 _JOINED = ("bond", "team")
 _RATE = re.compile(r"^([0-9]+)(\.[0-9]+)? Gb/sec")
 
 
 def links(addresses: str, interfaces: str) -> tuple[Link, ...]:
-    """Join what `ip` and /sys say; /sys of a namespace may show another machine's interfaces."""
+    """Join the output of `ip` and /sys; /sys of a namespace may show other interfaces."""
     known = {line.split()[0]: line.split() for line in interfaces.splitlines() if line.strip()}
     known = {name: cells for name, cells in known.items() if len(cells) == 5}
     found = [_from_ip(item, known.get(str(item.get("ifname")))) for item in _items(addresses)]
@@ -63,7 +63,7 @@ def _items(text: str) -> Iterator[dict[str, Any]]:
     except msgspec.DecodeError:
         return
     for item in document if isinstance(document, list) else ():
-        # Some versions print an empty object for what is filtered out.
+        # Some versions print an empty object for filtered interfaces.
         if isinstance(item, dict) and isinstance(item.get("ifname"), str):
             yield item
 
@@ -74,7 +74,7 @@ def _from_ip(item: dict[str, Any], known: list[str] | None) -> Link:
     local = [str(one["local"]) for one in given if isinstance(one, dict) and "local" in one]
     return Link(
         name=name,
-        # A tunnel or a loopback has no state of its own.
+        # A tunnel or a loopback has no state.
         up=item.get("operstate") == "UP" or (item.get("operstate") == "UNKNOWN" and "UP" in flags),
         kind=_KINDS.get(str(item.get("link_type")), "other"),
         addresses=tuple(local),
@@ -95,6 +95,6 @@ def _from_sys(name: str, kind: str, state: str, speed: str, virtual: str) -> Lin
 
 
 def _speed(text: str) -> int | None:
-    """-1, or 2**32 - 1, is a cable that nobody has plugged in."""
+    """Return the speed; -1, or 2**32 - 1, means that no cable is connected."""
     speed = whole(text)
     return speed if speed and speed < 10_000_000 else None

@@ -21,7 +21,7 @@ def _node(record: Record) -> LiveNode:
     return LiveNode(
         name=word(record, "NodeName"),
         arch=word(record, "Arch"),
-        # 22.05 and later say what is left after CoreSpecCount.
+        # 22.05 and later print the number without CoreSpecCount.
         cpus=count(record, "CPUEfctv") or total,
         all_cpus=total,
         threads=count(record, "ThreadsPerCore") or 1,

@@ -1,4 +1,4 @@
-"""`nvidia-smi` -> GPUs, and how near cores and NICs are to each."""
+"""`nvidia-smi` -> GPUs, and their distances to cores and NICs."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def _near(gpu: int, nics: tuple[tuple[str, str], ...], tail: dict[str, str]) -> 
 
 
 def _cells(line: str) -> list[str]:
-    """Tabs divide cells; there may be more than one, and blanks where the table was copied."""
+    """Split cells at tabs; there may be more than one, or blanks in a copied table."""
     return [cell.strip() for cell in re.split(r"\t+| {2,}", line.strip()) if cell.strip()]
 
 

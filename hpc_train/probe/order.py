@@ -19,7 +19,7 @@ def gpu_order(hardware: Hardware) -> tuple[int, ...]:
 
 
 def nearest_nics(near: Near) -> tuple[str, ...]:
-    """Return the NICs that no other is nearer than."""
+    """Return the nearest NICs."""
     levels = ("X", "PIX", "PXB", "PHB", "NODE", "SYS")
     known = [(levels.index(level), name) for name, level in near.nics if level in levels]
     best = min((rank for rank, _ in known), default=None)

@@ -1,4 +1,4 @@
-"""A live Slurm, asked once -> Cluster."""
+"""A live Slurm -> Cluster."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _VERSION = re.compile(r"\d+(\.\d+)*")
 
 
 def read_cluster(question: Ask = ask) -> Cluster:
-    """Ask Slurm's commands what there is; what is not essential may be missing.
+    """Query Slurm's commands; values that are not essential may be missing.
 
     Raises:
         ProbeError: configuration or partitions cannot be read.
@@ -29,7 +29,7 @@ def read_cluster(question: Ask = ask) -> Cluster:
     config = settings(_must(question, "scontrol", "show", "config"))
     if not word(config, "ClusterName"):
         raise ProbeError(
-            "`scontrol show config` names no ClusterName: not a format that hpctrain knows",
+            "`scontrol show config` has no ClusterName: unknown format",
             "scontrol show config | head",
         )
     queues = partitions(_must(question, "scontrol", "show", "partition", "--oneliner"))
@@ -67,7 +67,7 @@ def _must(question: Ask, *argv: str) -> str:
     if answer.problem:
         raise ProbeError(
             f"`{' '.join(argv)}`: {answer.problem}",
-            "run it where Slurm's commands work: a login node, with SLURM_CONF if need be",
+            "run it where Slurm's commands work: on a login node, with SLURM_CONF if needed",
         )
     return answer.text
 
@@ -79,7 +79,7 @@ def _unread(what: str, answer: Answer, understood: bool) -> list[str]:
 
 
 def _is_broken(question: Ask, plugin: str) -> bool:
-    """A plug-in that is listed may lack its library: srun then says so before it asks Slurm."""
+    """Whether a listed plug-in lacks its library, which srun reports before it contacts Slurm."""
     if plugin not in _TRIED:
         return False
     answer = question("srun", f"--mpi={plugin}", "--test-only", "--nodes=1", "true")
@@ -89,7 +89,7 @@ def _is_broken(question: Ask, plugin: str) -> bool:
 def _accounts(
     question: Ask, config: Record, unread: list[str]
 ) -> tuple[tuple[LiveQos, ...], tuple[Association, ...]]:
-    """sacctmgr may be missing, or closed to users."""
+    """Return the accounts; sacctmgr may be missing, or not allowed for users."""
     user = f"user={getpass.getuser()}"
     qos = question("sacctmgr", "-P", "show", "qos", _QOS)
     mine = question("sacctmgr", "-P", "show", "assoc", user, _ASSOCIATIONS)

@@ -1,6 +1,6 @@
-"""The script that asks a machine everything at once; its marked sections are read by `sections`.
+"""The probe script for a machine; its marked sections are parsed by `sections`.
 
-It is one argument of bash, so that the same words run here and in a job, where no hpctrain is.
+It is one argument of bash, so that it also runs in a job without hpctrain.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ print(json.dumps({
 """
 _GPU_COLUMNS = "index,name,memory.total,driver_version"
 
-# Section -> seconds that it may take, and what prints it.
+# Section -> timeout in seconds, and command.
 _SECTIONS = {
     "host": (5, "hostname; uname -m"),
     "settings": (5, _SETTINGS),
@@ -80,18 +80,18 @@ def probe_script(reach: str | None = None) -> str:
     """Return the script; `reach` is a host, with a port, to which one connection is tried.
 
     Raises:
-        WishError: `reach` is no HOST or HOST:PORT.
+        WishError: `reach` is not HOST or HOST:PORT.
     """
     sections = dict(_SECTIONS)
     if reach is not None:
         match = _HOST.fullmatch(reach)
         if match is None:
-            raise WishError(f"--reach {reach!r} is no HOST or HOST:PORT, e.g. example.org:443")
+            raise WishError(f"--reach {reach!r} is not HOST or HOST:PORT, e.g. example.org:443")
         port = match["port"] or "443"
         sections["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
     lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin"]
     for name, (seconds, command) in sections.items():
         inside = f"timeout -k 2 {seconds} bash -c {shlex.quote(command)} 2> /dev/null < /dev/null"
-        # The line break before the mark ends a last line that has none.
+        # The line break before the mark ends an unterminated last line.
         lines.append(f"printf '\\n{MARK} {name}\\n'; {inside}; printf '\\n{MARK} = %s\\n' $?")
     return "\n".join(lines) + "\nexit 0\n"

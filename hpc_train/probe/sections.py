@@ -13,16 +13,16 @@ _LATE = (124, 137)
 
 
 class Section(Value, frozen=True, kw_only=True):
-    """What one program printed, and its exit code; none where the output ends in the middle."""
+    """The output of one program, and its exit code; None if the output is truncated."""
 
     text: str
     returncode: int | None = None
 
     @property
     def problem(self) -> str:
-        """Return why there is nothing to read; empty for an answer or for no such program."""
+        """Return the error of a program; empty for an answer or for a missing program."""
         if self.returncode is None:
-            return "the answer is cut off"
+            return "the answer is truncated"
         return "no answer in time" if self.returncode in _LATE else ""
 
     @property
@@ -32,7 +32,7 @@ class Section(Value, frozen=True, kw_only=True):
 
 
 def sections(text: str) -> Mapping[str, Section]:
-    """Return the sections by name; what a login script printed around them is left out."""
+    """Return the sections by name, without the output of login scripts."""
     found: dict[str, Section] = {}
     name, lines = "", list[str]()
     for line in text.splitlines():

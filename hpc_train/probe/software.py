@@ -18,7 +18,7 @@ _NAME = re.compile(r"[a-z][a-z0-9-]*")
 
 
 def software(found: Mapping[str, Section]) -> Software:
-    """Read the sections of the probe script that tell of software."""
+    """Read the sections of the probe script on software."""
     programs = found.get("programs", _EMPTY).text.split()
     version = _OPEN_MPI.search(found.get("mpirun", _EMPTY).text)
     return Software(
@@ -41,7 +41,7 @@ def setting(found: Mapping[str, Section], name: str) -> str:
 
 
 def torch(text: str) -> Torch | None:
-    """Read the last line of what torch was asked; warnings may stand before it."""
+    """Read the last line of the output on torch; warnings may precede it."""
     lines = text.strip().splitlines()
     try:
         report: Any = msgspec.json.decode(lines[-1].encode() if lines else b"")

@@ -1,4 +1,4 @@
-"""Lines of YAML with comments, for a file that people go on with."""
+"""Lines of YAML with comments, for a file that users edit further."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PLAIN = re.compile(
     r"^(?:(--|/)?[A-Za-z][A-Za-z0-9_./=-]*"
     r"|(\d+[dhms])+|\d+[MG]|20\d\d-\d\d-\d\d)"
 )
-# YAML 1.1 reads them as something else.
+# YAML 1.1 parses these texts as other types.
 _WORDS = frozenset({"y", "n", "yes", "no", "on", "off", "true", "false", "null"})
 
 
@@ -26,7 +26,7 @@ def line(key: str, value: Item, note: str = "", depth: int = 0) -> str:
 
 
 def question(key: str, example: str, ask: str, depth: int = 0) -> str:
-    """Return a key that nobody knows the value of, as a comment that asks for it."""
+    """Return a key of unknown value, as a comment with a question."""
     return f"{'  ' * depth}# {key}: {example}{_comment(ask)}"
 
 
@@ -36,7 +36,7 @@ def remark(words: str, depth: int = 0) -> str:
 
 
 def text(value: Item) -> str:
-    """Write a value so that YAML reads it back as the same."""
+    """Write a value so that YAML parses it unchanged."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, tuple):
@@ -49,13 +49,13 @@ def text(value: Item) -> str:
 
 
 def time(value: Duration) -> str:
-    """Write a time as people do: 2d, 1h30m."""
+    """Write a time in the notation of input files: 2d, 1h30m."""
     days, rest = divmod(int(value), 86400)
     parts = ((days, "d"), (rest // 3600, "h"), (rest % 3600 // 60, "m"), (rest % 60, "s"))
     return "".join(f"{number}{unit}" for number, unit in parts if number)
 
 
 def _comment(words: str) -> str:
-    """Foreign words must not end the comment."""
+    """Return text as a comment on one line."""
     plain = "".join(c if c.isprintable() else "?" for c in words)
     return f"  # {plain}" if plain else ""

@@ -1,4 +1,4 @@
-"""A cell of somebody's table -> its number, or what is wrong with it."""
+"""A cell of a foreign table -> its number, or its error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Census: what was seen while logs were read, for those who ask which formats and why."""
+"""Census: statistics of reading logs: formats, damaged lines and errors."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ class Seen(msgspec.Struct):
 class Census(msgspec.Struct):
     """Counts, while logs are read.
 
-    `known`: lines that each parser took; `nearly`: lines that hold a parser's literal, but that
-    nobody could read. `damaged`: cut lines of each source. `failed`: why a source was not read.
-    `ranks`: of each run, the highest rank of those that only repeated what another one had said.
-    `refused`: by run, metric and reason, the values that are not possible (`value_checks`).
+    `known`: lines that each parser read; `nearly`: lines with a parser's literal that no parser
+    could read. `damaged`: cut lines of each source. `failed`: why a source was not read. `ranks`:
+    of each run, the highest rank of those that only repeated what another one had said. `refused`:
+    by run, metric and reason, the values that are not possible (`value_checks`).
     """
 
     known: dict[str, Seen] = msgspec.field(default_factory=dict)

@@ -63,7 +63,7 @@ def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -
 
     Raises:
         UnknownNameError: no such parser.
-        LogParseError: the prefix is no regular expression, may take for ever, or has other groups.
+        LogParseError: the prefix is invalid, may take exponential time, or has other groups.
     """
     _check_prefix(prefix)
     names = registry.names("parsers") if parser == "auto" else (parser,)
@@ -81,7 +81,7 @@ def _check_prefix(pattern: str) -> None:
     except re.error as failure:
         raise LogParseError(f"--prefix: {failure}", _PREFIX_HINT) from None
     if may_explode(pattern):
-        repeated = "a repeated group that repeats may take for ever to match"
+        repeated = "a repeated group with a repeat may take exponential time"
         raise LogParseError(f"--prefix: {repeated}", _PREFIX_HINT)
     # At the beginning of each line, and for every line.
     if len(repeats := touching(pattern, anchored=True)) > _MOST_TOUCHING:

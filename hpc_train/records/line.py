@@ -32,7 +32,7 @@ class Line(msgspec.Struct, gc=False):
 
     @property
     def held(self) -> set[bytes]:
-        """The literals on it, of those that somebody looks for."""
+        """The searched literals that the line contains."""
         return {self._literals[number] for _, number in self._found}
 
     @property

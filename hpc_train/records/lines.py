@@ -1,4 +1,4 @@
-"""Blocks of a log -> the lines that hold one of the literals that somebody looks for."""
+"""Blocks of a log -> the lines that contain one of the searched literals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Found = tuple[Line, Sequence[int]]
 
 
 class Audience(Protocol):
-    """Who reads the lines; while anybody is eager, the next line is read whatever it holds."""
+    """The readers of the lines; while one is eager, the next line is always read."""
 
     eager: list[int]
 

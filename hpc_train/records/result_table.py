@@ -1,4 +1,4 @@
-"""A CSV file that somebody made -> its columns and rows, each with its line."""
+"""A foreign CSV file -> its columns and rows, each with its line."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from hpc_train.reports.labels import by_series, size, sizes, under
 
 Row = Mapping[str, Any]
 Marks = list[tuple[Row, str]]
-# So many points are named in a line; the table's column `flags` has all of them.
+# Number of points named in a line; the table's column `flags` has all of them.
 NAMED = 8
 NOT_OK = "not every run is ok"
 MEANING = {
@@ -22,19 +22,19 @@ MEANING = {
     FlagCode.GATE: "below the gate",
     FlagCode.RANKS: "ranks without steps",
     FlagCode.SUPERLINEAR: "more than ideal",
-    FlagCode.VARIES: "a run contradicts itself",
+    FlagCode.VARIES: "contradicting values in a run",
     FlagCode.ACCURACY: "accuracy is not the baseline's",
     FlagCode.LOSS: "loss is not the baseline's",
     FlagCode.WHOLE_SECONDS: "times in whole seconds",
-    FlagCode.UNMEASURED: "ok runs left out of the comparison",
-    FlagCode.NOT_FINITE: "values that are no numbers",
+    FlagCode.UNMEASURED: "ok runs without a value, not compared",
+    FlagCode.NOT_FINITE: "values that are not finite",
     FlagCode.REQUEUED: "runs that were restarted",
 }
 SAID = frozenset({FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN})
 
 
 def doubts(points: Sequence[Row]) -> Iterator[str]:
-    """Name the points of each kind of flag, and those with runs that are not ok."""
+    """Yield a line for each kind of flag with its points, and one for runs that are not ok."""
     kinds: dict[str, Marks] = {}
     for row in points:
         if row["not_ok"]:
@@ -44,7 +44,7 @@ def doubts(points: Sequence[Row]) -> Iterator[str]:
             detail = "" if flag.code in SAID else flag.detail
             kinds.setdefault(MEANING[flag.code], []).append((row, detail))
     for meaning, marks in kinds.items():
-        yield f"Distrust: {meaning}{_points(marks, points)}."
+        yield f"Caveats: {meaning}{_points(marks, points)}."
 
 
 def _points(marks: Marks, points: Sequence[Row]) -> str:
@@ -72,7 +72,7 @@ def _more(count: int) -> str:
 
 
 def transport_doubts(points: Sequence[Row]) -> Iterator[str]:
-    """Name the points of a series whose data went another way than that of its other points.
+    """Yield a caveat for each series whose points used different transports.
 
     One node needs no network: only points of several nodes are compared, or of one size.
     """
@@ -85,4 +85,4 @@ def transport_doubts(points: Sequence[Row]) -> Iterator[str]:
             rows = list({id(row): row for row in (*several, *split)}.values())
             ways = "; ".join(f"{named(row)} {row['transport']}" for row in rows[:8])
             more = f" and {len(rows) - 8} more" if len(rows) > 8 else ""
-            yield f"Distrust: the transport differs{under(series)}: {ways}{more}."
+            yield f"Caveats: the transport differs{under(series)}: {ways}{more}."

@@ -1,4 +1,4 @@
-"""Comparison and run tables -> the report of two sides: who is faster where, and what differs."""
+"""Comparison and run tables -> the report of two sides: ratios, and settings that differ."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from hpc_train.reports.plain_rows import plain_rows
 Row = Mapping[str, Any]
 BETTER, WORSE, UNDECIDED = "B better", "B worse", "n=1: no verdict"
 METHOD = (
-    "B/A is the ratio of rates (of times turned over), so that more than 1 means that B is faster; "
+    "B/A is the ratio of rates (for times the inverse ratio), so that more than 1 means that B is "
+    "faster; "
     "its interval is Welch's on the logarithms of both samples; the replicate is the run."
 )
 CORRECTED = (
@@ -32,7 +33,7 @@ MANY = 8
 
 
 def comparison_report(found: Compared) -> Report:
-    """Return the report: words first, each point of either side, then what differs.
+    """Return the report: summary, each point of either side, then the settings that differ.
 
     As JSON it has `rows`, one per point: sizes, `basis`, `a` and `b` (rates: per second, times: s),
     `ratio` and `corrected` as {"value", "low", "high"} or null, `verdict`, `why`, runs and
@@ -63,7 +64,7 @@ def comparison_report(found: Compared) -> Report:
 
 
 def _answers(points: Sequence[Row], level: float) -> Iterator[str]:
-    """Say at how many points B is faster, slower, or neither; then what was not compared."""
+    """Yield the points at which B is faster, slower, or neither; then those not compared."""
     of = [row for row in points if row["ratio"] is not None]
     for verdict, word, change in ((BETTER, "faster", 1), (WORSE, "slower", -1)):
         own = [row for row in of if row["verdict"] == verdict]
@@ -114,16 +115,16 @@ def _sides(found: Compared) -> Iterator[str]:
 def _doubts(points: Sequence[Row]) -> Iterator[str]:
     for row in points:
         change, noise = row["accuracy_change_pp"], row["accuracy_noise_pp"]
-        # Repetitions of one seed agree to the last digit; then the noise was not measured.
+        # Repetitions with one seed agree to the last digit; the noise is then not measured.
         if change is not None and noise is not None and abs(change) > 2 * noise > 1e-7:
             yield (
-                f"Distrust: accuracy changes by {change:+.2f} points, standard error {noise:.2f}: "
+                f"Caveats: accuracy changes by {change:+.2f} points, standard error {noise:.2f}: "
                 f"{_name(row, points)}."
             )
     unknown = [row for row in points if row["ratio"] is not None and not _batches(row)]
     if unknown:
         where = _at(unknown, points)
-        yield f"Distrust: batches are not recorded, so equal work is not checked{where}."
+        yield f"Caveats: batches are not recorded, so equal work is not checked{where}."
 
 
 def _batches(row: Row) -> bool:
@@ -131,7 +132,7 @@ def _batches(row: Row) -> bool:
 
 
 def _checks(points: Sequence[Row]) -> Iterator[str]:
-    """Say where B is worse; a check that saw nothing must not pass."""
+    """Yield the points at which B is worse; a check without any verdict fails."""
     yield from (_worse(row, points) for row in points if row["verdict"] == WORSE)
     if all(row["corrected_low"] is None for row in points):
         reasons = "; ".join(dict.fromkeys(row["why"] for row in points)) or "there is no run"
@@ -139,7 +140,7 @@ def _checks(points: Sequence[Row]) -> Iterator[str]:
 
 
 def undecided(points: Sequence[Row]) -> Iterator[str]:
-    """Say which points a check could not decide, and why."""
+    """Yield the points that a check could not decide, with reasons."""
     for row in points:
         if row["corrected_low"] is None:
             yield f"not decided: {_name(row, points)}: {row['why']}"

@@ -19,15 +19,15 @@ Row = Mapping[str, Any]
 PointColumn = tuple[Column, Callable[[Row], str]]
 OK = "COMPLETED"
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
-# What leaves a table first that is wider than a terminal.
+# Columns that are dropped first if the table is wider than a terminal.
 LESS = ("corrected", "accuracy_change_pp")
 ROOM = 100
 
 
 class Compared(NamedTuple):
-    """What a report on two sides is made of.
+    """Data of a report on two sides.
 
-    `settings` are name, A's values, B's values of what differs.
+    `settings`: name, values of A, values of B of the settings that differ.
     """
 
     names: tuple[str, str]
@@ -41,7 +41,7 @@ class Compared(NamedTuple):
 
 
 def level_word(confidence: float) -> str:
-    """Return `98.33 %`, and as many nines as there are: a level is never 100 %."""
+    """Return `98.33 %`, with enough digits that a level is never shown as 100 %."""
     digits = max(4, 1 - math.floor(math.log10(1 - confidence)))
     return f"{100 * confidence:.{digits}g} %"
 
@@ -58,7 +58,7 @@ def ratio_text(row: Row, name: str) -> str:
 def points_table(points: Sequence[Row], found: Compared, level: float) -> ReportTable:
     """Return a row per point; `level` is that of the corrected interval.
 
-    Where it is wider than 100 characters, columns leave it: JSON and CSV have them.
+    If it is wider than 100 characters, columns are dropped: JSON and CSV have them.
     """
     shown = [item for item in _columns(points, found, level) if _worth(item, points)]
     for key in LESS:
@@ -136,12 +136,12 @@ def _accuracy(row: Row) -> str:
 
 
 def _verdict(row: Row) -> str:
-    """Return the verdict in two words; the summary has the rest of them."""
+    """Return a short form of the verdict; the summary has the full form."""
     return "no difference" if row["verdict"].startswith("no diff") else str(row["verdict"])
 
 
 def _record(row: Row) -> dict[str, Any]:
-    """Return the row for programs, each ratio with its limits as one value."""
+    """Return the row for JSON, each ratio with its limits as one value."""
     limits = ("ratio_low", "ratio_high", "corrected_low", "corrected_high")
     plain = {name: value for name, value in row.items() if name not in limits}
     for name in ("ratio", "corrected"):
@@ -151,7 +151,7 @@ def _record(row: Row) -> dict[str, Any]:
 
 
 def differences_table(found: Compared) -> ReportTable:
-    """Return a row per setting that is not the same on both sides."""
+    """Return a row per setting that differs between the sides."""
     keys = ("setting", "a", "b")
     heads = ("setting", "A", "B")
     return ReportTable(

@@ -40,13 +40,13 @@ def undecided(report: Report) -> tuple[str, ...]:
 
 
 def verdicts_of(report: Report) -> tuple[GateResult, ...]:
-    """Return what was decided for a report."""
+    """Return the verdicts of a report."""
     rows = (row for table in report.tables if table.key == "gates" for row in table.records)
     return tuple(msgspec.convert(row, GateResult) for row in rows)
 
 
 def _table(found: Sequence[GateResult]) -> ReportTable:
-    """Return one row per gate to read, without the points that are merely there; records: all."""
+    """Return one row per gate, without met points; the records have all of them."""
     gates = dict.fromkeys(verdict.gate for verdict in found)
     if not any(v.gate != "missing" or v.outcome != "met" for v in found):
         gates = {}
@@ -74,12 +74,12 @@ def _row(own: Sequence[GateResult]) -> tuple[Cell, ...]:
 
 
 def key_of(row: Row) -> Key:
-    """Return what tells the point of a run, or a point, from others."""
+    """Return the key of a point, or of the point of a run."""
     return tuple(row.get(name) for name in _SIZES)
 
 
 def benchmarked(runs: Sequence[Row], measured: Collection[str]) -> dict[Key, int]:
-    """Return the points all of whose runs are benchmarks that measured, and how many they are."""
+    """Return the points whose runs are all successful benchmarks, with their number of runs."""
     found: dict[Key, int] = {}
     lacking = set()
     for row in runs:
@@ -93,7 +93,7 @@ def benchmarked(runs: Sequence[Row], measured: Collection[str]) -> dict[Key, int
 
 
 def without_result(report: Report) -> Iterator[Row]:
-    """Yield the runs that have no result, and no bandwidth of which a gate decided either."""
+    """Yield the runs that have neither a result nor a bandwidth that a gate decided on."""
     measured = {verdict.where for verdict in verdicts_of(report) if verdict.gate == "busbw"}
     for row in report.run_rows:
         if row["state"] not in _DONE and not _is_benchmark(row, measured):
@@ -101,6 +101,6 @@ def without_result(report: Report) -> Iterator[Row]:
 
 
 def _is_benchmark(row: Row, measured: Collection[str]) -> bool:
-    """Whether a run ended well and has a bandwidth; not when its log contradicts its size."""
+    """Whether a run succeeded and has a bandwidth, and its log does not contradict its size."""
     own = row["state"] == "UNPARSED" and row["run_id"] in measured
     return own and not str(row["problem"]).startswith(CONTRADICTED)

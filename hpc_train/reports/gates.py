@@ -1,4 +1,4 @@
-"""Gates and plain rows -> a verdict on each gate at each point where it can be decided."""
+"""Gates and plain rows -> a verdict on each gate at each point."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpc_train.reports.labels import names
 from hpc_train.reports.quality_gates import quality
 
 Row = Mapping[str, Any]
-# 2 x 0.75 need not be 1.5 to the last digit.
+# 2 x 0.75 may differ from 1.5 by rounding.
 _ROUNDING = 1e-9
 WHOLE = "the study"
 OF_RUN = (
@@ -23,11 +23,11 @@ OF_RUN = (
 
 
 class GateInputs(NamedTuple):
-    """What gates need beside the points.
+    """Input of gates in addition to the points.
 
-    `scripts` counts the runs, and those of them whose script is there. `busbw` is GB/s by run.
-    `runs` are their rows, with the columns OF_RUN. `changes` are the rows of a comparison with
-    `against`: how much faster this study is. `site_unknown`: why the site's gates are not known.
+    `scripts`: number of runs, and of runs with a script. `busbw`: GB/s by run. `runs`: rows of the
+    runs, with the columns OF_RUN. `changes`: rows of a comparison with `against`. `site_unknown`:
+    why the site's gates are not known.
     """
 
     scripts: tuple[int, int] = (0, 0)
@@ -38,7 +38,7 @@ class GateInputs(NamedTuple):
 
 
 class Number(NamedTuple):
-    """A value with the limits of its interval, where it has one."""
+    """A value with the limits of its interval, if it has one."""
 
     value: float
     low: float | None
@@ -49,7 +49,7 @@ class Number(NamedTuple):
         return self.beside(None)
 
     def beside(self, limit: float | None) -> str:
-        """Write it with as many digits as tell it from a limit: not `0.750 < 0.75`."""
+        """Format with enough digits to distinguish it from a limit: not `0.750 < 0.75`."""
         same = (n for n in range(3, 9) if limit is None or round(self.value, n) != round(limit, n))
         digits = next(same, 3)
         value = f"{self.value:.{digits}f}"
@@ -68,11 +68,11 @@ class Least(NamedTuple):
 
 
 def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[GateResult, ...]:
-    """Decide each gate that is asked for, at each point where it can be.
+    """Decide each requested gate at each point.
 
     Efficiency and the speedup from half the size are compared by their value; the interval is in
-    the reason. The baseline, 1 by definition, decides nothing. A gate that no point decides is not
-    met: a check that saw nothing must not pass.
+    the reason. The baseline, 1 by definition, is not tested. A gate that cannot be decided at any
+    point is not met, because a check without data must not pass.
     """
     found = [
         *_efficiency(gates.efficiency, points),
@@ -88,7 +88,7 @@ def verdicts(gates: Gates, points: Sequence[Row], known: GateInputs) -> tuple[Ga
     asked = [name for name in Gates.__struct_fields__ if getattr(gates, name) and name != "rule"]
     decided = {verdict.gate for verdict in found if verdict.outcome != "not decided"}
     nothing = [
-        GateResult(gate=name, where=WHOLE, outcome="not met", reason=f"nothing decides {name}")
+        GateResult(gate=name, where=WHOLE, outcome="not met", reason=f"no point decides {name}")
         for name in asked
         if name not in decided
     ]
@@ -114,7 +114,7 @@ def _efficiency(limit: float | None, points: Sequence[Row]) -> Iterator[GateResu
 
 
 def _doubling(limit: float | None, points: Sequence[Row]) -> Iterator[GateResult]:
-    """CSC: a job on twice the nodes has to run 1.5 times as fast; doubling efficiency times 2."""
+    """Rule of CSC: a job on twice the nodes is 1.5 times as fast; doubling efficiency times 2."""
     if limit is not None:
         least = Least("doubling", "speedup from half the size", limit, 2)
         name, doubles = names(points), _doubles(points)
@@ -127,7 +127,7 @@ def _key(row: Row) -> tuple[str, str, float]:
 
 
 def _doubles(points: Sequence[Row]) -> frozenset[tuple[str, str, float]]:
-    """Return, as keys, the sizes of which half is there in the same series."""
+    """Return the keys of points with a point of half the size in the same series."""
     units = ("gpus", "ranks")
     return frozenset((row["series"], u, 2 * row[u]) for row in points for u in units if row[u])
 
@@ -182,7 +182,7 @@ def _script(scripts: tuple[int, int]) -> Iterator[GateResult]:
 
 
 def _site(unknown: str) -> Iterator[GateResult]:
-    """A site whose gates cannot be read is no site without gates."""
+    """Fail if the gates of the site cannot be read."""
     if unknown:
         reason = f"the gates of the site are not known: {unknown}"
         yield GateResult(gate="site", where=WHOLE, outcome="not met", reason=reason)

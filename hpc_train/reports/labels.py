@@ -26,9 +26,9 @@ def counted(count: float, word: str) -> str:
 
 
 def place(row: Row) -> str:
-    """Return `4 nodes, 16 GPUs`: which point a row is, without its series.
+    """Return `4 nodes, 16 GPUs`: the point of a row, without its series.
 
-    Ranks are named where they are not one for each GPU.
+    Ranks are named if there is not one per GPU.
     """
     names = [("nodes", "node"), ("gpus", "GPU")]
     if row["ranks"] != row["gpus"]:
@@ -37,12 +37,12 @@ def place(row: Row) -> str:
 
 
 def size(row: Row, points: Sequence[Row]) -> str:
-    """Return `16 ranks` or `16 GPUs` where that names the point; else its whole place."""
+    """Return `16 ranks` or `16 GPUs` if that identifies the point; else all sizes."""
     return sizes(points)(row)
 
 
 def sizes(points: Sequence[Row]) -> Callable[[Row], str]:
-    """Return what names each of many points by its size, as `size` does, but looks once."""
+    """Return a function that names points by size, as `size` does, with one pass over them."""
     alike = Counter((row["series"], row["ranks"]) for row in points)
     word = "GPU" if all(row["gpus"] == row["ranks"] for row in points) else "rank"
 
@@ -55,7 +55,7 @@ def sizes(points: Sequence[Row]) -> Callable[[Row], str]:
 
 
 def names(points: Sequence[Row]) -> Callable[[Row], str]:
-    """Return what names each of many points by its size and series."""
+    """Return a function that names points by size and series."""
     named = sizes(points)
     return lambda row: f"{named(row)}{under(row['series'])}"
 
@@ -69,7 +69,7 @@ def under(series: str) -> str:
 
 
 def by_series(points: Iterable[T], series: Callable[[T], str]) -> dict[str, list[T]]:
-    """Return what belongs to each series, in one pass: there may be a series for each log."""
+    """Group by series in one pass: there may be a series for each log."""
     found: dict[str, list[T]] = {}
     for point in points:
         found.setdefault(series(point), []).append(point)
@@ -77,14 +77,14 @@ def by_series(points: Iterable[T], series: Callable[[T], str]) -> dict[str, list
 
 
 def series_heading(points: Sequence[Row]) -> str:
-    """Return the axis that names the series when it is the same single axis for all."""
+    """Return the axis that names the series, if it is the same single axis for all."""
     labels = {str(row["series"]) for row in points}
     axes = {label.partition("=")[0] for label in labels if "=" in label}
     return axes.pop() if len(axes) == 1 and not any(", " in label for label in labels) else ""
 
 
 def short_series(label: str, heading: str) -> str:
-    """Return the label without the axis that the heading already says."""
+    """Return the label without the axis that is in the heading."""
     return label.removeprefix(f"{heading}=") if heading else label
 
 

@@ -25,9 +25,9 @@ FORMULAS = (
 
 
 def with_laws(report: Report, laws: Sequence[Fit], *, forecast: bool = False) -> Report:
-    """Return the report with its laws behind the points, and with forecasts if asked for.
+    """Return the report with its laws after the points, and with forecasts if requested.
 
-    A series without any law is a note instead of a row. Programs get every law.
+    A series without any law is a note instead of a row. JSON has every law.
     """
     table = _laws(laws, shown=_fitted(laws))
     tables, notes = [table], [*report.notes]
@@ -56,7 +56,7 @@ def _laws(laws: Sequence[Fit], shown: set[str]) -> ReportTable:
         Column(key="peak", heading="peak q [95%]", align="left"),
     )
     rows = [(law, _row(law)) for law in laws if law.series in shown]
-    # The only series has no name.
+    # A single series has no name.
     skip = 1 if {law.series for law, _ in rows} <= {ALONE} else 0
     return ReportTable(
         title="Laws",
@@ -79,7 +79,7 @@ def _row(law: Fit) -> tuple[Cell, ...]:
 
 
 def _record(law: Fit) -> dict[str, Any]:
-    """Return what programs get; the curve is beside its figure."""
+    """Return the row for JSON; the curve is in the data of the figure."""
     plain = msgspec.to_builtins(law)
     del plain["curve"]
     return {**plain, "parameters": {one.name: _limits(one) for one in law.parameters},
@@ -101,7 +101,7 @@ def _with_limits(value: float, low: float | None, high: float | None) -> str:
 
 
 def _short(value: float) -> str:
-    """Return three digits; a coherence of a large machine is a small number."""
+    """Return three digits; the coherence of a large machine is a small number."""
     return f"{value:.2e}" if 0 < abs(value) < LEAST_PLAIN else significant(value, 3)
 
 
@@ -118,7 +118,7 @@ def _remarks(laws: Sequence[Fit]) -> Iterator[str]:
 
 
 def _without(laws: Sequence[Fit]) -> Iterator[str]:
-    """Say once for each reason which series have no law."""
+    """Yield a note per reason with the series that have no law."""
     reasons: dict[str, list[str]] = {}
     fitted = _fitted(laws)
     for series, own in _by_series(laws).items():

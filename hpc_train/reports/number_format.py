@@ -1,4 +1,4 @@
-"""Numbers -> what a reader sees; `--` where there is none."""
+"""Numbers -> text; `--` for a missing number."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from math import floor, isfinite, log10
 from typing import Any
 
 ABSENT = "--"
-# A clock tells a second in nanoseconds; digits beyond these differ from processor to processor.
+# Clocks have nanoseconds; further digits differ between processors.
 DIGITS = 9
 
 
 def rounded(value: Any) -> Any:
-    """Return a fraction to nine significant digits; whole numbers, and all else, as they are."""
+    """Return a float rounded to nine significant digits; any other value unchanged."""
     if not isinstance(value, float) or value.is_integer() or not isfinite(value):
         return value
     return float(f"{value:.{DIGITS}g}")
@@ -29,7 +29,7 @@ def significant(value: float | None, digits: int = 4) -> str:
 
 
 def fixed(value: float | None, decimals: int, factor: float = 1) -> str:
-    """Return value x factor with so many decimals."""
+    """Return value x factor with `decimals` decimals."""
     known = value is not None and isfinite(value * factor)
     return f"{value * factor:.{decimals}f}" if value is not None and known else ABSENT
 

@@ -1,4 +1,4 @@
-"""DataFrame -> plain rows: dicts with Python values, None where there is none."""
+"""DataFrame -> plain rows: dicts with Python values, None for missing ones."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RENAMED = {metric.key: metric.json_key for metric in POINT_METRICS if metric.js
 def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """Return one dict per row; NaN and NA become None, tuples become lists."""
     names = [str(name) for name in frame]
-    # Column by column: a frame of 10,000 runs in rows takes ten times as long.
+    # Column by column: iteration over the rows of 10,000 runs takes ten times as long.
     columns = [_plain_column(column) for _, column in frame.items()]
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 

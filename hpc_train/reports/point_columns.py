@@ -1,4 +1,4 @@
-"""What a table of points can show: each column's heading, and how a row's value is written."""
+"""Columns of a table of points: heading, and format of a row's value."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZES = {
 
 
 class PointColumn(NamedTuple):
-    """A column of the points table; one whose rows agree moves into the summary if `droppable`."""
+    """A column of the points table; if `droppable`, a constant column moves to the summary."""
 
     column: Column
     text: Text
@@ -42,7 +42,7 @@ def compact_columns(points: Sequence[Row], confidence: float) -> list[PointColum
 
 
 def wide_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:
-    """Return every column, in the order in which a reviewer asks for them."""
+    """Return every column, in order of importance."""
     batch, *others = (
         _of_metric(metric, metric.text, metric.text.wide_heading or metric.text.heading, confidence)
         for metric in in_text_order()

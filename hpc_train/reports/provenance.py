@@ -1,4 +1,4 @@
-"""Facts about the runs -> the lines that name them, all or the few that fit a terminal."""
+"""Facts about the runs -> lines, all or the most important ones."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ _LISTED = 20
 
 
 def fact_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
-    """Return a line for each fact; where values differ, with the number of runs that have each."""
+    """Return a line for each fact; if values differ, with the number of runs with each."""
     return tuple(f"{fact.name}: {_values(fact, _LISTED)}" for fact in facts)
 
 
 def short_lines(facts: Sequence[Fact]) -> tuple[str, ...]:
-    """Return about eight lines: what a reader of a terminal wants to know first."""
+    """Return about eight lines with the most important facts."""
     return tuple(_short({fact.name: fact for fact in facts}))
 
 

@@ -1,4 +1,4 @@
-"""Plain rows of points and runs -> whether accuracy and loss stayed what the baseline's are."""
+"""Plain rows of points and runs -> verdicts on accuracy and loss relative to the baseline."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hpc_train.reports.labels import names
 
 Row = Mapping[str, Any]
 OK = "COMPLETED"
-# A collapse passes no check, whether a limit was asked for or not.
+# A collapse fails the check even without a requested limit.
 ACCURACY, LOSS = 0.05, 1.0
-# A loss near 0 may double without meaning anything.
+# A doubling of a loss near 0 is not significant.
 LEAST_RISE = 0.1
 _ROUNDING = 1e-9
 
 
 class _Compared(NamedTuple):
-    """The ok runs of a point, those of its baseline, and how the point is called."""
+    """The ok runs of a point, those of its baseline, and the name of the point."""
 
     where: str
     own: Sequence[Row]
@@ -30,10 +30,10 @@ class _Compared(NamedTuple):
 
 
 def quality(gates: Gates, points: Sequence[Row], runs: Sequence[Row]) -> Iterator[GateResult]:
-    """Decide for each point by its worst run against the mean of the baseline's runs.
+    """Compare the worst run of each point with the mean of the baseline's runs.
 
-    Values are compared, not intervals: one run of several that collapsed is a collapse, and one
-    repetition has no interval. Without a limit that was asked for, what is met is not said.
+    Values are compared, not intervals: a collapse of one of several runs counts, and one repetition
+    has no interval. Met gates are reported only if a limit was requested.
     """
     for compared in _pairs(points, runs):
         for asked, found in (
@@ -76,7 +76,7 @@ def _accuracy(compared: _Compared, asked: float | None) -> GateResult | None:
         where=compared.where,
         outcome="met" if met else "not met",
         reason=f"accuracy {worst['accuracy']:.4g} of {_named(worst, compared)}, {100 * fall:.2f} "
-        f"points below {fmean(base):.4g} at the baseline; allowed are {100 * limit:g}",
+        f"points below {fmean(base):.4g} at the baseline; allowed: {100 * limit:g}",
         value=worst["accuracy"],
         limit=limit,
     )
@@ -110,7 +110,7 @@ def _loss(compared: _Compared, asked: float | None) -> GateResult | None:
 
 
 def _learned_less(run: Row, base: Sequence[Row]) -> bool:
-    """Whether a run saw fewer samples than the baseline did: its loss has to be higher."""
+    """Whether a run processed fewer samples than the baseline: a higher loss is expected."""
     seen = [row["samples_seen"] for row in base if row["samples_seen"] is not None]
     own = run["samples_seen"]
     return bool(seen) and own is not None and own < 0.99 * fmean(seen)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 STATE_UNKNOWN = (
-    "Logs without a run folder do not say how their job ended: one with a result counts as ok, "
-    "unless its lines show a failure (records alone show none). Their number of ranks is the "
+    "Logs without a run folder do not contain the state of their job: one with a result counts as "
+    "ok, unless its lines show a failure (records show none). Their number of ranks is the "
     "world_size they print, else taken from the ranks they name; logs with the same number are "
     "repetitions of one point, and one without is a point of its own."
 )
@@ -39,7 +39,7 @@ def scaling_report(
     *,
     wide: bool = False,
 ) -> Report:
-    """Return the report of a study: words first, then the points, then every run without result."""
+    """Return the report of a study: summary, points, then every run without result."""
     runs, points = plain_rows(runs_frame), plain_rows(points_frame)
     confidence = float(points[0]["confidence"]) if points else 0.95
     table, failed = points_table(points, confidence, wide=wide), runs_table(runs)
@@ -103,6 +103,5 @@ def _no_room(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
     hidden = [key for key in known if key not in shown and key != "time_to_train_speedup"]
     if hidden:
         yield (
-            f"Not in the table for want of room, but with --wide and in CSV and JSON: "
-            f"{', '.join(hidden)}."
+            f"Columns left out for lack of space, but in --wide, CSV and JSON: {', '.join(hidden)}."
         )

@@ -23,13 +23,13 @@ SIZE_WORDS = {
     "global_batch": ("sample", " in a global batch"),
 }
 RATIOS = ("speedup", "ideal", "efficiency")
-# What leaves the table first where it is wider than a terminal, unless speedup is made of it.
+# Columns that are dropped first if the table is too wide, unless speedup is computed from them.
 LESS = (
     "time_to_train_speedup", "time_to_train_s", "epoch_time_s", "step_time_s", "ideal",
     "tokens_per_second", "samples_per_second",
 )  # fmt: skip
 ROOM = 100
-# A point without flags, or without a transport, lacks nothing.
+# Columns that may be empty.
 COMPLETE_WITHOUT = frozenset({"flags", "transport", "series"})
 COMPARED = frozenset({
     "speedup", "ideal", "efficiency", "doubling", "karp_flatt",
@@ -39,10 +39,10 @@ NAMED = 8
 
 
 def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False) -> ReportTable:
-    """Return the table of points, without the columns that say the same in each row.
+    """Return the table of points, without constant columns.
 
-    Where it is wider than 100 characters, columns that speedup is not made of leave it; a `wide`
-    one keeps every column that has a value.
+    If it is wider than 100 characters, columns that speedup is not computed from are dropped; a
+    `wide` table keeps every column that has a value.
     """
     every = wide_columns(points, confidence) if wide else compact_columns(points, confidence)
     shown = [column for column in every if _worth(column, points, wide=wide)]
@@ -79,10 +79,10 @@ def runs_table(runs: Sequence[Row]) -> ReportTable:
 
 
 def constants(points: Sequence[Row]) -> str:
-    """Return `1 node, 4 tasks per node` for the sizes that do not vary, to be said once."""
+    """Return `1 node, 4 tasks per node` for the sizes that are constant."""
     said = []
     for name, (word, after) in SIZE_WORDS.items():
-        # What a point with a result did not record is not known to be the same.
+        # A value that a point with a result did not record may differ.
         values = {row[name] for row in points if row["n_ok"] or row[name] is not None}
         if len(values) == 1 and (value := values.pop()) is not None:
             said.append(f"{counted(value, word)}{after}" if value else f"no {word}s")
@@ -101,7 +101,7 @@ def _fitting(shown: list[PointColumn], points: Sequence[Row]) -> list[PointColum
 
 
 def _worth(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool:
-    """Whether a column says more than one thing, or something that no other place says."""
+    """Whether a column is not constant, or has a value that is shown nowhere else."""
     key = shown.column.key
     if not shown.droppable:
         return True
@@ -122,7 +122,7 @@ def _worth(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool:
 
 
 def _says_more(points: Sequence[Row]) -> bool:
-    """Whether the speedup of the whole training is another number than the speedup."""
+    """Whether the speedup of the training differs from the speedup."""
     known = [row for row in points if row.get("time_to_train_speedup") and not row["is_baseline"]]
     return any(row["basis"] != "time to train" or row["speedup"] is None for row in known)
 
@@ -139,7 +139,7 @@ def _one_size_varies(points: Sequence[Row]) -> bool:
 
 
 def absent_notes(table: ReportTable, points: Sequence[Row]) -> Iterator[str]:
-    """Say once for each reason which rows have `--`, and in which columns where that differs."""
+    """Yield a note per reason with the rows that have `--`."""
     if not any(cell.text == ABSENT for row in table.rows for cell in row):
         return
     reasons: dict[str, list[str]] = {}
@@ -168,7 +168,7 @@ def _reasons(row: Row, empty: Mapping[str, str]) -> Iterator[str]:
         yield str(row["note"])
     later = {"doubling", "karp_flatt"} & empty.keys()
     if later and not row["note"] and not row["is_baseline"]:
-        yield "doubling needs the point of half the size, Karp-Flatt one above the baseline"
+        yield "doubling needs the point of half the size, Karp-Flatt a point above the baseline"
     other = [name for key, name in empty.items() if key not in COMPARED]
     if other:
         yield f"not recorded: {', '.join(other)}"

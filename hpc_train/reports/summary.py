@@ -24,7 +24,7 @@ from hpc_train.reports.number_format import fixed, significant, whole, with_limi
 from hpc_train.reports.study_tables import OK, constants
 
 Row = Mapping[str, Any]
-# Answers, and baselines, of so many series are said in words.
+# Number of series with a line for answer and baseline.
 MOST_LINES = 8
 REGIMES = {
     "strong": "strong scaling: the same global batch at every size",
@@ -36,7 +36,7 @@ REGIMES = {
 def summary_lines(
     study: ExpectedStudy, runs: Sequence[Row], points: Sequence[Row]
 ) -> tuple[str, ...]:
-    """Return the answer, what was measured, the baselines, and what to distrust, in this order."""
+    """Return the answer, the scope of the measurement, the baselines and the caveats."""
     done = sum(run["state"] == OK for run in runs)
     counted = (
         f"{done} of {len(runs)} logs with a result"
@@ -65,7 +65,7 @@ def _first(lines: Sequence[str], what: str) -> tuple[str, ...]:
 
 
 def _regime(study: ExpectedStudy, points: Sequence[Row]) -> str:
-    """Say which regime was derived, and how that stands to what was declared."""
+    """Return the derived regime, and its relation to the declared one."""
     regime = points[0]["regime"]
     if regime != "unknown":
         said = "as declared" if study.scaling else "derived from the runs, none declared"
@@ -83,7 +83,7 @@ def _warmup(study: ExpectedStudy, points: Sequence[Row]) -> str:
             return "no warm-up is left out"
         left = sorted({row["warmup_steps"] for row in points} - {None})
         rule = _rule(study.warmup)
-        # The rule is enough where it says how many steps were left out.
+        # The rule suffices if it equals the number of steps left out.
         more = "" if left in ([], [study.warmup.steps]) else f" ({_span(left)} steps)"
         return f"without each run's warm-up of {rule}{more}"
     if any(row["epoch_time_s"] is not None for row in points):
@@ -103,7 +103,7 @@ def _span(values: Sequence[int]) -> str:
 def answers(points: Sequence[Row]) -> Iterator[str]:
     """Say for each series how much faster its best point is than its baseline, or why not.
 
-    Where the best is not the largest point, the largest is named too.
+    If the best point is not the largest one, the largest is named too.
     """
     if points and not any(row["n_ok"] for row in points):
         yield "No run has a result."
@@ -126,7 +126,7 @@ def answers(points: Sequence[Row]) -> Iterator[str]:
 
 
 def baselines(points: Sequence[Row]) -> Iterator[str]:
-    """Give each series' baseline in absolute numbers: what its speedups are ratios to."""
+    """Yield each series' baseline in absolute numbers."""
     one, named = one_size(points), sizes(points)
     for row in points:
         if (row["is_baseline"] or one) and (number := speed(row)):
@@ -135,7 +135,7 @@ def baselines(points: Sequence[Row]) -> Iterator[str]:
 
 
 def speed(row: Row) -> str:
-    """Return `2240 samples/s, 56.35 ms a step`: the basis, and a step where there are steps."""
+    """Return `2240 samples/s, 56.35 ms a step`: the basis, and the step time if there is one."""
     value, unit = row[BASIS_COLUMNS[row["basis"]]], BASES[row["basis"]].in_sentence
     numbers = [f"{significant(value)} {unit}"] if value is not None else []
     if row["basis"] == "throughput" and row["step_time_s"] is not None:
@@ -153,13 +153,13 @@ def _alone(where: str) -> str:
 
 
 class _Firsts:
-    """The names of points, and the baseline of each series or, without one, that of all."""
+    """Names of points, and the baseline of each series or, if it has none, the common one."""
 
     def __init__(self, points: Sequence[Row]) -> None:
         self.named = sizes(points)
         firsts = [row for row in points if row["is_baseline"]]
         self._first = firsts[0] if firsts else None
-        # Of several, the first one.
+        # If there are several, the first one.
         self._own = {row["series"]: row for row in reversed(firsts)}
 
     def of(self, row: Row) -> Row | None:
@@ -186,14 +186,14 @@ def _comparison(known: Sequence[Row], firsts: _Firsts, series: str) -> str:
 
 
 def _trained(own: Sequence[Row], named: Callable[[Row], str], series: str) -> Iterator[str]:
-    """Say what was gained in time to train, which is known where batches differ, too."""
+    """Yield the speedup of the time to train, which is also defined across batch sizes."""
     timed = [r for r in own if r["time_to_train_speedup"] is not None]
     base = next((row for row in timed if row["is_baseline"]), None)
     others = [row for row in timed if row is not base]
     if base and others:
         best = max(others, key=lambda row: float(row["time_to_train_speedup"]))
         shown = with_limits(best, "time_to_train_speedup", 2)
-        both = f"{named(best)} end the training {shown} times as fast as {named(base)}"
+        both = f"{named(best)} complete the training {shown} times as fast as {named(base)}"
         yield f"Time to train{under(series)}: {both}."
 
 

@@ -1,4 +1,4 @@
-"""Rows of a target -> their table, and what it does not say."""
+"""Rows of a target -> their table and notes."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ COLUMNS = (
     Column(key="statistical_efficiency", heading="statistical\nefficiency % [95%]"),
 )
 NOTE = (
-    "{target}: at the first evaluation that has it; of a validation, where one is logged. "
-    "Evaluations without a step are taken as evenly spaced over the run. Runs that did not get "
-    "there are not continued in thought. Time = samples/throughput + start-up; evaluations are in "
+    "{target}: at the first evaluation that reaches it; of a validation, if one is logged. "
+    "Evaluations without a step are taken as evenly spaced over the run. Runs that did not reach "
+    "it are not extrapolated. Time = samples/throughput + start-up; evaluations are in "
     "it only where the throughput has them. Of three and four runs the time is the mean, of more "
     "the mean without the best and the worst, where one run may fail (MLPerf); statistical "
     "efficiency = samples to target at the baseline / here."
@@ -34,7 +34,7 @@ NOTE = (
 
 
 def with_target(report: Report, rows: Sequence[dict[str, Any]], target: Target) -> Report:
-    """Return the report with a table of what each point takes to the target."""
+    """Return the report with a table of samples and time to the target of each point."""
     skip = 1 if {row["series"] for row in rows} <= {ALONE} else 0
     table = ReportTable(
         title=f"To {target}",

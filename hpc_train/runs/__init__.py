@@ -1,1 +1,1 @@
-"""Runs: the folders that hold everything that is known of a job."""
+"""Run folders: all files of a run."""

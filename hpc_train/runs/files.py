@@ -1,4 +1,4 @@
-"""Write files so that a crash leaves the old one or the new one, and read them back typed."""
+"""Atomic writing of files, and reading of typed JSON files."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ T = TypeVar("T")
 
 
 class _Said(msgspec.Struct):
-    """What any version of a file says of its own form."""
+    """The keys that every version of a file has."""
 
     schema: int = MANIFEST_SCHEMA
 
 
 def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
-    """Write beside the target, then rename; a device or pipe is written to as it is.
+    """Write to a temporary file, then rename it; a device or pipe is written to directly.
 
-    Content in parts is written as they come.
+    `content` may be an iterable of parts.
 
     Raises:
         StoreError: the disk is full, the folder is gone or cannot be written.
@@ -39,7 +39,7 @@ def write_file(path: Path, content: bytes | Iterable[bytes]) -> None:
     try:
         if path.exists() and not path.is_file():
             return _write_through(path, parts)
-        # What a link leads to is replaced, not the link.
+        # The target of a link is replaced, not the link.
         write_atomic(Path(os.path.realpath(path, strict=path.exists())), parts)
     except OSError as failure:
         raise cannot_write(path, failure) from None
@@ -71,7 +71,7 @@ def read_json(path: Path, kind: type[T]) -> T:
     """Read a JSON file of a known kind.
 
     Raises:
-        StoreError: missing, unreadable, cut short, or not of that kind.
+        StoreError: missing, unreadable, truncated, or of another kind.
     """
     try:
         raw = read_regular(path)
@@ -100,14 +100,14 @@ def _schema(raw: bytes) -> int:
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Hold a lock file for the length of a block, waiting for whoever has it.
+    """Hold an exclusive lock on a file during a block, and wait for it if necessary.
 
     Raises:
-        StoreError: the lock file cannot be made.
+        StoreError: the lock file cannot be created.
     """
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        # In a folder of a group, the umask lets a colleague in.
+        # In a shared folder, the umask may give write access to the group.
         descriptor = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o666)
     except OSError as failure:
         raise cannot_write(path, failure) from None
@@ -124,5 +124,5 @@ def _lock(descriptor: int, path: Path) -> None:
     except OSError as failure:
         raise StoreError(
             f"{path}: cannot be locked: {failure.strerror or failure}",
-            "this file system is mounted without locks (Lustre: -o flock); --results elsewhere",
+            "this file system is mounted without locks (Lustre: -o flock); change --results",
         ) from None

@@ -1,4 +1,4 @@
-"""What a number needs beside it to be believed: versions, machine, code state."""
+"""Provenance of a run: versions, machine, git state."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def _git(folder: Path) -> dict[str, Any] | None:
     commit = run(["git", "rev-parse", "HEAD"], 10, folder)
     if commit.returncode != 0:
         return None
-    # The results of the first submission are untracked, and would make the second one another.
+    # The results of the first submission are untracked files, and would mark the second as changed.
     changes = run(["git", "status", "--porcelain", "--untracked-files=no"], 30, folder)
     return {"commit": commit.stdout.strip(), "dirty": bool(changes.stdout.strip())}
 

@@ -1,4 +1,4 @@
-"""A run's files and its executor's word -> its state, and a sentence about it."""
+"""A run's files and the answer of its executor -> its state, and a message."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from hpc_train.model.submission import JobState, Standing, Submission
 from hpc_train.regularfile import is_there
 from hpc_train.runs.store import RunFiles
 
-# How far the clocks of a scheduler and of its nodes may be apart.
+# Largest difference between the clocks of a scheduler and of its nodes.
 _CLOCKS_S = 5.0
-# Words that say less than an exit code does.
+# Messages that are less specific than an exit code.
 _VAGUE = (JobState.COMPLETED, JobState.LOST)
 _SENTENCES = {
-    JobState.LOST: "it was started or queued, and nothing is left of it",
+    JobState.LOST: "it was started or queued, and no process of it is left",
     JobState.CANCELLED: "cancelled, not by hpctrain",
     JobState.TIMEOUT: "the time limit was reached",
-    JobState.FAILED: "it ended before its script wrote anything",
+    JobState.FAILED: "it ended before its script wrote any file",
 }
 
 
 def run_of(files: RunFiles, standing: Standing | None) -> Run:
-    """Combine a run's files with how it stands; None: its executor has nothing to say of it.
+    """Combine a run's files with the answer of its executor; None means no answer.
 
-    A scheduler that still has the job is believed first, because a job that is queued again has
-    the files of its earlier attempt; then what was settled for good; then the job's own files.
+    A scheduler that still has the job takes precedence, because a requeued job has the files of its
+    earlier attempt; then a recorded final state; then the job's own files.
     """
     status = None if _stale(files.status, standing) else files.status
     state = _state(files.submission, status, standing)
@@ -43,7 +43,7 @@ def run_of(files: RunFiles, standing: Standing | None) -> Run:
 
 
 def _stale(status: JobStatus | None, standing: Standing | None) -> bool:
-    """Whether status.json tells of an attempt before the job was queued again."""
+    """Whether status.json is that of an attempt before the job was requeued."""
     if status is None or standing is None or not standing.state.active:
         return False
     if standing.state is JobState.PENDING:
@@ -58,28 +58,28 @@ def _state(
     if ended and status is not None and status.exit_code == 0:
         return JobState.COMPLETED
     if standing is not None and standing.state.active:
-        # The job's file is newer than the scheduler's answer, or it would be stale.
+        # The job's file is newer than the scheduler's answer; otherwise it would be stale.
         waits = standing.state is JobState.PENDING
         return JobState.RUNNING if waits and status is not None else standing.state
     settled = submission.state if submission is not None else None
     said = settled or (standing.state if standing is not None else None)
-    # A scheduler that cannot be asked may still have the job: that is no end.
+    # A scheduler that does not respond may still have the job, so the job has not ended.
     if ended and (said is None or said in _VAGUE):
         return JobState.FAILED
     return JobState.UNKNOWN if submission is None or said is None else said
 
 
 def _out_of_time(manifest: Manifest | None, status: JobStatus | None) -> bool:
-    """Whether the run was ended at its own time limit, inside an allocation that went on."""
+    """Whether the run was ended at its own time limit, inside an allocation that continued."""
     limit = manifest.plan.time_s if manifest and manifest.plan.nested else None
     if limit is None or status is None or status.ended is None:
         return False
-    # The limit counts from a moment before the script notes its start.
+    # The limit counts from shortly before the script records its start.
     return status.exit_code != 0 and status.ended - status.started >= limit - 1
 
 
 def _not_shared(state: JobState, files: RunFiles) -> str:
-    """Slurm fails a job whose log it cannot open, and leaves no word of it anywhere."""
+    """Detect that Slurm could not open the log of a job, which it reports nowhere."""
     silent = files.status is None and not files.logged
     if state is not JobState.FAILED or files.submission is None or not silent:
         return ""
@@ -110,24 +110,24 @@ def _problem(
 
 def _without_submission(status: JobStatus | None) -> str:
     if status is None:
-        return "it was never handed to an executor"
+        return "it was never submitted"
     job = f"job {status.job}" if status.job else f"process {status.pid}"
-    return f"submission.json is gone; by its own file it is {job} on {status.host}"
+    return f"submission.json is missing; status.json says {job} on {status.host}"
 
 
 def was_never_handed_over(run: Run) -> bool:
-    """Whether a submission was killed before it asked an executor: nothing can be running.
+    """Whether a submission was killed before it called an executor, so that nothing can be running.
 
-    A run that has begun, or whose submission.json is damaged, may be.
+    A run that has started, or whose submission.json is damaged, may be running.
     """
     unknown = run.state is JobState.UNKNOWN and run.status is None
     return unknown and not (is_there(run.folder.submission) or is_there(run.folder.status))
 
 
 def is_untouched(run: Run) -> bool:
-    """Whether a submission was killed between making the folder and asking the executor.
+    """Whether a submission was killed after creating the folder and before calling the executor.
 
-    The folder is whole, and nothing was ever done with it: it can be handed over as it is.
+    The folder is complete and unused, so it can be submitted unchanged.
     """
     whole = run.manifest is not None and was_never_handed_over(run)
     return whole and not any(run.folder.logs.glob("*"))
@@ -141,7 +141,7 @@ def _without_reason(state: JobState, status: JobStatus | None) -> str:
 
 def _bad_nodes(status: JobStatus) -> str:
     names = status.bad_nodes.replace(",", ", ")
-    return f"preflight: something is wrong on {names}" if names else ""
+    return f"preflight: checks failed on {names}" if names else ""
 
 
 def _first_failure(failure: Failure) -> str:

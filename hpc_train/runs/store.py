@@ -22,14 +22,14 @@ from hpc_train.runs.files import cannot_write, read_json, to_json, write_file
 
 T = TypeVar("T")
 STUDY_FILE = "study.json"
-# How the name of a folder begins that is being made, or removed.
+# Prefix of the name of a folder that is being created or removed.
 _NEW, _GONE = ".new-", ".gone-"
 
 
 class RunFiles(Value, frozen=True, kw_only=True):
-    """What the files of one run say; what is missing or damaged is None, and `problem` says so.
+    """The contents of a run's files; None for a missing or damaged file, named in `problem`.
 
-    `logged` is whether the job script's log exists.
+    `logged`: whether the job script's log exists.
     """
 
     folder: RunFolder
@@ -46,13 +46,13 @@ def results_root(option: Path | None) -> Path:
 
 
 def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[RunFolder, ...]:
-    """Create the folders of several runs: all of them or, when one fails, none.
+    """Create the folders of several runs: all of them or, if one fails, none.
 
-    A run that is already there (somebody else was faster) is left alone and not returned. What a
-    killed command left half made or half removed goes: who calls this holds the lock of `home`.
+    An existing run (created by another process) is left unchanged and not returned. The remains of
+    a killed command are removed: the caller holds the lock of `home`.
 
     Raises:
-        StoreError: a folder cannot be written, or one that is no run has its name.
+        StoreError: a folder cannot be written, or its name is used by a folder that is not a run.
     """
     created: list[RunFolder] = []
     _make_home(home)
@@ -77,7 +77,7 @@ def _make_home(home: Path) -> None:
 
 
 def remove_runs(folders: Sequence[RunFolder]) -> None:
-    """Take back the folders of runs that were never handed over, each as a whole."""
+    """Remove the folders of runs that were never submitted."""
     for folder in folders:
         gone = folder.path.with_name(f"{_GONE}{folder.run_id}-{os.getpid()}")
         with suppress(OSError):
@@ -86,13 +86,13 @@ def remove_runs(folders: Sequence[RunFolder]) -> None:
 
 
 def remove_home(home: Path) -> None:
-    """Take back the folder of a job or study in which nothing was ever run."""
+    """Remove the folder of a job or study without runs."""
     if not run_folders(home) and not is_there(home / STUDY_FILE):
         shutil.rmtree(home, ignore_errors=True)
 
 
 def remove_root(root: Path) -> None:
-    """Take back a results folder that was made for nothing."""
+    """Remove an unused results folder."""
     with suppress(OSError):
         root.rmdir()
 
@@ -103,8 +103,8 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
     try:
         fresh.path.mkdir()
         fresh.logs.mkdir()
-        # The rename makes them visible, together. Not flushed to the disk, file by file: it would
-        # take longer than sbatch does.
+        # The rename makes all of them visible. The files are not flushed to the disk: that would
+        # take longer than sbatch.
         fresh.manifest.write_bytes(to_json(manifest))
         fresh.script.write_bytes(script.text.encode())
         fresh.path.rename(final.path)
@@ -113,14 +113,14 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
         if failure.errno in (errno.EEXIST, errno.ENOTEMPTY):
             if is_there(final.manifest):
                 return None
-            said = f"{final.path}: in the way: a folder of this name that is no run (no run.json)"
-            raise StoreError(said, "look what is in it, and move it away") from None
+            said = f"{final.path}: a folder of this name exists and is not a run (no run.json)"
+            raise StoreError(said, "check its contents, and move it away") from None
         raise cannot_write(final.path, failure) from None
     return final
 
 
 def read_run(folder: RunFolder) -> RunFiles:
-    """Read what is there; a damaged file becomes a problem, not an error."""
+    """Read the files of a run; a damaged file becomes a problem, not an error."""
     problems: list[str] = []
     manifest = _read(folder.manifest, Manifest, problems, required=True)
     submission = _read(folder.submission, Submission, problems)
@@ -154,13 +154,13 @@ def run_folders(home: Path) -> tuple[RunFolder, ...]:
         for path in sorted(home.iterdir())
         if not path.name.startswith(".") and is_run(path)
     )
-    # A folder of anybody's may hold one that nobody may look into.
+    # The folder may contain others that this user cannot read.
     sure = is_there(home / STUDY_FILE) or any(os.access(run.path, os.X_OK) for run in found)
     return found if sure else ()
 
 
 def is_run(path: Path) -> bool:
-    """Whether a folder is that of a run, however damaged its run.json is."""
+    """Whether a folder is that of a run, even with a damaged run.json."""
     return is_there(path / "run.json")
 
 
@@ -175,20 +175,20 @@ def read_study(home: Path) -> StudyManifest | None:
 
 
 def write_study(home: Path, manifest: StudyManifest) -> None:
-    """Write study.json, the list of everything that was asked for."""
+    """Write study.json, the list of all requested runs."""
     _make_home(home)
     write_file(home / STUDY_FILE, to_json(manifest))
 
 
 def find(root: Path, word: str) -> Path:
-    """Return the folder that a word means: a path, a job or study, or a run id (or its start).
+    """Return the folder of a path, a job or study name, or a run id or its prefix.
 
     Raises:
-        UnknownNameError: nothing of that name; the nearest ones are named.
-        StoreError: the start of several run ids.
+        UnknownNameError: nothing has that name; the message lists the nearest names.
+        StoreError: the prefix of several run ids.
     """
     if not word:
-        raise StoreError("an empty name means no run", "hpctrain status lists them")
+        raise StoreError("the name of a run cannot be empty", "hpctrain status lists them")
     for path in (Path(word), root / word):
         if path.is_dir() and (is_run(path) or run_folders(path)):
             return path
@@ -200,13 +200,13 @@ def find(root: Path, word: str) -> Path:
         return exact[0]
     if exact:
         names = ", ".join(sorted(path.name for path in exact)[:5])
-        raise StoreError(f"{word!r} is the start of {len(exact)} runs: {names} …")
+        raise StoreError(f"{word!r} is the prefix of {len(exact)} runs: {names} …")
     known = [home.name for home in homes(root)] + list(runs)
     raise UnknownNameError("run or study", word, known, str(root))
 
 
 def homes(root: Path) -> Iterator[Path]:
-    """Yield the folders of all jobs and studies that have a run or expect one."""
+    """Yield the folders of all jobs and studies that have or expect runs."""
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         try:
             wanted = path.is_dir() and (run_folders(path) or is_there(path / STUDY_FILE))

@@ -1,4 +1,4 @@
-"""Blocks of a template that extends another: each has a place in one of its ancestors."""
+"""Blocks of a template that extends another: each must exist in one of its ancestors."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _outer(node: nodes.Node) -> Iterator[tuple[str, int]]:
 def note_ancestors(
     tree: nodes.Template, reference: str, environment: jinja2.Environment
 ) -> nodes.Template:
-    """Return a template that tells the rendering what it extends, which may depend on the plan."""
+    """Return a template that records which template it extends, which may depend on the plan."""
     for node in tree.find_all(nodes.Extends):
         child = nodes.Const(reference, lineno=node.lineno)
         node.template = nodes.Filter(
@@ -50,16 +50,16 @@ def note_ancestors(
     return tree
 
 
-# With the context, because Jinja works out other filters of constants when it compiles.
+# With the context, because Jinja evaluates other filters of constants at compile time.
 @jinja2.pass_context
 def extended(context: Context, name: str, child: str) -> str:
-    """Note that `child` extends a template, and return its name."""
+    """Record that `child` extends a template, and return its name."""
     current.get().extends.add((child, context.environment.join_path(name, child)))
     return name
 
 
 def check_blocks(extends: Iterable[tuple[str, str]], known: Mapping[str, Blocks]) -> None:
-    """Refuse blocks that Jinja would leave out without a word.
+    """Refuse blocks that Jinja would silently ignore.
 
     Raises:
         TemplateSyntaxError: no ancestor has the block.

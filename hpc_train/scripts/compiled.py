@@ -1,4 +1,4 @@
-"""Keeps the package's templates compiled, where Python keeps our modules compiled."""
+"""Cache of the package's compiled templates, beside Python's bytecode cache."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from types import CodeType
 from jinja2 import Environment, FileSystemBytecodeCache
 
 FOLDER = Path(cache_from_source(__file__)).parent
-# They decide what a template becomes.
+# These determine the compiled form of a template.
 MODULES = Path(__file__).parent
 PATTERN = "template-%s.bin"
 
@@ -20,12 +20,12 @@ PATTERN = "template-%s.bin"
 def remembered(
     environment: Environment, name: str, path: str, text: str, compiled: Callable[[], CodeType]
 ) -> CodeType:
-    """Return what `compiled` made of a template the last time, if nothing has changed since."""
+    """Return the cached result of `compiled` for a template, if nothing has changed."""
     cache = FileSystemBytecodeCache(str(FOLDER), PATTERN)
     bucket = cache.get_bucket(environment, name, path, text + _stamp())
     if bucket.code is None:
         bucket.code = compiled()
-        # Like Python, do without where nothing may or can be written.
+        # Like Python, work without a cache if it cannot be written.
         if not sys.dont_write_bytecode:
             with suppress(OSError):
                 cache.set_bucket(bucket)

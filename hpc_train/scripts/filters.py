@@ -1,4 +1,4 @@
-"""How values enter a shell script: quoted once, by their kind."""
+"""Filters that quote values in a shell script, each according to its type."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ WIDTH = 92
 def sh(value: str | int | float) -> str:
     """Quote literal text for any shell; `==` after a name would look like a comparison.
 
-    Each further line begins with two quotes: alone on a line, a word could end a here-document.
+    Each further line begins with two quotes, because a word on its own line could end a
+    here-document.
 
     Raises:
-        RenderError: neither text nor a number, such as a field that the plan leaves out.
+        RenderError: neither text nor a number, such as a missing field of the plan.
     """
     if not isinstance(value, (str, int, float)):
         raise RenderError(f"sh quotes text, not {value!r}")
@@ -26,7 +27,7 @@ def sh(value: str | int | float) -> str:
 
 
 def line(value: str) -> str:
-    """Quote literal text in one line, for bash."""
+    """Quote literal text on one line, for bash."""
     if "\n" not in value:
         return sh(value)
     escaped = value.replace("\\", "\\\\").replace("'", "\\'").replace("\n", "\\n")
@@ -37,19 +38,19 @@ def token(value: Token) -> str:
     """Write a literal quoted, job variables as quoted expansions.
 
     Raises:
-        RenderError: no argument of the launch.
+        RenderError: not an argument of the launch command.
     """
     if isinstance(value, Joined):
         return "".join(token(part) for part in value.parts)
     if isinstance(value, FirstOf):
         return _first(value, "")
     if not isinstance(value, (Text, JobVar)):
-        raise RenderError(f"token and command write what plan.launch holds, not {value!r}")
+        raise RenderError(f"token and command write the arguments of plan.launch, not {value!r}")
     return sh(value.text) if isinstance(value, Text) else f'"${value.name}"'
 
 
 def required(value: Token) -> str:
-    """Like `token`, but a variable that the launcher did not set stops the rank with a word."""
+    """Like `token`, but a variable that the launcher did not set ends the rank with a message."""
     if isinstance(value, FirstOf):
         return _first(value, ":?the launcher did not set it")
     if isinstance(value, JobVar):
@@ -66,7 +67,7 @@ def _first(value: FirstOf, otherwise: str) -> str:
 
 
 def directive(value: str) -> str:
-    """Check a value of an sbatch option, which follows none of the shell's quoting rules.
+    """Check a value of an sbatch option, to which the shell's quoting rules do not apply.
 
     Raises:
         RenderError: a blank, a quote or a line break, which could become another option.
@@ -90,10 +91,10 @@ def command(tokens: Sequence[Token]) -> str:
 
 
 def comment(text: str) -> str:
-    """Keep a comment on its line: a file's name may hold a line break."""
+    """Keep a comment on one line: a file name may contain a line break."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def note(setting: Setting) -> str:
-    """Write the comment of an export: where its value comes from, and why."""
+    """Write the comment of an export: origin of the value, and reason."""
     return comment("  # " + ": ".join(filter(None, (setting.origin, setting.why))))

@@ -1,4 +1,4 @@
-"""Names of templates -> files: the first of that name on the search path, nothing outside it."""
+"""Names of templates -> files: the first with that name on the search path, none outside it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ _LIMIT = 1024 * 1024
 
 
 class TemplateLoader(jinja2.BaseLoader):
-    """Loads from the folders of a site, in their order, and at last from the package's.
+    """Loads templates from the folders of a site, in order, and then from the package.
 
-    A template is known to Jinja as `START:NAME`, where START is the first folder to look in.
+    The name in Jinja is `START:NAME`, where START is the first folder to search.
     """
 
     def __init__(self, folders: Sequence[Path]) -> None:
@@ -35,12 +35,12 @@ class TemplateLoader(jinja2.BaseLoader):
         self.blocks: dict[str, Blocks] = {}
 
     def reference(self, name: str, parent: str | None = None) -> str:
-        """Return what Jinja calls the template that `parent` means by `name`.
+        """Return Jinja's name of the template that `parent` refers to as `name`.
 
-        A template that names itself means the next of that name on the path.
+        A template that names itself refers to the next file with that name on the path.
 
         Raises:
-            RenderError: no name of a template.
+            RenderError: not a name of a template.
         """
         start = 0
         if name.startswith(PACKAGE):
@@ -49,8 +49,7 @@ class TemplateLoader(jinja2.BaseLoader):
             start = self._find(parent)[0] + 1
         if not _NAME.fullmatch(name):
             raise RenderError(
-                f"{name!r} is no name of a template; allowed: a file in a folder of templates, "
-                "or below it, without '..'"
+                f"{name!r} is not a name of a template; allowed: a file in a template folder"
             )
         return f"{start}:{name}"
 
@@ -68,7 +67,7 @@ class TemplateLoader(jinja2.BaseLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,
     ) -> jinja2.Template:
-        """Load a template whose loops are counted, and whose blocks are known."""
+        """Load a template with counted loops and checked blocks."""
         text, path, uptodate = self.get_source(environment, name)
 
         def compiled() -> CodeType:
@@ -96,7 +95,7 @@ class TemplateLoader(jinja2.BaseLoader):
         place, path = self._find(template)
         start, _, name = template.partition(":")
         shipped = place == len(self._folders) - 1
-        # An installer may put links into the package; nobody else has a reason to.
+        # Only an installer has a reason to put links into the package.
         if not shipped and not path.resolve().is_relative_to(self._roots[place]):
             raise RenderError(f"{path}: a link that leads out of {self._folders[place]}")
         stamp, raw = _stamp(path), _read(path)
@@ -113,7 +112,7 @@ class TemplateLoader(jinja2.BaseLoader):
         earlier = [folder / name for folder in self._folders[int(start) : place]]
 
         def uptodate() -> bool:
-            # The package's own are as fixed as its modules.
+            # The templates of the package are as constant as its modules.
             return not any(map(Path.is_file, earlier)) and (shipped or _stamp(path) == stamp)
 
         return text, str(path), uptodate

@@ -1,4 +1,4 @@
-"""What a template did wrong -> RenderError, with its file and line."""
+"""Errors of templates -> RenderError, with file and line."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import jinja2
 from hpc_train.errors import RenderError, nearest
 from hpc_train.scripts.memory import MORE
 
-# What the expressions of a template may raise, when it adds a number to a text or the like.
+# Exceptions of expressions in a template, for example the sum of a number and a text.
 WRONG = (
     RenderError,
     jinja2.TemplateError,
@@ -32,9 +32,9 @@ def explain(
     words: Mapping[str, Collection[str]],
     origin: str,
 ) -> RenderError:
-    """Say what is wrong, and where: the line of the innermost template, else `origin`.
+    """Return the error with its place: the line of the innermost template, else `origin`.
 
-    `paths` are the templates that were loaded, `words` the names of every `filter` and `test`.
+    `paths`: the loaded templates; `words`: the names of every `filter` and `test`.
     """
     text = _text(failure, words)
     hint = failure.hint if isinstance(failure, RenderError) else ""
@@ -55,7 +55,7 @@ def _place(failure: BaseException, paths: Collection[str]) -> str:
 
 def _text(failure: BaseException, words: Mapping[str, Collection[str]]) -> str:
     if isinstance(failure, RecursionError):
-        return "templates or macros that call one another without end"
+        return "templates or macros that call one another recursively"
     if isinstance(failure, MemoryError):
         return f"more than {MORE // 2**20} MiB of memory"
     text = str(getattr(failure, "message", None) or failure)

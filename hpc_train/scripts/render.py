@@ -26,7 +26,7 @@ ALLOCATION = "nested.sbatch.j2"
 def render_script(plan: LaunchPlan, folders: Sequence[Path] = ()) -> Script:
     """Render a plan; the same plan and templates give the same bytes.
 
-    `folders` hold templates of the site's own, which come before those of the package.
+    `folders`: the site's templates, which take precedence over those of the package.
 
     Raises:
         RenderError: a template has an error or an unknown variable (template:line), or a value
@@ -46,7 +46,7 @@ def render_allocation(allocation: Allocation, folders: Sequence[Path] = ()) -> S
 
 
 def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Script:
-    # A folder that is relative is another one elsewhere.
+    # A relative folder depends on the current folder.
     places = tuple(folder.absolute() for folder in folders)
     environment = _environment((*folders, template_folder()), places)
     rendering = Rendering(values)

@@ -1,4 +1,4 @@
-"""The Jinja that templates of a site run in: no way to files, to Python, or without end."""
+"""The Jinja environment of templates: no access to files or Python, and limited steps."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from hpc_train.scripts.loader import TemplateLoader
 from hpc_train.scripts.undefined import PlanUndefined
 
 OURS = ("sh", "line", "token", "required", "directive", "command", "comment", "note")
-# Not among them: those that escape for HTML (`e`), draw lots, pad, or read attributes by name.
+# Excluded: filters that escape for HTML (`e`), are random, pad, or read attributes by name.
 OF_JINJA = (
     "abs capitalize count d default dictsort first float groupby int items join last length list "
     "lower map max min reject rejectattr replace reverse select selectattr sort string sum title "
     "trim truncate unique upper"
 ).split()
-# What the loader puts into templates.
+# Names that the loader inserts into templates.
 HIDDEN = {TURNS: turns, EXTENDED: extended}
 _WIDE = re.compile(r"%[^A-Za-z%]*(?:\d{4}|\*)")
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
-    """Renders shell scripts from the templates of a loader, and notes which it used."""
+    """Renders shell scripts from the templates of a loader, and records the templates used."""
 
     intercepted_binops = frozenset({"*", "**", "%"})
 
@@ -40,7 +40,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         super().__init__(
             loader=loader,
             undefined=PlanUndefined,
-            # Shell, not HTML; values go through the shell filters.
+            # The output is shell, not HTML; values are quoted by the shell filters.
             autoescape=False,
             trim_blocks=True,
             lstrip_blocks=True,
@@ -53,7 +53,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.filters.update({name: getattr(filters, name) for name in OURS}, **HIDDEN)
 
     def join_path(self, template: str, parent: str) -> str:
-        """Return what `parent` means by the name of a template."""
+        """Return the template that `parent` refers to by a name."""
         return self.templates.reference(template, parent)
 
     def get_template(
@@ -62,7 +62,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         parent: str | None = None,
         globals: MutableMapping[str, Any] | None = None,
     ) -> jinja2.Template:
-        """Return a template, and note that it was used."""
+        """Return a template, and record its use."""
         found = super().get_template(name, parent, globals)
         rendering = current.get()
         rendering.step(CALL)
@@ -75,7 +75,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         parent: str | None = None,
         globals: MutableMapping[str, Any] | None = None,
     ) -> jinja2.Template:
-        """Return the first of several templates that is there."""
+        """Return the first of several templates that exists."""
         *others, last = names
         for name in others:
             try:
@@ -85,13 +85,13 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return self.get_template(last, parent, globals)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Refuse `str.format`, too, which reads attributes by itself and pads without limit."""
+        """Also refuse `str.format`, which reads attributes itself and pads without limit."""
         if isinstance(obj, Value):
             return not attr.startswith("_")
         return attr not in ("format", "format_map") and super().is_safe_attribute(obj, attr, value)
 
     def wrap_str_format(self, value: Any) -> None:
-        """Leave `str.format` to `is_safe_attribute`."""
+        """Return None, because `is_safe_attribute` refuses `str.format`."""
 
     def call(
         __self,
@@ -121,7 +121,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
 
 
 def _written(value: object) -> object:
-    """Let nothing into a script that reads `None` or `Topology(nodes=…)`."""
+    """Refuse values that would be written as `None` or `Topology(nodes=…)`."""
     if isinstance(value, (str, int, float, jinja2.Undefined)):
         return value
-    raise RenderError(f"a {type(value).__name__} is no text; sh, command or join write one")
+    raise RenderError(f"a {type(value).__name__} is not text; use sh, command or join")

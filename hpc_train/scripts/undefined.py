@@ -1,4 +1,4 @@
-"""What to say of a word that no plan has: where it would stand, and the nearest that is there."""
+"""Error message for an unknown name in a template, with the nearest known name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpc_train.scripts.budget import current
 
 
 class PlanUndefined(jinja2.StrictUndefined):
-    """Stops the rendering when it is used, with the nearest valid word."""
+    """Stops the rendering when it is used, with the nearest valid name."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ def _unknown(kind: str, name: object, known: Sequence[str], owner: str = "") -> 
 
 
 def _path_of(wanted: Any, values: Mapping[str, Value]) -> str:
-    """Return how a template names a value: `plan.topology`, else the name of its type."""
+    """Return the name of a value in templates: `plan.topology`, else the name of its type."""
     for name, value in values.items():
         if value is wanted:
             return name

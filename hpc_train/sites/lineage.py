@@ -1,4 +1,4 @@
-"""A profile with all that it extends: one document, the child's words over the parents'."""
+"""A profile and all that it extends: one document; the child's values replace the parents'."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ LONGEST = 8
 
 
 def read_profile(path: Path) -> Part:
-    """Read a profile and what it extends, and hold it to what the system has locked.
+    """Read a profile and what it extends, and check the keys that the administrator has locked.
 
     Raises:
-        SiteProfileError: a file is wrong, the parent is missing, a profile extends itself, or a
-            value that the system locks differs.
+        SiteProfileError: a file is invalid, the parent is missing, a profile extends itself, or a
+        locked value differs.
     """
     chain = lineage(path)
     whole = _laid(chain)
@@ -34,7 +34,7 @@ def read_profile(path: Path) -> Part:
 
 
 def _laid(chain: Sequence[File], *, locked: bool = False) -> Part:
-    """Lay the files over one another; what the first one locks stays if that is wished."""
+    """Merge the files; optionally keep the locks of the first one."""
     whole = chain[-1].part
     for file in reversed(chain[:-1]):
         whole = overlay(whole, file.part)
@@ -65,7 +65,7 @@ def lineage(path: Path) -> tuple[File, ...]:
 
 
 def _parent(name: str, chain: list[Path], child: Part) -> Path:
-    """A profile may extend its namesake further down the path: the site's facts, say."""
+    """A profile may extend one with the same name further down the path, such as a shipped one."""
     place = child.origins["extends"]
     seen = {file.resolve() for file in chain}
     if len(chain) > LONGEST:
@@ -87,7 +87,7 @@ def _parent(name: str, chain: list[Path], child: Part) -> Path:
         )
     if candidates[0].resolve() in seen:
         names = " -> ".join([*(file.stem for file in chain), name])
-        raise SiteProfileError(f"{place}: extends goes round: {names}")
+        raise SiteProfileError(f"{place}: extends is circular: {names}")
     return candidates[0]
 
 
@@ -99,7 +99,7 @@ def _after(path: Path, candidates: list[Path]) -> list[Path]:
 
 @lru_cache(maxsize=64)
 def _read_parent(path: Path, _changed_ns: int) -> File:
-    """Families have many children."""
+    """Read a parent; cached, because families have many children."""
     return _read(path)
 
 
@@ -113,7 +113,7 @@ def _read(path: Path) -> File:
 
 
 def _check_schema(schema: Any, origins: dict[str, str]) -> None:
-    """A newer format has keys that this program would call unknown: say what is the matter."""
+    """Check the schema first: a newer format has keys that would be reported as unknown."""
     if isinstance(schema, int) and schema > SCHEMA:
         raise SiteProfileError(
             f"{origins['schema']}: schema {schema} is newer than this hpctrain, which reads "

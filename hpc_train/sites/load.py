@@ -22,19 +22,19 @@ from hpc_train.sites.words import check_words
 
 
 def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]:
-    """Load the profile `name`, or the file when it is a path to one.
+    """Load the profile `name`, or the file if it is a path.
 
-    A `local` site is filled with the facts of `machine` (default: this one).
+    A `local` site is completed with the facts of `machine` (default: this one).
 
     Raises:
         UnknownNameError: no profile of that name.
-        SiteProfileError: the profile is wrong, with file:line; or it is a family.
+        SiteProfileError: the profile is invalid, with file:line; or it is a family.
     """
     path = find_profile(name)
     whole = read_profile(path)
     if isinstance(whole.values, dict) and whole.values.get("family") is True:
         raise SiteProfileError(
-            f"{whole.origins['family']}: {path.stem} is a family, which only profiles can name",
+            f"{whole.origins['family']}: {path.stem} is a family, which only profiles can extend",
             f"write a profile with `extends: {path.stem}`, or: hpctrain site list",
         )
     site = decode(whole.values, SiteProfile, whole.origins, SiteProfileError)
@@ -69,7 +69,7 @@ def _check_launchers(site: Sourced[SiteProfile]) -> None:
 
 
 def _check_name(site: Sourced[SiteProfile], path: Path) -> None:
-    """A profile is found by its file's name, so both must be one."""
+    """A profile is found by its file name, so the name in it must be equal."""
     if site.value.name != path.stem:
         raise SiteProfileError(
             f"{site.origin('name')}: the name {site.value.name!r} is not that of the file, "

@@ -1,4 +1,4 @@
-"""What those who run a machine lock in a profile, against what others say of it."""
+"""Locks: keys of a profile that only the administrator of a machine may set."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from hpc_train.yamlfile import lookup
 
 
 def check_locks(whole: Part, locking: Iterable[Part]) -> None:
-    """Hold a profile to what system profiles of its name lock.
+    """Check a profile against the locks of system profiles with its name.
 
     Raises:
-        SiteProfileError: a locked value differs, or what is locked is no key.
+        SiteProfileError: a locked value differs, or a locked name is not a key.
     """
     for part in locking:
         for key, lock in locked_keys(part):
@@ -27,15 +27,15 @@ def check_locks(whole: Part, locking: Iterable[Part]) -> None:
                 raise SiteProfileError(
                     f"{place}: {key} = {_shown(ours)}, but the system's profile locks it at "
                     f"{_shown(theirs)} ({lock})",
-                    "take the line out, or ask those who run the system",
+                    "remove the line, or ask the administrators of the system",
                 )
 
 
 def locked_keys(part: Part) -> tuple[tuple[str, str], ...]:
-    """Return the keys that a file locks, with their places.
+    """Return the keys that a file locks, with their origins.
 
     Raises:
-        SiteProfileError: it is no list of keys that a profile may have.
+        SiteProfileError: it is not a list of keys of a profile.
     """
     keys = part.values.get("locked")
     if keys is None:
@@ -46,13 +46,13 @@ def locked_keys(part: Part) -> tuple[tuple[str, str], ...]:
     for key in keys:
         if not is_key(key):
             raise SiteProfileError(
-                f"{place}: locked: {key!r} is no key of a profile", "hpctrain site schema"
+                f"{place}: locked: {key!r} is not a key of a profile", "hpctrain site schema"
             )
     return tuple((key, part.origins.get(f"locked.{i}", place)) for i, key in enumerate(keys))
 
 
 def is_key(key: str) -> bool:
-    """Whether a profile may have a key, whose lists are addressed by name."""
+    """Whether a key exists in the schema; items of lists are addressed by name."""
     info: Any = kinds.type_info(SiteProfile)
     for word in key.split("."):
         info = _below(info, word)
@@ -62,7 +62,7 @@ def is_key(key: str) -> bool:
 
 
 def _below(info: Any, word: str) -> Any:
-    """Return the type below a key; None where there is none."""
+    """Return the type below a key; None if there is none."""
     info = _bare(info)
     if isinstance(info, kinds.StructType):
         return next((field.type for field in info.fields if field.name == word), None)
@@ -80,7 +80,7 @@ def _bare(info: Any) -> Any:
 
 
 def find(part: Part, key: str) -> tuple[Any, str]:
-    """Return the value of a key whose lists are addressed by name, and where it stands."""
+    """Return the value of a key and its origin; items of lists are addressed by name."""
     values, path, place = part.values, "", part.origins[""]
     for word in key.split("."):
         if isinstance(values, list):

@@ -1,4 +1,4 @@
-"""What the local site is: the cores and GPUs that this process may use."""
+"""The local machine: the cores and GPUs that this process may use."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Machine(Value, frozen=True, kw_only=True):
 
 
 def this_machine() -> Machine:
-    """Count what is here; CUDA_VISIBLE_DEVICES narrows the GPUs as it does for torch."""
+    """Count cores and GPUs; CUDA_VISIBLE_DEVICES restricts the GPUs as it does for torch."""
     devices = len(list(Path("/dev").glob("nvidia[0-9]*")))
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     if visible is not None:

@@ -1,4 +1,4 @@
-"""A profile's network and env_blocks: what no type can say of them."""
+"""Validation of a profile's network and env_blocks beyond their types."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Site = Sourced[SiteProfile]
 
 _VERBS = ("infiniband", "roce")
 _SCRIPTED = ("gcp-tcpxo", "gcp-gib")
-# Key of the network -> the fabrics that know what to do with it; the others know it everywhere.
+# Key of the network -> the fabrics that use it; all fabrics use the other keys.
 _ONLY = {
     "hcas": _VERBS,
     "gdr_level": (*_VERBS, "slingshot"),
@@ -30,7 +30,7 @@ _WITHOUT_FABRIC = ("nccl", "gpus", "torch_mpi", "script")
 
 
 def check_network(site: Site) -> None:
-    """Refuse keys that would have no effect, and what would be missing in every job.
+    """Refuse keys without effect, and missing keys that every job needs.
 
     Raises:
         SiteProfileError: with file:line.
@@ -47,15 +47,15 @@ def check_network(site: Site) -> None:
         )
     if network.interfaces and network.exclude_interfaces:
         raise SiteProfileError(
-            f"{site.near('network.exclude_interfaces')}: network.interfaces names what to take; "
-            "give that or network.exclude_interfaces, not both"
+            f"{site.near('network.exclude_interfaces')}: "
+            "use either network.interfaces or network.exclude_interfaces"
         )
     if network.gid_index is not None:
         _check_gid(site, network)
 
 
 def check_blocks(site: Site) -> None:
-    """Refuse blocks that cannot do what they say.
+    """Refuse blocks without effect or with contradictions.
 
     Raises:
         SiteProfileError: with file:line.
@@ -76,7 +76,7 @@ def _check_key(site: Site, network: Network, key: str) -> None:
     if network.fabric is None and key not in _WITHOUT_FABRIC:
         raise SiteProfileError(
             f"{place}: network.{key} has no effect without network.fabric",
-            "say network.fabric, or set variables with env or env_blocks",
+            "add network.fabric, or set variables with env or env_blocks",
         )
     fabrics = _ONLY.get(key)
     if fabrics and network.fabric not in fabrics:
@@ -92,16 +92,16 @@ def _check_gid(site: Site, network: Network) -> None:
         raise SiteProfileError(
             f"{place}: network.gid_index is for NCCL below 2.21, which cannot choose it; "
             f"network.nccl is {network.nccl or 'not given'}",
-            "leave it out, or say network.nccl",
+            "remove it, or add network.nccl",
         )
 
 
 def _check_content(site: Site, block: EnvBlock, key: str) -> None:
     if not block.env and not block.unset:
-        raise SiteProfileError(f"{site.near(key)}: {key}: env or unset must say what is done")
+        raise SiteProfileError(f"{site.near(key)}: {key}: env or unset is required")
     if block.already_set_by is not None and block.unset:
         raise SiteProfileError(
-            f"{site.near(f'{key}.unset')}: {key}.unset: with already_set_by nothing is done"
+            f"{site.near(f'{key}.unset')}: {key}.unset has no effect with already_set_by"
         )
     if block.separator != ":" and block.mode not in ("prepend", "append"):
         raise SiteProfileError(
@@ -111,7 +111,7 @@ def _check_content(site: Site, block: EnvBlock, key: str) -> None:
 
 
 def _check_words(site: Site, block: EnvBlock, key: str) -> None:
-    """A launcher or partition that no job can have is a mistake in writing."""
+    """Refuse a launcher or partition that does not exist."""
     known: dict[str, tuple[Any, tuple[str, ...]]] = {
         "launcher": (block.when.launcher, site.value.launchers.allowed),
         "partition": (block.when.partition, tuple(one.name for one in site.value.partitions)),

@@ -1,8 +1,8 @@
-"""One profile over another: every value keeps the place where it was written.
+"""Merging of profiles: every value keeps its origin (file:line).
 
-Mappings are joined key by key. Partitions and qualities of service are joined by their names,
-env_blocks and sources follow those of the parent, other lists and values replace the parent's.
-`null` takes a value of the parent away.
+Mappings are merged key by key. Partitions and qualities of service are merged by name, env_blocks
+and sources are appended to those of the parent, other lists and values replace the parent's. `null`
+removes a value of the parent.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from hpc_train.yamlfile import join
 
 BY_NAME = ("partitions", "qos")
 APPENDED = ("env_blocks", "sources")
-# What a file says of itself is not handed down.
+# Keys on the file itself are not inherited.
 OWN = ("extends", "family", "locked", "verified_on")
 
 
 class Part(NamedTuple):
-    """Some of a document: plain values, and where each stands."""
+    """A part of a document: plain values, and the origin of each."""
 
     values: Any
     origins: Mapping[str, str]
@@ -36,7 +36,7 @@ def overlay(parent: Part, child: Part) -> Part:
     """Return the child's values over the parent's.
 
     Raises:
-        SiteProfileError: one is a mapping or a list of things, the other is not.
+        SiteProfileError: one is a mapping or a list of mappings, the other is not.
     """
     origins: dict[str, str] = {"": child.origins[""]}
     handed = {key: value for key, value in parent.values.items() if key not in OWN}
@@ -73,7 +73,7 @@ def _joined(parent: Part, child: Part, at: str, origins: dict[str, str]) -> Any:
 
 
 def _list(parent: Part, child: Part, at: str, origins: dict[str, str]) -> list[Any]:
-    """Join two lists; an item that has a namesake is laid over it."""
+    """Merge two lists; items with the same name are merged."""
     result: list[Any] = []
     over = _named(child) if at in BY_NAME else {}
     for index in map(str, range(len(parent.values))):
@@ -91,7 +91,7 @@ def _list(parent: Part, child: Part, at: str, origins: dict[str, str]) -> list[A
 
 
 def _named(part: Part) -> dict[str, Part]:
-    """Return the items of a list by name; two of one name stay two, and are refused later."""
+    """Return the items of a list by name; duplicates are kept, and refused later."""
     items: dict[str, Part] = {}
     for index in map(str, range(len(part.values))):
         name = _name(part.at(index).values)

@@ -1,4 +1,4 @@
-"""On what a value of a profile rests: the source of its own file that covers it best."""
+"""The source of a value of a profile: the one in its file that covers it most closely."""
 
 from __future__ import annotations
 
@@ -15,10 +15,11 @@ Site = Sourced[SiteProfile]
 
 
 def source_of(site: Site, key: str) -> Source | None:
-    """Return the source of a key; an item of a list goes by its name, or its number.
+    """Return the source of a key; items of lists are addressed by name or number.
 
-    It stands in the file that wrote the value. The longest key in `covers` wins; a source without
-    any covers the rest. None where nobody wrote the value, or its file names no source for it.
+    It is in the file that contains the value. The longest key in `covers` wins; a source without
+    `covers` applies to the rest. None if no file contains the value, or its file has no source for
+    it.
     """
     path = _path(site.value, key)
     if path is None:
@@ -41,13 +42,13 @@ def source_of(site: Site, key: str) -> Source | None:
 
 
 def strays(path: Path) -> Iterator[str]:
-    """Yield what the sources of a profile and its parents cover, and their files do not say."""
+    """Yield errors for keys in `covers` that the file of the source does not contain."""
     for file in lineage(path):
         for index, source in enumerate(file.part.values.get("sources") or ()):
             for cover in source.get("covers") or ():
                 if not _says(file, cover):
                     place = file.part.origins[f"sources.{index}.covers"]
-                    yield f"{place}: {cover} names nothing in this file"
+                    yield f"{place}: this file has no key {cover}"
 
 
 def _says(file: File, key: str) -> bool:
@@ -60,7 +61,7 @@ def _file(site: Site, path: str) -> str:
 
 
 def _path(value: Any, key: str) -> str | None:
-    """Return the key with numbers for names, as origins have it; None where there is no such."""
+    """Return the key with numbers instead of names, as in origins; None if there is none."""
     words: list[str] = []
     for word in key.split("."):
         if isinstance(value, tuple):
@@ -77,7 +78,7 @@ def _path(value: Any, key: str) -> str | None:
 
 
 def _in_file(site: Site, path: str) -> str:
-    """Return the key as `covers` says it: by name, or by its number among those of its file."""
+    """Return the key as in `covers`: by name, or by its number in its file."""
     words: list[str] = []
     value: Any = site.value
     at = ""

@@ -1,4 +1,4 @@
-"""A profile's partitions and qualities of service: what no type can say of them."""
+"""Validation of a profile's partitions and qualities of service beyond their types."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PAIRS = (("min_nodes", "max_nodes"), ("min_gpus", "max_gpus"), ("min_time", "ma
 
 
 def check_queues(site: Site) -> None:
-    """Refuse two of one name, two defaults, empty ranges, and words that name nothing.
+    """Refuse duplicate names, two defaults, empty ranges, and unknown names.
 
     Raises:
         SiteProfileError: with file:line.
@@ -51,7 +51,7 @@ def _check_list(site: Site, key: str, items: Sequence[Queue]) -> None:
         if item.name in seen:
             first = site.near(f"{key}.{seen[item.name]}.name")
             raise SiteProfileError(
-                f"{site.near(f'{key}.{index}.name')}: {key}: {item.name!r} is there twice ({first})"
+                f"{site.near(f'{key}.{index}.name')}: {key}: duplicate name {item.name!r} ({first})"
             )
         seen[item.name] = index
         if item.default:
@@ -61,7 +61,7 @@ def _check_list(site: Site, key: str, items: Sequence[Queue]) -> None:
 
 
 def _check_default(site: Site, key: str, items: Sequence[Queue], pair: tuple[int, int]) -> None:
-    """Each partition may have a default quality of service of its own."""
+    """Each partition may have its own default quality of service."""
     first, second = pair
     ours, theirs = _partitions(items[second]), _partitions(items[first])
     if not ours or not theirs or ours & theirs:
@@ -96,7 +96,7 @@ def _check_partition(site: Site, partition: Partition, key: str) -> None:
 
 
 def _check_shares(site: Site, partition: Partition, key: str) -> None:
-    """The GPUs of a node cannot have more cores or memory than the node."""
+    """Check that the shares of all GPUs of a node do not exceed the node."""
     for share, whole in (("cpus_per_gpu", "cpus_per_node"), ("mem_per_gpu", "mem_per_node")):
         each, there = getattr(partition, share), getattr(partition, whole)
         gpus = partition.gpus_per_node
@@ -115,7 +115,7 @@ def _check_choice(site: Site) -> None:
     if profile.partition_choice == "fitting" and not profile.partitions:
         _refuse(site, "partition_choice", "fitting, but there are no partitions to choose from")
     if any(one.name == ANY and one.default for one in profile.partitions):
-        _refuse(site, "partitions", f"{ANY!r} stands for what the job names, and is no default")
+        _refuse(site, "partitions", f"{ANY!r} is a wildcard, and cannot be the default")
 
 
 def _check_account(site: Site) -> None:
@@ -125,9 +125,9 @@ def _check_account(site: Site) -> None:
     try:
         pattern = re.compile(account.pattern)
     except re.error as failure:
-        _refuse(site, "account.pattern", f"no regular expression: {failure}")
+        _refuse(site, "account.pattern", f"invalid regular expression: {failure}")
     if may_explode(account.pattern):
-        _refuse(site, "account.pattern", "a repeated group that repeats may take for ever to match")
+        _refuse(site, "account.pattern", "a repeated group with a repeat may take exponential time")
     if len(repeats := touching(account.pattern, anchored=True)) > _MOST_TOUCHING:
         same = f"repeats that touch one another match the same characters: {', '.join(repeats)}"
         _refuse(site, "account.pattern", f"{same}; write how many, as {{3}}, or a text between")

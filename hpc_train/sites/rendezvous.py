@@ -1,4 +1,4 @@
-"""How a profile says that rank 0's address is found."""
+"""Validation of the rendezvous of a profile: the method for rank 0's address."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NAMES = ("first-host", "batch-host", "resolver")
 
 
 def check_rendezvous(site: Sourced[SiteProfile]) -> None:
-    """Refuse a method that there is not, and a suffix that would follow an address.
+    """Refuse an unknown method, and a suffix of an address.
 
     Raises:
         SiteProfileError: with the nearest method.
@@ -45,6 +45,7 @@ def check_rendezvous(site: Sourced[SiteProfile]) -> None:
         )
     if meeting.suffix and meeting.host not in _NAMES:
         raise SiteProfileError(
-            f"{site.near('rendezvous.suffix')}: a suffix belongs to a host name, which "
-            f"{meeting.host} does not give; it goes with {', '.join(_NAMES)}"
+            f"{site.near('rendezvous.suffix')}: "
+            f"a suffix needs a host name, which {meeting.host} does not give; use it with "
+            f"{', '.join(_NAMES)}"
         )

@@ -1,7 +1,7 @@
-"""Where site profiles lie: a name, or the name of a family, becomes a file.
+"""The search path of site profiles: name of a profile or family -> file.
 
-Search path: `./`, the folders of `$HPCTRAIN_SITE_PATH`, `~/.config/hpctrain`, `/etc/hpctrain`, in
-each its own files and those of `site_profiles`; last the package. The first file of a name wins.
+Search path: `./`, the folders of `$HPCTRAIN_SITE_PATH`, `~/.config/hpctrain`, `/etc/hpctrain`, each
+with its `site_profiles`; last the package. The first file with a name is used.
 """
 
 from __future__ import annotations
@@ -36,17 +36,17 @@ def find_profile(name: str) -> Path:
 
 
 def announcement(name: str, path: Path) -> tuple[str, ...]:
-    """Return a sentence on a profile that was found by name in the current folder.
+    """Return a notice on a profile that was found by name in the current folder.
 
-    A folder of somebody else's may hold one, and its setup lines run in the job.
+    The folder may belong to another user, and the setup lines of the profile run in the job.
     """
     if path != Path(name) and layer_of(path) == "here":
-        return (f"site {name}: the profile {path} of this folder is used",)
+        return (f"site {name}: using the profile {path} of this folder",)
     return ()
 
 
 def files_named(name: str) -> Iterator[Path]:
-    """Yield the files that a profile or family of that name may be, first match first."""
+    """Yield the files of profiles or families with that name, first match first."""
     seen: set[Path] = set()
     for folder in filter(Path.is_dir, search_path()):
         for path in (folder / f"{name}.yaml", folder / FAMILIES / f"{name}.yaml"):
@@ -56,7 +56,7 @@ def files_named(name: str) -> Iterator[Path]:
 
 
 def system_files(name: str) -> Iterator[Path]:
-    """Yield the files of that name that the machine's administrators keep."""
+    """Yield the files with that name of the machine's administrators."""
     for folder in _places(system_folder()):
         for path in (folder / f"{name}.yaml", folder / FAMILIES / f"{name}.yaml"):
             if path.is_file():
@@ -64,7 +64,7 @@ def system_files(name: str) -> Iterator[Path]:
 
 
 def profile_files() -> Iterator[Path]:
-    """Yield every profile file that a name can reach, in order of their names."""
+    """Yield every profile file on the search path, sorted by name."""
     found: dict[str, Path] = {}
     for folder in search_path():
         for path in sorted(folder.glob("*.yaml")) if folder.is_dir() else ():
@@ -74,16 +74,16 @@ def profile_files() -> Iterator[Path]:
 
 
 def label_of(path: Path) -> str:
-    """Name shipped profiles by their place in the project, whatever the installation."""
+    """Return the path of a shipped profile in the project, independent of the installation."""
     shipped, place = profile_folder().resolve(), path.resolve()
     if place.is_relative_to(shipped):
         return f"site_profiles/{place.relative_to(shipped)}"
-    # A folder of that name may lie here, too.
+    # The current folder may contain a folder with that name, too.
     return f"./{path}" if path.parts[0] == "site_profiles" else str(path)
 
 
 def layer_of(path: Path) -> str:
-    """Say whose file it is: a family's, shipped, the system's, the user's, or of this folder."""
+    """Return the layer of a file: family, shipped, system, user, or this folder."""
     if path.parent.name == FAMILIES:
         return "family"
     whose = {"shipped": profile_folder(), "system": system_folder()}
@@ -94,7 +94,7 @@ def layer_of(path: Path) -> str:
 
 
 def layer_at(origin: str) -> str:
-    """Say whose word an origin is: the layer of its file, or the origin itself."""
+    """Return the layer of an origin: that of its file, or the origin itself."""
     file, _, line = origin.rpartition(":")
     if not line.isdigit():
         return origin
@@ -109,7 +109,7 @@ def _places(folder: Path) -> tuple[Path, Path]:
 
 
 def _looks_like_profile(path: Path) -> bool:
-    """`./` holds job files too; a profile says its schema, and a scheduler or whom it extends."""
+    """`./` also contains job files; a profile has `schema`, and `scheduler` or `extends`."""
     if path.parent != Path():
         return True
     try:

@@ -1,4 +1,4 @@
-"""A profile's variables and shell lines: what enters every script of the site."""
+"""Validation of a profile's variables and shell lines."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ Site = Sourced[SiteProfile]
 
 
 def check_variables(site: Site) -> None:
-    """Refuse names that no shell takes, what the script sets itself, and secrets.
+    """Refuse invalid names, variables that the script sets itself, and secrets.
 
     Raises:
-        SiteProfileError: with file:line; a secret is not repeated.
+        SiteProfileError: with file:line; the message does not contain the secret.
     """
     for name, value in site.value.env.items():
         _check(site, "env", name, value)
@@ -36,7 +36,7 @@ def _check_block(site: Site, block: EnvBlock, key: str) -> None:
     for name in filter(is_reserved, (*block.env, *block.unset)):
         raise SiteProfileError(f"{site.near(key)}: {key}: the script or bash sets {name} itself")
     for name, value in block.env.items():
-        # Beside what is there, nothing does no harm.
+        # Prepending or appending an empty value has no effect.
         _check(site, f"{key}.env", name, value if block.mode in ("set", "default") else "x")
         if name in block.unset:
             place = site.near(f"{key}.env.{name}")
@@ -49,7 +49,7 @@ def _check_block(site: Site, block: EnvBlock, key: str) -> None:
 def _check(site: Site, key: str, name: str, value: object) -> None:
     place = site.near(f"{key}.{name}")
     if not is_variable(name):
-        raise SiteProfileError(f"{place}: {name!r} is no name of an environment variable")
+        raise SiteProfileError(f"{place}: {name!r} is not a name of an environment variable")
     if looks_secret(name, value):
         raise SiteProfileError(
             f"{place}: {key}.{name} looks like a secret, {KEPT}", named_by_users(name)
@@ -61,7 +61,7 @@ def _check(site: Site, key: str, name: str, value: object) -> None:
 
 
 def _texts(site: Site) -> Iterator[tuple[str, str]]:
-    """Yield all that is written as it stands, and its key."""
+    """Yield all texts that are written unchanged, with their keys."""
     profile, boxes = site.value, site.value.containers
     values = [("env", profile.env)]
     values += [(f"env_blocks.{i}.env", block.env) for i, block in enumerate(profile.env_blocks)]

@@ -1,4 +1,4 @@
-"""A profile's words for sbatch and launchers: one that nobody knows would do nothing in silence."""
+"""Validation of the names of options, launchers and qos in a profile."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from hpc_train.slurm_options import directive_problem, sbatch_grammar
 
 Site = Sourced[SiteProfile]
 
-# Of other tools; a profile may say why they are not to be used.
+# Launchers of other tools; a profile may state why they are forbidden.
 _FOREIGN = ("mpiexec", "torchrun_jsc")
 
 
 def check_words(site: Site) -> None:
-    """Refuse options, launchers and qualities of service that there are not.
+    """Refuse options, launchers and qualities of service that do not exist.
 
     Raises:
-        SiteProfileError: with file:line and the nearest word.
+        SiteProfileError: with file:line and the nearest name.
     """
     for name, value in site.value.directives.items():
         problem = directive_problem(name, value)
@@ -36,7 +36,7 @@ def check_words(site: Site) -> None:
             near = nearest(option.lstrip("-").replace("_", "-"), known)
             raise SiteProfileError(
                 f"{site.near(key)}: {key}: sbatch has no option {option!r}{near}",
-                "write long names, without dashes before",
+                "write long names, without leading dashes",
             )
     for index, key in enumerate(site.value.required):
         if key in site.value.forbidden:
@@ -60,7 +60,7 @@ def _options(profile: SiteProfile) -> Iterator[tuple[str, str]]:
 def _check_launchers(site: Site) -> None:
     launchers = site.value.launchers
     said = [(key, name) for key in ("forbidden", "warned") for name in getattr(launchers, key)]
-    # To look for plug-ins costs more than all the rest of a profile.
+    # The search for plug-ins costs more than everything else in a profile.
     if all(name in (*BUILT_IN["launchers"], *_FOREIGN) for _, name in said):
         return
     known = (*names("launchers"), *_FOREIGN)

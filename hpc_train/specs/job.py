@@ -21,7 +21,7 @@ from hpc_train.yamlfile import read
 
 
 def load_job(path: Path, overrides: Sequence[Override]) -> Sourced[JobSpec]:
-    """Read a job file and lay the overrides over it.
+    """Read a job file and apply the overrides.
 
     Raises:
         SpecError: anything wrong in the file or the overrides, with file:line.
@@ -39,7 +39,7 @@ def build_job(
     the file's folder.
 
     Raises:
-        SpecError: a wrong value, a variable name that no shell takes, or a secret in the open.
+        SpecError: an invalid value, an invalid name of a variable, or a plain-text secret.
     """
     if not isinstance(data, dict):
         raise SpecError(f"{path}: a job file is a mapping with the key 'command'")
@@ -62,14 +62,14 @@ def build_job(
 def command_job(
     script: Path, arguments: Sequence[str], overrides: Sequence[Override]
 ) -> Sourced[JobSpec]:
-    """Make a job of a script and its arguments: `.py` runs under python, others as programs."""
+    """Return a job from a script and its arguments: `.py` runs under python, others as programs."""
     program = ["python", str(script)] if script.suffix == ".py" else [str(script.absolute())]
     data: dict[str, Any] = {"command": [*program, *arguments]}
     return build_job(data, {"": "command line", "command": "command line"}, overrides, script)
 
 
 def _check_text(job: Sourced[JobSpec]) -> None:
-    """A script is UTF-8; the command line may hold other bytes."""
+    """Check for UTF-8: a script must be UTF-8, but the command line may contain other bytes."""
     words = [("command", word) for word in job.value.command]
     words += [("workdir", job.value.workdir or "")]
     words += [("launcher_args", word) for word in job.value.launcher_args]
@@ -92,7 +92,7 @@ def _check_image(job: Sourced[JobSpec]) -> None:
     container = job.value.container
     if container is not None and container.image.startswith("-"):
         place = job.near("container.image")
-        raise SpecError(f"{place}: the image {container.image!r} would be taken for an option")
+        raise SpecError(f"{place}: the image {container.image!r} would be parsed as an option")
 
 
 def _with_paths(job: Sourced[JobSpec], path: Path) -> Sourced[JobSpec]:

@@ -1,4 +1,4 @@
-"""A pattern for logs as it is written -> what is wrong with it, before anything is run."""
+"""Validation of patterns for logs."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _LEAST = 4
 
 
 def check_pattern(pattern: LogPattern, where: str) -> None:
-    """Check a pattern that stands at `where` (`study.yaml:7: pattern`, `--pattern`).
+    """Check a pattern with the origin `where` (`study.yaml:7: pattern`, `--pattern`).
 
     Raises:
         SpecError: the regex is wrong or may take minutes, a group is no metric, a unit is
-            missing, or no text is sure to be in every line.
+        unit is missing, or no text is certain to be in every line.
     """
     groups = _groups(pattern, where)
     for metric in groups:
@@ -41,12 +41,12 @@ def _groups(pattern: LogPattern, where: str) -> list[str]:
     try:
         compiled = re.compile(pattern.regex)
     except (re.error, OverflowError, RecursionError) as error:
-        raise SpecError(f"{where}: the regex cannot be read: {error}") from error
+        raise SpecError(f"{where}: the regex is invalid: {error}") from error
     groups = [name for name in compiled.groupindex if name not in PLACES]
     if not groups:
         raise SpecError(
-            f"{where}: the regex names no metric",
-            r"name what is measured: (?P<step_time>[\d.]+); a group `step` or `rank` says where",
+            f"{where}: the regex has no named group for a metric",
+            r"name the metric: (?P<step_time>[\d.]+); a group `step` or `rank` is not a metric",
         )
     if may_explode(pattern.regex):
         raise SpecError(
@@ -73,14 +73,14 @@ def _check_unit(metric: str, pattern: LogPattern, where: str) -> None:
     unit, known = pattern.units.get(metric), UNITS.get(metric)
     if known is None and not unit:
         raise SpecError(
-            f"{where}: the group {metric!r} is no metric that reports know"
+            f"{where}: the group {metric!r} is not a known metric"
             f"{nearest(metric, UNITS)}; known: {', '.join(UNITS)}",
-            f"a metric of your own needs its unit, in a study file: units: {{{metric}: W}}",
+            f"a new metric needs a unit, in a study file: units: {{{metric}: W}}",
         )
     if known is not None and unit not in (None, known):
         raise SpecError(
             f"{where}: units: {metric} is always in {known}, not {unit}",
-            f"say by what its values are multiplied: scale: {{{metric}: 0.001}}",
+            f"give a factor for its values: scale: {{{metric}: 0.001}}",
         )
 
 
@@ -90,5 +90,5 @@ def _check_literal(pattern: LogPattern, where: str) -> None:
         said = f"literal: {literal!r}" if pattern.literal else "the regex"
         raise SpecError(
             f"{where}: {said} has no text of {_LEAST} characters or more that every line holds",
-            "logs are searched for it first; name it: literal: 'step time'",
+            "logs are first searched for this text; set it: literal: 'step time'",
         )

@@ -1,4 +1,4 @@
-"""`--set KEY=VALUE` and the options of the command line, laid over a file's values."""
+"""Overrides: `--set KEY=VALUE` and other options of the command line."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def full_key(key: str) -> str:
 
 
 def check_key(key: str, where: str) -> None:
-    """Refuse a key that no job has.
+    """Refuse an unknown key.
 
     Raises:
         SpecError: with the nearest key.
@@ -71,16 +71,16 @@ def check_key(key: str, where: str) -> None:
         if inner and rest and inner is not Resources:
             every = [f"{head}.{name}" for name in known]
         raise SpecError(
-            f"{where}: {key!r} is no key of a job{nearest(key, every)}; "
+            f"{where}: {key!r} is not a key of a job{nearest(key, every)}; "
             f"allowed: {', '.join(every)}{'' if inner else ', env.NAME'}"
         )
 
 
 def apply(data: dict[str, Any], origins: dict[str, str], overrides: Sequence[Override]) -> None:
-    """Lay overrides over plain values, in order, recording their origin.
+    """Apply overrides to plain values, in order, recording their origin.
 
     Raises:
-        SpecError: a key leads through something that is no mapping, or past the end of a list.
+        SpecError: a part of a key is not a mapping, or an index is out of range.
     """
     for override in overrides:
         _put(data, override)
@@ -111,4 +111,4 @@ def _put(data: dict[str, Any], override: Override) -> None:
     elif isinstance(target, dict):
         target[last] = override.value
     else:
-        raise SpecError(f"{override.origin}: {override.key!r} leads to no value that can be set")
+        raise SpecError(f"{override.origin}: {override.key!r} is not a value that can be set")

@@ -128,7 +128,7 @@ def _job_data(study: Sourced[StudySpec], path: Path) -> tuple[Any, dict[str, str
 
 
 def _baseline(study: Sourced[StudySpec]) -> dict[str, Any]:
-    """Return the axis values that a baseline run has; by default the smallest sizes."""
+    """Return the axis values of the baseline; by default the smallest sizes."""
     axes, chosen = study.value.axes, study.value.baseline
     if not chosen:
         sizes = [axis for axis in axes if full_key(axis).rpartition(".")[2] in SIZE_AXES]
@@ -137,7 +137,7 @@ def _baseline(study: Sourced[StudySpec]) -> dict[str, Any]:
         where = study.origin(f"baseline.{axis}")
         if axis not in axes:
             raise SpecError(
-                f"{where}: the baseline names {axis!r}, which is no axis"
+                f"{where}: the baseline names {axis!r}, which is not an axis"
                 f"{nearest(axis, axes)}; axes: {', '.join(axes)}"
             )
         if value not in axes[axis]:

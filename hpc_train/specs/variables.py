@@ -1,4 +1,4 @@
-"""A job's variables and secrets: what no type can say of them."""
+"""Validation of a job's variables and secrets beyond their types."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _LONGEST = 128 * 1024 - 256
 
 
 def check_variables(job: Job) -> None:
-    """Refuse names that no shell takes, what the script sets itself, and secrets in the open.
+    """Refuse invalid names, variables that the script sets itself, and plain-text secrets.
 
     Raises:
-        SpecError: with file:line; a secret is not repeated.
+        SpecError: with file:line; the message does not contain the secret.
     """
     _check_env(job)
     _check_secrets(job)
@@ -32,7 +32,7 @@ def _check_env(job: Job) -> None:
         for name in names:
             place = job.near(f"{key}.{name}")
             if not is_variable(name):
-                raise SpecError(f"{place}: {name!r} is no name of an environment variable")
+                raise SpecError(f"{place}: {name!r} is not a name of an environment variable")
             if looks_secret(name, job.value.env.get(name) if key == "env" else None):
                 raise SpecError(
                     f"{place}: {key}.{name} looks like a secret, {KEPT}", named_by_job(name)
@@ -51,9 +51,9 @@ def _check_secrets(job: Job) -> None:
     for name, where in job.value.secrets.items():
         place = job.near(f"secrets.{name}")
         if not is_variable(name):
-            raise SpecError(f"{place}: {name!r} is no name of an environment variable")
+            raise SpecError(f"{place}: {name!r} is not a name of an environment variable")
         if name in job.value.env:
-            raise SpecError(f"{place}: {name} is in env, too, so its value would be written")
+            raise SpecError(f"{place}: {name} is also in env, so its value would be written")
         if where != ENV and "/" not in where:
             # It may be the secret itself, so it is not repeated.
             raise SpecError(
@@ -79,7 +79,7 @@ def _check_texts(job: Job) -> None:
 
 
 def _texts(job: Job) -> Iterator[tuple[str, str]]:
-    """Yield all that is written as it stands, and its key."""
+    """Yield all texts that are written unchanged, with their keys."""
     spec = job.value
     for name, value in spec.env.items():
         yield f"env.{name}", str(value)

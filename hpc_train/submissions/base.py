@@ -1,4 +1,4 @@
-"""What every executor is, and the terms on which it is given runs."""
+"""The interface of executors, and the options of a submission."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from hpc_train.model.value import Value
 
 
 class Terms(Value, frozen=True, kw_only=True):
-    """How runs are handed over: where to, within which limits, not on which nodes.
+    """Options of a submission: target, limits, excluded nodes.
 
-    `comment` is the user's, for all of them. With an `allocation`, its script is submitted and
+    `comment` is the user's comment, for all runs. With an `allocation`, its script is submitted and
     runs them all, one after the other.
     """
 
@@ -28,19 +28,19 @@ class Terms(Value, frozen=True, kw_only=True):
 
 
 class Executor(Protocol):
-    """Hands scripts to something that runs them; keeps no state of its own."""
+    """Submits scripts to a scheduler or runs them; keeps no state."""
 
     def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
-        """Hand over runs, in order, and write each one's submission.json.
+        """Submit runs, in order, and write the submission.json of each.
 
         Raises:
-            SubmitError: refused. A run without submission.json was not handed over.
+            SubmitError: refused. A run without submission.json was not submitted.
         """
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
-        """Say how runs stand, of any jobs and studies, with one question for all of them.
+        """Return the state of runs of any jobs and studies, with a single query.
 
-        A run that is left out has ended, and its own files say how.
+        A run that is not in the result has ended, and its files contain its state.
         """
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:

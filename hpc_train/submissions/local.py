@@ -27,7 +27,7 @@ class LocalExecutor:
     """Starts one detached supervisor for the runs of a submission."""
 
     def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
-        """Start a supervisor that works through `runs` in order; see `Executor.submit`."""
+        """Start a supervisor that runs `runs` in order; see `Executor.submit`."""
         _check_machine_lock()
         now = datetime.now(timezone.utc)
         queue = Queue(home=home, queue_id=f"{now:%Y%m%d-%H%M%S}-{os.getpid()}")
@@ -52,9 +52,9 @@ class LocalExecutor:
             raise SubmitError(f"{home}: cannot start: {failure.strerror or failure}") from None
 
     def _start(self, queue: Queue, lock: int | None) -> None:
-        """Hand the lock over to the supervisor: it is never free in between."""
+        """Pass the lock to the supervisor, without releasing it in between."""
         if lock is None:
-            raise SubmitError(f"{queue.file('lock')}: somebody holds it")
+            raise SubmitError(f"{queue.file('lock')}: another process holds it")
         argv = [
             *(sys.executable, "-m", "hpc_train.submissions.supervisor"),
             *(str(queue.home.absolute()), queue.queue_id, str(lock)),
@@ -65,7 +65,7 @@ class LocalExecutor:
             raise SubmitError(f"{queue.home}: the supervisor did not start", _last_line(queue))
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
-        """A run is alive as long as its queue's lock is held; see `Executor.query`."""
+        """A run is active while its queue's lock is held; see `Executor.query`."""
         queues = {
             run: Queue(home=run.path.parent, queue_id=submission.native_id)
             for run, submission in runs.items()
@@ -74,7 +74,7 @@ class LocalExecutor:
         return {run: _standing(run, held[queues[run]]) for run in runs if not has_ended(run)}
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
-        """Mark all first, so that none of them is started any more; see `Executor.cancel`."""
+        """Mark all runs first, so that none of them is started; see `Executor.cancel`."""
         for run, submission in runs.items():
             mark(run, submission, JobState.CANCELLED, "cancelled by the user")
         for run in runs:
@@ -84,14 +84,14 @@ class LocalExecutor:
 
 def _standing(run: RunFolder, held: bool | None) -> Standing:
     if held is None:
-        return Standing(state=JobState.UNKNOWN, reason="its queue cannot be looked at")
+        return Standing(state=JobState.UNKNOWN, reason="its queue cannot be read")
     if not held:
         return Standing(state=JobState.LOST)
     return Standing(state=JobState.RUNNING if run.status.exists() else JobState.PENDING)
 
 
 def _check_machine_lock() -> None:
-    """Refuse now what the supervisor could only write into its log.
+    """Check the lock now, because the supervisor could report an error only in its log.
 
     Raises:
         SubmitError: the lock cannot be opened; in a shared folder another user may have made it.
@@ -101,7 +101,7 @@ def _check_machine_lock() -> None:
     except OSError as failure:
         raise SubmitError(
             f"{machine_lock()}: cannot be opened: {failure.strerror}",
-            "it keeps your runs from overlapping; set TMPDIR to a folder of your own",
+            "it prevents your runs from overlapping; set TMPDIR to a folder of your own",
         ) from None
 
 

@@ -1,4 +1,4 @@
-"""The processes of a run, found by their environment, whatever session they moved to."""
+"""The processes of a run, found by their environment, in any session."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ GRACE_S = 10.0
 
 
 def processes_of(run: RunFolder) -> tuple[int, ...]:
-    """Return the ids of the live processes that carry this run's HPCTRAIN_RUN."""
+    """Return the ids of the live processes with this run's HPCTRAIN_RUN."""
     mark = f"HPCTRAIN_RUN={run.path.absolute()}".encode()
     return tuple(pid for pid in _pids() if mark in _environment(pid))
 
 
 def terminate(run: RunFolder, grace_s: float = GRACE_S) -> None:
-    """Ask the job script to end (it passes that on to the launcher); kill what is left."""
+    """Terminate the job script, which terminates the launcher; kill the remaining processes."""
     script = _script_of(run)
     for pid in processes_of(run) if script is None else (script,):
         _signal(pid, signal.SIGTERM)
@@ -28,7 +28,7 @@ def terminate(run: RunFolder, grace_s: float = GRACE_S) -> None:
 
 
 def kill(run: RunFolder) -> None:
-    """Kill every process of a run; a rank that was left behind would spoil the next timing."""
+    """Kill every process of a run; a remaining rank would disturb the next measurement."""
     for pid in processes_of(run):
         _signal(pid, signal.SIGKILL)
     _await_end(run, GRACE_S)

@@ -1,7 +1,7 @@
-"""The local queue: a list of runs, and a lock that lives as long as somebody works on it.
+"""The local queue: a list of runs, and a lock that is held while its supervisor runs.
 
-The kernel drops a lock when its last holder dies, so a queue that was killed is seen at once,
-and no process id can be mistaken for another.
+The kernel releases a lock when its last holder ends, so a killed queue is detected at once, without
+relying on process ids.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Queue(Value, frozen=True, kw_only=True):
 
 
 def take(path: Path, *, wait: bool) -> int | None:
-    """Take a lock and return its file descriptor; None when somebody has it.
+    """Take a lock and return its file descriptor; None if another process holds it.
 
     Raises:
         OSError: the file cannot be opened.
@@ -43,9 +43,9 @@ def take(path: Path, *, wait: bool) -> int | None:
 
 
 def is_held(path: Path) -> bool | None:
-    """Whether somebody holds the lock; None when this user may not look.
+    """Whether the lock is held; None if this user may not read it.
 
-    It is asked read-only, so that a colleague can see how your runs stand.
+    The file is opened read-only, so that other users can query the state of runs.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
@@ -63,5 +63,5 @@ def is_held(path: Path) -> bool | None:
 
 
 def machine_lock() -> Path:
-    """Return the lock that keeps one user's local runs from overlapping on a machine."""
+    """Return the lock that prevents one user's local runs from overlapping on a machine."""
     return Path(tempfile.gettempdir()) / f"hpctrain-{os.getuid()}.lock"

@@ -1,4 +1,4 @@
-"""submission.json, written by whoever hands a run over or learns its end; status.json, read."""
+"""Writing submission.json at submission and when the end is known; reading status.json."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpc_train.regularfile import read_regular
 
 
 def write(run: RunFolder, submission: Submission) -> None:
-    """Write a run's submission.json; a reader sees the old one or the new one.
+    """Write a run's submission.json atomically.
 
     Raises:
         StoreError: the folder is gone or cannot be written.
@@ -26,7 +26,7 @@ def write(run: RunFolder, submission: Submission) -> None:
 
 
 def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -> None:
-    """Record how a run ended, for good.
+    """Record the final state of a run.
 
     Raises:
         StoreError: as for `write`.
@@ -35,7 +35,7 @@ def mark(run: RunFolder, submission: Submission, state: JobState, reason: str) -
 
 
 def status_of(run: RunFolder) -> JobStatus | None:
-    """Return what the job says itself; None when it says nothing, or nothing readable."""
+    """Return the contents of status.json; None if it is missing or not readable."""
     try:
         return msgspec.json.decode(read_regular(run.status), type=JobStatus)
     except (OSError, msgspec.DecodeError, RecursionError):

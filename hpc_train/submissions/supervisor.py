@@ -1,8 +1,8 @@
 """`python -m hpc_train.submissions.supervisor HOME QUEUE LOCK`: runs a queue, then ends.
 
 It is no service: it lives as long as its list of runs. It holds the queue's lock, and the
-machine's while a run is on, and passes both on to the job script, so that even if it is killed
-nobody starts a run beside one that still computes.
+machine's while a run is on, and passes both on to the job script, so that even if it is killed no
+other run starts beside one that is still active.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from hpc_train.submissions.record import has_ended, mark
 
 
 class _Limit(msgspec.Struct):
-    """The one part of a manifest that matters here."""
+    """The only part of a manifest that is read here."""
 
     plan: LaunchPlan
 
 
 def main(home: str, queue_id: str, lock: str) -> None:
-    """Run every run of the queue that is still wanted, one at a time."""
+    """Run the queue's runs that were not cancelled, one at a time."""
     queue = Queue(home=Path(home), queue_id=queue_id)
     run_ids = msgspec.json.decode(queue.file("json").read_bytes(), type=list[str])
     _detach()
@@ -47,19 +47,19 @@ def main(home: str, queue_id: str, lock: str) -> None:
             if submission is not None:
                 _supervise(run, submission, (int(lock), machine))
         except (OSError, StoreError, msgspec.DecodeError) as failure:
-            # One damaged folder must not keep the others from being run.
+            # A damaged folder must not prevent the others from running.
             sys.stderr.write(f"{run_id}: {failure}\n")
         os.close(machine)
 
 
 def _detach() -> None:
-    """Let the submitter go on: it waits only until everything that can be checked is checked."""
+    """Let the submitting process continue, after everything has been checked."""
     if os.fork():
         os._exit(0)
 
 
 def _wanted(run: RunFolder) -> Submission | None:
-    """Return the run's submission unless it was cancelled, removed or already started."""
+    """Return the submission of a run that was not cancelled, removed or already started."""
     if run.status.exists() or not run.submission.exists():
         return None
     submission = msgspec.json.decode(read_regular(run.submission), type=Submission)
@@ -84,7 +84,7 @@ def _supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) -
     if not has_ended(run) and not _cancelled(run):
         code = script.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
-        mark(run, submission, JobState.FAILED, f"the job script ended with {how} and said nothing")
+        mark(run, submission, JobState.FAILED, f"the job script ended with {how}, without a status")
 
 
 def _time_limit(run: RunFolder) -> int | None:
@@ -93,7 +93,7 @@ def _time_limit(run: RunFolder) -> int | None:
 
 
 def _cancelled(run: RunFolder) -> bool:
-    """Whether somebody cancelled the run, or removed its folder."""
+    """Whether the run was cancelled, or its folder removed."""
     if not run.submission.exists():
         return True
     return msgspec.json.decode(read_regular(run.submission), type=Submission).state is not None

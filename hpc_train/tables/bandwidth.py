@@ -1,4 +1,4 @@
-"""Measured bandwidths -> what they say of a network: the headline, and its share of a link.
+"""Measured bandwidths -> the headline value, and its share of a link.
 
 GB/s are 1e9 B/s, link rates Gb/s as vendors state them.
 """

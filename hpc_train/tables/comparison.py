@@ -1,4 +1,4 @@
-"""Two run tables -> one row per point of either: how much faster the second is, and the verdict."""
+"""Two run tables -> one row per point of either: ratio of the second to the first, and verdict."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpc_train.tables.runs import OK
 Key = tuple[Any, ...]
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
 SIDES = ("a", "b")
-# What a ratio of speeds means nothing without: other conditions are what a comparison is about.
+# Fields without which a ratio of speeds has no meaning; other conditions may be compared.
 MUST_MATCH = ("model", "data", "dataset", "global_batch", "parser", "counted", "sequence_length")
 BETTER, WORSE = "B better", "B worse"
 # Sums of the same numbers in another order differ by less.
@@ -32,7 +32,7 @@ COLUMNS = (
 
 
 class Demands(NamedTuple):
-    """What a reader wants of a comparison: see `comparison_frame`."""
+    """Options of a comparison: see `comparison_frame`."""
 
     confidence: float = CONFIDENCE
     min_effect: float | None = None
@@ -80,7 +80,7 @@ def _keyed(runs: pd.DataFrame, *, by_series: bool) -> pd.DataFrame:
     """Add the key of each run's point: its series, and its sizes, -1 where one is not known."""
     sizes = runs[list(SIZES)].astype("Int64").fillna(-1).astype("int64")
     known = (sizes["nodes"] > 0) & (sizes["tasks_per_node"] > 0)
-    # With nodes and tasks the number of ranks says nothing new; a log may just not name all.
+    # With nodes and tasks the number of ranks is redundant; a log may not name all ranks.
     sizes["ranks"] = sizes["ranks"].where(~known, sizes["nodes"] * sizes["tasks_per_node"])
     series = runs["series"].astype(str) if by_series else [""] * len(runs)
     keyed: pd.DataFrame = runs.assign(
@@ -174,7 +174,7 @@ def _why(
     ok: Sequence[pd.DataFrame],
     allowed: Sequence[str],
 ) -> str:
-    """Say why a point has no ratio; nothing where it has one."""
+    """Return why a point has no ratio; empty if it has one."""
     for name in SIDES:
         if not row[f"submitted_{name}"]:
             return f"not in {name.upper()}"

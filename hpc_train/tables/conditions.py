@@ -12,7 +12,7 @@ from hpc_train.model.measurement import ExpectedRun
 from hpc_train.tables.grouped import NAN, levels_of, packed, starts
 from hpc_train.tables.record_arrays import Ints, RecordArrays
 
-# First those that say most about a difference: a series is named after the first that differs.
+# The most informative first: a series is named after the first field that differs.
 FIELDS = (
     "parser", "counted", "model", "parameters", "data", "sequence_length", "precision", "layout",
     "tensor_parallel", "pipeline_parallel", "torch", "cuda", "nccl", "nccl2", "nccl_plugin",

@@ -52,7 +52,7 @@ def refuse_copies(marks: Mapping[str, int]) -> None:
             raise ReportError(
                 f"{one} and {other} hold the same measurements, line by line: one job, not two "
                 "repetitions",
-                f"name one of them, or leave one out: --exclude '{other}=a copy of {one}'",
+                f"give one of them, or exclude one: --exclude '{other}=a copy of {one}'",
             )
 
 

@@ -16,13 +16,13 @@ from hpc_train.tables.points import Grouped
 from hpc_train.tables.record_arrays import Ints
 
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
-# As a gate: what is met there is not flagged here.
+# Same tolerance as the gate: a point that meets it is not flagged.
 _ROUNDING = 1e-9
 Row = Mapping[str, Any]
 
 
 class _Sample(NamedTuple):
-    """The ok runs of a point that recorded something: how many, their mean and variance."""
+    """The ok runs of a point with a value: number, mean and variance."""
 
     n: float
     mean: float
@@ -32,10 +32,10 @@ class _Sample(NamedTuple):
 def point_flags(
     groups: Grouped, columns: Mapping[str, Any], base: Ints, gate: float | None
 ) -> list[tuple[Flag, ...]]:
-    """Return the flags of each point from its columns; `base` is the point that counts as 1.
+    """Return the flags of each point from its columns; `base` is its baseline.
 
-    Beside the columns of the table there are `usable` and `base_usable`: how many runs of the
-    point and of its baseline have the basis; `fewest`: how few a resampled interval has.
+    Additional columns are `usable` and `base_usable`, the numbers of runs of the point and of its
+    baseline with the basis, and `fewest`, the smallest number of runs of a resampled interval.
     """
     names = ("n_ok", "usable", "base_usable", "basis", "is_baseline", "whole_seconds",
              "efficiency", "efficiency_low", "samples_seen", "fewest")  # fmt: skip
@@ -89,7 +89,7 @@ def _ratio(row: Row, gate: float | None) -> Sequence[Flag]:
     if row["fewest"] < LEAST_FOR_MEAN:
         detail = f"needs {LEAST_FOR_MEAN} runs, there are {row['fewest']:g}"
         flags.append(Flag(FlagCode.BOOTSTRAP, detail))
-    # Without an interval, what the table shows as more than 1.
+    # Without an interval, a value that the table shows as more than 1.
     low = row["efficiency_low"]
     if (round(row["efficiency"], 3) if isnan(low) else low) > 1:
         flags.append(Flag(FlagCode.SUPERLINEAR, "check cache, batch, clocks"))
@@ -99,13 +99,13 @@ def _ratio(row: Row, gate: float | None) -> Sequence[Flag]:
 
 
 def _same_samples(row: Row, base: Row) -> bool:
-    """Whether both trained on as much: a loss falls with every sample."""
+    """Whether both processed the same number of samples, because the loss depends on it."""
     own, first = row["samples_seen"], base["samples_seen"]
     return bool(abs(own - first) <= 0.01 * first)
 
 
 def _changed(code: FlagCode, own: _Sample, base: _Sample) -> list[Flag]:
-    """Flag what changed by more than twice the standard error of the difference."""
+    """Flag changes larger than twice the standard error of the difference."""
     if min(own.n, base.n) < 2:
         return []
     error = sqrt(own.variance / own.n + base.variance / base.n)

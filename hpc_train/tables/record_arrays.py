@@ -17,7 +17,7 @@ Ints = NDArray[np.int64]
 Mask = NDArray[np.bool_]
 TEXTS = ("run", "source", "parser", "metric", "scope", "node", "variant")
 WHOLE = ("line", "step", "rank", "steps")
-# Stands for a step or rank that the line does not name; no log counts so far down.
+# Value of a step or rank that the line does not name; no log has such a number.
 NONE = int(np.iinfo(np.int64).min)
 
 
@@ -85,7 +85,7 @@ def _of_frame(frame: pd.DataFrame) -> RecordArrays:
     if lacking:
         raise ReportError(f"these records have no column {lacking[0]}; they need {_needed()}")
     texts = [_text(frame[name]) for name in TEXTS]
-    # A CSV file knows no difference between nothing and an empty text.
+    # A CSV file does not distinguish a missing value and an empty text.
     variants = texts[-1].led_by([""])
     texts[-1] = variants._replace(codes=np.maximum(variants.codes, 0))
     whole = [_numbers(frame[name]) for name in WHOLE]

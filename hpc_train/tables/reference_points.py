@@ -21,7 +21,7 @@ from hpc_train.tables.runs import OK
 
 
 class Baselines(NamedTuple):
-    """For each point the one that counts as 1, -1 without, and then why there is none."""
+    """The baseline of each point, -1 if there is none, and then the reason."""
 
     point: Ints
     note: list[str]

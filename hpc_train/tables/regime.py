@@ -1,4 +1,4 @@
-"""Runs -> scaling regime of each series: what the recorded batches say, checked against a label."""
+"""Runs -> scaling regime of each series from recorded batches, checked against the declaration."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expected runs -> how large each one is, as planned, as a person says, or as its log says."""
+"""Expected runs -> size of each, as planned, as stated, or from its log."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpc_train.tables.grouped import Floats
 from hpc_train.tables.record_arrays import Ints
 
 NAMES = ("nodes", "gpus_per_node", "tasks_per_node")
-# No log is right that says more.
+# A larger number in a log is an error.
 _MOST_RANKS = 10**9
 
 
@@ -52,7 +52,7 @@ def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
 def series_of(runs: Sequence[ExpectedRun], ranks: Floats) -> list[str]:
     """Return the name of each run's series.
 
-    Of logs that do not say how many ranks there were, nothing says that they are of one size.
+    Logs without a number of ranks are not assumed to have the same size.
     """
     unknown = np.isnan(ranks) & (len(runs) > 1)
     return [

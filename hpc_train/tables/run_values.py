@@ -110,7 +110,7 @@ def stated_step_time_s(rows: Rows, runs: int) -> Floats:
 def named_ranks(rows: Rows, runs: int) -> Ints:
     """Return the number of ranks as far as the lines name them; 0 where they name none.
 
-    That rank 0 alone speaks for the whole job does not say that it is the only one.
+    Rank 0 may print for the whole job, so it is not taken as the only rank.
     """
     most = np.full(runs, -1)
     for kind in range(len(KINDS)):
@@ -191,7 +191,7 @@ def _of_metric(fields: RecordArrays, metric: str, runs: int, prefix: str = "") -
 
 
 def _sound(rows: Rows, runs: int) -> Rows:
-    """Leave out what cannot be calculated with, and the records of other runs."""
+    """Remove values that are not usable, and the records of other runs."""
     return rows.take(usable(rows.value) & (rows.run < runs))
 
 

@@ -1,4 +1,4 @@
-"""ExpectedStudy and records -> one row per run that was asked for, whatever became of it."""
+"""ExpectedStudy and records -> one row per requested run, in any state."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ def fits(
     places = usable.groupby("series", sort=False).indices
     q = usable["ideal"].to_numpy(dtype=np.float64)
     found: list[Fit] = []
-    # A heap of logs may have one series for each, most without a second size: no frame for those.
+    # Many foreign logs may each be a series without a second size: no frame for those.
     for series in points["series"].unique():
         own = places.get(series, _NOWHERE)
         sizes = len(set(q[own].tolist()))
@@ -97,7 +97,7 @@ def _reach(forecast: float | None, *, force: bool) -> float:
         raise ReportError(
             f"a forecast of {forecast:g} times the largest measured size; beyond {REACH:g} times, "
             "fits to measured points are wrong too often",
-            f"measure a larger size, or insist: --forecast {forecast:g} --force",
+            f"measure a larger size, or force it: --forecast {forecast:g} --force",
         )
     return forecast
 
@@ -170,7 +170,7 @@ def _curve(solved: Solution, q: Floats, reach: float) -> tuple[CurvePoint, ...]:
     at = at[basis(solved.law, at) @ solved.c > 0]
     columns = basis(solved.law, at)
     middle, half = columns @ solved.c, half_width(solved, columns)
-    # No law knows what comes: doubt grows with each doubling, however well the points agree.
+    # The uncertainty of an extrapolation grows with each doubling, even if the points agree.
     half = np.maximum(half, middle * DOUBT_PER_DOUBLING * np.maximum(np.log2(at / largest), 0))
     low, high = np.maximum(middle - half, 0), middle + half
     if solved.law != "gustafson":

@@ -1,4 +1,4 @@
-"""Run table -> the runs that a reader picks (`launcher=srun`), or those that a report stored."""
+"""Run table -> selected runs (`launcher=srun`), or those of a stored report."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ def speedup_frame(
     ideal q = ratio of GPUs, of ranks where there are none; efficiency E = S/q, for strong and weak
     scaling alike. The baseline is 1 exactly, without an interval. Where the baseline has no ok run,
     or the regime is mixed, S and E are NaN and `note` says why. `time_to_train_speedup` is the
-    ratio of the times to train, which batches that change do not forbid. `doubling` S(2p)/(2 S(p))
+    ratio of the times to train, which is defined even if batches change. `doubling` S(2p)/(2 S(p))
     is a direct ratio of two points, the point of half the size being of the same series.
 
     Raises:
@@ -137,7 +137,7 @@ def against(
 
 
 def ideal(groups: Grouped, base: Ints) -> Floats:
-    """Return q, the ratio of GPUs; else of ranks, else of nodes; NaN where none is known."""
+    """Return q, the ratio of GPUs; else of ranks, else of nodes; NaN if none is known."""
     q = np.full(groups.size, NAN)
     gpus, ranks, nodes = (column[groups.first] for column in sizes_of(groups.runs))
     for size in (nodes, ranks, gpus):
@@ -152,7 +152,7 @@ def _to_train(
 ) -> dict[str, Any]:
     """Return T(p0)/T(p) of the times to train, also where the batch is not the same.
 
-    (MLPerf compares so: what counts is when the target was reached.)
+    (As in MLPerf, which compares the times at which the target was reached.)
     """
     every = np.arange(groups.size)
     base = baselines(groups, study, "series_comparable").point

@@ -1,4 +1,4 @@
-"""Run table -> run table whose series hold nothing that must not be compared."""
+"""Run table -> run table whose series contain only comparable runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Separated(NamedTuple):
 
 
 def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
-    """Split each series by what must not differ in it, unless a person allowed it to.
+    """Split each series by the fields that must match, unless they are allowed to differ.
 
     First by the recorded conditions, then by the global batch where runs of one point have several.
     A run that did not record a field goes with the other runs of its point, else of its series.

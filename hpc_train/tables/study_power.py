@@ -1,4 +1,4 @@
-"""A study that is still to be run -> what its repetitions can resolve, and which laws fit.
+"""A planned study -> the resolution of its repetitions, and the laws that can be fitted.
 
 Light to import: `submit` says this on a login node.
 """

@@ -1,4 +1,4 @@
-"""Batch and learning rate: what each rank gets when the number of ranks changes."""
+"""Batch size per rank and learning rate as functions of the number of ranks."""
 
 from __future__ import annotations
 

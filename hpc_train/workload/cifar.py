@@ -19,11 +19,11 @@ TEST = ("test_batch",)
 
 
 class DataError(WorkloadError):
-    """The data set is not there or is not what it should be."""
+    """The data set is missing or invalid."""
 
 
 def check_cifar(path: Path) -> None:
-    """Check that `path` holds the six files of CIFAR-10.
+    """Check that `path` contains the six files of CIFAR-10.
 
     Raises:
         DataError: a file is absent; the message names the first one.
@@ -33,7 +33,7 @@ def check_cifar(path: Path) -> None:
         if not file.is_file():
             raise DataError(
                 f"--data {path}: {file} does not exist; "
-                f"use digits, synthetic or a folder that holds {FOLDER}"
+                f"use digits, synthetic or a folder that contains {FOLDER}"
             )
 
 
@@ -64,7 +64,7 @@ def _read_file(file: Path) -> tuple[Bytes, Labels]:
 
 
 class _ArraysOnly(pickle.Unpickler):
-    """A pickle can call anything; this data needs only what makes an array."""
+    """An unpickler that allows only the functions that create arrays."""
 
     def find_class(self, module: str, name: str) -> Any:
         allowed = {"_reconstruct", "ndarray", "dtype", "_frombuffer"}

@@ -1,4 +1,4 @@
-"""Data sets, held whole in memory as bytes, and each rank's share of them."""
+"""Data sets, completely in memory as bytes, and each rank's share of them."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Events on stdout that need no parser: `@hpct {"v":1,"event":"step","rank":0,...}`.
 
-Only the standard library, so that this one file also works where nothing else of ours is installed.
+Uses only the standard library, so that this file also works without hpctrain.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ VERSION = 1
 def emit(**fields: Any) -> None:
     """Write one event line to stdout, with `v` and this process's global `rank` added.
 
-    The rank is `RANK` of the environment, 0 where there is none, unless `rank` is given. A value
-    may be anything that JSON has, or a scalar with `item()` (numpy, torch). NaN and the
-    infinities, which JSON has not, become null.
+    The rank is `RANK` of the environment, else 0, unless `rank` is given. A value may be any JSON
+    type, or a scalar with `item()` (numpy, torch). NaN and infinities, which JSON does not have,
+    become null.
 
     Raises:
-        TypeError: a value that JSON cannot hold.
+        TypeError: a value that is not a JSON type.
     """
     first = {"v": VERSION, "event": fields.get("event"), "rank": int(os.environ.get("RANK") or 0)}
     event = {**first, **fields, "v": VERSION}
@@ -34,7 +34,7 @@ def emit(**fields: Any) -> None:
 
 
 def write_line(text: str) -> None:
-    """Write `text` and a newline to stdout in one write, after all that was printed before.
+    """Write `text` and a newline to stdout in one write, after flushing earlier output.
 
     Ranks that share a pipe interleave between writes; `print` makes two of them when unbuffered.
     """

@@ -1,5 +1,5 @@
-"""The one error of the workload that is the caller's fault."""
+"""The error of the workload for invalid input."""
 
 
 class WorkloadError(Exception):
-    """An option, the environment or the data is wrong; the message is one line that says what."""
+    """An option, the environment or the data is invalid; the message is one line."""

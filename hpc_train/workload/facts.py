@@ -1,4 +1,4 @@
-"""This process -> what has to be the same in every run of a series, in its own words."""
+"""This process -> the conditions that must match in every run of a series."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from hpc_train.workload.group import Group
 
 
 def conditions(group: Group) -> dict[str, str]:
-    """Return versions and hardware; nothing that differs by the number of ranks."""
+    """Return versions and hardware, which do not depend on the number of ranks."""
     found = {"torch": torch.__version__.partition("+")[0], "device": group.device.type}
     if group.device.type != "cuda":
         return found

@@ -13,7 +13,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from hpc_train.workload.ranks import SPAWNED, LaunchError, env_int, world_size
 
-# In this order: a launcher that was started by another one leaves both signs.
+# In this order: a launcher that was started by another one sets the variables of both.
 SIGNS = {
     "spawn": SPAWNED,
     "torchrun": "TORCHELASTIC_RUN_ID",
@@ -21,7 +21,7 @@ SIGNS = {
     "srun": "SLURM_STEP_ID",
 }
 
-# What the job's plan says; `--backend` wins over it.
+# Backend of the job's plan; `--backend` takes precedence.
 PLANNED = "HPCTRAIN_BACKEND"
 BACKENDS = ("nccl", "gloo", "mpi")
 
@@ -64,7 +64,7 @@ def joined(backend: str, device: str) -> Iterator[Group]:
     Without RANK there is one process and no group.
 
     Raises:
-        LaunchError: a variable is absent or wrong, or the device or backend is not to be had.
+        LaunchError: a variable is missing or invalid, or device or backend are not available.
     """
     alone = "RANK" not in os.environ
     size = world_size()
@@ -92,7 +92,7 @@ def joined(backend: str, device: str) -> Iterator[Group]:
 
 
 def launcher_of(environment: Mapping[str, str], size: int) -> str:
-    """Return who started this rank: torchrun, mpirun, srun, spawn, single, or unknown."""
+    """Return the launcher of this rank: torchrun, mpirun, srun, spawn, single, or unknown."""
     if "RANK" not in environment:
         return "single"
     for name, variable in SIGNS.items():
@@ -110,7 +110,7 @@ def _device(wanted: str, size: int) -> torch.device:
     if size > 1 and "LOCAL_RANK" not in os.environ:
         raise LaunchError("LOCAL_RANK must be set to choose among this node's CUDA devices")
     local = env_int("LOCAL_RANK", 0)
-    # A scheduler that binds one device to each task leaves every rank with a device 0 only.
+    # If a scheduler binds one device to each task, every rank has only device 0.
     if local >= count > 1:
         raise LaunchError(f"LOCAL_RANK={local}, but this node has {count} CUDA devices")
     return torch.device("cuda", local if local < count else 0)
@@ -129,7 +129,7 @@ def _backend(wanted: str, device: torch.device) -> str:
 
 
 def _automatic(device: torch.device) -> str:
-    """Return the job's own choice; nccl means GPUs, and this device may be none."""
+    """Return the job's choice, unless it is nccl and this device is not a GPU."""
     usual = "nccl" if device.type == "cuda" else "gloo"
     planned = os.environ.get(PLANNED) or usual
     if planned not in BACKENDS:

@@ -135,7 +135,7 @@ class Trainer:
         asked = (self.options.fail_rank, self.options.fail_step)
         if asked == (self.group.rank, self.done + 1):
             print(f"rank {self.group.rank}: exits as --fail-rank asks", file=sys.stderr, flush=True)
-            # As a crash would: no clean-up, no farewell to the other ranks.
+            # Like a crash: without clean-up and without notifying the other ranks.
             os._exit(self.options.fail_code)
 
 

@@ -10,7 +10,7 @@ CLASSES = 10
 def make_cnn(channels: int, width: int) -> nn.Module:
     """Return a small CNN: float images (n, channels, h, w) of any size to logits (n, 10).
 
-    No batch normalisation: its statistics are of one rank's batch, so that the result would depend
+    No batch normalisation: its statistics are those of one rank's batch, so the result would depend
     on the number of ranks at the same global batch.
     """
     wide = 2 * width

@@ -1,4 +1,4 @@
-"""Options of the reference trainer: what was typed, and the batch and learning rate it means."""
+"""Options of the reference trainer, and the resulting batch and learning rate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EPILOG = (
     "Give --global-batch-size for strong scaling (it stays the same, however many ranks share it) "
     "or --batch-size for weak scaling (each rank keeps its own)."
 )
-DATA_HELP = "PATH: a folder that holds CIFAR-10's cifar-10-batches-py (default: digits)"
+DATA_HELP = "PATH: a folder that contains CIFAR-10's cifar-10-batches-py (default: digits)"
 RULE_HELP = (
     "multiply the learning rate by 1, by f or by sqrt(f), f = global batch / base batch "
     "(default: linear with --batch-size, none with --global-batch-size)"
@@ -49,7 +49,7 @@ class Options:
 
 class _Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
-        """Say what is wrong in one line: a job log shows it once per rank."""
+        """Print the error on one line, because a job log contains it once per rank."""
         print(f"{self.prog}: error: {message} (see --help)", file=sys.stderr)
         sys.exit(2)
 
@@ -77,7 +77,7 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--data", default="digits", metavar="digits|synthetic|PATH", help=DATA_HELP)
     add("--epochs", type=_positive, help="default: 1, or as many as --steps needs")
-    add("--steps", type=_positive, help="stop after so many steps, whatever the epoch")
+    add("--steps", type=_positive, help="stop after this number of steps, in any epoch")
     add("--seed", type=_natural, default=0, help="of the weights and of the sample order")
     add("--width", type=_positive, default=48, help="channels of the CNN: more is heavier")
     add("--no-accuracy", action="store_true", help="do not evaluate the test set at the end")
@@ -101,7 +101,7 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_failure(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("test aid", "makes one rank fail, to see what notices")
+    group = parser.add_argument_group("test aid", "makes one rank fail, to test the detection")
     add = group.add_argument
     add("--fail-rank", type=_natural, help="the global rank that exits before it trains a step")
     add("--fail-step", type=_positive, default=1, help="which step, from 1 (default: 1)")

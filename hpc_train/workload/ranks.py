@@ -1,4 +1,4 @@
-"""Starts this node's ranks where the launcher did not: one process that makes its own children.
+"""Starts the ranks of this node as child processes, if the launcher did not start them.
 
 Only the standard library: the parent needs no torch.
 """
@@ -28,7 +28,7 @@ GRACE_S = 10.0
 
 
 class LaunchError(WorkloadError):
-    """The environment does not say who the ranks are, or contradicts itself."""
+    """The variables of the ranks are missing or contradict one another."""
 
 
 def run_ranks(main: Main) -> int:

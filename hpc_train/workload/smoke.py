@@ -1,4 +1,4 @@
-"""A minute of a site: do all ranks meet, is a sum right, how fast is a large one, and over what?
+"""Smoke job of a site: checks connection and sum of all ranks, measures a large all-reduce.
 
 `python -m hpc_train.workload.smoke`, started as any job's ranks. Rank 0 prints one event `smoke`.
 """
@@ -64,7 +64,7 @@ def _measure(group: Group) -> None:
 
 
 def _hosts(group: Group) -> list[str]:
-    """Return the host of each rank, and see that a sum over all ranks is right."""
+    """Return the host of each rank, and check a sum over all ranks."""
     if group.backend == "none":
         return [socket.gethostname()]
     expected = group.world_size * (group.world_size - 1) / 2
@@ -77,7 +77,7 @@ def _hosts(group: Group) -> list[str]:
 
 
 def _reduce(group: Group, size: int) -> float:
-    """Return the seconds of one sum of `size` bytes, the median of some."""
+    """Return the median time in seconds of an all-reduce of `size` bytes."""
     if group.backend == "none":
         return 1.0
     buffer = torch.ones(size // 4, dtype=torch.float32, device=group.device)

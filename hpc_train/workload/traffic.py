@@ -1,14 +1,14 @@
-"""Which interface of this host the bytes went over: the kernel's counters, before and after."""
+"""The interface that carried the traffic, from the kernel's counters before and after."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-# Of this process's own network namespace, which /sys need not be.
+# Of this process's network namespace, which may differ from that of /sys.
 INTERFACES = Path("/proc/net/dev")
 ADAPTERS = Path("/sys/class/infiniband")
-# Less than this is the cluster's own chatter.
+# Less than this is background traffic.
 NOISE = 1_000_000
 # InfiniBand counts words of four bytes.
 _WORD = 4
@@ -34,7 +34,7 @@ def _interfaces(table: str) -> Iterator[tuple[str, int]]:
 
 
 def busiest(before: Mapping[str, int], after: Mapping[str, int]) -> str:
-    """Return the interface that sent the most in between, or nothing below the noise."""
+    """Return the interface that sent most of the bytes, or an empty text below the threshold."""
     grown = {name: count - before.get(name, 0) for name, count in after.items()}
     name = max(grown, key=lambda one: grown[one], default="")
     return name if name and grown[name] > NOISE else ""

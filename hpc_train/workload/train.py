@@ -14,7 +14,7 @@ from hpc_train.workload.errors import WorkloadError
 from hpc_train.workload.options import Options, parse_options
 from hpc_train.workload.ranks import env_int, exit_code_of, leave, run_ranks, world_size
 
-if TYPE_CHECKING:  # a process that only starts ranks has no use for torch
+if TYPE_CHECKING:  # a process that only starts ranks does not need torch
     from hpc_train.workload.group import Group
     from hpc_train.workload.loop import Outcome
 
@@ -22,12 +22,12 @@ if TYPE_CHECKING:  # a process that only starts ranks has no use for torch
 def main() -> int:
     """Run the command line on every rank that the environment describes; return the exit code.
 
-    The codes: 0 done, 2 an option, the environment or the data is wrong, else that of the rank
-    that failed first.
+    The codes: 0 success, 2 invalid option, environment or data, else that of the rank that failed
+    first.
     """
     options = parse_options()
     try:
-        # Checked before ranks are started, so that it is said once and not by every rank.
+        # Checked before ranks are started, so that it is reported once and not by every rank.
         share_batch(options.global_batch_size, options.batch_size, world_size())
         _check_data(options.data)
         return run_ranks(partial(train, options))

@@ -53,7 +53,7 @@ def refused(done: subprocess.CompletedProcess[str], *parts: str, code: int = 2) 
             JOB.replace("train.py", "trian.py"),
             ["trian.py does not exist; did you mean 'train.py'?"],
         ),
-        (JOB.replace("python, train.py", "./train.py"), ["may not be executed", "chmod +x"]),
+        (JOB.replace("python, train.py", "./train.py"), ["is not executable", "chmod +x"]),
         (JOB.replace("python, train.py", "pyhton"), ["'pyhton' is not on PATH"]),
         (
             JOB + "env: {HF_TOKEN: hush-hush}\n",
@@ -69,7 +69,7 @@ def test_a_wrong_job_file(hpctrain: Hpctrain, text: str, parts: list[str]) -> No
 @pytest.mark.parametrize(
     ("text", "part"),
     [
-        (STUDY.replace("env.X", "nodez"), "study.yaml:4: 'nodez' is no key of a job"),
+        (STUDY.replace("env.X", "nodez"), "study.yaml:4: 'nodez' is not a key of a job"),
         (STUDY.replace("env.X: [1, 2]", "nodes: []"), "the axis 'nodes' has no values"),
         (
             STUDY + "baseline: {env.X: 3}\n",
@@ -103,7 +103,7 @@ def test_a_wrong_study_file(hpctrain: Hpctrain, text: str, part: str) -> None:
         (["submit", "job.yaml", "--name", "../up"], "it names the results folder"),
         (["submit", "job.yaml", "--results", "job.yaml"], "cannot be written"),
         (["submit", "job.yaml", "--results", "/proc/none"], "cannot be written"),
-        (["submit", "job.yaml", "--", "--epochs", "3"], "arguments after -- belong to a script"),
+        (["submit", "job.yaml", "--", "--epochs", "3"], "arguments after -- are for a script"),
         (["submit"], "Missing argument 'FILE'"),
         (["submti"], "No such command 'submti'"),
         (["status", "digits"], "unknown run or study 'digits'"),
@@ -119,9 +119,9 @@ def test_a_wrong_study_file(hpctrain: Hpctrain, text: str, part: str) -> None:
         (["site", "show", "locl"], "did you mean 'local'?"),
         (["submit", "train.py", "--set", "resources=3"], "--set resources: name one key"),
         (["submit", "train.py", "--time", "99999999999d"], "is not a time"),
-        (["report", "train.py", "-o", "r.xyz"], "r.xyz: name a format with -f, or an ending of"),
+        (["report", "train.py", "-o", "r.xyz"], "r.xyz: give a format with -f, or an extension of"),
         (["submit", "."], "is a folder, not a program"),
-        (["report", ""], "an empty name means no run"),
+        (["report", ""], "the name of a run cannot be empty"),
         (["collect", "empty"], "empty: no log files in this folder"),
         (["render", "job.yaml", *SLURM, "--account", "a'b"], "--account: account = "),
         (["render", "job.yaml", "-o", "no/x"], "no/x: cannot be written"),

@@ -53,7 +53,7 @@ def test_folder_without_logs_says_what_is_there(hpctrain: Hpctrain) -> None:
     Path("other/model.pt").touch()
     done = hpctrain("collect", "other")
     assert done.returncode == 2
-    assert "other: no log files in this folder; it holds model.pt" in done.stderr
+    assert "other: no log files in this folder; it contains model.pt" in done.stderr
 
 
 @pytest.mark.parametrize("prefix", ["((", "(?P<who>x)", "(<\\w+>?)+:"])

@@ -108,4 +108,4 @@ def test_whatever_is_written_beside_it_the_bundle_is_the_same(
     assert first == second
     made = hpctrain("diagnose", "x.png.tar.zst")
     assert made.returncode == 2
-    assert "a bundle holds no logs" in made.stderr
+    assert "a bundle contains no logs" in made.stderr

@@ -32,7 +32,7 @@ def test_the_runs_go_on(hpctrain: Hpctrain, tmp_path: Path) -> None:
     waiting.send_signal(signal.SIGINT)
     _, errors = waiting.communicate(timeout=240)
     assert waiting.returncode == 130
-    assert "the runs go on; hpctrain status train, or cancel train" in errors
+    assert "the runs continue; hpctrain status train, or cancel train" in errors
     Path("go").touch()
     (run,) = finished(tmp_path / "results" / "train").values()
     assert run.state.value == "COMPLETED"

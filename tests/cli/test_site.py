@@ -43,14 +43,14 @@ def program(path: Path, line: str) -> None:
 @pytest.mark.parametrize(
     ("partitions", "code", "said"),
     [
-        (GPU, 0, "mine and the cluster lab say the same: 5 values"),
-        (GPU, 3, "the same: 4 values; the rest could not be read"),
-        (GPU.replace(": 4", ": 8"), 3, "the same: 4 values; the rest"),
+        (GPU, 0, "mine and the cluster lab agree: 5 values"),
+        (GPU, 3, "agree: 4 values; the rest could not be read"),
+        (GPU.replace(": 4", ": 8"), 3, "agree: 4 values; the rest"),
         (GPU.replace(": 4", ": 8"), 1, "partitions.0.gpus_per_node"),
         (
             "partitions: [{name: a, select: {constraint: fat, qos: b}}]\n",
             3,
-            "nothing to compare: mine says nothing that the cluster lab shows",
+            "nothing to compare: mine states nothing that the cluster lab shows",
         ),
     ],
 )

@@ -80,7 +80,7 @@ def test_without_sbatch(hpctrain: Hpctrain) -> None:
     done = hpctrain("submit", "job.yaml", *SITE, "--dry-run", PATH=path)
     assert done.returncode == 0
     assert "#SBATCH --nodes=1" in done.stdout
-    assert "no sbatch here" in done.stderr
+    assert "sbatch is not installed here" in done.stderr
 
 
 def test_retry_without_sbatch(hpctrain: Hpctrain, slurm: FakeSlurm, run_id: str) -> None:
@@ -194,7 +194,7 @@ def test_wait_tells_the_end(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
     slurm.on("squeue", "sed -i s/PENDING/OUT_OF_MEMORY/ $S/queue")
     done = hpctrain("submit", "job.yaml", *SITE, "--wait")
     assert done.returncode == 1, done.stderr
-    assert "it needed more memory than it had asked for" in done.stderr
+    assert "it used more memory than it had requested" in done.stderr
 
 
 def test_wait_does_not_tell_again_what_failed_before(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:

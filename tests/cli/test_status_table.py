@@ -37,7 +37,7 @@ def test_of_a_run_that_was_tried_again_the_last_attempt_counts() -> None:
     assert counts(runs) == "2 COMPLETED, 1 FAILED"
     assert earlier(runs) == {"p-r1", "p-r1.2"}
     problems = {cells[0]: cells[-1] for cells in rows(runs)}
-    assert problems["p-r1"] == "tried again: rank 0 on n1: exit code 3"
+    assert problems["p-r1"] == "retried: rank 0 on n1: exit code 3"
     assert problems["p-r1.10"] == problems["p-r2"] == ""
 
 
@@ -72,9 +72,14 @@ def test_ten_thousand_runs_are_counted_in_no_time() -> None:
 
 def test_what_waits_says_on_what_and_until_when() -> None:
     start = datetime(2026, 11, 21, 6, 52).timestamp()
-    waits = Standing(state=JobState.PENDING, reason="jobs of higher priority go first", start=start)
+    waits = Standing(
+        state=JobState.PENDING, reason="jobs of higher priority are scheduled first", start=start
+    )
     run = a_run("p-r1", JobState.PENDING, standing=waits)
-    assert why(run) == "jobs of higher priority go first; expected to start at 2026-11-21 06:52"
+    assert (
+        why(run)
+        == "jobs of higher priority are scheduled first; expected to start at 2026-11-21 06:52"
+    )
     soon = a_run("p-r1", JobState.PENDING, standing=Standing(state=JobState.PENDING, start=start))
     assert why(soon) == "expected to start at 2026-11-21 06:52"
     silent = a_run("p-r1", JobState.PENDING, standing=Standing(state=JobState.PENDING))

@@ -78,7 +78,7 @@ def test_nothing_is_said_where_all_is_well(hpctrain: Hpctrain) -> None:
 def test_benchmark_of_processes_apart_is_distrusted(hpctrain: Hpctrain) -> None:
     log = str(LOGS.parent / "nccl_tests" / "apart.out")
     for done in (hpctrain("collect", log), hpctrain("report", log, "-o", "page.csv")):
-        assert "apart.out: every process of nccl-tests ran a test of its own" in done.stderr
+        assert "apart.out: every process of nccl-tests ran a separate test" in done.stderr
         assert "/apart.out:3)" in done.stderr
     (found,) = json.loads(hpctrain("diagnose", log, "--json").stdout)["findings"]
     assert (found["id"], found["severity"]) == ("nccl_tests_ranks_apart", "warning")

@@ -83,7 +83,7 @@ def test_wait(user: User, codes: list[str], answer: int, states: set[str]) -> No
 
 
 def test_a_run_that_waits(user: User, slurm: Slurm) -> None:
-    reason = "it is next, and waits for nodes to become free"
+    reason = "it is next, and waits for free nodes"
     blocker = slurm("sbatch", "--parsable", "-N4", "--exclusive", "-o/dev/null", "--wrap=sleep 999")
     wait_for(lambda: slurm("squeue", "-h", "-o%T") == "RUNNING\n")
     assert user.submit(user.write("job.yaml", job("late", "echo here"))).returncode == 0

@@ -93,7 +93,7 @@ def test_a_cancelled_allocation(user: User) -> None:
     states = sorted(row["state"] for row in rows)
     assert states == ["COMPLETED", "PENDING", "PENDING", "RUNNING"]
     assert {row["reason"] for row in rows if row["state"] == "PENDING"} == {
-        f"it waits for its turn in the allocation, job {next(iter(rows))['job']}"
+        f"it waits for earlier runs in the allocation, job {next(iter(rows))['job']}"
     }
 
     cancelled = user.hpctrain("cancel", "halted").stdout.splitlines()

@@ -82,7 +82,7 @@ def test_a_lab_without_a_readable_record_is_left_alone(
     with rewritten(json.dumps(newer) if version == "newer" else None):
         done = hpctrain("up", *elsewhere)
     assert done.returncode == 2
-    assert f"{record.RECORD} does not say whose it is" in done.stderr
+    assert f"{record.RECORD} does not name its owner" in done.stderr
     assert "hpctrain lab down" in done.stderr
     check_untouched(lab)
 
@@ -147,7 +147,7 @@ def test_a_dead_lab_is_no_obstacle(
     record.write(msgspec.structs.replace(lab, daemons=(found, *lab.daemons[1:])))
     done = hpctrain("up", "--dir", other_folder, *SMALL)
     assert done.returncode == 0, done.stderr
-    assert "removing what is left of a lab" in done.stderr
+    assert "removing the remains of a lab" in done.stderr
     assert not Path(lab.settings.folder).exists()
     assert is_alive(stranger)
     assert hpctrain("down").stdout == f"the lab in {other_folder} is gone\n"

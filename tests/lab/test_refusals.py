@@ -34,7 +34,7 @@ def test_missing_programs_are_named_together(machine: None, hpctrain: Hpctrain) 
 def test_no_namespaces(machine: None, hpctrain: Hpctrain, right: str) -> None:
     done = hpctrain("up", prefix=("setpriv", f"--bounding-set=-{right}"))
     assert done.returncode == 2
-    assert "no namespaces can be made here" in done.stderr
+    assert "namespaces cannot be created here" in done.stderr
     assert "--cap-add" in done.stderr
 
 
@@ -46,7 +46,7 @@ def test_a_folder_of_somebody_else(no_lab: None, hpctrain: Hpctrain) -> None:
         done = hpctrain("up", "--dir", folder)
         assert thesis.exists()
     assert done.returncode == 2
-    assert "is no lab of root's" in done.stderr
+    assert "is not a lab of root" in done.stderr
     assert "--dir" in done.stderr
 
 

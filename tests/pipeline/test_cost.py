@@ -97,7 +97,9 @@ def test_a_budget_needs_a_bound(plan: LaunchPlan) -> None:
     check_budget(cost, None)
     with pytest.raises(PlanError) as failure:
         check_budget(cost, 1e9)
-    assert failure.value.message.startswith("--max-gpu-hours 1e+09 cannot be kept: 1 run without")
+    assert failure.value.message.startswith(
+        "--max-gpu-hours 1e+09 cannot be checked: 1 run without"
+    )
     assert "--time 1h" in failure.value.hint
 
 

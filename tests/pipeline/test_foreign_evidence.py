@@ -48,7 +48,7 @@ def test_a_log_without_a_throughput_has_a_result_of_its_own(tmp_path: Path) -> N
 
 
 def test_no_word_is_no_evidence(tmp_path: Path) -> None:
-    with pytest.raises(LogParseError, match="no log is named"):
+    with pytest.raises(LogParseError, match="no log was given"):
         evidence([], Search(root=tmp_path))
 
 

@@ -85,7 +85,7 @@ STRICT = "name: lab7\nreport: {gates: {efficiency: 0.7}}"
         ([None], "there is no profile lab7 here"),
         (["name: lab7\nreport: {gates: {efficiency: high}}"], "report.gates.efficiency"),
         (["name: lab7\n- broken"], "not valid YAML"),
-        ([STRICT, "name: lab7"], "several sites with other gates"),
+        ([STRICT, "name: lab7"], "several sites with different gates"),
         ([STRICT, None], "there is no profile lab7 here"),
     ],
 )
@@ -96,7 +96,7 @@ def test_gates_of_a_site_that_are_not_known_are_not_met(
     assert said in governed(found, Asked()).site_unknown
     report = build_report(found)
     assert any(said in line for line in report.checks)
-    assert any(said in note and "not known" in note for note in report.notes)
+    assert any(said in note and "unknown" in note for note in report.notes)
     (decided,) = (v for v in verdicts_of(report) if v.gate == "site")
     assert decided.outcome == "not met"
     # A bundle was packed with what was known then.

@@ -178,7 +178,7 @@ def test_the_folder_of_a_job_is_handed_over_by_its_own_name(slurm: FakeSlurm, wh
     (old,) = run_folders(home)
     (left,) = made_only(slurm, home)
     assert retry(home if whole else old.path, [], unheard).new == (left,)
-    with pytest.raises(StoreError, match="it was tried again already"):
+    with pytest.raises(StoreError, match="it was retried already"):
         retry(old.path, [], unheard)
 
 

@@ -72,5 +72,5 @@ def test_the_gain_in_time_to_train_is_an_answer_where_batches_differ(tmp_path: P
     path.write_text(f"nodes,gpus_per_node,global_batch_size,time_to_train\n{rows}")
     summary = build_report(evidence([str(path)], Search(root=tmp_path / "none"))).summary
     assert summary[0].startswith("No speedup: batch and size change together")
-    said = "Time to train: 10752 GPUs end the training 14.88 times as fast as 512 GPUs."
+    said = "Time to train: 10752 GPUs complete the training 14.88 times as fast as 512 GPUs."
     assert summary[1] == said

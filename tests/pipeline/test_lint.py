@@ -135,7 +135,7 @@ def test_mending_what_is_right_writes_nothing(write: Write) -> None:
 
 def test_a_job_file_is_not_mended(write: Write) -> None:
     path = write("job.yaml", "command: [python, train.py]\n")
-    with pytest.raises(SpecError, match="mends scripts only"):
+    with pytest.raises(SpecError, match="changes scripts only"):
         lint_file(path, make_linter(LintOptions(fix=True)))
 
 

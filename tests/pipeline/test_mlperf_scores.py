@@ -79,5 +79,5 @@ def test_a_report_notes_it(tmp_path: Path) -> None:
 
 
 def test_no_log_is_an_error_that_says_so() -> None:
-    with pytest.raises(LogParseError, match="no log is named"):
+    with pytest.raises(LogParseError, match="no log was given"):
         hpc_train.collect([])

@@ -15,7 +15,7 @@ def test_variables_of_sbatch_are_named(slurm: FakeSlurm, monkeypatch: pytest.Mon
     monkeypatch.setenv("SBATCH_ACCOUNT", "mine")
     prepared = job("partition=short")
     assert notices(prepared.site, prepared.points[0].plan) == (
-        "SBATCH_ACCOUNT=mine is in force: sbatch takes it as --account",
+        "SBATCH_ACCOUNT=mine is effective: sbatch reads it as --account",
         "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
     )
 

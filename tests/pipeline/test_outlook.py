@@ -28,7 +28,7 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("repetitions", "text"),
     [
-        (1, "1 repetition: no interval and no verdict; more resolve, at 2 % noise (3: ±5 %, "),
+        (1, "1 repetition: no interval and no verdict; with more, at 2 % noise (3: ±5 %, "),
         (3, "3 repetitions resolve about ±5 % at 2 % noise (5: ±3 %, 10: ±1.9 %)"),
         (5, "5 repetitions resolve about ±3 % at 2 % noise (10: ±1.9 %, 20: ±1.3 %)"),
         (40, "40 repetitions resolve about ±0.9 % at 2 % noise"),

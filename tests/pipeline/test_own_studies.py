@@ -72,5 +72,5 @@ def test_a_study_that_still_runs_makes_a_partial_report(desk: Path, study: Prepa
 def test_sizes_of_own_runs_are_known(desk: Path, job: Prepare) -> None:
     home = submit(job(PRINTS), Path("results"), []).home
     finished(home)
-    with pytest.raises(LogParseError, match="the sizes of hpctrain's own runs are known"):
+    with pytest.raises(LogParseError, match="the sizes of hpctrain's runs are known"):
         evidence([home.name], Search(root=Path("results"), points=Path("points.yaml")))

@@ -90,7 +90,7 @@ def test_a_log_that_contradicts_has_no_result(logs: Path) -> None:
 
 def test_a_log_without_a_key_is_named(logs: Path) -> None:
     found = stated(logs, "n1-a.log: {nodes: 1}\n", "logs")
-    assert "says nothing of n1-b.log, n2-a.log" in " ".join(found.study.notes)
+    assert "does not state n1-b.log, n2-a.log" in " ".join(found.study.notes)
     assert len(found.study.runs) == 3
 
 
@@ -105,7 +105,7 @@ def test_a_log_without_a_key_is_named(logs: Path) -> None:
         ("n1-a.log: {nodes: [1]}\n", ":1: n1-a.log: nodes must be a number or a word"),
         ("n1-a.log: {nodes: 1, step_time: 1}\n", ":1: unknown key 'step_time'; it is read from"),
         ("n1-a.log: {torch: 2}\n", ":1: no size is stated"),
-        ("n1-a.log: {nodes: 2, gpus: 3}\n", ":1: gpus 3 is no multiple of nodes 2"),
+        ("n1-a.log: {nodes: 2, gpus: 3}\n", ":1: gpus 3 is not a multiple of nodes 2"),
         ("n1-a.log: {ranks: 2, world_size: 2}\n", ":1: ranks is stated twice"),
         (
             "n1-a.log: {nodes: 1}\nn1-a.log: {nodes: 2}\n",

@@ -76,7 +76,7 @@ def test_an_end_is_learned_and_not_asked_for_again(slurm: FakeSlurm) -> None:
     (first,) = runs_below(run.path)
     found = submission(run)
     assert (found.state, found.native_id) == (JobState.OUT_OF_MEMORY, "1001")
-    assert found.reason == "it needed more memory than it had asked for"
+    assert found.reason == "it used more memory than it had requested"
     slurm.forgets()
     (second,) = runs_below(run.path)
     assert (second.state, second.problem) == (first.state, first.problem)
@@ -107,7 +107,7 @@ def test_what_is_lost_is_asked_for_again(slurm: FakeSlurm) -> None:
         (found,) = runs_below(run.path)
         assert (found.state, found.problem) == (
             JobState.LOST,
-            "Slurm has forgotten it, and it recorded no end",
+            "Slurm no longer knows it, and it recorded no end",
         )
     assert submission(run).state is None
     assert len(slurm.calls("sacct")) == 2
@@ -140,7 +140,7 @@ def test_a_run_of_a_requeued_job_waits_again(slurm: FakeSlurm) -> None:
     (found,) = runs_below(run.path)
     assert found.state is JobState.PENDING
     assert found.standing is not None
-    assert found.standing.reason.startswith("its start time has not come")
+    assert found.standing.reason.startswith("its start time has not been reached")
 
 
 def test_silence_is_no_end(slurm: FakeSlurm) -> None:

@@ -73,7 +73,7 @@ def test_folders_from_before_the_first_question_are_used_again(slurm: FakeSlurm)
     assert not any(run.submission.exists() for run in left)
     found = states().values()
     assert {run.state for run in found} == {JobState.UNKNOWN}
-    assert {run.problem for run in found} == {"it was never handed to an executor"}
+    assert {run.problem for run in found} == {"it was never submitted"}
     again = submit(study(), RESULTS, [])
     assert {run.run_id for run in again.new} == {run.run_id for run in left}
     assert sorted(ids(again.new)) == slurm.ids()
@@ -86,7 +86,7 @@ def test_a_job_that_slurm_never_had_is_another_attempt(slurm: FakeSlurm) -> None
     for run in first:
         found = states()[run.run_id]
         assert found.state is JobState.LOST
-        assert found.problem == "Slurm never had it: sbatch was not answered"
+        assert found.problem == "Slurm never received it: sbatch was not answered"
     again = submit(study(), RESULTS, [])
     names = {run.run_id for run in again.new}
     assert {f"{run.run_id}.2" for run in first} < names
@@ -99,7 +99,7 @@ def test_a_job_that_may_be_on_its_way_is_left_alone(slurm: FakeSlurm) -> None:
     again = submit(study(), RESULTS, [])
     assert {run.folder.run_id for run in again.kept} == {run.run_id for run in first}
     assert {run.state for run in again.kept} == {JobState.UNKNOWN}
-    assert all("has not said which job it is" in run.problem for run in again.kept)
+    assert all("has not printed a job id" in run.problem for run in again.kept)
     assert len(slurm.calls("sbatch")) == 2
 
 

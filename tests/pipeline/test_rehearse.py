@@ -68,11 +68,11 @@ def test_what_the_environment_does_is_said(
 ) -> None:
     slurm.on("sbatch", VERDICT)
     monkeypatch.setenv("SBATCH_QOS", "high")
-    assert said(job())[0] == "SBATCH_QOS=high is in force: sbatch takes it as --qos"
+    assert said(job())[0] == "SBATCH_QOS=high is effective: sbatch reads it as --qos"
 
 
 def test_a_budget_counts(slurm: FakeSlurm) -> None:
-    with pytest.raises(PlanError, match="--max-gpu-hours 1 cannot be kept"):
+    with pytest.raises(PlanError, match="--max-gpu-hours 1 cannot be checked"):
         said(job(), Wish(max_gpu_hours=1))
     assert slurm.calls("sbatch") == []
 
@@ -82,7 +82,7 @@ def test_without_sbatch_nobody_has_said_anything(
 ) -> None:
     monkeypatch.setenv("PATH", str(Path(sys.executable).parent))
     assert said(job())[-1] == (
-        "no sbatch here, so nobody has said whether the cluster accepts this"
+        "sbatch is not installed here, so it was not tested whether the cluster accepts this"
     )
 
 

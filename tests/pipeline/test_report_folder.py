@@ -66,10 +66,10 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     found = tmp_path / "mine.csv"
     found.write_text(TABLE, encoding="utf-8")
     report = build_report(evidence([str(found)], Search(root=tmp_path / "none")))
-    with pytest.raises(StoreError, match="out: cannot be made: Not a directory"):
+    with pytest.raises(StoreError, match="out: cannot be created: Not a directory"):
         write_report(report, out, None)
 
 
 def test_an_ending_that_is_not_known_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match="a name without an ending is a folder"):
+    with pytest.raises(StoreError, match="a name without an extension is a folder"):
         check_format(None, tmp_path / "r.foo")

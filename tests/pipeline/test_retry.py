@@ -73,7 +73,7 @@ def test_one_run_of_a_study(slurm: FakeSlurm) -> None:
         fails(slurm, job_id)
     old = named(done, "1001_1")
     assert [run.run_id for run in retry(old.path, [], unheard).new] == [f"{old.run_id}.2"]
-    with pytest.raises(StoreError, match=f"{old.run_id}: it was tried again already"):
+    with pytest.raises(StoreError, match=f"{old.run_id}: it was retried already"):
         retry(old.path, [], unheard)
     with pytest.raises(StoreError, match="nothing to retry; 1 run PENDING"):
         retry(named(done, "1002_1").path, [], unheard)
@@ -89,7 +89,7 @@ def test_a_single_job(slurm: FakeSlurm) -> None:
     manifest = read_json(new.manifest, Manifest)
     assert (manifest.attempt, manifest.repetition, manifest.study) == (2, 1, None)
     assert len(folders(done.home)) == 2
-    with pytest.raises(StoreError, match=f"{old.run_id}: it was tried again already"):
+    with pytest.raises(StoreError, match=f"{old.run_id}: it was retried already"):
         retry(old.path, [], unheard)
     assert len(folders(done.home)) == 2
 
@@ -111,7 +111,7 @@ def test_a_point_of_which_nothing_is_left(slurm: FakeSlurm) -> None:
     stem = named(done, "1001_1").run_id.removesuffix("-r1")
     for run in [named(done, job_id) for job_id in ("1001_1", "1001_2")]:
         shutil.rmtree(run.path)
-    with pytest.raises(StoreError, match=f"no run of the point {stem} is left") as failure:
+    with pytest.raises(StoreError, match=f"no run of the point {stem} to take") as failure:
         retry(done.home, [], unheard)
     assert failure.value.hint == "hpctrain submit STUDY.yaml submits what is missing"
     assert len(slurm.calls("sbatch")) == 2

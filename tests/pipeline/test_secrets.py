@@ -85,12 +85,14 @@ def test_a_value_in_any_text_of_a_job_is_refused(
     monkeypatch.setenv("HF_TOKEN", value)
     Path("train.py").write_text("")
     words = Request(path=Path("train.py"), site="local", arguments=(f"--x={value}",))
-    with pytest.raises(SpecError, match="the script would hold the value of HF_TOKEN") as failure:
+    with pytest.raises(
+        SpecError, match="the script would contain the value of HF_TOKEN"
+    ) as failure:
         prepare(words)
     assert value not in failure.value.message + failure.value.hint
     comment = Override(key="comment", value=value.replace("\n", " "), origin="--set comment")
     if "\n" not in value:
-        with pytest.raises(SpecError, match="would hold the value of HF_TOKEN"):
+        with pytest.raises(SpecError, match="would contain the value of HF_TOKEN"):
             prepare(Request(path=Path("train.py"), site="local", overrides=(comment,)))
 
 
@@ -108,5 +110,5 @@ def test_a_secret_that_is_gone_when_the_job_starts_ends_it(secret: Path, where: 
 
 def test_a_pipe_is_no_file_of_a_secret(desk: Path) -> None:
     os.mkfifo(desk / "pipe", 0o600)
-    with pytest.raises(SpecError, match="is no regular file"):
+    with pytest.raises(SpecError, match="is not a regular file"):
         check_secrets(job("./pipe"))

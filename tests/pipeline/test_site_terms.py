@@ -19,7 +19,9 @@ def test_jobs_are_submitted_from_the_sites_folder_only(
 ) -> None:
     site = profile("submit_from: $WHERE_RUNS_GO")
     monkeypatch.delenv("WHERE_RUNS_GO", raising=False)
-    with pytest.raises(PlanError, match=r"big\.yaml:6: big takes jobs from .* does not know where"):
+    with pytest.raises(
+        PlanError, match=r"big\.yaml:6: big accepts jobs from .* not defined in this shell"
+    ):
         submit(job(site=site), RESULTS, [])
     Path("there").mkdir()
     monkeypatch.setenv("WHERE_RUNS_GO", str(Path("there").absolute()))
@@ -50,7 +52,7 @@ def test_a_script_may_be_rendered_elsewhere_with_a_warning(slurm: FakeSlurm) -> 
     job(site=site)
     done = CliRunner().invoke(cli, ["render", "job.yaml", "--site", site])
     assert done.exit_code == 0
-    assert "warning: big.yaml:6: big takes jobs from /nowhere/scratch only" in done.stderr
+    assert "warning: big.yaml:6: big accepts jobs from /nowhere/scratch only" in done.stderr
     assert done.stdout.startswith("#!/bin/bash")
 
 
@@ -67,7 +69,7 @@ def test_a_script_may_be_rendered_elsewhere_with_a_warning(slurm: FakeSlurm) -> 
         (
             "max_study_gpu_hours: 3",
             ("job.resources.gpus_per_node=1",),
-            "counts the GPU-hours of a study, but this one is 4 runs without a time limit",
+            "limits the GPU-hours of a study, but this one is 4 runs without a time limit",
         ),
     ],
 )

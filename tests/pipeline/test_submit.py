@@ -177,7 +177,7 @@ def test_a_job_script_that_is_killed_is_a_failed_run(desk: Path, job: Prepare) -
     os.kill(run.status.pid, signal.SIGKILL)
     (run,) = finished(home).values()
     assert run.state is JobState.FAILED
-    assert run.problem == "the job script ended with signal 9 and said nothing"
+    assert run.problem == "the job script ended with signal 9, without a status"
     assert processes_of(run.folder) == (), "no rank is left to spoil the next timing"
 
 
@@ -186,7 +186,7 @@ def test_a_job_script_that_is_killed_is_a_failed_run(desk: Path, job: Prepare) -
     [
         ("command=[no-such-program]", "the program 'no-such-program' is not on PATH"),
         ("command=[./nothing]", "nothing does not exist"),
-        ("command=[./plain]", "plain may not be executed"),
+        ("command=[./plain]", "plain is not executable"),
         (
             "command=[python3, trian.py]",
             "the script trian.py does not exist; did you mean 'train.py'",

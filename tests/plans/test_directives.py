@@ -62,11 +62,11 @@ def test_they_stand_behind_ours_and_the_job_wins(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[str, Any, str, str]] = [
-    ("nodes", 2, "hpctrain sets --nodes by itself", "resources.nodes"),
-    ("job-name", "x", "hpctrain sets --job-name by itself", "say it with name"),
-    ("time", "1:00", "hpctrain sets --time by itself", "resources.time"),
-    ("output", "x", "hpctrain needs --output for itself", ""),
-    ("wrap", "x", "hpctrain needs --wrap for itself", ""),
+    ("nodes", 2, "hpctrain sets --nodes itself", "resources.nodes"),
+    ("job-name", "x", "hpctrain sets --job-name itself", "use name"),
+    ("time", "1:00", "hpctrain sets --time itself", "resources.time"),
+    ("output", "x", "hpctrain needs --output to track the run", ""),
+    ("wrap", "x", "hpctrain needs --wrap to track the run", ""),
     ("--reservation", "x", "sbatch has no option '--reservation'; did you mean 'reserv", "long"),
     ("tyme", "1h", "sbatch has no option 'tyme'; did you mean 'time'?", "long"),
     ("mail_type", "END", "sbatch has no option 'mail_type'; did you mean 'mail-type'?", "long"),
@@ -75,7 +75,7 @@ REFUSED: list[tuple[str, Any, str, str]] = [
     ("reservation", "", "--reservation needs a value", ""),
     ("requeue", "yes", "--requeue takes no value", "`requeue: true`"),
     ("reservation", "a b", "'a b' cannot be written as an #SBATCH value", ""),
-    ("comment", "x", "hpctrain sets --comment by itself", "say it with comment"),
+    ("comment", "x", "hpctrain sets --comment itself", "use comment"),
 ]
 
 

@@ -116,7 +116,7 @@ def test_site_init_with_a_slurm_that_talks_nonsense(empty: Path, tmp_path: Path)
     program(empty, "scontrol", r"printf 'Cluster\xff\x00Name\n'")
     done = hpctrain("site", "init", cwd=tmp_path, PATH=str(empty))
     assert (done.returncode, "Traceback" in done.stderr) == (1, False)
-    assert "not a format that hpctrain knows" in done.stderr
+    assert "unknown format" in done.stderr
 
 
 def test_site_init_with_a_slurm_that_never_ends(empty: Path, tmp_path: Path) -> None:

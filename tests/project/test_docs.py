@@ -108,7 +108,7 @@ def test_runs_explains_each_state() -> None:
 
 def test_slurm_maps_each_state_as_it_is_mapped() -> None:
     text = (DOCS / "slurm.md").read_text(encoding="utf-8")
-    table = text.partition("| Slurm says | state |")[2].partition("\n\n")[0]
+    table = text.partition("| state in Slurm | state |")[2].partition("\n\n")[0]
     rows = re.findall(r"^\| (`[^|]+) \| ([^|]+) \|", table, re.MULTILINE)
     assert len(rows) > 8
     for said, state in rows:

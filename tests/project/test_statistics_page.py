@@ -56,7 +56,9 @@ def test_coverage_of_the_intervals() -> None:
 
 
 def test_steps_are_no_replicates() -> None:
-    of_steps, of_jobs = numbers(r"500 steps holds the truth in (\d+) % .*? of the jobs, in (\d+) %")
+    of_steps, of_jobs = numbers(
+        r"500 steps contains the true value in (\d+) % .*? of the jobs, in (\d+) %"
+    )
     jobs, steps, studies = 5, 500, 400
     a, b = (
         noisy(seed, studies, jobs, 1) * noisy(seed + 9, studies, jobs, steps) for seed in (1, 2)

@@ -46,7 +46,7 @@ def test_no_column_where_no_log_says_it() -> None:
 
 def test_points_of_a_series_that_differ() -> None:
     (doubt,) = _doubts(_report({"srun-1": "NVLink", "srun-2": "IB+GDR", "srun-4": "sockets"}))
-    assert doubt == ("Distrust: the transport differs under srun: 8 GPUs IB+GDR; 16 GPUs sockets.")
+    assert doubt == ("Caveats: the transport differs under srun: 8 GPUs IB+GDR; 16 GPUs sockets.")
 
 
 def test_series_are_not_compared() -> None:

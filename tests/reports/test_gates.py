@@ -79,7 +79,7 @@ def test_doubling_is_a_speedup_and_needs_half_the_size() -> None:
 def test_what_nothing_decides_is_not_met() -> None:
     found = only(Gates(efficiency=0.5), point(1, efficiency=1.0))
     assert (found.where, found.outcome) == ("the study", "not met")
-    assert only(Gates(busbw=100)).reason == "nothing decides busbw"
+    assert only(Gates(busbw=100)).reason == "no point decides busbw"
     assert outcomes(Gates(regression=Regression(against="old"))) == [("the study", "not met")]
 
 

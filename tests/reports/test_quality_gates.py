@@ -45,7 +45,7 @@ def test_a_collapsed_accuracy_of_one_run_is_not_met() -> None:
         if v.gate == "accuracy"
     )
     assert found.reason == (
-        "accuracy 0.1 of n2 (n=1), 83.00 points below 0.93 at the baseline; allowed are 5"
+        "accuracy 0.1 of n2 (n=1), 83.00 points below 0.93 at the baseline; allowed: 5"
     )
 
 

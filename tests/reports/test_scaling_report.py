@@ -36,8 +36,8 @@ def test_the_summary_answers_first_and_then_says_what_to_distrust() -> None:
     assert lines[2].startswith("Measured: 15 of 18 runs ok; strong scaling: ")
     assert "as declared" in lines[2]
     assert lines[-2:] == (
-        "Distrust: below the gate (efficiency 0.600 < 0.75): 16 GPUs under srun.",
-        "Distrust: not every run is ok (0 of 3: 1 FAILED, 2 MISSING): 16 GPUs under torchrun.",
+        "Caveats: below the gate (efficiency 0.600 < 0.75): 16 GPUs under srun.",
+        "Caveats: not every run is ok (0 of 3: 1 FAILED, 2 MISSING): 16 GPUs under torchrun.",
     )
 
 
@@ -61,12 +61,12 @@ def test_weak_scaling_does_more_work_in_the_same_time() -> None:
 
 def test_what_is_true_of_every_point_is_said_once() -> None:
     lines = [line for line in repeated({1: [10.0], 2: [18.0]}).summary if "n=1, so" in line]
-    assert lines == ["Distrust: n=1, so no interval: all 2 points."]
+    assert lines == ["Caveats: n=1, so no interval: all 2 points."]
 
 
 def test_a_single_baseline_run_takes_every_interval() -> None:
     lines = repeated({1: [10.0], 2: [18.0, 19.0]}).summary
-    assert "Distrust: one baseline run, so no interval: 2 GPUs." in lines
+    assert "Caveats: one baseline run, so no interval: 2 GPUs." in lines
 
 
 def test_many_points_of_one_kind_are_counted() -> None:
@@ -102,7 +102,7 @@ def test_foreign_logs_are_told_apart_by_their_ranks_and_their_state_is_not_known
     rows = [(row["ranks"], row["n_ok"]) for row in shown.tables[0].records]
     assert rows == [(1, 1), (2, 2)]
     assert "3 of 3 logs with a result" in shown.summary[1]
-    assert any("do not say how their job ended" in note for note in shown.notes)
+    assert any("do not contain the state of their job" in note for note in shown.notes)
     assert not any("do not say" in note for note in report().notes)
 
 
@@ -140,7 +140,7 @@ def test_a_table_that_is_too_wide_loses_columns_and_says_so() -> None:
     keys = {column.key for column in shown.tables[0].columns}
     assert "time_to_train_s" not in keys
     assert {"speedup", "efficiency", "accuracy"} <= keys
-    assert any("want of room" in note and "time_to_train_s" in note for note in shown.notes)
+    assert any("lack of space" in note and "time_to_train_s" in note for note in shown.notes)
     lines = text.render(shown).splitlines()
     assert max(map(len, lines)) <= 100
     assert sum(line.startswith("torchrun-and-numactl ") for line in lines) == 2

@@ -58,7 +58,7 @@ def whole(words: str = WORDS, attribute: str = ATTRIBUTE, problem: str = HOSTILE
     return msgspec.structs.replace(
         made,
         title=f"resnet {words}",
-        summary=(*made.summary, f"Distrust: {words}"),
+        summary=(*made.summary, f"Caveats: {words}"),
         figures=(drawn("efficiency", words, attribute), drawn("again", words, attribute)),
         notes=(*made.notes, words, TURNED),
         checks=(*made.checks, attribute),

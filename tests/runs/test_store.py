@@ -49,7 +49,7 @@ def test_a_folder_that_is_no_run_is_not_taken_for_one(tmp_path: Path, entry: Ent
     entries = [entry("a-r1"), entry("a-r2")]
     (tmp_path / "a-r2").mkdir()
     (tmp_path / "a-r2" / "mine.txt").write_text("x")
-    with pytest.raises(StoreError, match=r"a-r2: in the way: .* \(no run\.json\)"):
+    with pytest.raises(StoreError, match=r"a-r2: a folder .* \(no run\.json\)"):
         create_runs(tmp_path, entries)
     assert [path.name for path in tmp_path.iterdir()] == ["a-r2"]
 
@@ -127,7 +127,7 @@ def test_what_is_not_found_names_the_nearest(tmp_path: Path, entry: Entries) -> 
     create_runs(tmp_path / "digits", [entry("r1"), entry("r2")])
     with pytest.raises(UnknownNameError, match="did you mean 'digits'"):
         find(tmp_path, "digts")
-    with pytest.raises(StoreError, match="'r' is the start of 2 runs: r1, r2"):
+    with pytest.raises(StoreError, match="'r' is the prefix of 2 runs: r1, r2"):
         find(tmp_path, "r")
 
 

@@ -109,7 +109,7 @@ def test_policy_extends_the_facts_of_the_same_name(here: Path) -> None:
 @pytest.mark.parametrize(
     ("files", "message"),
     [
-        ({"a": "b", "b": "a"}, r"extends goes round: a -> b -> a"),
+        ({"a": "b", "b": "a"}, r"extends is circular: a -> b -> a"),
         ({"a": "a"}, r"a\.yaml:3: extends: 'a' is this file, and there is no other"),
         ({"a": "familly"}, r"no profile or family 'familly'"),
         ({f"a{i}": f"a{i + 1}" for i in range(20)} | {"a": "a0"}, r"extends: more than 8 files"),
@@ -180,8 +180,8 @@ def test_a_system_may_keep_facts_and_policy_in_two_files(policy: Path, here: Pat
         ("account", "must be a list of keys"),
         ("[5]", "must be a list of keys"),
         ("[5, {a: b}]", "must be a list of keys"),
-        ("[limits.max_study_job]", "'limits.max_study_job' is no key of a profile"),
-        ("[partitions.gpu.max_tim]", "is no key of a profile"),
+        ("[limits.max_study_job]", "'limits.max_study_job' is not a key of a profile"),
+        ("[partitions.gpu.max_tim]", "is not a key of a profile"),
     ],
 )
 def test_what_is_locked_must_be_keys(policy: Path, here: Path, locked: str, message: str) -> None:

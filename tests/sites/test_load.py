@@ -76,7 +76,7 @@ def test_an_unknown_site_names_the_nearest(elsewhere: Path) -> None:
         (("description", "descripton"), "did you mean 'description'"),
         (("name: mine", "name: yours"), "the name 'yours' is not that of the file, 'mine'"),
         (("launchers", "env: {API_KEY: x}\nlaunchers"), "env.API_KEY looks like a secret"),
-        (("launchers", "env: {A-B: x}\nlaunchers"), "'A-B' is no name of an environment"),
+        (("launchers", "env: {A-B: x}\nlaunchers"), "'A-B' is not a name of an environment"),
         (("launchers", "env: {port: 1}\nlaunchers"), "env.port: the script or bash sets port"),
         (
             ("launchers", "internet: {access: yes, env: {port: 1}}\nlaunchers"),

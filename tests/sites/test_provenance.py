@@ -87,6 +87,6 @@ def test_what_is_covered_and_not_there_is_named(site: Sourced[SiteProfile], tmp_
     assert list(strays(path)) == []
     path.write_text(SITE.replace("[partitions.gpu,", "[partitions.gpus, launchers.mpi,"))
     assert list(strays(path)) == [
-        f"{path}:7: partitions.gpus names nothing in this file",
-        f"{path}:7: launchers.mpi names nothing in this file",
+        f"{path}:7: this file has no key partitions.gpus",
+        f"{path}:7: this file has no key launchers.mpi",
     ]

@@ -21,7 +21,7 @@ launchers: {default: srun, allowed: [srun]}
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("partitions: [{name: a}, {name: a}]", "mine.yaml:6: partitions: 'a' is there twice"),
+        ("partitions: [{name: a}, {name: a}]", "mine.yaml:6: partitions: duplicate name 'a'"),
         (
             "partitions: [{name: a, default: true}, {name: b, default: true}]",
             "two defaults: a .* and b",
@@ -59,8 +59,8 @@ launchers: {default: srun, allowed: [srun]}
             "job, but a is the default",
         ),
         ("partition_choice: fitting", "there are no partitions to choose from"),
-        ("partitions: [{name: '*', default: true}]", "is no default"),
-        ("account: {pattern: '('}", "account.pattern: no regular expression"),
+        ("partitions: [{name: '*', default: true}]", "cannot be the default"),
+        ("account: {pattern: '('}", "account.pattern: invalid regular expression"),
         ("account: {pattern: 'p[0-9]+', example: x1}", "'x1' does not match the pattern"),
     ],
 )

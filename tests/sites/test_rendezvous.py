@@ -52,5 +52,5 @@ def test_one_that_there_is_not(tmp_path: Path, host: str, said: str) -> None:
 
 def test_a_suffix_belongs_to_a_name(tmp_path: Path) -> None:
     assert load(tmp_path, "resolver", "i") == "resolver"
-    with pytest.raises(SiteProfileError, match="a suffix belongs to a host name, which address:2"):
+    with pytest.raises(SiteProfileError, match="a suffix needs a host name, which address:2"):
         load(tmp_path, "address:2", "i")

@@ -20,10 +20,10 @@ GIVEN_AWAY = "ghp_" + "aB3" * 9
 SECRET_HERE = [
     ("env: {WANDB_API_KEY: hush}", "6: env.WANDB_API_KEY looks like a secret"),
     ("env_blocks: [{env: {DB_PASS: hush}}]", "6: env_blocks.0.env.DB_PASS looks like a secret"),
-    ("env_blocks: [{env: {X: 'http://a:hush@b'}}]", "6: env_blocks.0.env.X holds what looks"),
+    ("env_blocks: [{env: {X: 'http://a:hush@b'}}]", "6: env_blocks.0.env.X contains what looks"),
     ("setup: [a, export API_TOKEN=hush]", "6: setup.1 sets API_TOKEN, which looks like a"),
     ("containers: {runtime: edf, setup: [A_PAT=hush-hush b]}", "6: containers.setup.0 sets A_PAT"),
-    (f"containers: {{runtime: edf, args: [{GIVEN_AWAY}]}}", "6: containers.args.0 holds what"),
+    (f"containers: {{runtime: edf, args: [{GIVEN_AWAY}]}}", "6: containers.args.0 contains what"),
 ]
 NEEDED = [
     ("env: {PATH: ''}", "6: env.PATH is empty: without it, the script finds no program"),
@@ -45,7 +45,7 @@ def test_a_secret_is_refused_and_jobs_name_it(tmp_path: Path, text: str, said: s
     assert failure.message.startswith(f"{tmp_path}/mine.yaml:{said}")
     assert "hush" not in failure.message + failure.hint
     assert GIVEN_AWAY not in failure.message + failure.hint
-    assert "take it out of the profile" in failure.hint
+    assert "remove it from the profile" in failure.hint
 
 
 @pytest.mark.parametrize(("text", "said"), NEEDED)

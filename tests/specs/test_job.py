@@ -59,7 +59,7 @@ def test_a_harmless_name_is_no_secret(tmp_path: Path, name: str) -> None:
 
 
 def test_a_variable_that_no_shell_takes(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="'A-B' is no name of an environment variable"):
+    with pytest.raises(SpecError, match="'A-B' is not a name of an environment variable"):
         load_job(job_file(tmp_path, "command: [a]\nenv: {A-B: x}\n"), [])
 
 
@@ -82,7 +82,7 @@ def test_any_other_script_is_a_program() -> None:
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("{a-b: env}", "'a-b' is no name of an environment variable"),
+        ("{a-b: env}", "'a-b' is not a name of an environment variable"),
         ("{HF_TOKEN: hush}", r":2: secrets\.HF_TOKEN is neither `env` nor the path of a file"),
     ],
 )
@@ -94,7 +94,7 @@ def test_a_secret_is_named_and_not_given(tmp_path: Path, text: str, said: str) -
 
 def test_a_secret_is_not_in_env_too(tmp_path: Path) -> None:
     text = "command: [a]\nenv: {X: 1}\nsecrets: {X: env}\n"
-    with pytest.raises(SpecError, match=":3: X is in env, too"):
+    with pytest.raises(SpecError, match=":3: X is also in env"):
         load_job(job_file(tmp_path, text), [])
 
 
@@ -114,5 +114,5 @@ def test_what_the_script_sets_itself_is_refused(tmp_path: Path, key: str, name: 
 
 def test_an_image_is_no_option(tmp_path: Path) -> None:
     text = "command: [a]\ncontainer: {image: --bind=/x}\n"
-    with pytest.raises(SpecError, match="would be taken for an option"):
+    with pytest.raises(SpecError, match="would be parsed as an option"):
         load_job(job_file(tmp_path, text), [])

@@ -41,8 +41,8 @@ def test_one_pattern_or_several(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("fields", "words"),
     [
-        ("regex: 'took (?P<step_time>'", ["the regex cannot be read"]),
-        (r"regex: 'took \d+ ms'", ["names no metric"]),
+        ("regex: 'took (?P<step_time>'", ["the regex is invalid"]),
+        (r"regex: 'took \d+ ms'", ["has no named group for a metric"]),
         (r"regex: 'took (?P<step_tim>\d+) ms'", ["'step_tim'", "did you mean 'step_time'?"]),
         (r"regex: 'took (?P<pressure>\d+) W'", ["'pressure'", "known: "]),
         (r"regex: '(?P<step_time>\d+)'", ["the regex has no text of 4 characters"]),
@@ -91,5 +91,7 @@ def test_a_wrong_type_is_named(tmp_path: Path, text: str, words: list[str]) -> N
 
 def test_the_second_of_several_is_named(tmp_path: Path) -> None:
     good = f"  - {{regex: '{GOOD}', scope: per_rank}}\n"
-    with pytest.raises(SpecError, match=r"study\.yaml:7: pattern\.1: .*names no metric"):
+    with pytest.raises(
+        SpecError, match=r"study\.yaml:7: pattern\.1: .*has no named group for a metric"
+    ):
         load(tmp_path, "pattern:\n" + good + "  - {regex: 'took', scope: global}\n")

@@ -40,7 +40,7 @@ def test_short_keys_are_those_of_resources() -> None:
 
 @pytest.mark.parametrize("key", ["nodez", "resources.nodez", "launcher.x"])
 def test_a_key_that_no_job_has(key: str) -> None:
-    with pytest.raises(SpecError, match="no key of a job"):
+    with pytest.raises(SpecError, match="not a key of a job"):
         check_key(key, "x")
 
 
@@ -68,5 +68,5 @@ def test_an_override_replaces_what_was_below_it() -> None:
 
 @pytest.mark.parametrize("setting", ["command.7=x", "name.x.y=3"])
 def test_an_override_that_leads_nowhere(setting: str) -> None:
-    with pytest.raises(SpecError, match="leads to no value"):
+    with pytest.raises(SpecError, match="not a value"):
         apply({"command": ["a"], "name": "n"}, {}, [parse_setting(setting)])

@@ -71,7 +71,7 @@ def test_settings_reach_the_study_or_its_job(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (("launcher:", "lancher:"), "study.yaml:5: 'lancher' is no key of a job; did you mean"),
+        (("launcher:", "lancher:"), "study.yaml:5: 'lancher' is not a key of a job; did you mean"),
         (("[1, 2]", "[]"), "study.yaml:4: the axis 'tasks_per_node' has no values"),
         (("[1, 2]", "[1, 1]"), "study.yaml:4: the axis 'tasks_per_node' has the same value twice"),
         (("[1, 2]", "[0, 1]"), "study.yaml:4: resources.tasks_per_node: must be a whole number"),
@@ -95,7 +95,7 @@ def test_what_is_wrong_is_said_with_its_line(
     ("baseline", "message"),
     [
         ("{tasks_per_node: 3}", "the baseline tasks_per_node=3 is not in the grid"),
-        ("{nodes: 1}", "the baseline names 'nodes', which is no axis"),
+        ("{nodes: 1}", "the baseline names 'nodes', which is not an axis"),
         ("{launchr: spawn}", "did you mean 'launcher'?"),
     ],
 )

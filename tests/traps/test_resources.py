@@ -47,7 +47,7 @@ def test_f04_no_variable_contradicts_the_script() -> None:
     assert scrubbed(environment, Cluster(), {"mem"}) == {"SBATCH_MEM_PER_NODE": None}
     said = notices(environment, {"mem"})
     assert said[0] == "SBATCH_MEM_PER_NODE=1G is ignored: the script sets --mem itself"
-    assert said[1] == "SBATCH_QOS=low is in force: sbatch takes it as --qos"
+    assert said[1] == "SBATCH_QOS=low is effective: sbatch reads it as --qos"
 
 
 def test_f05_memory_has_one_form_and_is_never_0() -> None:

@@ -1,1 +1,1 @@
-"""The twin of a site: a real slurmctld without nodes, which accepts and refuses as it does."""
+"""The twin of a site: a slurmctld without nodes that accepts and refuses jobs as the site does."""

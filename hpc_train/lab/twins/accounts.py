@@ -1,4 +1,4 @@
-"""What a twin's slurmdbd is told: the accounts and qualities of service of the site."""
+"""The accounts and qualities of service in a twin's slurmdbd."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from hpc_train.model.partition import ANY, Qos
 from hpc_train.model.payer import sample_account
 from hpc_train.model.site import SiteProfile
 
-# Slurm has this one by itself.
+# Slurm defines this one itself.
 NORMAL = "normal"
 
 
 def has_accounting(profile: SiteProfile) -> bool:
-    """Whether Slurm has to know a quality of service."""
+    """Whether the profile needs accounting: it has a quality of service."""
     return bool(_names(profile))
 
 
@@ -30,7 +30,7 @@ def account_settings(profile: SiteProfile) -> tuple[tuple[str, ...], ...]:
 
 
 def accounts_of(profile: SiteProfile) -> tuple[str, ...]:
-    """Return the accounts that the twin knows: the profile's example, with each suffix."""
+    """Return the accounts of the twin: the profile's example, with each suffix."""
     base = sample_account(profile)
     suffixes = [one.select.account_suffix or "" for one in profile.partitions if one.select]
     whole = (base if base.endswith(suffix) else base + suffix for suffix in suffixes)
@@ -44,7 +44,7 @@ def _names(profile: SiteProfile) -> tuple[str, ...]:
 
 
 def _qualities(profile: SiteProfile) -> tuple[tuple[str, ...], ...]:
-    """Those with the same limits come together: slurmdbd is slow to answer."""
+    """Group those with the same limits, because each command of slurmdbd is slow."""
     limits = {qos.name: _limits(qos) for qos in profile.qos}
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in _names(profile):
@@ -63,5 +63,5 @@ def _limits(qos: Qos) -> tuple[str, ...]:
     wall = f"MaxWall={qos.max_time}" if qos.max_time else ""
     words = (wall, f"MaxTRESPerJob={each}" if each else "")
     found = tuple(word for word in words if word)
-    # Without the flag such a job would wait for ever.
+    # Without the flag such a job would wait forever.
     return (*found, "Flags=DenyOnLimit") if found else ()

@@ -1,8 +1,8 @@
-"""The address of all twins: one of this machine's own, whose answers come at once.
+"""The address of all twins: a loopback address with a route without delayed acknowledgements.
 
-Slurm's programs write a message in two parts, and the kernel holds the second back until the
-first is acknowledged, which takes 40 ms. A route may ask for that at once: starting a twin with
-accounting then takes two seconds, not ten.
+Slurm's programs write a message in two parts, and the kernel delays the second until the first is
+acknowledged, which takes 40 ms. A route can request immediate acknowledgement: starting a twin with
+accounting then takes two seconds instead of ten.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ _ROUTE = ("local", ADDRESS, "dev", "lo", "table", "local")
 
 
 def add_route() -> None:
-    """Quicken the address; without the right or the program to do so, it only stays slow."""
+    """Add the route; without the permission or the program for it, the address is only slower."""
     ask(("ip", "route", "replace", *_ROUTE, "src", ADDRESS, "quickack", "1"))
 
 
 def remove_route() -> None:
-    """Forget about the address."""
+    """Remove the route."""
     ask(("ip", "route", "del", *_ROUTE))

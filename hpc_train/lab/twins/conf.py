@@ -19,7 +19,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import LARGEST_MIB
 from hpc_train.model.value import Value
 
-# A folder whose slurm.conf starts like this was made by us, so it may be removed.
+# A folder with a slurm.conf that starts like this was created by hpctrain and may be removed.
 MARK = "# Made by `hpctrain lab twin`, removed by `hpctrain lab twin --down`."
 
 _HEAD = """\
@@ -74,12 +74,12 @@ StorageUser=root
 StorageLoc={database}
 """
 
-# More than any job asks for; what a site has of them, its profile does not say.
+# More than any job requests; the profile does not state the number.
 _PLENTY = 1_000_000_000
 
 
 class Place(Value, frozen=True, kw_only=True):
-    """Where a twin's files are and its ports; `dbd_port` is 0 without accounting."""
+    """Folder and ports of a twin; `dbd_port` is 0 without accounting."""
 
     folder: str
     port: int
@@ -87,12 +87,12 @@ class Place(Value, frozen=True, kw_only=True):
 
     @property
     def database(self) -> str:
-        """Return the name of its database; no other twin has the port."""
+        """Return the name of its database; the port makes it unique."""
         return f"twin_{self.dbd_port}"
 
 
 def cluster_name(profile: SiteProfile) -> str:
-    """Return Slurm's name for the twin: the site's, in letters that a cluster may have."""
+    """Return the cluster name of the twin: the site's, with the characters that Slurm allows."""
     return re.sub(r"[^a-z0-9_-]", "-", profile.name.lower())[:40]
 
 
@@ -145,7 +145,7 @@ def _site(profile: SiteProfile) -> Iterator[str]:
 
 def _node(profile: SiteProfile, pool: Pool) -> str:
     shape = pool.shape
-    # A job counts cores, or their threads where it asks for both; the plug-in knows the limit.
+    # Slurm counts cores, or threads if a job requests them; the plug-in enforces the limit.
     cores = shape.cpus + shape.reserved
     words = {
         "NodeName": pool.hosts,
@@ -174,14 +174,14 @@ def _gres(profile: SiteProfile, pool: Pool) -> Iterator[tuple[str, str | None, i
 
 
 def _requested(profile: SiteProfile, option: str) -> tuple[str, ...]:
-    """Return the words that the site's file systems need in an option, without their counts."""
+    """Return the values that the site's file systems need in an option, without their counts."""
     words = (one.request.get(option, "") for one in profile.storage.values())
     found = (re.split(r"[:=*@]", word)[0] for text in words for word in re.split(r"[,&|]", text))
     return tuple(dict.fromkeys(name for name in found if name))
 
 
 def _limits(entries: tuple[Partition, ...]) -> Iterator[str]:
-    """What holds for all jobs of a partition of Slurm's, if several of the profile's share it."""
+    """Return the limits of a Slurm partition that several partitions of the profile share."""
     times = [most(entry, "time") for entry in entries]
     counts = [most(entry, "nodes") for entry in entries]
     known = [time for time in times if time is not None]

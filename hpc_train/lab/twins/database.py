@@ -17,27 +17,27 @@ from hpc_train.lab.twins.record import RECORDS, locked, read_all
 
 _FOLDER = "/var/tmp/hpctrain-twins-db"  # noqa: S108 - root's own folder, made anew
 _SOCKET = f"{_FOLDER}/data/socket"
-# No twin's name begins like this.
+# No name of a twin begins like this.
 _RECORD = RECORDS / ".database.json"
 
 
 def start_database(database: str) -> str:
-    """Start the database server unless it runs, with nothing of that name; return its socket.
+    """Start the database server unless it runs, drop the database `name`; return the socket.
 
     Raises:
-        LabError: it does not come up.
+        LabError: it does not start.
     """
     with locked("database"):
         running = _read()
         if running is None or not is_alive(running):
             _start()
-    # What an earlier twin with the same port left behind.
+    # The remains of an earlier twin with the same port.
     ask((*_admin(), "--force", "drop", database))
     return _SOCKET
 
 
 def stop_database() -> None:
-    """End the database server when no twin needs it any more.
+    """Stop the database server if no twin needs it any more.
 
     Raises:
         LabError: it does not end.
@@ -55,7 +55,7 @@ def stop_database() -> None:
 def _start() -> None:
     folder = Path(_FOLDER)
     if folder.exists() and (folder.is_symlink() or folder.stat().st_uid != os.geteuid()):
-        raise LabError(f"{folder} is somebody else's", "remove it")
+        raise LabError(f"{folder} belongs to another user", "remove it")
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "log").mkdir(parents=True)
     folder.chmod(0o700)

@@ -1,4 +1,4 @@
-"""Ports of this machine that nobody listens on."""
+"""Unused ports of this machine."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from collections.abc import Iterator
 
 from hpc_train.lab.errors import LabError
 
-# Below those that the system gives to outgoing connections.
+# Below the range of outgoing connections.
 _FIRST, _NUMBER = 20000, 10000
 
 
 def free_ports(name: str) -> Iterator[int]:
-    """Yield free ports, for one name mostly the same ones.
+    """Yield free ports, usually the same ones for the same name.
 
     Raises:
-        LabError: there is no other.
+        LabError: there is no further free port.
     """
     start = zlib.crc32(name.encode()) % _NUMBER
     for offset in range(_NUMBER):

@@ -1,4 +1,4 @@
-"""A profile's partitions -> the partitions and nodes that its twin's Slurm has."""
+"""A profile's partitions -> the partitions and nodes in Slurm of its twin."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import LARGEST_MIB
 from hpc_train.model.value import Value
 
-# What Slurm calls the partition of jobs that name none; no site's partition is called so.
+# Partition of jobs that name none; no partition of a site has this name.
 UNNAMED = "unnamed"
-# What stands for `*`: sample jobs name this partition.
+# Name of `*`: sample jobs name this partition.
 ANY_NAME = "gpu"
 
-# A node whose size nobody knows takes whatever is asked for.
+# A node of unknown size accepts any request.
 _UNKNOWN_CPUS, _UNKNOWN_GPUS = 256, 64
 _UNKNOWN_NODES = 64
 _FEATURE = re.compile(r"[A-Za-z_][\w.-]*")
 
 
 class Shape(Value, frozen=True, kw_only=True):
-    """A kind of node; `gpus` is None where Slurm does not count them."""
+    """A kind of node; `gpus` is None if Slurm does not count them."""
 
     cpus: int
     reserved: int
@@ -41,7 +41,7 @@ class Pool(Value, frozen=True, kw_only=True):
 
     @property
     def hosts(self) -> str:
-        """Return all of them, as Slurm writes it."""
+        """Return the host list in Slurm's notation."""
         return f"{self.name}[1-{self.count}]"
 
 
@@ -53,7 +53,7 @@ def queue_name(partition: Partition) -> str:
 
 
 def queues(profile: SiteProfile) -> dict[str, tuple[Partition, ...]]:
-    """Return Slurm's partitions, each with those of the profile that lead there."""
+    """Return Slurm's partitions, each with the partitions of the profile that use it."""
     found: dict[str, tuple[Partition, ...]] = {}
     for partition in profile.partitions or (Partition(name=ANY, default=True),):
         name = queue_name(partition)
@@ -62,7 +62,7 @@ def queues(profile: SiteProfile) -> dict[str, tuple[Partition, ...]]:
 
 
 def default_queue(profile: SiteProfile) -> str | None:
-    """Return the partition of jobs that name none, if there is one."""
+    """Return the default partition, if there is one."""
     found = queues(profile)
     if UNNAMED in found:
         return UNNAMED
@@ -84,7 +84,7 @@ def pools(profile: SiteProfile) -> dict[Shape, Pool]:
 
 
 def shape_of(partition: Partition, profile: SiteProfile) -> Shape:
-    """Return what the nodes of a partition are like."""
+    """Return the shape of the nodes of a partition."""
     gpus = partition.gpus_per_node
     counted = profile.gpu_request != "none"
     share = (partition.cpus_per_gpu or 0) * (gpus or 0)
@@ -100,13 +100,13 @@ def shape_of(partition: Partition, profile: SiteProfile) -> Shape:
 
 
 def features(partition: Partition) -> tuple[str, ...]:
-    """Return the words of a partition's constraint."""
+    """Return the features in a partition's constraint."""
     constraint = partition.select.constraint if partition.select else None
     return tuple(dict.fromkeys(_FEATURE.findall(constraint or "")))
 
 
 def most(partition: Partition, name: str) -> int | None:
-    """Return the largest `max_NAME` that a partition gives to any job; None is no limit."""
+    """Return the largest `max_NAME` of a partition for any job; None means no limit."""
     own = getattr(partition, f"max_{name}")
     special = [getattr(bound, f"max_{name}") for bound in partition.bounds]
     found = [value for value in (own, *special) if value is not None]
@@ -118,12 +118,12 @@ def most(partition: Partition, name: str) -> int | None:
 
 
 def _nodes(partition: Partition) -> int:
-    """Enough for every limit; where there is none, for a job of middle size."""
+    """Return a number that suffices for every limit or, without one, for a medium-sized job."""
     known = partition.nodes or most(partition, "nodes")
     said = (int(n) for bound in partition.bounds for n in re.findall(r"\d+", bound.nodes or ""))
     return known or max(_UNKNOWN_NODES, partition.min_nodes or 1, *said)
 
 
 def _node_name(name: str, number: int) -> str:
-    """Return a prefix that no other pool has, though letters are lost."""
+    """Return a unique prefix, with the characters that a host name allows."""
     return f"{re.sub(r'[^A-Za-z0-9]+', '-', name).strip('-') or 'node'}-{number + 1}n"

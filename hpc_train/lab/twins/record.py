@@ -1,4 +1,4 @@
-"""The record of the machine's twins: one file each in /run, which a reboot empties."""
+"""The records of the machine's twins: one file each in /run, which a reboot removes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ RECORDS = Path("/run/hpctrain-twins")
 
 
 class Twin(Value, frozen=True, kw_only=True):
-    """A twin that was started, or begun: enough to end and remove it."""
+    """A twin that was started completely or in part: the data to stop and remove it."""
 
     schema: int = 1
     name: str
@@ -32,7 +32,7 @@ class Twin(Value, frozen=True, kw_only=True):
 
 
 def read(name: str) -> Twin | None:
-    """Return a twin, or None when there is no record that can be read."""
+    """Return a twin, or None if there is no readable record."""
     try:
         return msgspec.json.decode(_file(name).read_bytes(), type=Twin)
     except (FileNotFoundError, msgspec.DecodeError):
@@ -46,7 +46,7 @@ def read_all() -> tuple[Twin, ...]:
 
 
 def write(twin: Twin) -> None:
-    """Write the record of a twin; a reader sees the old one or the new one."""
+    """Write the record of a twin atomically."""
     fresh = _file(twin.name).with_suffix(".new")
     fresh.write_bytes(msgspec.json.encode(twin))
     fresh.replace(_file(twin.name))
@@ -58,13 +58,13 @@ def forget(twin: Twin) -> None:
 
 
 def whole(twin: Twin) -> bool:
-    """Whether a twin came up and all its processes are there."""
+    """Whether a twin was started completely and all its processes exist."""
     return twin.complete and all(is_alive(daemon) for daemon in twin.daemons)
 
 
 @contextmanager
 def locked(what: str) -> Iterator[None]:
-    """Wait until no other command starts or stops the same thing; ends with its owner."""
+    """Hold a lock while a twin is started or stopped; it ends with its owner."""
     RECORDS.mkdir(mode=0o755, exist_ok=True)
     with (RECORDS / f".{what}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)

@@ -1,4 +1,4 @@
-"""What a twin needs of the machine."""
+"""Requirements of a twin."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What slurm.conf cannot say of a site -> the plug-in that its twin's slurmctld asks."""
+"""Rules of a site that slurm.conf cannot express -> the job_submit plug-in of its twin."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Queues = dict[str, tuple[Partition, ...]]
 
 
 def job_submit(profile: SiteProfile) -> str:
-    """Return job_submit.lua: the profile's limits as a table, then the code that reads them."""
+    """Return job_submit.lua: the profile's limits as a table, then the code that applies them."""
     rules = {
         "site": profile.name,
         "default": default_queue(profile),
@@ -32,7 +32,7 @@ def job_submit(profile: SiteProfile) -> str:
 
 
 def lua(value: Any) -> str:
-    """Write a value as Lua does."""
+    """Return a value in Lua's notation."""
     if isinstance(value, Mapping):
         pairs = (f"[{lua(key)}] = {lua(item)}" for key, item in value.items() if item is not None)
         return f"{{{', '.join(pairs)}}}"
@@ -56,15 +56,15 @@ def _required(profile: SiteProfile) -> list[str]:
 
 def _forbidden(profile: SiteProfile) -> Iterator[tuple[str, str]]:
     if profile.mem_request == "forbidden":
-        yield from ((option, "memory comes with the nodes, GPUs or cores") for option in _MEMORY)
+        yield from ((option, "memory is given with the nodes, GPUs or cores") for option in _MEMORY)
     if profile.cpu_request == "forbidden":
-        yield from ((option, "cores come with the nodes or GPUs") for option in _CORES)
+        yield from ((option, "cores are given with the nodes or GPUs") for option in _CORES)
     yield from ((option.lstrip("-"), why) for option, why in profile.forbidden.items())
 
 
 def _entry(partition: Partition, known: Queues) -> dict[str, Any]:
     select, queue = partition.select, queue_name(partition)
-    # Of a partition that is Slurm's, too, slurmctld knows the limits itself.
+    # slurmctld enforces the limits of a partition that also exists in Slurm.
     shared = len(known[queue]) > 1 or bool(partition.bounds)
     return {
         **(_native(partition) if shared else {}),
@@ -86,7 +86,7 @@ def _entry(partition: Partition, known: Queues) -> dict[str, Any]:
 
 
 def _native(partition: Partition) -> dict[str, Any]:
-    """What slurm.conf says of a partition that no other shares."""
+    """Return the limits in slurm.conf of a partition that no other shares."""
     return {
         "min_nodes": partition.min_nodes,
         "max_nodes": partition.max_nodes,
@@ -97,7 +97,7 @@ def _native(partition: Partition) -> dict[str, Any]:
 
 
 def _qos(qos: Qos) -> dict[str, Any]:
-    """Its other limits are slurmdbd's."""
+    """Return the limits of a QOS that slurmdbd does not enforce."""
     return {
         "name": qos.name,
         "default": qos.default,

@@ -1,4 +1,4 @@
-"""Starts the twin of a site, and ends it."""
+"""Starts and stops the twin of a site."""
 
 from __future__ import annotations
 
@@ -28,24 +28,24 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
 
 FOLDERS = "/var/tmp/hpctrain-twins"  # noqa: S108 - root's own folder, checked before use
-# A socket's path has to fit 107 bytes.
+# A socket path is limited to 107 bytes.
 _LONGEST_NAME = 60
 _WITHIN_S = 20.0
 _GRACE_S = 1.0
 
 
 class Started(Value, frozen=True, kw_only=True):
-    """The twin that is up, and whether it was made just now."""
+    """A running twin, and whether this call started it."""
 
     twin: Twin
     made: bool
 
 
 def start(profile: SiteProfile) -> Started:
-    """Start the twin of a site, unless it is up with the same configuration.
+    """Start the twin of a site, unless it is running with the same configuration.
 
     Raises:
-        LabError: it cannot be made; nothing is left.
+        LabError: it cannot be started; nothing is left behind.
     """
     _check(profile)
     with record.locked(profile.name):
@@ -58,7 +58,7 @@ def start(profile: SiteProfile) -> Started:
 
 
 def stop(name: str) -> bool:
-    """End the twin of a site; whether there was one.
+    """Stop the twin of a site; return whether there was one.
 
     Raises:
         LabError: something cannot be removed.
@@ -74,7 +74,7 @@ def stop(name: str) -> bool:
 def configuration(profile: SiteProfile, place: Place) -> dict[str, str]:
     """Return the files of a twin by name; pure text."""
     files = {
-        # It comes first: it marks the folder as a twin's.
+        # It is written first: it marks the folder as that of a twin.
         "slurm.conf": slurm_conf(profile, place),
         "gres.conf": gres_conf(profile),
         "job_submit.lua": job_submit(profile),
@@ -92,7 +92,7 @@ def _check(profile: SiteProfile) -> None:
     if profile.scheduler != "slurm":
         raise LabError(f"{profile.name} has no Slurm, so it has no twin")
     if len(profile.name) > _LONGEST_NAME:
-        raise LabError(f"{profile.name}: longer than {_LONGEST_NAME} letters")
+        raise LabError(f"{profile.name}: longer than {_LONGEST_NAME} characters")
     check_programs(accounting=has_accounting(profile))
 
 
@@ -144,12 +144,12 @@ def _remove(folder: Path) -> None:
     conf = folder / "slurm.conf"
     ours = not folder.is_symlink() and folder.stat().st_uid == os.geteuid() and conf.is_file()
     if not ours or not conf.read_text(encoding="utf-8", errors="replace").startswith(MARK):
-        raise LabError(f"{folder} exists and is no twin of root's", "remove it")
+        raise LabError(f"{folder} exists and is not a twin of root", "remove it")
     shutil.rmtree(folder)
 
 
 def _start_daemons(profile: SiteProfile, place: Place) -> None:
-    """Start every daemon; each is on record as soon as it runs."""
+    """Start every daemon; each is recorded as soon as it runs."""
     folder = place.folder
 
     def run(*argv: str, **extra: str) -> Daemon:
@@ -167,10 +167,10 @@ def _start_daemons(profile: SiteProfile, place: Place) -> None:
     munged = run(*munged_command(folder))
     wait_for(folder, munged, Path(folder, "munge/socket").exists, 10)
     if place.dbd_port:
-        # slurmdbd has no setting for the socket of its database; the client library reads this.
+        # slurmdbd has no setting for the socket of its database; the client library reads this one.
         dbd = run("slurmdbd", "-D", MYSQL_UNIX_PORT=start_database(place.database))
         wait_for(folder, dbd, lambda: answers("sacctmgr", "-n", "list", "cluster"), _WITHIN_S)
-    # It enters its cluster and its GPUs into the database, so the rest comes after it.
+    # It adds its cluster and its GPUs to the database, so the other settings follow.
     controller = run("slurmctld", "-D", "-i", "-f", f"{folder}/slurm.conf")
     wait_for(folder, controller, lambda: answers("scontrol", "ping", word="is UP"), _WITHIN_S)
     if place.dbd_port:

@@ -13,8 +13,8 @@ from hpc_train.lint.rule import Hit, Subject, rule
     "error",
     "CUDA_VISIBLE_DEVICES by local rank, and --gpus-per-task",
     why="--gpus-per-task already shows each rank its own GPU, as device 0; "
-    "CUDA_VISIBLE_DEVICES=3 then points at nothing.",
-    advice="leave CUDA_VISIBLE_DEVICES alone, and ask with --gpus-per-node",
+    "CUDA_VISIBLE_DEVICES=3 then selects no device.",
+    advice="do not set CUDA_VISIBLE_DEVICES, and request GPUs with --gpus-per-node",
 )
 def visible_devices_by_rank(subject: Subject) -> Iterator[Hit]:
     script = subject.script
@@ -30,8 +30,8 @@ def visible_devices_by_rank(subject: Subject) -> Iterator[Hit]:
     "HT310",
     "info",
     "CUDA_VISIBLE_DEVICES by hand",
-    why="Slurm sets it to the GPUs of the job. Other numbers take GPUs of other jobs where "
-    "no cgroup hides them, and hide the job's own GPUs elsewhere.",
+    why="Slurm sets it to the GPUs of the job. Other numbers select GPUs of other jobs if no "
+    "cgroup hides them, and otherwise hide the job's own GPUs.",
     advice="leave it out; ask for the GPUs with --gpus-per-node",
 )
 def visible_devices_by_hand(subject: Subject) -> Iterator[Hit]:

@@ -138,7 +138,7 @@ def stray_word(subject: Subject) -> Iterator[Hit]:
     "HT015",
     "error",
     "= after a one-letter option",
-    why="The value of a one-letter option begins right after the letter: -N=2 asks for `=2` "
+    why="The value of a one-letter option begins right after the letter: -N=2 requests `=2` "
     "nodes, and sbatch refuses it.",
     advice="write -N 2, -N2 or --nodes=2",
 )
@@ -157,8 +157,7 @@ def equals_after_letter(subject: Subject) -> Iterator[Hit]:
     "HT016",
     "warning",
     "option given twice",
-    why="sbatch takes the last value and says nothing; whoever reads the script may believe "
-    "the first.",
+    why="sbatch silently uses the last value; a reader of the script may expect the first.",
     advice="keep one",
 )
 def given_twice(subject: Subject) -> Iterator[Hit]:

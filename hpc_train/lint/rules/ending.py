@@ -155,8 +155,8 @@ def signal_not_to_batch(subject: Subject) -> Iterator[Hit]:
     "HT405",
     "warning",
     "requeue of a whole job array",
-    why="An array's job id stands for all its elements: `scontrol requeue` with it starts "
-    "every element anew.",
+    why="An array's job id selects all its elements: `scontrol requeue` with it requeues every "
+    "element.",
     advice='scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"',
 )
 def requeue_of_array(subject: Subject) -> Iterator[Hit]:
@@ -168,7 +168,7 @@ def requeue_of_array(subject: Subject) -> Iterator[Hit]:
         if texts[:2] != ["scontrol", "requeue"] or "ARRAY_TASK_ID" in " ".join(texts):
             continue
         if re.search(r"SLURM_(ARRAY_)?JOB_?ID", " ".join(texts)):
-            yield Hit(line=command.line, message="this id stands for all elements of the array")
+            yield Hit(line=command.line, message="this id selects all elements of the array")
 
 
 @rule(

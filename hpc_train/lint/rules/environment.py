@@ -1,4 +1,4 @@
-"""Rules on variables: secrets, slips of the shell, debug settings that stayed."""
+"""Rules on variables: secrets, shell errors, leftover debug settings."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _DEBUG: dict[str, tuple[str, str]] = {
     "CUDA_LAUNCH_BLOCKING": (r"1", "makes every kernel wait for the one before"),
     "TORCH_DISTRIBUTED_DEBUG": (r"DETAIL", "checks every collective among all ranks"),
     "TORCH_NCCL_BLOCKING_WAIT": (r"1", "makes the host wait for every collective"),
-    "PYTORCH_NO_CUDA_MEMORY_CACHING": (r"1", "asks the driver for every tensor's memory"),
+    "PYTORCH_NO_CUDA_MEMORY_CACHING": (r"1", "allocates every tensor from the driver"),
     "AUTOGRAD_ANOMALY": (r"1", "keeps a traceback of every operation"),
     "NCCL_CHECK_POINTERS": (r"1", "checks every pointer of every collective"),
     "TORCH_CPP_LOG_LEVEL": (r"INFO", "prints a lot"),

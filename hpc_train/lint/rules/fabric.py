@@ -64,8 +64,7 @@ def ucx_without_gpu(subject: Subject) -> Iterator[Hit]:
     "HT622",
     "warning",
     "GPU-aware MPICH beside NCCL",
-    why="With MPICH_GPU_SUPPORT_ENABLED=1, NCCL and MPI both work on the GPU, and may wait "
-    "for each other for ever.",
+    why="With MPICH_GPU_SUPPORT_ENABLED=1, NCCL and MPI both work on the GPU, and may deadlock.",
     advice="set it to 0 unless the program sends GPU buffers with MPI",
 )
 def gpu_aware_mpich(subject: Subject) -> Iterator[Hit]:

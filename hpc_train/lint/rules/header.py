@@ -31,11 +31,11 @@ def no_shebang(subject: Subject) -> Iterator[Hit]:
     if text.startswith("\ufeff"):
         yield Hit(
             line=1,
-            message="a byte order mark stands before #!, so sbatch does not see it",
+            message="a byte order mark precedes #!, so sbatch does not recognise it",
             edit=Edit(line=1, before="\ufeff", after=""),
         )
     elif later:
-        yield Hit(line=later, message="#! stands below the first line, where it is only a comment")
+        yield Hit(line=later, message="#! is below the first line, where it is only a comment")
     else:
         yield Hit(line=1, message="the first line is no #! line; sbatch refuses that", edit=edit)
 
@@ -82,7 +82,7 @@ def misspelt_marker(subject: Subject) -> Iterator[Hit]:
         if len(marks) > 1 or not re.search(r"^\s*-", rest):
             continue
         edit = Edit(line=number, before=indent + marks + gap + word, after=MARKER)
-        # `# SBATCH` may be somebody's way of switching a line off.
+        # `# SBATCH` may be a directive that was disabled on purpose.
         sure = not gap and not indent
         if (gap and word != "SBATCH") or re.search(r"\.(sh|sbatch|slurm|job)\b", rest):
             continue
@@ -102,7 +102,7 @@ def _is_meant(match: re.Match[str]) -> bool:
     "HT004",
     "info",
     "directive that is switched off",
-    why="##SBATCH is a comment. That is the usual way to switch a directive off, and an easy slip.",
+    why="##SBATCH is a comment. It is the usual way to disable a directive, and an easy mistake.",
     advice="take one # away if the line is meant",
 )
 def switched_off(subject: Subject) -> Iterator[Hit]:
@@ -150,7 +150,7 @@ def nothing_to_run(subject: Subject) -> Iterator[Hit]:
     "error",
     "typographic dash or quote in a directive",
     why="Word processors and web pages turn -- into a dash and quotes into curved ones; "
-    "sbatch refuses the first and takes the second for a part of the value.",
+    "sbatch refuses the first and parses the second as a part of the value.",
     advice="type the line anew: -- and straight quotes",
 )
 def typographic(subject: Subject) -> Iterator[Hit]:
@@ -184,8 +184,8 @@ def not_utf8(subject: Subject) -> Iterator[Hit]:
     "HT009",
     "error",
     "quote, parenthesis or here-document without its end",
-    why="The shell reads on to the end of the file: it then refuses the rest, or takes it for "
-    "text and runs nothing of it.",
+    why="The shell reads to the end of the file: it then reports an error, or treats the rest as "
+    "text and does not run it.",
     advice="close it; the cause can be an earlier quote that ends too soon (try bash -n FILE)",
 )
 def unclosed(subject: Subject) -> Iterator[Hit]:

@@ -67,7 +67,7 @@ def _on_five(subject: Subject) -> tuple[bool, Severity | None]:
 @rule(
     "HT601",
     "warning",
-    "mpirun with its own idea of binding",
+    "mpirun with its default binding",
     why="mpirun binds each rank by default, to one core or to a socket: threads and data "
     "loaders then share it.",
     advice="write mpirun --map-by ppr:N:node --bind-to none (or --map-by ppr:N:node:PE=CORES)",
@@ -126,8 +126,8 @@ def tcp_include_and_exclude(subject: Subject) -> Iterator[Hit]:
     "HT604",
     "warning",
     "parameters that Open MPI 5 has not",
-    why="Open MPI 5 has PRRTE in the place of ORTE: orte_… and oob_… parameters, mxm, yalla "
-    "and psm are gone, and unknown parameters are ignored.",
+    why="Open MPI 5 uses PRRTE instead of ORTE: orte_… and oob_… parameters, mxm, yalla and psm "
+    "were removed, and unknown parameters are ignored.",
     advice="see the parameter's successor: PRTE_MCA_…, or --prtemca on the command line",
 )
 def gone_in_five(subject: Subject) -> Iterator[Hit]:
@@ -166,7 +166,7 @@ def old_option(subject: Subject) -> Iterator[Hit]:
     "HT606",
     "error",
     "mpirun with more ranks than tasks",
-    why="Inside a Slurm job mpirun takes the tasks as slots, and refuses to start more ranks.",
+    why="Inside a Slurm job mpirun uses the tasks as slots, and refuses to start more ranks.",
     advice='write mpirun -np "$SLURM_NTASKS", or nothing: all slots are the default',
 )
 def more_than_slots(subject: Subject) -> Iterator[Hit]:
@@ -187,7 +187,8 @@ def more_than_slots(subject: Subject) -> Iterator[Hit]:
     "HT607",
     "warning",
     "pmi2 with Open MPI 5",
-    why="Open MPI 5 speaks PMIx only: below srun --mpi=pmi2 every rank believes to be alone.",
+    why="Open MPI 5 supports PMIx only: under srun --mpi=pmi2 every rank runs as a separate job "
+    "of size 1.",
     advice="write srun --mpi=pmix",
 )
 def pmi2(subject: Subject) -> Iterator[Hit]:
@@ -197,4 +198,4 @@ def pmi2(subject: Subject) -> Iterator[Hit]:
     for launch in subject.script.launches:
         option = launch.option("mpi")
         if option and option.value in ("pmi2", "pmi1"):
-            yield Hit(line=option.line, message=f"Open MPI 5 does not speak {option.value}")
+            yield Hit(line=option.line, message=f"Open MPI 5 does not support {option.value}")

@@ -1,4 +1,4 @@
-"""Rules on names: variables that nobody reads, or that have another name by now."""
+"""Rules on names: variables that no program reads, or that were renamed."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _exported(subject: Subject) -> Iterator[Assignment]:
     "HT501",
     "warning",
     "NCCL variable that is gone",
-    why="NCCL ignores a variable that it no longer has, and says nothing.",
+    why="NCCL silently ignores a variable that it no longer has.",
     advice="leave it out, or set its successor",
 )
 def removed_name(subject: Subject) -> Iterator[Hit]:
@@ -48,8 +48,8 @@ def removed_name(subject: Subject) -> Iterator[Hit]:
     "HT502",
     "warning",
     "no NCCL variable of that name",
-    why="NCCL ignores variables that it does not know, and says nothing: a slip of the pen "
-    "leaves the default in force.",
+    why="NCCL silently ignores unknown variables: with a typing error the default remains "
+    "effective.",
     advice="correct the name, or leave it out",
 )
 def unknown_name(subject: Subject) -> Iterator[Hit]:
@@ -92,7 +92,7 @@ def undocumented_name(subject: Subject) -> Iterator[Hit]:
     "info",
     "variable of a plug-in",
     why="NCCL itself does not read it, a plug-in does: without that plug-in it has no effect.",
-    advice="leave it out unless the plug-in is loaded (NCCL_DEBUG=INFO says so)",
+    advice="remove it unless the plug-in is loaded (see NCCL_DEBUG=INFO)",
 )
 def plugin_name(subject: Subject) -> Iterator[Hit]:
     script, fabric = subject.script, subject.context.fabric
@@ -115,7 +115,7 @@ def plugin_name(subject: Subject) -> Iterator[Hit]:
     "HT505",
     "warning",
     "NCCL variable from a later version",
-    why="An NCCL that is older than the variable ignores it, and says nothing.",
+    why="An NCCL that is older than the variable silently ignores it.",
     advice="leave it out, or use a newer NCCL",
 )
 def too_new(subject: Subject) -> Iterator[Hit]:
@@ -131,8 +131,9 @@ def too_new(subject: Subject) -> Iterator[Hit]:
     "HT506",
     "info",
     "deprecated NCCL variable",
-    why="It still works, and will go in a later version; of the old and the new name the "
-    "stricter counts. Channels are NCCL's own business unless a measurement says otherwise.",
+    why="It still works, and will be removed in a later version; of the old and the new name the "
+    "stricter value is used. Leave the choice of channels to NCCL unless a measurement shows a "
+    "benefit.",
     advice="leave it out, or set its successor",
 )
 def deprecated_name(subject: Subject) -> Iterator[Hit]:
@@ -189,4 +190,6 @@ def prrte(subject: Subject) -> Iterator[Hit]:
     for found in subject.script.assignments:
         if found.name.startswith("PRRTE_MCA_"):
             edit = Edit(line=found.line, before="PRRTE_MCA_", after="PRTE_MCA_")
-            yield Hit(line=found.line, message=f"{found.name}: nobody reads PRRTE_MCA_", edit=edit)
+            yield Hit(
+                line=found.line, message=f"{found.name}: no program reads PRRTE_MCA_", edit=edit
+            )

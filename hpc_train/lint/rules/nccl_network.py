@@ -53,8 +53,8 @@ def hca_prefix(subject: Subject) -> Iterator[Hit]:
     "HT522",
     "warning",
     "InfiniBand timeout or retry out of range",
-    why="NCCL_IB_TIMEOUT is an exponent from 1 to 31, and 0 or more waits for ever for a "
-    "dead link; NCCL_IB_RETRY_CNT has three bits, so 7 is the most.",
+    why="NCCL_IB_TIMEOUT is an exponent from 1 to 31, and 0 or more than 31 waits forever for a "
+    "dead link; NCCL_IB_RETRY_CNT has three bits, so 7 is the maximum.",
     advice="leave them out, or write e.g. NCCL_IB_TIMEOUT=22 and NCCL_IB_RETRY_CNT=7",
 )
 def ib_range(subject: Subject) -> Iterator[Hit]:

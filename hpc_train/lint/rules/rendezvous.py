@@ -37,7 +37,7 @@ def expanded_too_early(subject: Subject) -> Iterator[Hit]:
             for name in _early(word.expanded, script.asked.nodes):
                 yield Hit(line=word.line, message=f"${name} expands here, to 0, not in the task")
     for found in script.assignments:
-        # A path may hold any number: nobody is told a rank by it.
+        # A path may contain any number: it passes no rank.
         if found.inside == "task" or found.name in _TASK_VARIABLES or "/" in found.value:
             continue
         for name in _early(found.word.expanded, script.asked.nodes):
@@ -58,7 +58,7 @@ def _starts_ranks(found: Assignment) -> bool:
 @rule(
     "HT302",
     "error",
-    "a variable that nobody expands",
+    "a variable that is not expanded",
     why="Quotes keep the batch shell from expanding it, and srun starts the program without "
     "a shell: it gets the text $SLURM_NODEID.",
     advice="put a shell between: srun bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …'",
@@ -163,9 +163,9 @@ def address_of_hostname(subject: Subject) -> Iterator[Hit]:
 @rule(
     "HT306",
     "error",
-    "every node is its own master",
-    why="Inside a step, `hostname` is another name on every node, and localhost another "
-    "machine: each node waits for the others at its own address.",
+    "every node uses itself as master",
+    why="Inside a step, `hostname` differs on every node, and localhost is the node itself: each "
+    "node waits for the others at its own address.",
     advice="set it once, before srun: MASTER_ADDR=$(scontrol show hostnames "
     '"$SLURM_JOB_NODELIST" | head -n 1)',
 )

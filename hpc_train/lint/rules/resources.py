@@ -22,9 +22,9 @@ def _both(asked: Asked, names: tuple[str, ...], why: str) -> Iterator[Hit]:
 @rule(
     "HT101",
     "error",
-    "GPUs asked for in two ways",
-    why="--gres=gpu and --gpus-per-node say the same in two ways; Slurm refuses the job or "
-    "gives what only one of them says.",
+    "GPUs requested in two ways",
+    why="--gres=gpu and --gpus-per-node are two options for the same request; Slurm refuses the "
+    "job or applies only one of them.",
     advice="keep one; --gpus-per-node=N unless the site wants --gres=gpu:N",
 )
 def gpus_twice(subject: Subject) -> Iterator[Hit]:
@@ -38,8 +38,8 @@ def gpus_twice(subject: Subject) -> Iterator[Hit]:
     "HT102",
     "warning",
     "--gpus-per-task with several ranks on a node",
-    why="Slurm then binds each rank to its own GPUs: every rank sees device 0 only, and "
-    "where cgroups hide the others, NCCL loses peer-to-peer access inside the node.",
+    why="Slurm then binds each rank to its own GPUs: every rank sees device 0 only, and if "
+    "cgroups hide the others, NCCL loses peer-to-peer access inside the node.",
     advice="ask per node (--gpus-per-node=N) and let each rank take the GPU of its local rank",
 )
 def gpus_per_task(subject: Subject) -> Iterator[Hit]:
@@ -69,12 +69,12 @@ def _several(asked: Asked) -> bool:
 @rule(
     "HT103",
     "error",
-    "memory asked for in two ways",
+    "memory requested in two ways",
     why="--mem, --mem-per-cpu and --mem-per-gpu exclude one another; sbatch refuses the job.",
     advice="keep one",
 )
 def memory_twice(subject: Subject) -> Iterator[Hit]:
-    yield from _both(subject.script.asked, _MEMORY, "sbatch takes only one of them")
+    yield from _both(subject.script.asked, _MEMORY, "sbatch accepts only one of them")
 
 
 @rule(
@@ -123,8 +123,8 @@ def more_ranks_than_gpus(subject: Subject) -> Iterator[Hit]:
     "HT107",
     "info",
     "fewer ranks than GPUs",
-    why="One rank drives one GPU, unless the program starts processes of its own; the other "
-    "GPUs are paid for and idle.",
+    why="One rank uses one GPU, unless the program starts further processes; the other GPUs are "
+    "charged and idle.",
     advice="let --ntasks-per-node be the number of GPUs of a node, or start torchrun",
 )
 def fewer_ranks_than_gpus(subject: Subject) -> Iterator[Hit]:
@@ -149,8 +149,8 @@ def _srun_ranks(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
     "HT108",
     "warning",
     "--ntasks is not nodes x --ntasks-per-node",
-    why="--ntasks counts, and --ntasks-per-node becomes an upper limit: the job starts "
-    "another number of ranks than one of the two lines says, or is refused.",
+    why="--ntasks counts, and --ntasks-per-node becomes an upper limit: the number of ranks "
+    "differs from one of the two lines, or the job is refused.",
     advice="leave --ntasks out, or make the numbers agree",
 )
 def tasks_do_not_agree(subject: Subject) -> Iterator[Hit]:
@@ -167,8 +167,8 @@ def tasks_do_not_agree(subject: Subject) -> Iterator[Hit]:
     "HT109",
     "info",
     "--exclusive without memory",
-    why="--exclusive gives all cores and GPUs of a node, but only the memory that is asked "
-    "for: the partition's default for each core or node.",
+    why="--exclusive allocates all cores and GPUs of a node, but only the requested memory: by "
+    "default the partition's value per core or node.",
     advice="add --mem=0, which is all memory of the node, where the site allows it",
 )
 def exclusive_without_memory(subject: Subject) -> Iterator[Hit]:
@@ -214,7 +214,7 @@ def array_log(subject: Subject) -> Iterator[Hit]:
     "HT112",
     "warning",
     "requeue without --open-mode=append",
-    why="A job that is requeued truncates its log: what the failed attempt said is lost.",
+    why="A requeued job truncates its log: the output of the failed attempt is lost.",
     advice="add #SBATCH --open-mode=append",
 )
 def requeue_truncates(subject: Subject) -> Iterator[Hit]:

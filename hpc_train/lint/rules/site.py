@@ -39,8 +39,8 @@ def unknown_partition(subject: Subject) -> Iterator[Hit]:
     "HT702",
     "error",
     "more than the partition has",
-    why="A job that asks for more nodes, GPUs, cores, memory or time than the partition or the "
-    "quality of service gives is refused, or waits for ever.",
+    why="A job that requests more nodes, GPUs, cores, memory or time than the partition or the "
+    "quality of service allows is refused, or waits forever.",
     advice="ask for less, or name a partition with more",
 )
 def over_the_limit(subject: Subject) -> Iterator[Hit]:
@@ -59,7 +59,7 @@ def over_the_limit(subject: Subject) -> Iterator[Hit]:
     "HT703",
     "error",
     "launcher that the site forbids",
-    why="The site's profile says that this launcher must not or cannot be used there.",
+    why="According to the site's profile, this launcher cannot or must not be used there.",
     advice="use one of the launchers that the profile allows",
 )
 def forbidden_launcher(subject: Subject) -> Iterator[Hit]:
@@ -109,10 +109,10 @@ def memory_forbidden(subject: Subject) -> Iterator[Hit]:
 @rule(
     "HT706",
     "warning",
-    "GPUs asked for in another way than the site's",
-    why="Sites differ in the option that asks for GPUs; the other one is refused there, or "
-    "gives none.",
-    advice="write it as the site's profile says",
+    "GPUs requested with another option than the site's",
+    why="Sites differ in the option that requests GPUs; another option is refused there, or "
+    "allocates none.",
+    advice="use the option of the site's profile",
 )
 def other_gpu_request(subject: Subject) -> Iterator[Hit]:
     site, asked = _site(subject), subject.script.asked
@@ -122,11 +122,11 @@ def other_gpu_request(subject: Subject) -> Iterator[Hit]:
     gres = "gpu" in (asked.value("gres") or "")
     if site.gpu_request == "gres" and ways and not gres:
         kind = "TYPE:" if site.gpu_request_typed else ""
-        message = f"{site.name} asks for GPUs with --gres=gpu:{kind}N"
+        message = f"{site.name} requests GPUs with --gres=gpu:{kind}N"
         yield Hit(line=asked.line(*ways), message=message)
     if site.gpu_request == "none":
         for name in (*ways, *(["gres"] if gres else [])):
-            message = f"--{name}: the partitions of {site.name} give GPUs unasked"
+            message = f"--{name}: the partitions of {site.name} allocate GPUs without an option"
             yield Hit(line=asked.line(name), message=message, advice="leave the option out")
 
 
@@ -134,7 +134,7 @@ def other_gpu_request(subject: Subject) -> Iterator[Hit]:
     "HT707",
     "error",
     "what the site wants to know is not there",
-    why="The site refuses jobs that leave this option out, whatever Slurm's own default is.",
+    why="The site refuses jobs without this option, regardless of Slurm's own default.",
     advice="add the option, or set its variable SBATCH_… where you submit",
 )
 def required_option(subject: Subject) -> Iterator[Hit]:
@@ -153,7 +153,8 @@ def required_option(subject: Subject) -> Iterator[Hit]:
     "HT708",
     "error",
     "option that the site forbids",
-    why="The site's profile says that its scheduler refuses this option, or that it does harm.",
+    why="According to the site's profile, its scheduler refuses this option, or the option is "
+    "harmful.",
     advice="leave the option out",
 )
 def forbidden_option(subject: Subject) -> Iterator[Hit]:

@@ -34,7 +34,7 @@ def srun_without_cpus(subject: Subject) -> Iterator[Hit]:
     for launch in _sruns(script):
         if not launch.option(*given) and script.asked.tasks_per_node != 1:
             cores = script.asked.cpus_per_task
-            message = f"the job asks for {cores} cores a task, this srun may give each one"
+            message = f"the job requests {cores} cores per task, this srun may allocate one each"
             yield Hit(line=launch.line, message=message)
 
 
@@ -93,7 +93,7 @@ def export_of_values(subject: Subject) -> Iterator[Hit]:
     for launch in subject.script.launches:
         option = launch.option("export")
         if option and re.match(r"^ALL,.*=", option.value or "") and launch.outer == "srun":
-            yield Hit(line=option.line, message=f"--export={option.value} may not set what it says")
+            yield Hit(line=option.line, message=f"--export={option.value} may not set these values")
 
 
 @rule(
@@ -102,7 +102,7 @@ def export_of_values(subject: Subject) -> Iterator[Hit]:
     "srun --export without ALL",
     why="--export=NAME=value replaces the whole environment of the ranks: PATH, "
     "LD_LIBRARY_PATH and whatever modules and conda have set are gone.",
-    advice="export the variable on a line of its own before srun, and leave --export out",
+    advice="export the variable on a line of its own before srun, and remove --export",
 )
 def export_without_all(subject: Subject) -> Iterator[Hit]:
     for launch in subject.script.launches:

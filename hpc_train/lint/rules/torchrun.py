@@ -176,8 +176,8 @@ def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
     "HT226",
     "error",
     "torchrun on the first node only",
-    why="The batch script runs on the first node; nobody starts the agents of the other "
-    "nodes, and the first one waits for them.",
+    why="The batch script runs on the first node only; the agents of the other nodes are not "
+    "started, and the first one waits for them.",
     advice="start it on every node: srun --ntasks-per-node=1 torchrun …",
 )
 def first_node_only(subject: Subject) -> Iterator[Hit]:

@@ -1,1 +1,1 @@
-"""What a bundle is made of, and what one holds."""
+"""Layout of bundles, and reading of bundles."""

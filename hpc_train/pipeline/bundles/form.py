@@ -1,4 +1,4 @@
-"""What a bundle is made of: its names, its list of members, and what was found out before."""
+"""Layout of a bundle: names, manifest, and stored results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SCHEMA = 1
 MANIFEST = "MANIFEST.json"
 EVIDENCE = "evidence.json"
 RECORDS = "records.jsonl"
-# The same whatever else is written beside the bundle.
+# Independent of other outputs of the same command.
 PICTURES = ("svg", "png")
 
 
@@ -38,7 +38,7 @@ class Contents(Value, frozen=True, kw_only=True):
 
 
 class Judged(Value, frozen=True, kw_only=True):
-    """How a run stood when it was packed: what only its cluster could say."""
+    """State of a run at the time of packing, which only its cluster knows."""
 
     run_id: str
     state: JobState
@@ -47,11 +47,11 @@ class Judged(Value, frozen=True, kw_only=True):
 
 
 class Kept(Value, frozen=True, kw_only=True):
-    """evidence.json: what was asked for and found, so that nothing must be found out again.
+    """evidence.json: requested runs and stored results, so that nothing is queried again.
 
-    `study` has the gates and the price of its site, too. `transports` are those of runs that have
-    no folder, `logs` lines about the files of anybody, `against` rows of the runs of what the study
-    must not be slower than.
+    `study` includes the gates and the price of its site. `transports` are those of runs without a
+    folder, `logs` lines about foreign files, `against` rows of the runs of the regression gate's
+    reference.
     """
 
     study: ExpectedStudy

@@ -1,4 +1,4 @@
-"""A bundle -> what it holds, checked, in a folder that is gone when this process ends."""
+"""A bundle -> its checked contents, in a temporary folder that is removed at exit."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ from hpc_train.pipeline.bundles.form import (
 from hpc_train.runs.files import read_json
 from hpc_train.runs.store import read_run
 
-# A bundle of ten thousand runs has a tenth of it.
+# A bundle of ten thousand runs needs a tenth of it.
 _MOST_BYTES = 4 << 30
 _MOST_FILES = 500_000
-# Headers and what is read ahead; a header that is longer was made to hurt.
+# Headers and read-ahead; a longer header is malicious.
 _SLACK = 4 << 20
 _NAME = re.compile(
     r"^(?!.*(?:^|/)\.\.?(?:/|\Z))[^/\\\0]{1,250}(?:/[^/\\\0]{1,250}){0,3}", re.DOTALL
@@ -62,10 +62,10 @@ class Opened(NamedTuple):
 
 
 def open_bundle(path: Path, most: int = _MOST_BYTES) -> Opened:
-    """Unpack a bundle of at most so many bytes, check each member, and read the evidence.
+    """Unpack a bundle of limited size, check each member, and read the evidence.
 
     Raises:
-        StoreError: it is no bundle, is damaged, or was packed by a newer hpctrain.
+        StoreError: it is not a bundle, is damaged, or was packed by a newer hpctrain.
     """
     home = Path(tempfile.mkdtemp(prefix="hpctrain-bundle-"))
     atexit.register(shutil.rmtree, home, ignore_errors=True)
@@ -79,7 +79,7 @@ def open_bundle(path: Path, most: int = _MOST_BYTES) -> Opened:
 
 
 def _unpacked(path: Path, home: Path, most: int) -> dict[str, Member]:
-    """Write the members into a folder; return what they are."""
+    """Write the members into a folder; return their sizes and digests."""
     found: dict[str, Member] = {}
     last = "its beginning"
     try:
@@ -90,7 +90,7 @@ def _unpacked(path: Path, home: Path, most: int) -> dict[str, Member]:
                     last = entry.name
                     most -= entry.size
                     if most < 0 or len(found) >= _MOST_FILES:
-                        raise StoreError(f"{path}: {last}: more than a bundle can hold")
+                        raise StoreError(f"{path}: {last}: larger than a bundle may be")
                     found[last] = _written(tar, entry, home)
     except _DAMAGE as failure:
         raise StoreError(f"{path}: damaged after {last}: {failure}", _AGAIN) from None
@@ -126,7 +126,7 @@ def _written(tar: tarfile.TarFile, entry: tarfile.TarInfo, home: Path) -> Member
 
 
 class _Limited:
-    """A stream that gives no more than it was allowed to: headers are read into memory."""
+    """A stream with a limit of bytes per read, because headers are read into memory."""
 
     def __init__(self, stream: IO[bytes]) -> None:
         self._stream, self._left = stream, _SLACK
@@ -143,19 +143,19 @@ class _Limited:
 
 
 def _check(path: Path, home: Path, found: dict[str, Member]) -> None:
-    """Compare what was unpacked with the list of it.
+    """Compare the unpacked files with the manifest.
 
     Raises:
-        StoreError: no list, one of a newer hpctrain, or a member that is not as listed.
+        StoreError: no manifest, one of a newer hpctrain, or a member that differs from it.
     """
     if MANIFEST not in found:
-        raise StoreError(f"{path}: no bundle of hpctrain, or cut short: no {MANIFEST}", _AGAIN)
+        raise StoreError(f"{path}: not a bundle of hpctrain, or truncated: no {MANIFEST}", _AGAIN)
     contents = _contents(path, home / MANIFEST)
     for name in sorted({*contents.members, *found} - {MANIFEST}):
         if name not in found:
             raise StoreError(f"{path}: {name}: missing", _AGAIN)
         if found[name] != contents.members.get(name):
-            raise StoreError(f"{path}: {name}: damaged, it is not as {MANIFEST} says", _AGAIN)
+            raise StoreError(f"{path}: {name}: damaged: it differs from {MANIFEST}", _AGAIN)
 
 
 def _contents(path: Path, manifest: Path) -> Contents:
@@ -177,7 +177,7 @@ def _read(home: Path) -> Opened:
     kept = read_json(home / EVIDENCE, Kept)
     for run in kept.runs:
         if "/" in run.run_id or not _NAME.fullmatch(run.run_id):
-            raise StoreError(f"{home}/{EVIDENCE}: {run.run_id!r}: no name of a run")
+            raise StoreError(f"{home}/{EVIDENCE}: {run.run_id!r}: not a name of a run")
     folders = [RunFolder(path=home / run.run_id) for run in kept.runs]
     files = [*(folder.records for folder in folders), home / RECORDS]
     transports = {

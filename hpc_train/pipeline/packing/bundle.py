@@ -1,4 +1,4 @@
-"""Evidence and its report -> one file that a reviewer can open anywhere."""
+"""Evidence and its report -> one file that can be opened on any machine."""
 
 from __future__ import annotations
 
@@ -25,26 +25,26 @@ from hpc_train.pipeline.packing.profile_copy import profile_copies
 from hpc_train.runs.files import cannot_write, to_json
 from hpc_train.version import VERSION
 
-# Fixed, and one thread: the same input is to give the same bytes.
+# Fixed level and one thread, so that the same input gives the same bytes.
 _LEVEL = 9
 
 
 def check_ending(path: Path) -> None:
-    """Refuse a name by which nobody could open the file again.
+    """Refuse a name without the extension of a bundle.
 
     Raises:
-        StoreError: it does not end as a bundle does.
+        StoreError: the extension is not that of a bundle.
     """
     if not path.name.endswith(ENDING) or path.name == ENDING:
         raise StoreError(f"--bundle {path}: a bundle's name ends in {ENDING}", f"NAME{ENDING}")
 
 
 def write_bundle(found: Evidence, report: Report, asked: Asked, path: Path) -> None:
-    """Pack records, scripts, settings, profile and the report; the same input, the same bytes.
+    """Pack records, scripts, settings, profile and the report; equal input gives equal bytes.
 
-    What the report was `asked` for is packed, too: what may differ, the gates of the site, what it
-    must not be slower than. Secrets are left out: those that the runs name or this shell has, and
-    what has the form of one.
+    The options of the report (`asked`) are packed, too: fields that may differ, the gates of the
+    site, the regression reference. Secrets are left out: those that the runs name or this shell
+    has, and texts with the form of a secret.
 
     Raises:
         StoreError: the file cannot be written.
@@ -89,7 +89,7 @@ def _write(
 
 
 def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
-    """Add a file of nobody, from the beginning of time."""
+    """Add a file with owner 0 and time 0."""
     entry = tarfile.TarInfo(name)
     entry.size, entry.mode = len(content), 0o644
     tar.addfile(entry, io.BytesIO(content))

@@ -1,4 +1,4 @@
-"""Evidence and its report -> the files of a bundle, by name; each is made when it is written."""
+"""Evidence and its report -> the files of a bundle, by name; each is generated when written."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def _lines(records: Sequence[Record]) -> bytes:
 
 
 def _stated(found: Evidence) -> Iterator[tuple[str, Make]]:
-    """Yield what persons said beside the logs: sizes, exclusions, tables of their own."""
+    """Yield the user's files: sizes, exclusions, tables."""
     runs = found.study.runs
     excluded = {run.run_id: run.problem for run in runs if run.state == EXCLUDED}
     sizes = {run.run_id: run.sizes for run in runs if run.sizes}
@@ -104,7 +104,7 @@ def _stated(found: Evidence) -> Iterator[tuple[str, Make]]:
         if said:
             yield name, partial(_yaml, said)
     for number, path in enumerate(path for path in found.files if _is_table(path)):
-        # Any name that opening accepts will do.
+        # Any name that the reader accepts.
         name = _UNUSUAL.sub("_", path.name)[-_LONGEST:]
         yield f"sources/{number}-{name}", path.read_bytes
 

@@ -1,4 +1,4 @@
-"""Runs -> the site profiles that they were planned with, if those are still the same."""
+"""Runs -> the site profiles that they were planned with, if unchanged."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _NO_DIGIT = re.compile("[^0-9a-f]")
 def profile_copies(
     runs: Sequence[Run], *, packed: bool = False
 ) -> tuple[dict[str, Callable[[], bytes]], tuple[str, ...]]:
-    """Return what to pack, by name, and a sentence for each profile that cannot be.
+    """Return the profiles to pack, by name, and a note for each that cannot be packed.
 
-    Of runs that were packed before, only what stands beside them: a path in a bundle of others must
-    not make a file of this machine leave it.
+    For runs from a bundle, only profiles in that bundle are packed: a path in a foreign bundle must
+    not cause a local file to be packed.
     """
     copies: dict[str, Callable[[], bytes]] = {}
     notes: list[str] = []
@@ -31,7 +31,7 @@ def profile_copies(
         if beside.is_file():
             copies[name] = beside.read_bytes
         elif packed or not path.is_file():
-            notes.append(f"the profile {path.name} is gone")
+            notes.append(f"the profile {path.name} does not exist")
         elif digest and sha256_of(path) != digest:
             notes.append(f"the profile {path.name} was changed after the runs were submitted")
         else:

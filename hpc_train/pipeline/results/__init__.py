@@ -1,1 +1,1 @@
-"""Results that hpctrain did not make, in logs, records or tables: what stands in them."""
+"""Foreign results in logs, records or tables."""

@@ -1,4 +1,4 @@
-"""The header of somebody's table -> what each of its columns is."""
+"""The header of a foreign table -> the meaning of its columns."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from hpc_train.model.stated import (
 from hpc_train.records.result_table import ResultTable
 
 Kind = Literal["size", "measure", "condition", "axis", "unused", "run"]
-_ALLOWED = f"allowed: {', '.join(KNOWN)}; an axis of one's own needs a name unlike these"
+_ALLOWED = f"allowed: {', '.join(KNOWN)}; a new axis needs a name that is not similar to these"
 
 
 class Column(NamedTuple):
-    """What the cells of a column are, of what name, and in which unit where it is not ours."""
+    """Kind, name and unit of a column."""
 
     kind: Kind
     name: str
@@ -36,11 +36,10 @@ class Column(NamedTuple):
 
 
 def columns(table: ResultTable) -> tuple[Column, ...]:
-    """Return what each column is: a name that is not known is an axis.
+    """Return the meaning of each column; an unknown name is an axis.
 
     Raises:
-        LogParseError: a name is misspelt or stands there twice, or no column has a size, or a
-            result.
+        LogParseError: a name is misspelt or duplicate, or no column has a size or a result.
     """
     where = f"{table.path}:{table.line}"
     found = tuple(_column(name, where) for name in table.names)
@@ -49,7 +48,7 @@ def columns(table: ResultTable) -> tuple[Column, ...]:
         first = table.names[seen.setdefault(column.name, place)]
         if column.name and seen[column.name] != place:
             both = repr(name) if first == name else f"{first!r} as {name!r}"
-            raise LogParseError(f"{where}: the column {both} stands here twice; keep one of them")
+            raise LogParseError(f"{where}: duplicate column {both}; keep one of them")
     _check_enough(found, table.names, where)
     return found
 
@@ -58,7 +57,7 @@ def _check_enough(found: Sequence[Column], written: Sequence[str], where: str) -
     names = ", ".join(written)
     if not any(column.kind == "size" for column in found):
         raise LogParseError(
-            f"{where}: no column says how large a job was; the columns are {names}",
+            f"{where}: no column of a size; the columns are {names}",
             f"add nodes and gpus_per_node, or others of: {', '.join(SIZES)}",
         )
     if not any(column.name in (*RESULTS, *PER_GPU) for column in found):
@@ -72,7 +71,7 @@ def _check_enough(found: Sequence[Column], written: Sequence[str], where: str) -
 def _column(name: str, where: str) -> Column:
     word, factor, unit = heading(name)
     if word in AMBIGUOUS:
-        raise LogParseError(f"{where}: {name!r} can mean several things; call it {AMBIGUOUS[word]}")
+        raise LogParseError(f"{where}: {name!r} is ambiguous; call it {AMBIGUOUS[word]}")
     bare = plain_name(name.replace("(", "[").partition("[")[0])
     if word not in KNOWN and bare in MEASURES and bare != plain_name(name):
         ours = UNITS[PER_GPU.get(bare, bare)]
@@ -85,7 +84,7 @@ def _column(name: str, where: str) -> Column:
 
 
 def kind_of(word: str) -> Kind:
-    """Return what a name stands for."""
+    """Return the kind of a name."""
     if word in SIZES:
         return "size"
     if word in MEASURES:

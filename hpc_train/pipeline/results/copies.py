@@ -1,4 +1,4 @@
-"""Results of others -> a complaint where one job stands among them twice."""
+"""Foreign results -> an error if one job is contained twice."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def refuse_same_rows(rows: Iterable[tuple[str, Said]], seen: dict[Said, str]) ->
         if first != place:
             raise LogParseError(
                 f"{place}: the same row as {first}: one job, not two repetitions",
-                "leave it out or, where they are two jobs, tell them apart: a column `repetition`",
+                "remove it or, if they are two jobs, distinguish them by a column `repetition`",
             )
 
 
@@ -38,7 +38,7 @@ def refuse_same_files(paths: Sequence[Path]) -> None:
     """
     for same in _alike({str(path): (path,) for path in paths}, paths):
         one, other = same if len(same) > 1 else same * 2
-        raise LogParseError(f"{one} and {other} are the same file", "name it once")
+        raise LogParseError(f"{one} and {other} are the same file", "give it once")
 
 
 def refuse_same_logs(study: ExpectedStudy, files: Mapping[str, Sequence[Path]]) -> None:
@@ -52,7 +52,7 @@ def refuse_same_logs(study: ExpectedStudy, files: Mapping[str, Sequence[Path]]) 
     for one, other in _alike(counted):
         raise LogParseError(
             f"{one} and {other} are the same log, byte for byte: one job, not two repetitions",
-            f"name one of them, or leave one out: --exclude '{other}=a copy of {one}'",
+            f"give one of them, or exclude one: --exclude '{other}=a copy of {one}'",
         )
 
 

@@ -1,4 +1,4 @@
-"""Records, one by one or in columns -> the few of them that are asked one at a time."""
+"""Records, as objects or in columns -> the run-level records as objects."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
-# As objects, so many take 50 MB.
+# This number of objects takes 50 MB.
 _MANY = 200_000
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
 
 
 def held(records: Iterator[Record]) -> tuple[Record, ...] | pd.DataFrame:
-    """Return records one by one or, where they are many, in columns, which need less memory."""
+    """Return records as objects or, if they are many, in columns, which need less memory."""
     first = tuple(islice(records, _MANY))
     if len(first) < _MANY:
         return first
@@ -32,7 +32,7 @@ def held(records: Iterator[Record]) -> tuple[Record, ...] | pd.DataFrame:
 def few(
     records: tuple[Record, ...] | pd.DataFrame, metrics: Sequence[str] = WHOLE_RUN
 ) -> Sequence[Record]:
-    """Return the records of these metrics and of networks; all of them where all are at hand."""
+    """Return the records of these metrics and of networks, or all if they are objects."""
     if isinstance(records, tuple):
         return records
     from hpc_train.tables.record_frame import few_rows
@@ -41,7 +41,7 @@ def few(
 
 
 def one_by_one(records: tuple[Record, ...] | pd.DataFrame) -> tuple[Record, ...]:
-    """Return all records; that takes a while where they are in columns."""
+    """Return all records as objects, which is slow if they are in columns."""
     if isinstance(records, tuple):
         return records
     from hpc_train.tables.record_frame import as_records
@@ -63,7 +63,7 @@ def metrics_of(records: tuple[Record, ...] | pd.DataFrame) -> dict[str, set[str]
 
 
 def parsers_of(records: tuple[Record, ...] | pd.DataFrame) -> Counter[str]:
-    """Return how many records each parser found."""
+    """Return the number of records of each parser."""
     if isinstance(records, tuple):
         return Counter(map(attrgetter("parser"), records))
     counts = records["parser"].value_counts()
@@ -71,7 +71,7 @@ def parsers_of(records: tuple[Record, ...] | pd.DataFrame) -> Counter[str]:
 
 
 def unknown_scopes(records: tuple[Record, ...] | pd.DataFrame) -> Counter[tuple[str, str]]:
-    """Return how many records of each run and parser are of an unknown scope."""
+    """Return the number of records with an unknown scope of each run and parser."""
     if isinstance(records, tuple):
         return Counter((one.run, one.parser) for one in records if one.scope == "unknown")
     unknown = records[records["scope"] == "unknown"]

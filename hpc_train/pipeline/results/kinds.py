@@ -1,4 +1,4 @@
-"""Paths of anybody's results -> what they are: tables, records, sizes of logs, or logs."""
+"""Paths of foreign results -> their kind: tables, records, sizes of logs, or logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Kind = Literal["tables", "records", "points", "logs"]
 
 
 def kind_of(path: Path) -> Kind:
-    """Return what a file is, by its ending and its first line; a folder is one of logs."""
+    """Return the kind of a file, from its extension and its first line; a folder contains logs."""
     if path.suffix in (".yaml", ".yml") and path.is_file():
         return "points"
     try:
@@ -26,7 +26,7 @@ def kind_of(path: Path) -> Kind:
 
 
 def one_kind(paths: Sequence[Path]) -> Kind:
-    """Return what all of the paths are.
+    """Return the common kind of all paths.
 
     Raises:
         LogParseError: they are of several kinds, several files of sizes, or a named pipe.
@@ -34,16 +34,16 @@ def one_kind(paths: Sequence[Path]) -> Kind:
     kinds: dict[Kind, Path] = {}
     for path in paths:
         if path.is_fifo() and not path.is_relative_to("/dev"):
-            # It would wait for somebody to write, and say nothing.
-            raise LogParseError(f"{path}: a pipe, not a file", "`-` is what stands on stdin")
+            # Reading it would block until another process writes.
+            raise LogParseError(f"{path}: a pipe, not a file", "use `-` for stdin")
         kinds.setdefault(kind_of(path), path)
     if len(kinds) > 1:
         named = " and ".join(f"{kind} ({path})" for kind, path in kinds.items())
-        hint = "sizes of logs are given as --points FILE" if "points" in kinds else ""
+        hint = "give the sizes of logs with --points FILE" if "points" in kinds else ""
         raise LogParseError(
             f"{named} cannot be put into one report", hint or "make a report of each kind"
         )
     kind = next(iter(kinds))
     if kind == "points" and len(paths) > 1:
-        raise LogParseError("one report has one file of sizes", "put all logs into one of them")
+        raise LogParseError("a report accepts one file of sizes", "put all logs into one of them")
     return kind

@@ -1,4 +1,4 @@
-"""The column `scaling` of a table -> what its rows declare, or an axis where they differ."""
+"""The column `scaling` of a table -> the declared scaling, or an axis if rows differ."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORDS: tuple[Scaling, ...] = get_args(Scaling)
 
 
 def labelled(axes: dict[str, str]) -> dict[str, str]:
-    """Return the axes of a row; its scaling is one of our words.
+    """Return the axes of a row, with a validated scaling.
 
     Raises:
         ValueError: it is another.
@@ -31,7 +31,7 @@ def labelled(axes: dict[str, str]) -> dict[str, str]:
 
 
 def declared(runs: Sequence[ExpectedRun]) -> tuple[list[ExpectedRun], Scaling | None]:
-    """Return the scaling that all runs declare; where they declare two, each is a series."""
+    """Return the scaling that all runs declare; if they declare two, each is a series."""
     said = {run.axes.get(LABEL) for run in runs} - {None}
     if len(said) != 1:
         return list(runs), None

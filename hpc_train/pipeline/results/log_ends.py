@@ -1,4 +1,4 @@
-"""Logs of anybody -> how their jobs ended, and what NCCL used: one pass over each for both."""
+"""Foreign logs -> final states and transports of their jobs, in one pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from hpc_train.records.reading import Log
 
 
 class LogEnd(NamedTuple):
-    """What the logs of one run say of its network and, if it failed, of the reason."""
+    """Transport of one run from its logs and, if it failed, the reason."""
 
     transport: Transport | None
     failure: str = ""
@@ -23,7 +23,7 @@ class LogEnd(NamedTuple):
 def log_ends(
     runs: Mapping[str, Sequence[Log]], unreadable: Container[str] = ()
 ) -> dict[str, LogEnd]:
-    """Return how each run ended; logs whose source is `unreadable` say nothing."""
+    """Return the end of each run; `unreadable` logs are skipped."""
     return {
         run: _end([log for log in logs if log.source not in unreadable])
         for run, logs in runs.items()
@@ -31,7 +31,7 @@ def log_ends(
 
 
 def _end(logs: Sequence[Log]) -> LogEnd:
-    # Tables and records need no diagnosis, whose signatures take a while to load.
+    # Tables and records need no diagnosis, whose signatures are slow to load.
     from hpc_train.records.diagnosis.diagnose import diagnose_logs
 
     tally = Tally()

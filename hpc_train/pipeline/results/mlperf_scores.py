@@ -1,4 +1,4 @@
-"""Foreign logs -> the scores of the MLPerf results among them, one sentence each."""
+"""Foreign logs -> notes with the scores of MLPerf results."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from hpc_train.errors import LogParseError
 from hpc_train.records.mlperf import MlperfRun, mlperf_run, scaling_factor
 from hpc_train.tables.time_to_accuracy import LEAST_RUNS, score
 
-# The rules of MLPerf name the logs of one result so.
+# Names of the logs of one result in the rules of MLPerf.
 _RESULTS = "result_*.txt"
 
 
 def mlperf_notes(logs: Iterable[Path]) -> Iterator[str]:
-    """Yield the score of each folder of results of which every run is among the logs.
+    """Yield the score of each folder of results whose runs are all among the logs.
 
-    A part of a result has no score: which runs are the best and the worst is not known.
+    A part of a result has no score, because its best and worst runs are unknown.
     """
     chosen = set(logs)
     for folder in sorted({path.parent for path in chosen if path.match(_RESULTS)}):

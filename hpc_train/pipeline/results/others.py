@@ -1,4 +1,4 @@
-"""Results that hpctrain did not make, in logs, records or tables -> their runs and records."""
+"""Foreign results in logs, records or tables -> runs and records."""
 
 from __future__ import annotations
 
@@ -36,16 +36,16 @@ from hpc_train.records.record_file import read_record_file
 if TYPE_CHECKING:
     import pandas as pd
 
-# What benchmarks of networks and LINPACK measure, which train nothing.
+# Metrics of network benchmarks and LINPACK, which are not trainings.
 _OF_BENCHMARKS = frozenset(
     {"algbw", "busbw", "gflops", "latency", "residual", "solve_time", "world_size", "wrong_values"}
 )
-# The first interval that a framework reports holds compilation and the set-up of NCCL.
+# The first interval of a framework includes compilation and the initialisation of NCCL.
 _FIRST = Warmup(steps=1)
 
 
 class Others(NamedTuple):
-    """Runs and their records, with what each used for communication, and the files of each.
+    """Runs with their records, transports and files.
 
     `read` are all files that this was made from.
     `few` are the records that say something of a whole run.
@@ -60,14 +60,14 @@ class Others(NamedTuple):
 
 
 def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
-    """Read what the paths hold, with the sizes that a file of them states; `census` is added to.
+    """Read the results at the paths, with the sizes in a file; `census` is updated.
 
     Raises:
         LogParseError: paths of several kinds, or something wrong in one of them.
     """
     kind = one_kind(paths)
     if kind in ("tables", "records") and search.form != "auto":
-        # What is no log has no format, but a wrong word is wrong anyway.
+        # Only logs have a format, but an unknown format is always an error.
         wanted(search.form)
     if kind == "tables":
         if search.points is not None:
@@ -116,7 +116,7 @@ def _of_logs(paths: Sequence[Path], look: Wanted, census: Census, *, allow_faile
 def _failed(
     study: ExpectedStudy, failures: Mapping[str, str], *, allow_failed: bool
 ) -> ExpectedStudy:
-    """Return the study with the runs whose logs end in a failure marked so, or named as allowed."""
+    """Return the study with failed logs marked, or noted if they are allowed."""
     counted = [run.run_id for run in study.runs if run.run_id in failures and not run.problem]
     if allow_failed:
         notes = (f"counted though its log shows a failure: {r}: {failures[r]}" for r in counted)
@@ -143,7 +143,7 @@ def _of_records(paths: Sequence[Path]) -> Others:
 
 
 def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
-    """Name the metrics that no table uses, but would under another name."""
+    """Yield notes on unknown metrics that are similar to a known one."""
     for metric in sorted(set().union(*runs.values()) - UNITS.keys()):
         if near := nearest(metric, UNITS):
             yield f"{path}: the metric {metric!r} is not known{near}"
@@ -162,7 +162,7 @@ def _study(
     ranks: Mapping[str, int],
     found: Mapping[str, AbstractSet[str]],
 ) -> ExpectedStudy:
-    """Return runs of which nobody recorded more than what they printed."""
+    """Return a study of runs without records other than their output."""
     expected = tuple(
         ExpectedRun(
             run_id=run,
@@ -184,7 +184,7 @@ def _rank(log: Log) -> int:
 
 
 def _problem(metrics: AbstractSet[str]) -> str:
-    """Say why a log is no row of a speedup table, where what it holds tells."""
+    """Return why a log has no result, if its contents show it."""
     if not metrics:
         return "no line of a known format; see hpctrain collect"
     if metrics <= _OF_BENCHMARKS:

@@ -1,4 +1,4 @@
-"""points.yaml -> what a person states of logs that do not say how large their jobs were."""
+"""points.yaml -> stated values for logs without job sizes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _Count = Annotated[int, Meta(ge=1, le=10**9)]
 
 
 class _Known(Value, frozen=True, kw_only=True):
-    """The keys of one log that are none of its axes and conditions."""
+    """The keys of one log that are neither axes nor conditions."""
 
     nodes: _Count | None = None
     gpus_per_node: Annotated[int, Meta(ge=0, le=10**9)] | None = None
@@ -37,7 +37,7 @@ class _Known(Value, frozen=True, kw_only=True):
 
 
 class _File(Value, frozen=True, kw_only=True):
-    """The file where it says more than sizes."""
+    """A file with more keys than sizes."""
 
     points: Annotated[dict[str, Any], Meta(min_length=1)]
     name: str | None = None
@@ -48,9 +48,9 @@ class _File(Value, frozen=True, kw_only=True):
 
 
 class Points(Value, frozen=True, kw_only=True):
-    """What is stated, by the key that names one log or, as a pattern, many.
+    """Stated values, by log name or pattern.
 
-    `places` says where each key stands; `changes` are fields of the study.
+    `places` has the origin of each key; `changes` are fields of the study.
     """
 
     path: Path
@@ -63,7 +63,7 @@ def read_points(path: Path) -> Points:
     """Read a file of sizes: log -> sizes, or these below `points:` with a name, gates and more.
 
     Raises:
-        LogParseError: a key or value is wrong, or sizes contradict one another; it says where.
+        LogParseError: a key or value is invalid, or sizes contradict one another, with file:line.
     """
     document = read(path, LogParseError)
     content, origins = document.data, document.origins
@@ -155,9 +155,9 @@ def logs_named(points: Points) -> list[Path]:
 
 
 def by_run(points: Points, runs: Mapping[str, list[Path]]) -> dict[str, tuple[str, Stated]]:
-    """Return of each run that a key names the key, and what it states.
+    """Return key and stated values of each run that a key names.
 
-    The exact name goes before a pattern.
+    An exact name takes precedence over a pattern.
 
     Raises:
         LogParseError: a key names no run, or two patterns name the same one.
@@ -190,7 +190,7 @@ def _plain(key: str, file: Path) -> tuple[str, ...]:
 
 
 def _names(paths: list[Path]) -> Iterator[str]:
-    """Yield what a log may be called: its path, each end of it, and the same of its folder."""
+    """Yield the accepted names of a log: its path, its trailing parts, and those of its folder."""
     for path in {end for own in paths for end in (own, own.parent)}:
         parts = path.absolute().parts
         yield str(path.absolute())

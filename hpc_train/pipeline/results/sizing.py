@@ -1,4 +1,4 @@
-"""Runs of nobody's study, and what a person states of them -> runs with sizes, axes and reasons."""
+"""Foreign runs and stated values -> runs with sizes, axes and reasons."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from hpc_train.model.record import UNITS, Record
 from hpc_train.model.stated import BATCH, Stated
 from hpc_train.pipeline.results.points import Points, by_run
 
-# As in the run table: what a run says contradicts what was stated of it.
+# As in the run table: the log contradicts the stated value.
 _UNPARSED = "UNPARSED"
 
 
 def sized(
     study: ExpectedStudy, few: Sequence[Record], points: Points, logs: Mapping[str, list[Path]]
 ) -> tuple[ExpectedStudy, tuple[Record, ...]]:
-    """Return the study with what is stated of its runs, and a record of each stated batch.
+    """Return the study with the stated values of its runs, and a record of each stated batch.
 
-    `few` are the records among which each run says how large it was. A run that contradicts what
-    is stated of it has no result.
+    `few` are the records with the sizes of the runs. A run that contradicts its stated size has no
+    result.
 
     Raises:
         LogParseError: a key of the file names no run.
@@ -90,4 +90,4 @@ def _batch(run: str, place: str, value: float) -> Record:
 def _unstated(runs: Sequence[str], path: Path) -> Iterator[str]:
     if runs:
         shown = ", ".join(runs[:6]) + (", …" if len(runs) > 6 else "")
-        yield f"{path} says nothing of {shown}: the size is what the log says, if it says it"
+        yield f"{path} does not state {shown}: the size is taken from the log, if it contains one"

@@ -1,4 +1,4 @@
-"""A table that somebody made -> the runs that it lists, and their measurements."""
+"""A foreign table -> its runs and their measurements."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _T = TypeVar("_T")
 
 
 class _Row(NamedTuple):
-    """The cells of one row that say something, by the name of their column."""
+    """The cells of one row with a value, by the name of their column."""
 
     place: str
     line: int
@@ -56,23 +56,21 @@ class _Row(NamedTuple):
         return {column.name: text for column, text in self.cells.items() if column.kind == kind}
 
     def complain(self, name: str, read: Callable[[], _T]) -> _T:
-        """Return what is read, or say where it stands."""
+        """Return the parsed value, or raise an error with its place."""
         try:
             return read()
         except ValueError as wrong:
-            raise LogParseError(
-                f"{self.place}: {name}: {wrong}", "mend this cell, and ask again"
-            ) from None
+            raise LogParseError(f"{self.place}: {name}: {wrong}", "correct this cell") from None
 
 
 def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...]]:
-    """Return the runs of tables, one for each row, and what their cells say was measured.
+    """Return the runs of tables, one per row, and their measurements.
 
-    samples_per_second = global_batch_size / step_time where only these two are there. Runs of
-    several tables are told apart by the tables' names.
+    samples_per_second = global_batch_size / step_time if only these two are given. Runs of several
+    tables are distinguished by the names of the tables.
 
     Raises:
-        LogParseError: a table, a column or a cell is wrong; it says where.
+        LogParseError: a table, a column or a cell is invalid, with its place.
     """
     runs: list[ExpectedRun] = []
     records: list[Record] = []
@@ -109,7 +107,7 @@ def _names(rows: Sequence[_Row], before: str) -> list[str]:
         if name in lines:
             raise LogParseError(
                 f"{row.place}: a second run called {name!r}; the first is {lines[name]}",
-                "give each row another name, or call a column that counts repetitions `repetition`",
+                "give each row another name, or add a column `repetition`",
             )
         lines[name] = row.place
     return list(lines)
@@ -133,7 +131,7 @@ def _value(column: Column, text: str) -> float:
     if name in _FRACTIONS and not 0 <= value <= 1:
         raise ValueError(f"{text} must be a fraction, from 0 to 1")
     if name in (*_RESULTS, BATCH) and value <= 0:
-        raise ValueError(f"{text} must be above 0; leave the cell empty where nothing was measured")
+        raise ValueError(f"{text} must be above 0; leave the cell empty if nothing was measured")
     if value < 0 and name not in _ANY_SIGN:
         raise ValueError(f"{text} must not be negative")
     return value
@@ -188,13 +186,13 @@ def _sizes(row: _Row) -> dict[str, int]:
     if not given:
         raise LogParseError(
             f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
-            "a job that failed had a size, too; state what was asked for",
+            "a failed job also has a size; state the requested one",
         )
     return row.complain("size", lambda: complete_sizes(given))
 
 
 def _least(name: str) -> int:
-    """A job without GPUs is a job; one without nodes is none."""
+    """Return the minimum of a size: 0 for GPUs, 1 for nodes."""
     return 0 if name == "gpus_per_node" else 1
 
 
@@ -218,7 +216,7 @@ def _numbered(runs: Sequence[ExpectedRun]) -> Iterator[ExpectedRun]:
 
 
 def _notes(table: ResultTable, meant: Sequence[Column], rows: Sequence[_Row]) -> Iterator[str]:
-    yield f"{table.path}: each row is a run; sizes, states and values are as they stand there."
+    yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
     read = [
         f"{name!r} is read as {column.name}{_unit(column)}"
         for name, column in zip(table.names, meant, strict=True)

@@ -1,4 +1,4 @@
-"""Is a profile good? Without a scheduler: it loads, its sources are young, its jobs are right."""
+"""Check of a profile without a scheduler: loading, dates of sources, sample jobs."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ from hpc_train.sites.search import find_profile
 Site = Sourced[SiteProfile]
 
 STALE_DAYS = 365
-# Scripts for more nodes differ from that for two in the number alone.
+# Scripts for more nodes differ from that for two only in the number.
 _READ = 2
 
 
 class Complaint(Value, frozen=True, kw_only=True):
-    """One thing about a profile; an error makes it unfit."""
+    """One finding on a profile; an error makes it unusable."""
 
     severity: Literal["error", "warning"]
     place: str
@@ -48,14 +48,14 @@ class Complaint(Value, frozen=True, kw_only=True):
 
 
 class Check(Value, frozen=True, kw_only=True):
-    """What was found, and how many sample jobs were planned, rendered and read again."""
+    """The findings, and the number of sample jobs that were planned, rendered and checked."""
 
     complaints: tuple[Complaint, ...]
     jobs: int
 
 
 def check_site(name: str, today: datetime.date) -> Check:
-    """Load a profile, and plan, render and lint the sample jobs that it must carry.
+    """Load a profile, and plan, render and lint its sample jobs.
 
     Raises:
         HpcTrainError: no such profile.
@@ -92,7 +92,7 @@ def _jobs(jobs: Iterable[Job], site: Site, path: Path) -> Iterator[Complaint]:
 
 
 def _is_read(job: Sourced[JobSpec], profile: SiteProfile) -> bool:
-    """Launchers differ alike in all partitions, and partitions alike for all launchers."""
+    """Whether a sample script is linted: not every combination of launcher and partition."""
     first = profile.partitions[0].name if profile.partitions else None
     usual = job.value.launcher == profile.launchers.default
     return job.value.resources.nodes <= _READ and (usual or job.value.partition in (first, None))
@@ -105,12 +105,12 @@ def _error(place: str, failure: HpcTrainError) -> Complaint:
 
 
 def _without(place: str, failure: HpcTrainError) -> str:
-    """A job that nobody wrote has a place, too, and messages on it begin with that."""
+    """Remove the place of a sample job from the beginning of a message."""
     return failure.message.removeprefix(f"{place}: ")
 
 
 def _queues(site: Site) -> Iterator[Complaint]:
-    """Partitions that no job can use, and jobs that escape all of them."""
+    """Yield partitions that no job can use, and missing checks of jobs without a partition."""
     for index, spot in enumerate(spots(site.value)):
         if any(jobs_at(spot)):
             continue
@@ -120,8 +120,7 @@ def _queues(site: Site) -> Iterator[Complaint]:
     choice = must_name(site.value) or site.value.partition_choice == "fitting"
     if site.value.partitions and not choice and partition_named(site.value, None) is None:
         message = (
-            "jobs without a partition are checked against nothing: partition_choice: job, "
-            "or a default"
+            "jobs without a partition are not checked: set partition_choice: job, or a default"
         )
         yield Complaint(severity="warning", place=site.near("partitions"), message=message)
 
@@ -152,14 +151,14 @@ def _age(site: Site, today: datetime.date) -> Iterator[Complaint]:
         yield Complaint(
             severity="warning",
             place=site.origin(""),
-            message="no verified_on: nobody says when this was last true",
+            message="no verified_on: the date of the last check is unknown",
         )
         return
     year, month, day = (int(part) for part in f"{verified}-01-01".split("-")[:3])
     try:
         age = today - datetime.date(year, month, day)
     except ValueError:
-        text = f"verified_on: {verified} is no date"
+        text = f"verified_on: {verified} is not a date"
         yield Complaint(severity="error", place=site.near("verified_on"), message=text)
         return
     if age.days > STALE_DAYS or age.days < 0:
@@ -169,7 +168,7 @@ def _age(site: Site, today: datetime.date) -> Iterator[Complaint]:
 
 
 def _empty_rules(site: Site) -> Iterator[Complaint]:
-    """Warn of rules that lack the number or the word which they are about."""
+    """Warn of rules without the value that they need."""
     profile = site.value
     for index, partition in enumerate(profile.partitions):
         needs = {
@@ -187,7 +186,7 @@ def _empty_rules(site: Site) -> Iterator[Complaint]:
 
 def _sources(site: Site, path: Path) -> Iterator[Complaint]:
     if not site.value.sources:
-        text = "no sources: nobody can check it"
+        text = "no sources: the values cannot be checked"
         yield Complaint(severity="warning", place=site.origin(""), message=text)
     for stray in strays(path):
         place, _, text = stray.partition(": ")

@@ -1,4 +1,4 @@
-"""Which profile is this host's? What profiles say of their hosts against what is here."""
+"""Detection of the profile of this host."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _QUESTION = ("scontrol", "show", "config")
 
 
 class Host(Value, frozen=True, kw_only=True):
-    """What tells where one is: host names, Slurm's cluster if there is one, the environment.
+    """Facts for detection: host names, Slurm's cluster if there is one, the environment.
 
-    `problem` says why a Slurm that is here does not name its cluster.
+    `problem` is the reason why an installed Slurm does not name its cluster.
     """
 
     names: tuple[str, ...]
@@ -32,16 +32,16 @@ class Host(Value, frozen=True, kw_only=True):
 
 
 class Match(Value, frozen=True, kw_only=True):
-    """A profile that fits, and why."""
+    """A profile that matches, and why."""
 
     name: str
     reasons: tuple[str, ...]
 
 
 class Detection(Value, frozen=True, kw_only=True):
-    """The profiles that fit, best first, and all that say how to tell their hosts.
+    """The matching profiles, best first, and all profiles with rules for detection.
 
-    `unread` says in sentences what could not be asked or read.
+    `unread` lists errors of queries.
     """
 
     matches: tuple[Match, ...]
@@ -50,7 +50,7 @@ class Detection(Value, frozen=True, kw_only=True):
 
 
 def this_host(question: Ask = ask) -> Host:
-    """Ask the machine and, where there is one, the scheduler."""
+    """Query the machine and, if there is one, the scheduler."""
     answer = question(*_QUESTION, timeout_s=_TIMEOUT_S)
     cluster = word(settings(answer.text), "ClusterName")
     problem = "" if cluster else answer.problem or "it names no ClusterName"
@@ -63,7 +63,7 @@ def this_host(question: Ask = ask) -> Host:
 
 
 def detect_site(host: Host) -> Detection:
-    """Compare a host with each profile that says how to tell its own."""
+    """Compare a host with each profile that has rules for detection."""
     matches, known = [], []
     unread = [f"`{' '.join(_QUESTION)}`: {host.problem}"] if host.problem else []
     for path in profile_files():

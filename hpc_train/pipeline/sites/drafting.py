@@ -1,4 +1,4 @@
-"""A live cluster -> a first site profile that loads, and for which a job renders."""
+"""A live cluster -> draft of a site profile that loads and renders a job."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class Wish(Value, frozen=True, kw_only=True):
-    """What the user says of the profile that he wants; `job` where nodes are to be asked."""
+    """Options of a draft; `job` if nodes are probed."""
 
     name: str | None = None
     output: Path | None = None
@@ -35,7 +35,7 @@ class Wish(Value, frozen=True, kw_only=True):
 
 
 class Drafted(Value, frozen=True, kw_only=True):
-    """The file that was written, and what could not be read for it."""
+    """The file that was written, and errors of commands."""
 
     path: Path
     name: str
@@ -44,14 +44,14 @@ class Drafted(Value, frozen=True, kw_only=True):
 
 
 def init_site(wish: Wish) -> Drafted:
-    """Ask the cluster, and write the draft in one piece.
+    """Query the cluster, and write the draft atomically.
 
     Raises:
-        HpcTrainError: no Slurm, no answer, a file that is there, or one that cannot be written.
+        HpcTrainError: no Slurm, no answer, an existing file, or one that cannot be written.
     """
     given = wish.name or (wish.output.stem if wish.output else None)
     if given is not None:
-        # A mistake in the words need not wait for Slurm.
+        # Errors in the options are reported before Slurm is queried.
         _target(wish, given)
     cluster = read_cluster()
     name = given or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
@@ -66,11 +66,11 @@ def init_site(wish: Wish) -> Drafted:
 
 
 def _target(wish: Wish, name: str) -> Path:
-    """A profile's name is that of its file."""
+    """Return name and file; a profile has the name of its file."""
     path = wish.output or Path("site_profiles", f"{name}.yaml")
     if not _NAME.fullmatch(name):
         raise WishError(
-            f"{name!r} is no name of a site: 1 to 100 letters, digits, '.', '_' and '-'",
+            f"{name!r} is not a name of a site: 1 to 100 letters, digits, '.', '_' and '-'",
             "hpctrain site init NAME",
         )
     if path.suffix != ".yaml" or path.stem != name:
@@ -80,7 +80,7 @@ def _target(wish: Wish, name: str) -> Path:
         )
     if path.exists() and not wish.force:
         raise WishError(
-            f"{path} is there already", "another one: -o FILE; or lose what it says: --force"
+            f"{path} is there already", "choose another with -o FILE, or replace it with --force"
         )
     return path
 
@@ -99,7 +99,7 @@ def _findings(name: str, cluster: Cluster, probed: Probed) -> Findings:
 
 
 def _check(name: str, text: str, cluster: Cluster) -> None:
-    """A draft that does not load, or for which no job renders, is not worth a file."""
+    """Check that the draft loads and that a job renders."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, f"{name}.yaml")
         path.write_text(text, encoding="utf-8")
@@ -110,14 +110,14 @@ def _check(name: str, text: str, cluster: Cluster) -> None:
             prepare(Request(path=Path("train.py"), site=str(path), overrides=tuple(chosen)))
         except HpcTrainError as failure:
             raise ProbeError(
-                f"what Slurm says of {cluster.name} makes no profile: "
+                f"no valid profile from Slurm's answers on {cluster.name}: "
                 f"{failure.message.replace(f'{folder}/', '')}",
                 "start from a copy of site_profiles/slurm-generic.yaml, and report this",
             ) from None
 
 
 def _write(path: Path, text: str, wish: Wish) -> None:
-    """Write beside the file, then take its place: nobody sees half of it."""
+    """Write atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -129,7 +129,7 @@ def _write(path: Path, text: str, wish: Wish) -> None:
         if wish.force:
             Path(name).replace(path)
         else:
-            # Fails when somebody else has written it meanwhile.
+            # Fails if another process has written it meanwhile.
             os.link(name, path)
     except FileExistsError:
         raise WishError(f"{path} is there already", "another one: -o FILE") from None

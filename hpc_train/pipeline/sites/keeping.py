@@ -1,4 +1,4 @@
-"""Results of smoke jobs, written behind a profile as `tests.expect`."""
+"""Results of smoke jobs, appended to a profile as `tests.expect`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from hpc_train.runs.files import cannot_write
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import layer_of
 
-# The block that we wrote, to the next key of the file.
+# The block written by hpctrain, up to the next key of the file.
 _BLOCK = re.compile(r"^tests:.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def keep(site: SiteProfile, file: Path, seen: Expected) -> Path:
-    """Write a result into the user's profile, or into one that extends the shipped one.
+    """Write a result into the user's profile, or into a new one that extends the shipped one.
 
     Raises:
         SiteProfileError: the file cannot be written, or would no longer load.
@@ -51,7 +51,7 @@ def _block(results: Iterable[Expected]) -> str:
 
 
 def _replace(target: Path, text: str) -> None:
-    """Try the new text beside the old one first; the old one stays when it does not load."""
+    """Load the new text before it replaces the old one; the old one stays if this fails."""
     trial = target.parent / ".hpctrain-trial" / target.name
     try:
         trial.parent.mkdir(parents=True, exist_ok=True)

@@ -16,7 +16,7 @@ _WEAKEST: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
 class Listed(Value, frozen=True, kw_only=True):
-    """One profile in `site list`; `gpus` as `4 a100`, what is unknown is empty."""
+    """One profile in `site list`; `gpus` as `4 a100`, unknown values are empty."""
 
     name: str
     scheduler: str
@@ -31,7 +31,7 @@ class Listed(Value, frozen=True, kw_only=True):
 
 
 def list_sites() -> Iterator[Listed | HpcTrainError]:
-    """Yield each profile that a name can reach, or what is wrong with it."""
+    """Yield each profile on the search path, or its error."""
     for path in profile_files():
         try:
             yield _listed(load_site(str(path), Machine(cpus=1, gpus=0)).value, path)
@@ -40,7 +40,7 @@ def list_sites() -> Iterator[Listed | HpcTrainError]:
 
 
 def confidence_of(profile: SiteProfile) -> Confidence | None:
-    """Return the profile's own word, else that of its weakest source."""
+    """Return the profile's confidence, else that of its weakest source."""
     found = [source.confidence for source in profile.sources]
     return profile.confidence or next((word for word in _WEAKEST if word in found), None)
 

@@ -1,4 +1,4 @@
-"""A profile against the live scheduler: what the two say differently."""
+"""Comparison of a profile with the live scheduler."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hpc_train.model.value import Sourced, Value
 
 Site = Sourced[SiteProfile]
 
-# Of Slurm and of the profile, by the name of both.
+# Names of values, in Slurm and in the profile.
 _SAME = ("max_time", "default_time", "min_nodes", "nodes")
 _NOT_SLURMS = "not there"
 
 
 class Difference(Value, frozen=True, kw_only=True):
-    """One value of which profile and cluster say another; both as text."""
+    """One value that differs between profile and cluster; both as text."""
 
     key: str
     place: str
@@ -28,18 +28,18 @@ class Difference(Value, frozen=True, kw_only=True):
 
 
 class Comparison(Value, frozen=True, kw_only=True):
-    """How many values both say, and those of which they say another."""
+    """Number of compared values, and the differences."""
 
     compared: int
     differences: tuple[Difference, ...]
 
 
-# None where both say the same.
+# None if both are equal.
 Compared = Iterator[Difference | None]
 
 
 def compare(site: Site, cluster: Cluster) -> Comparison:
-    """Return what differs; what only one of the two says is not compared."""
+    """Return the differences; values that only one of the two has are not compared."""
     compared = [
         difference
         for make in (_identity, _partitions, _qos, _launchers, _limits)
@@ -76,7 +76,7 @@ def _partitions(site: Site, cluster: Cluster) -> Compared:
 
 
 def _slurms_name(partition: Partition) -> str | None:
-    """Return the name that Slurm knows; None where a job names no partition, or its own."""
+    """Return the name in Slurm; None if a job names no partition, or any."""
     if partition.select is not None:
         return partition.select.partition
     return partition.name if partition.name != "*" else None
@@ -89,7 +89,7 @@ def _of_partition(site: Site, key: str, partition: Partition, live: LivePartitio
             yield _pair(site, f"{key}.{name}", said, found, same=said == found)
     said, found = partition.max_nodes, live.largest
     if said is not None and found is not None:
-        # Without a limit of Slurm's own, the site may have one elsewhere: in a QOS.
+        # Without a limit in the partition, the site may have one in a QOS.
         same = said == found if live.max_nodes else said <= found
         yield _pair(site, f"{key}.max_nodes", said, found, same=same)
     if partition.default and partition.select is None:

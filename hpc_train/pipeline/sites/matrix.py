@@ -14,9 +14,8 @@ UNKNOWN = "?"
 _HEAD = """\
 # The shipped sites side by side
 
-One row for each profile that comes with hpctrain, made from the profiles themselves by
-`hpctrain site list --markdown`. `?` is what the profile does not know; `site show NAME --origin`
-says where each value stands and what it rests on.
+One row per shipped profile, generated from the profiles by `hpctrain site list --markdown`. `?`
+means unknown; `site show NAME --origin` prints file, line and source of each value.
 
 """
 

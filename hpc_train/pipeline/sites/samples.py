@@ -1,4 +1,4 @@
-"""Jobs that a profile must be able to run: each launcher on 1, 2 and the most nodes, and edges."""
+"""Sample jobs of a profile: each launcher on 1, 2 and the maximum of nodes, and limits."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from hpc_train.plans.launchers.base import Launcher, find_launcher
 
 _SHORT = Duration.parse("5m")
 _MEMORY = Memory.parse("1G")
-# Stands for what the site wants to hear and leaves to the user.
+# Sample value of a required key that the user chooses.
 _WORD = "any"
 
 
 class Spot(Value, frozen=True, kw_only=True):
-    """Where a sample job waits: a partition, and a quality of service where it needs one."""
+    """The queue of a sample job: a partition, and a quality of service if required."""
 
     site: Sourced[SiteProfile]
     partition: Partition
@@ -32,21 +32,21 @@ class Spot(Value, frozen=True, kw_only=True):
 
     @property
     def named(self) -> str | None:
-        """Return what the job says; a profile that leaves its partitions to the user gets `gpu`."""
+        """Return the partition of the job; `gpu` if the profile lists none."""
         if self.partition.name != ANY:
             return self.partition.name
         return "gpu" if self.site.value.partitions else None
 
     @property
     def queue(self) -> JobQueue:
-        """Return what limits jobs here."""
+        """Return the limits of jobs in this queue."""
         select = self.partition.select
         qos = self.qos or (select.qos if select else None)
         return queue_named(self.site.value, self.named, qos, sample_account(self.site.value))
 
     @property
     def least(self) -> int:
-        """Return the fewest nodes of a job, with all their GPUs."""
+        """Return the minimum number of nodes of a job, with all their GPUs."""
         partition = self.partition
         gpus = partition.gpus_per_node or 1
         return max(partition.min_nodes or 1, -(-(partition.min_gpus or 1) // gpus))
@@ -63,9 +63,10 @@ def sample_jobs(profile: SiteProfile) -> Iterator[Sourced[JobSpec]]:
 
 
 def jobs_at(spot: Spot) -> Iterator[Sourced[JobSpec]]:
-    """Yield jobs of one partition: launcher x {1, 2, most} nodes; none where none fits.
+    """Yield jobs of one partition: launcher x {1, 2, max} nodes; none if none fits.
 
-    For the default launcher also the longest, each quality of service, a part of a shared node.
+    For the default launcher also the longest time, each quality of service, a part of a shared
+    node.
     """
     launchers = spot.site.value.launchers
     for launcher in launchers.allowed:
@@ -76,7 +77,7 @@ def jobs_at(spot: Spot) -> Iterator[Sourced[JobSpec]]:
 
 
 def nameless_job(profile: SiteProfile) -> Sourced[JobSpec] | None:
-    """Return a job that leaves its partition to the site; None where it must name one."""
+    """Return a job without a partition; None if it must name one."""
     if not profile.partitions or must_name(profile):
         return None
     found = sorted(spots(profile), key=lambda spot: not spot.partition.default)
@@ -93,7 +94,7 @@ def must_name(profile: SiteProfile) -> bool:
 
 
 def spots(profile: SiteProfile) -> Iterator[Spot]:
-    """Yield each partition, with a quality of service if the site wants to hear one."""
+    """Yield each partition, with a quality of service if the site requires one."""
     site = Sourced(value=profile, origins={})
     for partition in profile.partitions or (Partition(name=ANY),):
         qos = None
@@ -110,12 +111,12 @@ def qualities(profile: SiteProfile, partition: Partition) -> Iterator[Qos]:
 
 
 def _any_qos(profile: SiteProfile) -> str | None:
-    """Return a name where the profile takes every one."""
+    """Return a name if the profile accepts any."""
     return _WORD if all(qos.name == ANY for qos in profile.qos) else None
 
 
 def sample(spot: Spot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
-    """Return a job that asks for all GPUs of the nodes, unless told otherwise."""
+    """Return a job that requests all GPUs of the nodes by default."""
     profile = spot.site.value
     nodes = asked.pop("nodes", spot.least)
     gpus = spot.partition.gpus_per_node or 0

@@ -1,4 +1,4 @@
-"""A profile -> each of its values, with its place and its source, and what is not known."""
+"""A profile -> each of its values, with origin and source, and the unknown keys."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from hpc_train.sites.search import layer_at
 
 Site = Sourced[SiteProfile]
 
-# What a job is better for; the rest of the format is nothing that every site has.
+# Facts that improve job scripts; not every site has the other keys.
 _WANTED = ("contact", "url", "verified_on", "slurm", "partitions", "network", "internet", "storage")
 _WANTED_OF_PARTITION = ("max_time", "max_nodes", "gpus_per_node", "cpus_per_node")
 
 
 class Shown(Value, frozen=True, kw_only=True):
-    """One value: its key, itself, its place, whose file that is, and the source that it rests on.
+    """One value: key, value, origin, layer of the file, and source.
 
-    `source` counts from 1 in the profile's sources; 0 is none.
+    `source` is the number of the source, counted from 1; 0 means none.
     """
 
     key: str
@@ -33,9 +33,9 @@ class Shown(Value, frozen=True, kw_only=True):
 
 
 def show_site(site: Site, *, defaults: bool = False) -> tuple[Shown, ...]:
-    """Return the values in the order of the schema, lists by names; those that somebody wrote.
+    """Return the values in the order of the schema, lists by names, without defaults.
 
-    With `defaults` also those that nobody did.
+    With `defaults`, including defaults.
     """
     plain = msgspec.to_builtins(site.value, enc_hook=encode_unit)
     return tuple(
@@ -47,7 +47,7 @@ def show_site(site: Site, *, defaults: bool = False) -> tuple[Shown, ...]:
 
 
 def unknown_keys(site: Site) -> tuple[str, ...]:
-    """Return the facts that jobs would be better for, and that the profile does not state."""
+    """Return the useful facts that the profile does not state."""
     profile = site.value
     missing = [key for key in _WANTED if getattr(profile, key) in (None, (), {})]
     for partition in profile.partitions:

@@ -1,4 +1,4 @@
-"""The smoke job of a site: two nodes for a minute, and what is kept of it."""
+"""The smoke job of a site: two nodes for a minute, and its result."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from hpc_train.records.nccl.read import transport_of
 
 MODULE = "hpc_train.workload.smoke"
 NODES = 2
-# Slower than this part of what was kept is told.
+# A result below this fraction of the stored one is reported.
 SLOWER = 0.8
 _EVENT = re.compile(r"^@hpct (?P<event>\{.*\})\s*$", re.MULTILINE)
 
 
 class Smoke(Value, frozen=True, kw_only=True):
-    """What the smoke job saw, and in what that differs from what was kept."""
+    """Result of the smoke job, and its differences from the stored one."""
 
     expected: Expected
     ranks: int
@@ -31,7 +31,7 @@ class Smoke(Value, frozen=True, kw_only=True):
 
 
 def write_smoke_job(folder: Path) -> Path:
-    """Write the job file of the smoke job; options of the command line say the rest."""
+    """Write the job file of the smoke job; command-line options set the other keys."""
     file = folder / "smoke.yaml"
     text = (
         f"name: smoke\ncommand: [python, -m, {MODULE}]\n"
@@ -43,16 +43,16 @@ def write_smoke_job(folder: Path) -> Path:
 
 
 def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
-    """Read what rank 0 of a finished smoke job said.
+    """Read the output of rank 0 of a finished smoke job.
 
     Raises:
-        SiteProfileError: it said nothing that can be read.
+        SiteProfileError: it contains no result.
     """
     text = "".join(_logs(folder))
     event = next(_events(text), None)
     if event is None:
         raise SiteProfileError(
-            f"{folder.logs}: the smoke job said nothing of its ranks",
+            f"{folder.logs}: the smoke job printed no result",
             f"hpctrain logs {folder.run_id}",
         )
     found = transport_of([folder.logs])
@@ -77,7 +77,7 @@ def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
 
 
 def same_kind(one: Expected, other: Expected) -> bool:
-    """Whether two results can be compared: as many nodes, the same launcher."""
+    """Whether two results can be compared: equal numbers of nodes, the same launcher."""
     return (one.nodes, one.launcher) == (other.nodes, other.launcher)
 
 
@@ -85,7 +85,7 @@ def _complaints(seen: Expected, profile: SiteProfile) -> Iterator[str]:
     network = profile.network
     named = network.interfaces if network else ()
     if seen.backend == "gloo" and named and seen.interface and seen.interface not in named:
-        yield f"the bytes went over {seen.interface}, the profile names {', '.join(named)}"
+        yield f"the interface was {seen.interface}, the profile names {', '.join(named)}"
     if seen.transport == "Socket" and network and network.fabric not in (None, "ethernet"):
         yield f"NCCL uses TCP sockets, the profile names {network.fabric}"
     kept = profile.tests.expect if profile.tests else ()
@@ -97,7 +97,7 @@ def _differences(seen: Expected, old: Expected) -> Iterator[str]:
     for key in ("backend", "interface", "transport"):
         now, then = getattr(seen, key), getattr(old, key)
         if now != then:
-            yield f"{key} is {now or 'none'}, on {old.date} it was {then or 'none'}"
+            yield f"{key} is {now or 'none'}; on {old.date} it was {then or 'none'}"
     if seen.busbw_gbs and old.busbw_gbs and seen.busbw_gbs < SLOWER * old.busbw_gbs:
         yield f"bus bandwidth is {seen.busbw_gbs} GB/s, on {old.date} it was {old.busbw_gbs}"
 

@@ -86,10 +86,10 @@ class Seen(Value, frozen=True, kw_only=True):
 
 
 def rung(seen: Seen) -> int:
-    """Return how far it is from a root.
+    """Return the distance from a root cause.
 
-    CAUSE, ECHO of another's failure, RAISED_AGAIN by who waited for it, EXIT code, ENDED by
-    somebody, CONSEQUENCE.
+    CAUSE, ECHO of another failure, RAISED_AGAIN by a waiting process, EXIT code, ENDED by a
+    signal, CONSEQUENCE.
     """
     signature = seen.signature
     if signature.kind == "stop":

@@ -71,7 +71,7 @@ class _Look:
         self._offset += len(text)
 
     def _place(self, text: bytes, count: int) -> None:
-        """Note where the lines stand that somebody asks for."""
+        """Record the offsets of the requested lines."""
         line, at = self._line, 0
         while self._wanted and self._wanted[0] <= self._line + count:
             while line < self._wanted[0]:

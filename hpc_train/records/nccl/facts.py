@@ -65,7 +65,7 @@ def _whole(tally: Tally, kind: str) -> int | None:
 
 
 def _versions(tally: Tally) -> tuple[str, ...]:
-    """Return the versions; one that another begins with was cut, or said by somebody else."""
+    """Return the versions without those that are a prefix of another."""
     values = _values(tally, "version")
     return tuple(one for one in values if not any(o != one and o.startswith(one) for o in values))
 
@@ -84,7 +84,7 @@ def _nvlink(tally: Tally) -> bool:
 
 
 def _by_size(tally: Tally) -> bool:
-    """Return whether a size of chunks tells of NVLink, and nobody asked for that size."""
+    """Return whether a chunk size that was not requested shows NVLink."""
     asked = {"env NCCL_P2P_NVL_CHUNKSIZE", "env NCCL_P2P_PCI_CHUNKSIZE"}
     if tally.largest.get("nodes") != 1:
         asked.add("env NCCL_P2P_NET_CHUNKSIZE")

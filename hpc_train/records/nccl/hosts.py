@@ -29,7 +29,7 @@ def nodes_of(tally: Tally, between: Counter[str]) -> int | None:
 
 
 def between_nodes(tally: Tally) -> Counter[str]:
-    """Count the channels between nodes by kind; where nobody can tell, network means between.
+    """Count the channels between nodes by kind; if the hosts are unknown, those over a network.
 
     Ranks are those of a communicator, of which a job has many; so a channel stays inside a node
     only if both its ends were printed there.

@@ -1,4 +1,4 @@
-"""Tally: what the lines of one or several logs add up to, before anybody judges it."""
+"""Tally: counts of the lines of one or several logs, before they are evaluated."""
 
 from __future__ import annotations
 

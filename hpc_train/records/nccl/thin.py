@@ -42,7 +42,7 @@ def all_lines(block: Block) -> Text:
 
 
 class Numbers:
-    """Counts the lines of a block before those that somebody asks for, one after the other."""
+    """Counts the lines of a block before requested positions, one after the other."""
 
     def __init__(self, block: Block, first: int, starts: Sequence[int] | None) -> None:
         self._data = block.data

@@ -65,7 +65,7 @@ class FmsFsdp:
         self.wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the value of a row; rows before the first step are somebody else's."""
+        """Yield the value of a row; rows before the first step are of other tables."""
         self.wants_next = False
         row = _ROW.fullmatch(line.text)
         value = number(row["value"]) if row else None

@@ -147,7 +147,7 @@ class Megatron:
 
     def _utilisation(self, text: str) -> Iterator[Hit]:
         value = number(text)
-        # 0.0 stands for "unknown": models whose work nobody counts.
+        # 0.0 means "unknown": models without a FLOP count.
         if value is not None and 0 < value < MOST:
             yield Hit("tflops", value, "per_gpu", steps=self._every or 1)
 

@@ -1,4 +1,4 @@
-"""Tables of a study and its laws -> the figures that they allow, each with the numbers it shows."""
+"""Tables of a study and its laws -> figures, each with the numbers that it shows."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hpc_train.reports.figures.images import STYLE, finished
 from hpc_train.reports.figures.plot_data import Measured, PlotData, plot_data_of
 
 MAIN = "scaling"
-# Each returns None where there is nothing to draw; the most important first.
+# Each returns None if there is nothing to draw; the most important first.
 FIGURES: dict[str, Callable[[PlotData], Canvas | None]] = {
     MAIN: scaling.draw,
     "efficiency": efficiency.draw,
@@ -42,7 +42,7 @@ def figures(
     kinds: Sequence[str] = ("svg", "png"),
     names: Sequence[str] = tuple(FIGURES),
 ) -> tuple[Figure, ...]:
-    """Return those of the figures `names` that the measurements allow, the most important first.
+    """Return the figures `names` for which there are data, the most important first.
 
     `kinds` of images: svg, png (150 dpi), pdf, and inline (an SVG for a page). The same tables give
     the same bytes.
@@ -53,7 +53,7 @@ def figures(
     style: Any = {**mpl.rcParamsDefault, **STYLE}
     drawn = []
     with mpl.rc_context(style), warnings.catch_warnings():
-        # A name in letters that the font lacks: boxes in a picture, letters in a page.
+        # A name with characters that the font lacks: boxes in an image, text in a page.
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
         for name in names:
             canvas = FIGURES[name](plot)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.ticker import Locator
 
-# Ticks of a size stand at least this share of the axis apart.
+# Minimum distance of size ticks, as a fraction of the axis.
 APART = 0.06
 # Shares of the height: above and below the values, and below them for the hollow markers.
 MARGIN = 0.06
@@ -19,7 +19,7 @@ ROOM = 0.12
 
 
 def size_axis(axes: Axes, place: SizeAxis) -> None:
-    """Show the sizes as they are; of crowded ones the first of each crowd."""
+    """Put a tick at each size, or only at the first of sizes that are too close."""
     span = log2(place.high / place.low)
     ticks: list[int] = []
     for size in place.sizes:
@@ -39,7 +39,7 @@ def value_axis(axes: Axes, values: list[float], *, hollow: bool, doubling: bool)
     from matplotlib.ticker import FuncFormatter
 
     low, high = (min(values), max(values)) if values else (1.0, 1.0)
-    # Of a single value, or of values that are nearly one, show at least 10 % around it.
+    # For a single value, or nearly equal values, show at least 10 % around it.
     low, high = min(low, high / 1.1), max(high, low * 1.1)
     height = log2(high / low)
     axes.set_yscale("log", base=2)

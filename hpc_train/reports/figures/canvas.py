@@ -15,9 +15,9 @@ MARGINS = {"w_pad": 0.1, "h_pad": 0.06, "wspace": 0.03}
 
 
 class Canvas(NamedTuple):
-    """What panels draw on; `rows` has one dict per thing drawn.
+    """The canvas of panels; `rows` has one dict per drawn object.
 
-    `hovers`: id of a group of marks -> what each mark says under the mouse, in their order.
+    `hovers`: id of a group of marks -> tooltips of the marks, in their order.
     """
 
     figure: MplFigure
@@ -38,7 +38,7 @@ def opened(caption: str, width: float = NARROW, height: float = HEIGHT) -> Canva
 
 
 def explain(canvas: Canvas, artist: Artist, titles: Sequence[str]) -> None:
-    """Let each mark of an artist say something under the mouse."""
+    """Set the tooltip of each mark of an artist."""
     if titles:
         name = f"hover-{len(canvas.hovers)}"
         artist.set_gid(name)

@@ -24,15 +24,15 @@ COST = "gpu_hours_per_million"
 SAMPLES = 1e6
 # Room that the number of ranks at a point needs, in pixels of the figure before its layout.
 LABEL = (75.0, 18.0)
-# Series of which every point is labelled.
+# Number of series with a label at every point.
 LABELLED = 3
 
 
 def draw(plot: PlotData) -> Canvas | None:
     """Draw GPU-hours against minutes for 1e6 samples; the lower left is better in both.
 
-    A series that scales ideally is a level line. Ringed points are Pareto-optimal: no other point
-    is both faster and cheaper.
+    A series that scales ideally is a horizontal line. Ringed points are Pareto-optimal: no other
+    point is both faster and cheaper.
     """
     known = [row for row in plot.points if _known(row)]
     if len(known) < 2:
@@ -60,7 +60,7 @@ def draw(plot: PlotData) -> Canvas | None:
 
 
 def pareto(places: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Return the places to which no other is at most equal in both, sorted by the first."""
+    """Return the indices of the Pareto-optimal points, sorted by the first value."""
     front: list[tuple[float, float]] = []
     for x, y in sorted(set(places)):
         if not front or y < front[-1][1]:
@@ -117,7 +117,7 @@ def _minutes(axes: Axes, xs: Sequence[float]) -> None:
 
 
 def _label(axes: Axes, known: Sequence[Row]) -> None:
-    """Say how many ranks a point has, as far as there is room: of many series on the front only."""
+    """Label points with their ranks if there is space; of many series only the Pareto front."""
     gpus = all(row["gpus"] == row["ranks"] for row in known)
     front = set(pareto([_place(row) for row in known]))
     taken: list[tuple[float, float]] = []

@@ -44,7 +44,7 @@ TWICE = 2.0
 def draw(plot: PlotData) -> Canvas | None:
     """Draw efficiency E = S/q [%] from 0, every run a point: E of its point by its own rate.
 
-    The runs of the baseline stand around 100 %: their scatter is part of every interval.
+    The runs of the baseline scatter around 100 %: this is part of every interval.
     """
     known = [row for row in plot.points if _known(row)]
     if all(row["is_baseline"] for row in known):
@@ -107,7 +107,7 @@ def _known(row: Row) -> bool:
 
 
 def has_doubling(plot: PlotData) -> bool:
-    """Whether there is a gate on it, and a point that has half the ranks of another."""
+    """Whether there is a gate on doubling, and a point with half the ranks of another."""
     return plot.study.gates.doubling is not None and any(map(_doubles, plot.points))
 
 

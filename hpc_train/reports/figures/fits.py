@@ -1,4 +1,4 @@
-"""Figure: the laws that were fitted to each series, and how far they can be trusted."""
+"""Figure: the laws that were fitted to each series, with their bands."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ TICKS = 8
 
 
 def draw(plot: PlotData) -> Canvas | None:
-    """Draw each series' speedups, the laws with their bands, and a shade over what is not measured.
+    """Draw each series' speedups, the laws with their bands, and a shade beyond the measurements.
 
-    A peak is drawn only where the fit bounds it.
+    A peak is drawn only if the fit bounds it.
     """
     fitted = [law for law in plot.laws if law.curve and not law.refused]
     series = {law.series for law in fitted}
@@ -74,7 +74,7 @@ def draw(plot: PlotData) -> Canvas | None:
 
 
 def _notes(laws: Sequence[Fit]) -> list[str]:
-    """Return what the fits say of their worth, each once, with the laws that say it."""
+    """Return the notes of the fits, each once, with its laws."""
     names: dict[str, list[str]] = {}
     for law in laws:
         for note in law.notes:
@@ -139,7 +139,7 @@ def _draw_law(canvas: Canvas, axes: Axes, law: Fit) -> list[float]:
     )
     if law.peak is not None and qs[0] <= law.peak.value <= qs[-1]:
         axes.axvline(law.peak.value, color=colour, ls=dashes, lw=0.9, ymax=0.9)
-        # Beside the line, where there is more room.
+        # On the side of the line with more space.
         left = law.peak.value**2 < qs[0] * qs[-1]
         pad, side = (" ", "left") if left else ("", "right")
         words = f"{pad}{LAWS[law.law]} peak \n{pad}q = {_interval(law)} "

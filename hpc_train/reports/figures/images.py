@@ -13,7 +13,7 @@ from hpc_train.reports.number_format import rounded
 
 DPI = 150
 STYLE = {
-    # A series may be named after a value with a $ in it.
+    # The name of a series may contain a $.
     "text.parse_math": False,
     # Type 42: text in a PDF stays text.
     "pdf.fonttype": 42,
@@ -26,7 +26,7 @@ STYLE = {
     "axes.axisbelow": True,
     "hatch.linewidth": 0.6,
 }
-# Without these no two files are alike: they hold the date.
+# These contain the date; without them equal input gives equal bytes.
 METADATA: dict[str, dict[str, Any]] = {
     "svg": {"Date": None, "Creator": None},
     "png": {"Software": None},
@@ -35,7 +35,7 @@ METADATA: dict[str, dict[str, Any]] = {
 
 
 def finished(name: str, canvas: Canvas, kinds: Sequence[str]) -> Figure:
-    """Return the figure with images of those kinds; a page may hold several."""
+    """Return the figure with images of the given kinds; a page may contain several."""
     # Once for all formats: it takes longer than plot.
     canvas.figure.draw_without_rendering()
     canvas.figure.set_layout_engine("none")

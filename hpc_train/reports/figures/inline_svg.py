@@ -1,4 +1,4 @@
-"""SVG as matplotlib writes it -> SVG for a page: own ids, text as text, a title at each mark."""
+"""SVG of matplotlib -> SVG for a page: unique ids, text as text, a title for each mark."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ DECIMALS = re.compile(r"(\d\.\d\d)\d+")
 
 
 def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
-    """Return the SVG as an element of a page that may hold several.
+    """Return the SVG as an element of a page that may contain several.
 
-    Every id begins with the figure's name, there are no styles or metadata that would reach beyond
-    it, and `<title>` children say what the figure and each mark is.
+    Every id begins with the figure's name, there are no global styles or metadata, and `<title>`
+    children describe the figure and each mark.
     """
-    # Not from outside: matplotlib has just written it.
+    # Trusted input: matplotlib has just written it.
     root = Xml.fromstring(svg)  # noqa: S314
     for element in root.iter():
         _without_namespaces(element)
@@ -62,7 +62,7 @@ def _without_namespaces(element: Xml.Element) -> None:
 
 
 def _entitle(group: Xml.Element, titles: list[str]) -> None:
-    """Give each mark its title, and their common style to the group: pages stay small."""
+    """Give each mark its title, and move common styles to the group, which keeps pages small."""
     marks = [mark for mark in group.iter("use")] or _paths(group)
     for mark, text in zip(marks, titles, strict=True):
         Xml.SubElement(mark, "title").text = text
@@ -85,7 +85,7 @@ def _paths(group: Xml.Element) -> list[Xml.Element]:
 
 
 def _rename(root: Xml.Element, name: str) -> None:
-    """Put the figure's name before the ids that something refers to; take the others away."""
+    """Prefix referenced ids with the figure's name; remove the others."""
     used = set()
     for element in root.iter():
         for key, value in element.attrib.items():

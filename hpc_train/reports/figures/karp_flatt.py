@@ -21,14 +21,14 @@ from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.styles import Style
 
 Row = Mapping[str, Any]
-# Room below the lowest value for hollow markers, as a share of the height.
+# Space below the lowest value for hollow markers, as a fraction of the height.
 ROOM = 0.12
 
 
 def draw(plot: PlotData) -> Canvas | None:
     """Draw e = (1/S - 1/q)/(1 - 1/q) with its interval (Karp and Flatt, CACM 1990).
 
-    A flat e is a serial part, a rising one overhead; at small sizes e is mostly noise.
+    A constant e is a serial part, a rising e is overhead; at small sizes e is mostly noise.
     """
     if not any(_known(row) for row in plot.points):
         return None

@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 Row = Mapping[str, Any]
 Entry = tuple["Artist", str]
 LABEL_WIDTH = 60
-# Longer names are cut: the first characters and the last.
+# Longer names are shortened to their first and last characters.
 LONGEST = 160
 WITH_INTERVAL = ("speedup", "samples_per_second")
-# Inches that a character and the sample of a line take, at the font size of the figure.
+# Width in inches of a character and of a line sample, at the font size of the figure.
 CHARACTER, SAMPLE = 0.075, 0.6
 TITLE_CHARACTER = 0.08
 # Rows that the figure has room for, and inches that each further one takes.
@@ -35,14 +35,14 @@ ROWS, ROW = 3, 0.19
 MOST = 6
 IN_A_ROW = 3
 ONE_ROW, TWO_ROWS = 4.4, 7.4
-# Characters of a panel's title, when there are so many in a row.
+# Characters of a panel's title, by the number of panels in a row.
 WIDTHS = {1: 70, 2: 56, 3: 36}
 
 
 def draw_legend(
     figure: MplFigure, plot: PlotData, more: Sequence[Entry], *, series: bool = True
 ) -> None:
-    """Name the series from left to right in rows, then what they are compared with, ideal last."""
+    """Draw the names of the series in rows, then the reference lines, ideal last."""
     heading = series_heading(plot.points) if series else ""
     entries = [*(_series(plot, heading) if series else ()), *more]
     if not entries:
@@ -62,7 +62,7 @@ def draw_legend(
 
 
 def _columns(labels: Sequence[str], width: float) -> int:
-    """Return the most columns, each as wide as its longest label, that fit `width` inches."""
+    """Return the largest number of columns that fit `width` inches."""
     widths = [SAMPLE + CHARACTER * max(map(len, label.split("\n"))) for label in labels]
     for columns in range(len(labels), 1, -1):
         if sum(max(widths[c::columns]) for c in range(columns)) <= width:
@@ -71,7 +71,7 @@ def _columns(labels: Sequence[str], width: float) -> int:
 
 
 def heading_lines(plot: PlotData, left_out: int = 0, *, runs: bool = True) -> str:
-    """Return the figure's title: the study, its regime, and what n and the intervals are.
+    """Return the figure's title: the study, its regime, n and the intervals.
 
     `left_out` points could not be drawn; `runs` says whether the figure draws each run.
     """
@@ -91,7 +91,7 @@ def heading_lines(plot: PlotData, left_out: int = 0, *, runs: bool = True) -> st
 
 
 def series_left_out(plot: PlotData) -> list[str]:
-    """Return in words which series are drawn, where some are not."""
+    """Return a text on the series that are drawn, if some are not."""
     shown = len(plot.styles)
     return [f"first {shown} of {plot.all_series} series"] if plot.all_series > shown else []
 
@@ -119,7 +119,7 @@ def _replicates(points: Sequence[Row]) -> str:
 
 
 def series_name(series: str, heading: str = "") -> str:
-    """Return the name of a series on one line, cut in the middle where it is very long."""
+    """Return the name of a series on one line, shortened in the middle if it is very long."""
     name = one_line("measured" if series == ALONE else short_series(series, heading))
     half = LONGEST // 2
     return name if len(name) <= LONGEST else f"{name[:half]} … {name[-half:]}"
@@ -139,7 +139,7 @@ def _series(plot: PlotData, heading: str) -> list[Entry]:
 
 
 def hollow_entry(plot: PlotData, *, runs: bool = False) -> list[Entry]:
-    """Return the entries for hollow markers, where there are any; `runs`: also for small ones."""
+    """Return the entries for hollow markers, if there are any; `runs`: also for small ones."""
     from matplotlib.lines import Line2D
 
     sized = [row for row in plot.points if row["ranks"]]
@@ -161,7 +161,7 @@ def ideal_entry() -> Entry:
 
 
 def gate_entry(plot: PlotData) -> list[Entry]:
-    """Return the entry for the gate, where there is one."""
+    """Return the entry for the gate, if there is one."""
     from matplotlib.lines import Line2D
 
     gate = plot.study.gates.efficiency

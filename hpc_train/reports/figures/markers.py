@@ -23,12 +23,12 @@ GATE = "black"
 Lost = Mapping[tuple[Any, ...], Sequence[Row]]
 # Above the axis, as a share of the height.
 HEIGHT = 0.04
-# A single run beside the mark of a point, in its size.
+# Size of the marker of a single run, relative to that of a point.
 SMALLER = 0.7
 
 
 class Dot(NamedTuple):
-    """A mark: where it stands, what it says under the mouse, and its row in the data."""
+    """A mark: position, tooltip, and its row in the data."""
 
     x: float
     y: float
@@ -37,7 +37,7 @@ class Dot(NamedTuple):
 
 
 def run_dot(row: Row, x: float, y: float, shown: str) -> Dot:
-    """Return the mark of one run; `shown` is its value in words."""
+    """Return the mark of one run; `shown` is its value as text."""
     about = {
         "drawn": "run", "series": row["series"], "ranks": row["ranks"], "run_id": row["run_id"],
         "state": row["state"], "value": y,
@@ -57,7 +57,7 @@ def mean_dot(row: Row, x: float, y: float, shown: str) -> Dot:
 
 
 def with_limits(dot: Dot, low: float | None, high: float | None) -> Dot:
-    """Return the mark with its interval in the data and in words."""
+    """Return the mark with its interval in the data and in the tooltip."""
     if low is None or high is None:
         return dot
     words = f"{dot.title}, interval {low:.4g} to {high:.4g}"
@@ -79,7 +79,7 @@ def draw_means(
 ) -> None:
     """Draw the means of a series, joined from the smallest size to the largest.
 
-    `gaps` are the sizes without a result: the line stops before and begins again behind them.
+    `gaps` are the sizes without a result: the line is interrupted there.
     """
     if not dots:
         return
@@ -103,7 +103,7 @@ def draw_bars(axes: Axes, dots: Sequence[Dot], style: Style) -> list[float]:
     if not known:
         return []
     low, high = ([float(dot.row[end]) for dot in known] for end in ("low", "high"))
-    # A rounding error may put the value of runs without any spread outside of its interval.
+    # By rounding, the value of runs without any spread may be outside of its interval.
     below = [max(0.0, dot.y - one) for dot, one in zip(known, low, strict=True)]
     above = [max(0.0, one - dot.y) for dot, one in zip(known, high, strict=True)]
     axes.errorbar(
@@ -124,7 +124,7 @@ def _parts(dots: Sequence[Dot], gaps: Sequence[int]) -> list[list[Dot]]:
 
 
 def nothing(axes: Axes) -> None:
-    """Say on a panel that it has no values."""
+    """Write on a panel that it has no values."""
     axes.text(0.5, 0.5, "nothing to draw", transform=axes.transAxes, ha="center", color=GREY)
 
 
@@ -139,10 +139,10 @@ def _xy(dots: Sequence[Dot]) -> tuple[list[float], list[float]]:
 
 
 def draw_hollow(canvas: Canvas, axes: Axes, plot: PlotData, *, runs: bool = False) -> bool:
-    """Draw what has no result hollow on the axis, not joined; return whether there is anything.
+    """Draw a hollow marker for each point without a result; return whether there is any.
 
-    A point without any result is a large mark; with `runs`, the runs that another point lacks are a
-    small one beside it.
+    A point without any result is a large marker; with `runs`, missing runs of other points are
+    small markers.
     """
     lost: dict[tuple[Any, ...], list[Row]] = {}
     for row in plot.runs:

@@ -1,4 +1,4 @@
-"""Figure: the step time of each node in each run, to expose a slow node."""
+"""Figure: the step time of each node in each run, to show slow nodes."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 MOST_NODES, MOST_RUNS = 32, 60
-# Slower than the other nodes by so many percent: worth a mark. Less is noise between nodes.
+# Percent above the other nodes from which a node is marked. Less is noise between nodes.
 SLOW = 3.0
 MARK = "#D55E00"
-# Where the colours begin, as a share below none: white is where a node was not in a run.
+# Start of the colour map: white means that a node was not in a run.
 FAINT = 0.15
 LONGEST = 24
 
 
 class Strip(NamedTuple):
-    """Percent over the run's median node, by node and run; and what the medians are [s]."""
+    """Percent above the run's median node, by node and run; and the medians [s]."""
 
     nodes: Sequence[str]
     runs: Sequence[Row]
@@ -39,10 +39,10 @@ class Strip(NamedTuple):
 
 
 def draw(plot: PlotData) -> Canvas | None:
-    """Draw how much slower than the run's median node each node was; name the slowest.
+    """Draw the excess of each node over the run's median node; name the slowest.
 
-    Rows are nodes, columns runs of two nodes and more, ordered by size. Of many, those are drawn
-    in which a node stands out most. A node's own excess is the median over its runs.
+    Rows are nodes, columns are runs of two nodes or more, ordered by size. If there are many, those
+    with the largest excess are drawn. The excess of a node is the median over its runs.
     """
     strip = _strip(plot)
     if strip is None:

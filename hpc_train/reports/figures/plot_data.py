@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 MOST_SERIES = 10
-# Of more, every k-th is drawn: a page with 10,000 marks in each figure is slow.
+# If there are more, every k-th is drawn: a page with 10,000 marks in each figure is slow.
 MOST_RUNS = 2000
 SIZE = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
 OF_RUNS = (
@@ -28,7 +28,7 @@ OF_RUNS = (
 
 
 class PlotData(NamedTuple):
-    """The rows of one study, as the panels need them; `word` is what speedup is called.
+    """The rows of one study for the panels; `word` is the name of the speedup.
 
     `runs` and `points` are those of the series that are drawn (`styles`), `every_run` is the whole
     table; `all_series` and `all_runs` (those with a result) count also what is left out.
@@ -51,7 +51,7 @@ class PlotData(NamedTuple):
         return [row for row in self.points if row["series"] == style.series]
 
     def empty(self, style: Style) -> list[Row]:
-        """Return the points of one series that have a size, but no run with a result."""
+        """Return the points of one series that have a size but no run with a result."""
         return [row for row in self.own(style) if row["ranks"] and not row["n_ok"]]
 
     def gaps(self, style: Style) -> list[int]:
@@ -65,7 +65,7 @@ class PlotData(NamedTuple):
 
 
 def plot_data_of(study: ExpectedStudy, measured: Measured) -> PlotData:
-    """Return the first series of a study, and of many runs every k-th."""
+    """Return the first series of a study, and every k-th run if there are many."""
     series = list(dict.fromkeys(measured.points["series"]))
     shown = series[:MOST_SERIES]
     own = measured.runs[measured.runs["series"].isin(shown)]
@@ -89,7 +89,7 @@ def plot_data_of(study: ExpectedStudy, measured: Measured) -> PlotData:
 
 
 def point_of(row: Row) -> tuple[Any, ...]:
-    """Return what tells the point of a run or of a row of the point table."""
+    """Return the key of the point of a run or of a row of the point table."""
     return (row["series"], *(row[name] for name in SIZE))
 
 

@@ -34,7 +34,7 @@ Row = Mapping[str, Any]
 
 
 def draw(plot: PlotData) -> Canvas:
-    """Draw throughput, and where there is more than a baseline, speedup.
+    """Draw throughput and, if there is more than a baseline, speedup.
 
     Left: throughput [samples/s] (or 1/time, where there is none), every run a point, the mean a
     line, the ideal from each baseline. Right: speedup with intervals against the ideal. Points
@@ -56,8 +56,8 @@ def draw(plot: PlotData) -> Canvas:
 def draw_rates(canvas: Canvas, axes: Axes, plot: PlotData) -> int:
     """Draw every run, the mean of each point with its interval, and the ideal from each baseline.
 
-    Returns how many points could not be drawn: their number of ranks is not known, or their runs
-    lack the quantity that most are compared by.
+    Returns the number of points that could not be drawn: their number of ranks is unknown, or their
+    runs lack the basis of most series.
     """
     basis = shown_basis(plot.points)
     label = BASES[basis].at_axis
@@ -106,7 +106,7 @@ def draw_speedup(canvas: Canvas, axes: Axes, plot: PlotData) -> None:
 
 
 def shown_basis(points: Sequence[Row]) -> str:
-    """Return the basis of all series; of different ones the most common, the first at a tie."""
+    """Return the basis of all series; if they differ, the most common, or the first at a tie."""
     bases = [str(row["basis"]) for row in points if row["n_ok"]] or ["throughput"]
     return max(dict.fromkeys(bases), key=bases.count)
 
@@ -141,7 +141,7 @@ def _draw_ideal(
 
 
 def _gate(axes: Axes, rows: Sequence[Row], gate: float, style: Style, bar: float) -> list[float]:
-    """Draw gate x q as a bar under each point: a line would pass beside the points of others."""
+    """Draw gate x q as a bar at each point: a line would not match points with another q."""
     levels = [gate * row["ideal"] for row in rows]
     ends = [(row["ranks"] * style.mean / bar, row["ranks"] * style.mean * bar) for row in rows]
     axes.hlines(levels, [a for a, _ in ends], [b for _, b in ends], color=GATE, lw=1.4)

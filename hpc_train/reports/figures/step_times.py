@@ -1,4 +1,4 @@
-"""Figure: how long steps take at each size, and how much that varies within the runs."""
+"""Figure: step times at each size, and their variation within the runs."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ BOX = 1.3
 def draw(plot: PlotData) -> Canvas | None:
     """Draw the quantiles of the steps of each point, their median, and the median of each run.
 
-    Box: from the 25th to the 75th percentile; line: from the 5th to the 95th. Right: the same over
-    the point's median, because a study over many sizes leaves no room for the spread.
+    Box: from the 25th to the 75th percentile; line: from the 5th to the 95th. Right: the same
+    divided by the point's median, because the spread is not visible in a study over many sizes.
     """
     if not any(_spread(row) for row in plot.points):
         return None

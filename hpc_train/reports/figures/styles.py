@@ -1,4 +1,4 @@
-"""Series -> how each is drawn, and where beside its size it stands."""
+"""Series -> colour, marker, line style and horizontal offset."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from math import log2
 from typing import Any, NamedTuple
 
 Row = Mapping[str, Any]
-# Okabe and Ito's colours, without the yellow, which is lost on white.
+# Okabe and Ito's colours, without yellow, which is not visible on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0, (8, 2)))
@@ -16,18 +16,18 @@ DASHES = ("-", "--", "-.", (0, (1, 1)), (0, (5, 1)), (0, (3, 1, 1, 1, 1, 1)), (0
 WIDEST_SLOT = 0.06
 CLUSTER = 0.75
 MARGIN = 0.12
-# Half of a cluster and a little more lies beyond the first and the last size.
+# Margin beyond the first and the last size: slightly more than half of a cluster.
 OUTSIDE = 0.6
 # Within a slot: a series' runs are nearer to its own mean than to the next series'.
 MEAN_AT, RUNS_AT = -0.23, 0.23
-# A series alone has its mean at its size.
+# A single series has its mean at its size.
 ALONE_AT, ALONE_RUNS_AT = 0.0, 0.4
 # Width of a panel in points (1/72 inch), roughly: markers shrink with their slot.
 PANEL_POINTS = 290
 
 
 class Style(NamedTuple):
-    """How one series is drawn; `mean` and `runs` multiply the x of its means and of its runs.
+    """Style of one series; `mean` and `runs` are factors for the x of its means and runs.
 
     `marker_points` is the size of a mean's marker in points.
     """
@@ -51,7 +51,7 @@ class SizeAxis(NamedTuple):
 
 
 def layout(points: Sequence[Row]) -> SizeAxis:
-    """Place the sizes on a log2 axis, with room for each size's series at the borders."""
+    """Place the sizes on a log2 axis, with space for each size's series at the borders."""
     sizes = tuple(sorted({row["ranks"] for row in points if row["ranks"]})) or (1,)
     span = log2(sizes[-1] / sizes[0])
     margin = max(MARGIN * span, 0.25)
@@ -64,7 +64,7 @@ def layout(points: Sequence[Row]) -> SizeAxis:
 
 
 def room(place: SizeAxis) -> float:
-    """Return how many points (1/72 inch) a series has at a size, roughly."""
+    """Return the approximate width of a series at a size, in points (1/72 inch)."""
     return PANEL_POINTS * place.slot / log2(place.high / place.low)
 
 
@@ -82,7 +82,7 @@ def styles(points: Sequence[Row]) -> list[Style]:
             Style(
                 series=name,
                 colour=COLOURS[k],
-                # The next round of colours has other markers and dashes.
+                # When colours repeat, markers and dashes change.
                 marker=MARKERS[other],
                 dashes=DASHES[other],
                 mean=2 ** (place.slot * (centre + mean_at)),

@@ -1,4 +1,4 @@
-"""Figure: what the time of a step goes to, at each size."""
+"""Figure: shares of the step time at each size."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ PARTS = (
 )
 SHARES = {"communication": "communication_share", "data": "data_share"}
 BAR = 0.7
-# So many sizes fit beside each other; of more, the largest.
+# Number of sizes that fit; if there are more, the largest are drawn.
 MOST_BARS = 14
 
 
 def draw(plot: PlotData) -> Canvas | None:
-    """Draw the shares of a step's time that are known, stacked; compute is what remains."""
+    """Draw the known shares of the step time, stacked; compute is the remainder."""
     known = {row["series"] for row in plot.points if _known(row)}
     styles = [style for style in plot.styles if style.series in known]
     if not styles:
@@ -115,7 +115,7 @@ def _known(row: Row) -> bool:
 
 
 def _labels(rows: Sequence[Row]) -> list[str]:
-    """Name the ranks; where one number stands for two places, also the nodes."""
+    """Label with ranks, and also with nodes if two points have the same number of ranks."""
     ranks = [row["ranks"] for row in rows]
     twice = {n for n in ranks if ranks.count(n) > 1}
     return [

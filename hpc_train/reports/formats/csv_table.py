@@ -24,14 +24,14 @@ def render(report: Report) -> str:
     """Return the first table as CSV (RFC 4180): every column, absent values empty.
 
     A ratio is three columns: `speedup`, `speedup_low`, `speedup_high`. Numbers have nine digits.
-    Texts are written exactly: one that begins with `=`, `+`, `-` or `@` stays so, and a spreadsheet
-    may take it for a formula; import such a file as text.
+    Texts are written unchanged: a spreadsheet may interpret one that begins with `=`, `+`, `-` or
+    `@` as a formula; import such a file as text.
     """
     return table_text(report.tables[0]) if report.tables else ""
 
 
 def table_text(table: ReportTable) -> str:
-    """Return one table as CSV, its columns in the order in which rows name them."""
+    """Return one table as CSV, its columns in the order of the rows' keys."""
     rows = [{name: rounded(value) for name, value in _flat(row).items()} for row in _records(table)]
     names = list(dict.fromkeys(name for row in rows for name in row))
     out = io.StringIO()
@@ -62,7 +62,7 @@ def _flat(row: dict[str, Any]) -> dict[str, Any]:
 
 
 def render_tidy(report: Report) -> str:
-    """Return every value of every run as CSV (RFC 4180), with its unit and which way is better."""
+    """Return every value of every run as CSV (RFC 4180), with unit and direction."""
     out = io.StringIO()
     writer = csv.DictWriter(out, TIDY_COLUMNS, restval="")
     writer.writeheader()

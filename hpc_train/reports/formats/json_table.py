@@ -14,9 +14,9 @@ SCHEMA = 1
 def render(report: Report) -> str:
     """Return `{"schema": 1, "name", "title", "partial", "rows", "runs", "notes", "checks", …}`.
 
-    `rows` has one object per point, `runs` one per run, ok or not; numbers in the units that their
-    names say, null where there is none, and never NaN. `provenance` has, by name, each value and
-    the number of runs that have it.
+    `rows` has one object per point, `runs` one per run, ok or not; numbers are in the units in
+    their names, null if missing, and never NaN. `provenance` has, by name, each value and the
+    number of runs that have it.
     """
     content: dict[str, Any] = {
         "schema": SCHEMA,
@@ -44,5 +44,5 @@ def render(report: Report) -> str:
 
 
 def _told(value: Any) -> Any:
-    """Return a number of a library as Python's own, and anything else as text."""
+    """Convert a number of a library to a Python number, and anything else to text."""
     return value.item() if hasattr(value, "item") else str(value)

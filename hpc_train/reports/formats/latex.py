@@ -22,9 +22,9 @@ _BLANK = re.compile(r"\s+")
 def render(report: Report) -> str:
     """Return the points as a `table` with caption, label and notes; then the other tables.
 
-    Gates are no result and are left out.
+    Gates are not results and are left out.
 
-    Text is escaped, so that names and log lines are shown as they are. `'` and `"` need the
+    Text is escaped, so that names and log lines are shown unchanged. `'` and `"` need the
     package textcomp and T1 fonts.
     """
     label = re.sub(r"[^A-Za-z0-9-]+", "-", report.name or "scaling").strip("-")
@@ -38,7 +38,7 @@ def render(report: Report) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text that LaTeX prints as it is, two hyphens included."""
+    """Return text that LaTeX prints unchanged, including two hyphens."""
     return _SPECIAL.sub(lambda found: _ESCAPES.get(found[0], "{-}{-}"), one_line(text))
 
 
@@ -65,10 +65,10 @@ def _float(table: ReportTable, caption: str, label: str) -> str:
 
 def _row(texts: Iterable[str]) -> str:
     row = " & ".join("--" if text == ABSENT else escaped(text) for text in texts)
-    # Behind the `\\` of the row above, these would be its options.
+    # After the `\\` of the row above, these would be parsed as its options.
     return f"{'{}' if row.startswith(('[', '*')) else ''}{row} \\\\"
 
 
 def _comments(lines: Iterable[str]) -> list[str]:
-    """Notes are for the author, who decides what the caption needs."""
+    """Return the notes as comments for the author of the caption."""
     return [f"% {_BLANK.sub(' ', one_line(line))}" for line in lines]

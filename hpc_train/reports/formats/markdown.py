@@ -30,7 +30,7 @@ def render(report: Report) -> str:
 
 
 def escaped(text: str) -> str:
-    """Return text that Markdown shows as it is: no HTML, links, code or table cells from logs."""
+    """Return text that Markdown shows unchanged: no HTML, links, code or table cells from logs."""
     safe = one_line(text).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return _SPECIAL.sub(r"\\\1", safe)
 

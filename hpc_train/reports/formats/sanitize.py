@@ -1,4 +1,4 @@
-"""Text of logs and names -> one line without anything that a terminal would obey."""
+"""Text of logs and names -> one line without terminal control sequences."""
 
 from __future__ import annotations
 

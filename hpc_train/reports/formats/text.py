@@ -18,7 +18,7 @@ from hpc_train.reports.formats.sanitize import one_line
 from hpc_train.reports.provenance import short_lines
 
 WIDTH = 100
-# Longer words of a left column (paths, addresses) are folded.
+# Longer words of a left column (paths, URLs) are wrapped.
 LONGEST = 40
 _RULE = "─"
 
@@ -26,7 +26,7 @@ _RULE = "─"
 def render(report: Report, width: int = WIDTH) -> str:
     """Return the report as text `width` columns wide.
 
-    Nothing is cut off: where numbers alone need more, the table becomes wider instead.
+    Nothing is truncated: if numbers need more space, the table is wider.
     """
     parts = [one_line(report.title), "=" * min(width, len(one_line(report.title))), ""]
     parts += [_wrapped(line, width) for line in report.summary]
@@ -43,7 +43,7 @@ def _section(title: str, lines: tuple[str, ...], width: int) -> list[str]:
 
 
 def _wrapped(line: str, width: int) -> str:
-    # A number and its % stay together; no other such space survives `one_line`.
+    # A no-break space keeps a number and its % together; `one_line` removes all others.
     tied = one_line(line).replace(" %", "\u00a0%")
     filled = textwrap.fill(tied, width, subsequent_indent="  ", break_on_hyphens=False)
     return filled.replace("\u00a0", " ")
@@ -57,7 +57,7 @@ def _table(table: ReportTable, width: int) -> str:
 
 
 def folded(table: ReportTable, width: int) -> str:
-    """Return a table as text; what is too long for its column goes on in the next line."""
+    """Return a table as text; long cells are wrapped."""
     console, drawn = _console(10_000), _rich_table(table, gap=1)
     if Measurement.get(console, console.options, drawn).maximum > width:
         drawn = _rich_table(table, gap=0)
@@ -85,7 +85,7 @@ def _rich_table(table: ReportTable, gap: int) -> Table:
     for i, column in enumerate(table.columns):
         right = column.align == "right"
         cells = [one_line(row[i].text) for row in table.rows]
-        # Without it rich breaks words, and numbers, before it gives up a column's neighbour.
+        # Without it rich breaks words and numbers before it narrows another column.
         words = [word for cell in cells for word in cell.split()]
         drawn.add_column(
             Text(column.heading),
@@ -107,9 +107,9 @@ def _rich_table(table: ReportTable, gap: int) -> Table:
 def aligned(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], gap: int, width: int
 ) -> str | None:
-    """Return the table, columns `gap` apart; None where it is wider than `width`.
+    """Return the table, columns `gap` apart; None if it is wider than `width`.
 
-    Also where characters are not one place wide each: rich knows how wide they are.
+    Also None if characters are not one column wide each: rich knows their widths.
     """
     heads = [column.heading.split("\n") for column in columns]
     widths = [
@@ -124,7 +124,7 @@ def aligned(
         for column, size in zip(columns, widths, strict=True)
     )
     deep = max(map(len, heads), default=0)
-    # A heading of fewer lines stands right above the rule.
+    # A heading with fewer lines is aligned with the bottom.
     above = zip(*([""] * (deep - len(head)) + head for head in heads), strict=True)
     lines = [*(line.format(*head) for head in above), _RULE * total]
     return "\n".join(text.rstrip() for text in [*lines, *(line.format(*row) for row in rows)])

@@ -1,4 +1,4 @@
-"""Runs -> batches: what one call of sbatch hands over, a single run or a job array."""
+"""Runs -> batches: the runs of one call of sbatch, a single run or a job array."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from hpc_train.model.value import Value
 class Batch(Value, frozen=True, kw_only=True):
     """One submission: options of sbatch, the script (the file and its text), and its arguments.
 
-    `elements` are the numbers of an array's tasks, which are those of the repetitions; a job that
-    is no array has none. `native_ids` says which part of the job each run is.
+    `elements` are the indices of an array's tasks, equal to the numbers of the repetitions; empty
+    for a job that is not an array. `native_ids` maps each run to its part of the job.
     """
 
     runs: tuple[RunFolder, ...]
@@ -26,16 +26,16 @@ class Batch(Value, frozen=True, kw_only=True):
     shared: bool = False
 
     def native_id(self, run: RunFolder, job: str) -> str:
-        """Return the id of a run's part of the job; `job` may be empty while it is not known."""
+        """Return the id of a run's part of the job; `job` may be empty while it is unknown."""
         name = RunName.parse(run.run_id)
         return f"{job}_{name.repetition}" if self.elements and name else job
 
 
 def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[Batch, ...]:
-    """Make one array of the repetitions of a point, as far as the numbers of its tasks allow.
+    """Combine the repetitions of a point into an array, up to the largest allowed index.
 
     `array_size` is Slurm's MaxArraySize: the largest number plus one; 0 where there are no arrays.
-    Runs share an array only when their scripts are the same to the byte.
+    Runs share an array only if their scripts are byte-identical.
     """
     groups: dict[tuple[str, str, str], list[RunFolder]] = defaultdict(list)
     for run in runs:
@@ -83,5 +83,5 @@ def _batch(runs: Sequence[RunFolder], text: str) -> Batch:
 
 
 def _plain(text: str) -> str:
-    """Keep sbatch from reading a path as a pattern (man sbatch, filename pattern)."""
+    """Escape a path, so that sbatch does not expand it (man sbatch, filename pattern)."""
     return text.replace("%", "%%")

@@ -1,4 +1,4 @@
-"""Questions to Slurm's commands: how they are asked, and which of their errors pass."""
+"""Calls of Slurm's commands, and the classification of transient errors."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ import re
 from hpc_train.model.submission import Cluster
 from hpc_train.shell import Finished, clean_environment, run
 
-# Variables that stand for options of the commands: SQUEUE_STATES would hide jobs from us.
+# Variables that set options of the commands: SQUEUE_STATES, for example, would hide jobs.
 _OPTIONS = ("SQUEUE_", "SACCT_", "SCANCEL_", "SCONTROL_", "SINFO_")
 
-# Slurm's words (strings of libslurm and sbatch 22.05, most of them provoked on a real one), libc's
-# for a broken connection, and our own for a command that was stopped.
+# Messages of Slurm (strings of libslurm and sbatch 22.05, most of them provoked on a real one), of
+# libc for a broken connection, and of hpctrain for a command that was stopped.
 _PASSING = (
     "unable to contact slurm controller",
     "socket timed out on send/recv operation",
@@ -46,11 +46,11 @@ _PREFIX = re.compile(r"\w{1,64}: (error|fatal): |\[Errno \d+\] ")
 
 
 def ask(cluster: Cluster, *argv: str, timeout_s: float = 30.0) -> Finished:
-    """Run a command of Slurm that has a cluster's configuration and nobody's options."""
+    """Run a command of Slurm with a cluster's configuration and without options from variables."""
     environment = _environment(cluster)
     conf = environment.get("SLURM_CONF")
     if conf and not os.access(conf, os.R_OK):
-        # Slurm's commands would look for it once a second for a minute.
+        # Slurm's commands would retry once a second for a minute.
         return Finished(returncode=1, stdout="", stderr=f"SLURM_CONF={conf} cannot be read")
     return run(argv, timeout_s, environment=environment)
 
@@ -61,28 +61,28 @@ def _environment(cluster: Cluster) -> dict[str, str]:
         for name, value in clean_environment(os.environ).items()
         if not name.startswith(_OPTIONS)
     }
-    # What was noted at the submission wins over a shell that may be another one by now.
+    # The value recorded at submission takes precedence over that of the current shell.
     if cluster.conf:
         environment["SLURM_CONF"] = cluster.conf
     if cluster.clusters is not None:
         environment["SLURM_CLUSTERS"] = cluster.clusters
     if not environment.get("SLURM_CLUSTERS"):
         environment.pop("SLURM_CLUSTERS", None)
-    # Otherwise the elements of an array are cut after 64 characters.
+    # Otherwise the list of array elements is truncated after 64 characters.
     return environment | {"LC_ALL": "C", "SLURM_BITSTR_LEN": "0"}
 
 
 def transient(stderr: str) -> bool:
-    """Whether an error of Slurm's commands passes: the controller is down, slow or restarting.
+    """Whether an error of Slurm is transient: the controller is down, slow or restarting.
 
-    The last line counts; those before it may tell of attempts after which Slurm did answer.
+    The last line counts; earlier ones may be from attempts before Slurm answered.
     """
     lines = stderr.strip().lower().splitlines()
     return bool(lines) and any(words in lines[-1] for words in _PASSING)
 
 
 def unanswered(done: Finished) -> str:
-    """Say on one line why a command has no answer; nothing if it has one.
+    """Return on one line why a command has no answer; empty if it has one.
 
     squeue and sacct may end with 0 after an error.
     """

@@ -1,4 +1,4 @@
-"""What a submission must not inherit from the shell it is made in, and the words for it."""
+"""Variables of the shell that a submission must not inherit, and the notices about them."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from hpc_train.model.submission import Cluster
 from hpc_train.shell import clean_environment
 from hpc_train.slurm_options import sbatch_variables
 
-# They would change what a submission is; `wait` would make it last as long as the job.
+# They would change the submission itself; `wait` would block until the job ends.
 _NEVER = frozenset({"wait", "array", "output", "error", "open-mode", "comment", "exclude"})
 _REASONS = {
-    "wait": "submit returns at once (--wait of hpctrain follows the runs)",
-    "error": "the submission puts both streams into one log",
+    "wait": "submit never waits (--wait of hpctrain follows the runs)",
+    "error": "the submission writes both streams to one log",
     "open-mode": "the log is always appended to",
 }
-# Outside a job these are what a user has set himself: MPI's network, a scratch folder.
+# Outside a job the user has set these: MPI's network, a scratch folder.
 _WISHES = ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "LOCAL_")
 _RANKS = frozenset({"LOCAL_RANK", "LOCAL_WORLD_SIZE"})
 _DIRECTIVE = "#SBATCH --"
@@ -39,9 +39,9 @@ def scrubbed(
 ) -> dict[str, str | None]:
     """Return what to change in the environment of sbatch: a value to set, or None to remove.
 
-    The variables of an outer job go. So do those SBATCH_… that stand for one of `options`, which
-    the script sets itself: they would win over it (man sbatch). Others are the user's wish, as is
-    what he told MPI, or named LOCAL_…, in a shell that is in no job.
+    The variables of an outer job are removed, and so are SBATCH_… variables for one of `options`,
+    which the script sets: they would override it (man sbatch). Other SBATCH_… variables are kept,
+    and so are MPI options and LOCAL_… in a shell outside any job.
     """
     kept = clean_environment(environment)
     inside = "SLURM_JOB_ID" in environment
@@ -75,7 +75,7 @@ def _wished(name: str) -> bool:
 
 
 def notices(environment: Mapping[str, str], options: Collection[str]) -> tuple[str, ...]:
-    """Say in sentences what of the environment is left behind and what stays in force."""
+    """Return messages on the variables that are removed and those that remain effective."""
     changes = scrubbed(environment, Cluster(), options)
     said = _leaks(environment, [name for name in changes if option_of(name) is None])
     for name in sorted(environment):
@@ -84,7 +84,7 @@ def notices(environment: Mapping[str, str], options: Collection[str]) -> tuple[s
         if option is not None and name in changes:
             said.append(f"{value} is ignored: {_reason(option, options)}")
         elif option is not None:
-            said.append(f"{value} is in force: sbatch takes it as --{option}")
+            said.append(f"{value} is effective: sbatch reads it as --{option}")
         elif name.startswith(_SBATCH):
             tails = [known.removeprefix(_SBATCH) for known in sbatch_variables()]
             near = nearest(name.removeprefix(_SBATCH), tails)

@@ -24,14 +24,14 @@ from hpc_train.submissions.slurm.submit import submit_batches
 from hpc_train.submissions.slurm.turns import turn
 
 ALLOCATIONS = ".allocations"
-# Slurm's default of MaxArraySize (man slurm.conf), where it cannot be asked.
+# Slurm's default of MaxArraySize (man slurm.conf), if it cannot be queried.
 _ARRAY_SIZE = 1001
-# How often, each half a second, the queue is looked at after scancel.
+# Number of queries of the queue after scancel, one every half second.
 _LOOKS = 12
 
 
 class SlurmExecutor:
-    """Hands scripts to sbatch; keeps no state, nothing of it runs on."""
+    """Submits scripts with sbatch; keeps no state and leaves no process."""
 
     def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
         """Submit a job or array for each point, or one allocation; see `Executor.submit`."""
@@ -46,7 +46,7 @@ class SlurmExecutor:
         submit_batches(todo, terms)
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
-        """Ask each cluster once; see `Executor.query`."""
+        """Query each cluster once; see `Executor.query`."""
         by_cluster: dict[Cluster, dict[RunFolder, Submission]] = defaultdict(dict)
         for run, submission in runs.items():
             by_cluster[submission.cluster][run] = submission
@@ -61,7 +61,7 @@ class SlurmExecutor:
         for run, submission in runs.items():
             if not submission.answered:
                 raise SubmitError(
-                    f"{run.run_id}: Slurm has not said which job it is", "ask again in a minute"
+                    f"{run.run_id}: its job id is not known yet", "try again in a minute"
                 )
             by_cluster[submission.cluster].add(submission.native_id)
         for cluster, jobs in by_cluster.items():
@@ -85,7 +85,7 @@ def _batches(home: Path, runs: Sequence[RunFolder], terms: Terms) -> tuple[Batch
 
 
 def _array_size(terms: Terms) -> int:
-    """Return the smaller of what Slurm and the profile allow."""
+    """Return the smaller of the limits of Slurm and the profile."""
     config = ask(terms.cluster, "scontrol", "show", "config")
     match = re.search(r"^MaxArraySize\s*=\s*(\d+)", config.stdout, re.MULTILINE)
     size = int(match[1]) if match else _ARRAY_SIZE
@@ -113,17 +113,17 @@ def _ask(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFold
 
 def _scancel(cluster: Cluster, jobs: Sequence[str]) -> None:
     done = ask(cluster, "scancel", *jobs)
-    # A job that ended a moment ago is no reason to stop.
+    # A job that has just ended is not an error.
     errors = [line for line in done.stderr.splitlines() if "error" in line]
     serious = [line for line in errors if "Invalid job id" not in line]
     if done.returncode != 0 and (serious or not errors):
         said = "; ".join(serious) or f"exit code {done.returncode}"
-        hint = "only their owner may end them" if "denied" in said else "try again"
+        hint = "only their owner may cancel them" if "denied" in said else "try again"
         raise SubmitError(f"scancel: {said.removeprefix('scancel: error: ')}", hint)
 
 
 def _await_end(cluster: Cluster, jobs: Collection[str]) -> None:
-    """Believe the queue, not scancel, that jobs end."""
+    """Wait until the queue shows that the jobs have ended; scancel returns earlier."""
     today = datetime.date.today().isoformat()
     for _ in range(_LOOKS):
         found = standings(cluster, dict.fromkeys(jobs, ""), today)
@@ -137,5 +137,5 @@ def _await_end(cluster: Cluster, jobs: Collection[str]) -> None:
 
 
 def _has_left(standing: Standing) -> bool:
-    """Whether a job has ended or is ending; one of which nobody says anything has not."""
+    """Whether a job has ended or is ending; False if its state is unknown."""
     return standing.state.finished or is_ending(standing.reason)

@@ -1,7 +1,7 @@
-"""Python functions through submitit's own interface, in scripts of ours.
+"""Python functions submitted through submitit's interface, in scripts of hpctrain.
 
-A subclass renders; what is here makes submitit, its pickles and its results work with the run
-folders that our scripts expect: `<folder>/<uid>`, with a link `<folder>/<job id>` to it.
+A subclass renders the script. This module adapts submitit, its pickles and its results to the run
+folders of the scripts: `<folder>/<uid>`, with a link `<folder>/<job id>` to it.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from hpc_train.submissions.slurm.submitting import QueueWatcher, job_id_of
 
 
 class Rendered(Value, frozen=True, kw_only=True):
-    """The script of a function, its ranks, and what sbatch is told beside it."""
+    """The script of a function, its number of ranks, and further options of sbatch."""
 
     script: Script
     world_size: int
@@ -34,7 +34,7 @@ class Rendered(Value, frozen=True, kw_only=True):
 
 
 class FunctionPaths(utils.JobPaths):
-    """Pickles where submitit has them; logs in the run folder, one for each rank."""
+    """Pickles at submitit's paths; logs in the run folder, one per rank."""
 
     @property
     def stdout(self) -> Path:
@@ -43,12 +43,12 @@ class FunctionPaths(utils.JobPaths):
 
     @property
     def stderr(self) -> Path:
-        """The log of the job script, where the launcher complains."""
+        """The log of the job script, which contains the launcher's errors."""
         return self.folder / str(self.job_id) / "logs" / "job.out"
 
 
 class FunctionJob(slurm.SlurmJob[Any]):
-    """A submitted function; its results are what each rank returned."""
+    """A submitted function; its results are the return values of the ranks."""
 
     watcher = QueueWatcher(Cluster())
 
@@ -58,14 +58,14 @@ class FunctionJob(slurm.SlurmJob[Any]):
 
 
 class Pickled:
-    """A function on its way; knows where it was pickled, until there is a job for it."""
+    """A function before submission, with the path of its pickle."""
 
     def __init__(self, delayed: utils.DelayedSubmission) -> None:
         self._delayed = delayed
         self._path: Path | None = None
 
     def set_timeout(self, timeout_min: int, max_num_timeout: int) -> None:
-        """Pass it on."""
+        """Set the timeout."""
         self._delayed.set_timeout(timeout_min, max_num_timeout)
 
     def dump(self, filepath: Path) -> None:
@@ -74,33 +74,33 @@ class Pickled:
         self._delayed.dump(filepath)
 
     def remove(self) -> None:
-        """Remove the pickle, unless it has become that of a job."""
+        """Remove the pickle, unless a job uses it."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
 
 class FunctionExecutor(slurm.SlurmExecutor):
-    """Submits pickled functions; `_render` says in which script."""
+    """Submits pickled functions; `_render` returns the script."""
 
     job_class = FunctionJob
 
     def __init__(self, folder: Path | str, max_num_timeout: int = 3, python: str | None = None):
         super().__init__(folder, max_num_timeout=max_num_timeout, python=python)
-        # submitit waits 0.2 s between two jobs; sbatch needs no such mercy.
+        # submitit waits 0.2 s between two jobs, which sbatch does not need.
         self._throttling = 0.0
         self._world_size = 1
         self._uid = ""
 
     @classmethod
     def affinity(cls) -> int:
-        """Be there when asked for; submitit's own executor stays the default."""
+        """Return a low affinity, so that submitit's own executor stays the default."""
         return min(1, super().affinity())
 
     def _render(self, command: Sequence[str]) -> Rendered:
         raise NotImplementedError
 
     def _make_submission_file_text(self, command: str, uid: str) -> str:
-        """Make the run folder, too: sbatch opens its log there."""
+        """Also create the run folder: sbatch opens its log there."""
         self._uid = uid
         run = RunFolder(path=self.folder / uid)
         run.logs.mkdir(parents=True)
@@ -119,7 +119,7 @@ class FunctionExecutor(slurm.SlurmExecutor):
         return job_id_of(string)
 
     def _submit_command(self, command: str) -> core.Job[Any]:
-        """Leave nothing of a function that sbatch refuses."""
+        """Remove the files of a function that sbatch refuses."""
         try:
             return super()._submit_command(command)
         except utils.FailedJobError:
@@ -128,9 +128,9 @@ class FunctionExecutor(slurm.SlurmExecutor):
             raise
 
     def _write_job_id(self, job_id: str, uid: str) -> None:
-        """Replace what an older job of this id has left: ids start again with a new Slurm.
+        """Replace the files of an older job with this id: ids start again after a new installation.
 
-        Its results would be taken for those of this job, which has no pickle yet, so no results.
+        Its results would be mistaken for those of this job, which has none yet.
         """
         for rank in range(self._world_size):
             paths = FunctionPaths(self.folder, job_id=job_id, task_id=rank)
@@ -143,9 +143,9 @@ class FunctionExecutor(slurm.SlurmExecutor):
         return self._world_size
 
     def _internal_process_submissions(self, delayed_submissions: list[Any]) -> list[core.Job[Any]]:
-        """Submit one job for each function: submitit's array would bypass our script.
+        """Submit one job per function: submitit's array would not use the rendered script.
 
-        The script comes first, so that a job that does not fit its site leaves no pickle.
+        The script is rendered first, so that a job that its site refuses leaves no pickle.
         """
         argv = [*shlex.split(self.python), "-u", "-m", "submitit.core._submit", str(self.folder)]
         self._rendered = self._render(argv)
@@ -163,7 +163,7 @@ class FunctionExecutor(slurm.SlurmExecutor):
 
 
 class FunctionEnvironment(slurm.SlurmJobEnvironment):
-    """Inside the job: ranks in torch's words, which each of our launchers sets."""
+    """Inside the job: ranks from torch's variables, which each launcher sets."""
 
     _env: ClassVar[dict[str, str]] = {
         **slurm.SlurmJobEnvironment._env,

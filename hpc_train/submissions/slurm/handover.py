@@ -1,4 +1,4 @@
-"""One call of sbatch, through submitit: tried again while Slurm is slow, never made twice."""
+"""One call of sbatch, through submitit: retried if Slurm is slow, never submitted twice."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from hpc_train.submissions.slurm.submitting import ScriptExecutor
 
 _PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
-# Errors after which no request can have been accepted; after any other it may be under way.
+# After these errors the request was not accepted; after any other it may have been.
 _NOT_REACHED = ("unable to contact", "connection refused", "no route to host", "unreachable")
 _UNDER_WAY_S = 15.0
 
 
 class Sbatch(Value, frozen=True, kw_only=True):
-    """What sbatch is asked."""
+    """The arguments of one sbatch call."""
 
     batch: Batch
     terms: Terms
@@ -61,7 +61,7 @@ class Sbatch(Value, frozen=True, kw_only=True):
 
 
 class Call(Value, frozen=True, kw_only=True):
-    """An sbatch that was started; `note` is called before each."""
+    """A started sbatch process; `note` is called before each start."""
 
     sbatch: Sbatch
     note: Callable[[], None]
@@ -72,19 +72,19 @@ class Call(Value, frozen=True, kw_only=True):
 def begin(sbatch: Sbatch, note: Callable[[], None]) -> Call:
     """Start an sbatch."""
     executor = _executor(sbatch)
-    # At once before: whoever is killed in between leaves a run of which nobody knows for minutes.
+    # Immediately before: after a kill in between, the state of the run is unknown for two minutes.
     note()
     return Call(sbatch=sbatch, note=note, executor=executor, process=executor.start())
 
 
 def hand_over(call: Call) -> str:
-    """Return the id of the job that a call has made, however often it has to be repeated.
+    """Return the id of the job that a call created, repeating the call if necessary.
 
-    When the answer is lost, the queue is searched for the job's comment before anything is sent
-    again, and not before Slurm has had time to finish what it may have begun.
+    If the answer is lost, the queue is searched for the job's comment before the request is
+    repeated, after a delay in which Slurm can complete a pending request.
 
     Raises:
-        SubmitError: refused; `transient` when nobody knows whether the job was accepted.
+        SubmitError: refused; `transient` if it is unknown whether the job was accepted.
     """
     sbatch, process, failure = call.sbatch, call.process, ""
     for pause_s in (*_PAUSES_S, None):
@@ -111,12 +111,12 @@ def hand_over(call: Call) -> str:
 def _advice(sbatch: Sbatch, failure: str) -> str:
     left_out = ", ".join(sbatch.terms.exclude)
     if left_out and "node" in failure.lower():
-        return f"without {left_out} too few nodes may be left"
+        return f"without {left_out} there may be too few nodes"
     return advice(failure)
 
 
 def _patience(failure: str, pause_s: float) -> float:
-    """Return how long to wait, and say it: a request that reached Slurm may be under way."""
+    """Return the delay, and log it: a request that reached Slurm may be in progress."""
     if not any(words in failure.lower() for words in _NOT_REACHED):
         pause_s = max(pause_s, _UNDER_WAY_S)
     logging.getLogger(__name__).warning(
@@ -126,21 +126,21 @@ def _patience(failure: str, pause_s: float) -> float:
 
 
 def _look_again(sbatch: Sbatch, pause_s: float) -> tuple[str | None, bool]:
-    """Wait, then ask for the job; whether Slurm stays silent even after a long while."""
+    """Wait, then search for the job; return whether Slurm never responded."""
     cluster = sbatch.terms.cluster
     for further_s in (0.0, *_PAUSES_S):
         time.sleep(pause_s + further_s)
         jobs, silent = find(cluster, sbatch.comment, owner(sbatch.batch.runs[0].path))
         if not silent:
             if len(jobs) > 1:
-                # Accepted late, and once more: one of them is enough.
+                # The request was accepted late, and repeated: cancel one of the two jobs.
                 ask(cluster, "scancel", *jobs[1:])
             return (jobs[0] if jobs else None), False
     return None, True
 
 
 def _executor(sbatch: Sbatch) -> ScriptExecutor:
-    # Costs 90 ms, which a query need not pay.
+    # The import takes 90 ms, which a query does not need.
     from hpc_train.submissions.slurm.submitting import ScriptExecutor
 
     batch = sbatch.batch
@@ -154,7 +154,7 @@ def _executor(sbatch: Sbatch) -> ScriptExecutor:
 
 
 def _line(text: str) -> str:
-    """Return what sbatch said, on one line and without its name before each part."""
+    """Return the message of sbatch on one line, without the prefix of each part."""
     return "; ".join(
         line.removeprefix("sbatch: error: ").strip() for line in text.splitlines() if line.strip()
     )

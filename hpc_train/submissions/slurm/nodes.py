@@ -1,4 +1,4 @@
-"""Nodes that Slurm itself calls broken."""
+"""Nodes that Slurm reports as broken."""
 
 from __future__ import annotations
 
@@ -7,6 +7,6 @@ from hpc_train.submissions.slurm.commands import ask
 
 
 def broken_nodes(cluster: Cluster) -> tuple[str, ...]:
-    """Return the nodes that are down, draining, drained or failing; none if Slurm is silent."""
+    """Return the nodes that are down, draining, drained or failing; none without an answer."""
     said = ask(cluster, "sinfo", "--Node", "--noheader", "--states=down,drain,fail", "--format=%N")
     return tuple(sorted(set(said.stdout.split())))

@@ -1,4 +1,4 @@
-"""Job ids -> how they stand: the queue, then the accounting, then nothing but their own files."""
+"""Job ids -> states: from the queue, then the accounting, then only from the run's files."""
 
 from __future__ import annotations
 
@@ -11,22 +11,23 @@ from hpc_train.submissions.slurm.commands import transient
 from hpc_train.submissions.slurm.sacct import sacct
 from hpc_train.submissions.slurm.squeue import Entry, squeue
 
-# How the comment begins by which a job is found again.
+# Prefix of the comment that identifies a job.
 MARK = "hpctrain:"
 
 
 def standings(cluster: Cluster, jobs: Mapping[str, str], since: str) -> dict[str, Standing]:
-    """Say how jobs (id -> comment) stand, with one squeue and, for those it forgot, one sacct.
+    """Return the states of jobs (id -> comment), with one squeue and, for the rest, one sacct.
 
-    squeue keeps a job for MinJobAge (300 s by default) after its end. A job that nobody knows is
-    LOST, unless its own files say more. `since` is the date (YYYY-MM-DD) of the oldest job.
+    squeue keeps a job for MinJobAge (300 s by default) after its end. A job that neither lists is
+    LOST, unless its own files have more information. `since` is the date (YYYY-MM-DD) of the oldest
+    job.
     """
     answer = squeue(cluster, jobs)
     if answer.failure:
         return dict.fromkeys(jobs, silence(answer.failure))
     found = _ours(answer.entries, jobs)
     forgotten = [job for job in jobs if job not in found]
-    rest = Standing(state=JobState.LOST, reason="Slurm has forgotten it, and it recorded no end")
+    rest = Standing(state=JobState.LOST, reason="Slurm no longer knows it, and it recorded no end")
     if forgotten:
         past = sacct(cluster, forgotten, since)
         found.update({entry.job: _past(entry.standing, entry.job) for entry in past.entries})
@@ -36,7 +37,7 @@ def standings(cluster: Cluster, jobs: Mapping[str, str], since: str) -> dict[str
 
 
 def _ours(entries: Collection[Entry], jobs: Mapping[str, str]) -> dict[str, Standing]:
-    """Return the standing of each job that is there, by itself or as part of a whole array."""
+    """Return the state of each job that is listed, by itself or as part of an array."""
     there = {entry.job: entry for entry in entries}
     found = {}
     for job, comment in jobs.items():
@@ -47,15 +48,15 @@ def _ours(entries: Collection[Entry], jobs: Mapping[str, str]) -> dict[str, Stan
 
 
 def _is_same(comment: str, ours: str) -> bool:
-    """Whether a job is ours: ids start again at 1 when a Slurm is set up anew.
+    """Whether a job belongs to the run: ids start again at 1 after a new installation of Slurm.
 
-    A site may drop or change comments, so only another one of hpctrain's tells a stranger.
+    A site may remove or change comments, so only another comment of hpctrain shows a different job.
     """
     return not ours or comment == ours or not comment.startswith(MARK)
 
 
 def silence(failure: str) -> Standing:
-    """Return how every job stands when Slurm does not answer."""
+    """Return the state of every job if Slurm does not answer."""
     return Standing(state=JobState.UNKNOWN, reason=f"Slurm does not answer: {failure}")
 
 
@@ -64,8 +65,8 @@ def _named(standing: Standing, job: str) -> Standing:
 
 
 def _past(standing: Standing, job: str) -> Standing:
-    """Take only an end from the accounting: it calls a job running that the queue has lost."""
+    """Use only final states of the accounting: it reports lost jobs as running."""
     if standing.state.finished:
         return _named(standing, job)
-    said = f"the accounting says {standing.state.value}, but the queue does not know it"
+    said = f"it is {standing.state.value} in the accounting, but not in the queue"
     return Standing(state=JobState.UNKNOWN, reason=said, job=job)

@@ -1,4 +1,4 @@
-"""Slurm's codes for why a job waits or ended -> sentences: what they mean, what helps."""
+"""Slurm's reason codes of jobs -> sentences with meaning and remedy."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _file() -> _File:
 
 
 def sentence(reason: str) -> str:
-    """Say what a reason of Slurm means, and what to do where that helps; nothing for no reason."""
+    """Return the meaning of a reason of Slurm, and the remedy if any; empty for no reason."""
     code = reason.strip()
     if code.startswith("(") and code.endswith(")"):
         code = code[1:-1]
@@ -45,7 +45,7 @@ def sentence(reason: str) -> str:
     if name in known:
         return f"{known[name]} ({tail})" if tail else known[name]
     limit = _LIMIT.fullmatch(code)
-    return _limit(limit) if limit else f"Slurm says: {code}"
+    return _limit(limit) if limit else f"Slurm's reason: {code}"
 
 
 def _split(code: str) -> tuple[str, str]:
@@ -63,10 +63,10 @@ def _limit(limit: re.Match[str]) -> str:
     if limit["minutes"]:
         what = f"minutes of {what}"
     if kind == "Min":
-        return f"it asks for less than the least that {owner} allows ({what}); ask for more"
+        return f"it requests less than the minimum of {owner} ({what}); request more"
     if per in ("PerJob", "PerNode"):
         one = per.removeprefix("Per").lower()
-        return f"it asks for more than {owner} allows for one {one} ({what}); ask for less"
+        return f"it requests more than {owner} allows for one {one} ({what}); request less"
     if limit["minutes"] == "Minutes" or limit["what"] == "Wall":
         return f"{owner} has used up its budget ({what})"
     jobs = f"the user's jobs in {owner}" if per == "PerUser" else f"the jobs of {owner}"

@@ -1,4 +1,4 @@
-"""What sbatch says when it refuses -> what to do about it."""
+"""Error messages of sbatch -> remedies."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def _refusals() -> dict[str, str]:
 
 
 def advice(said: str) -> str:
-    """Return the next thing to try, or nothing for words that are not known."""
+    """Return the next command, or an empty text for an unknown message."""
     lowered = said.lower()
     return next((hint for words, hint in _refusals().items() if words in lowered), "")

@@ -1,4 +1,4 @@
-"""What sbatch says of a script that it does not submit."""
+"""The answer of sbatch --test-only."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from hpc_train.submissions.slurm.refusals import advice
 
 
 def test_only(cluster: Cluster, script: Path) -> str:
-    """Return sbatch's own words on one line, and what to do when it refuses.
+    """Return the message of sbatch on one line, and the remedy if it refuses.
 
-    It finds the environment that the submission would give it: those SBATCH_… that are in force
-    may be why it refuses.
+    sbatch gets the environment of the submission, because an effective SBATCH_… variable may be the
+    reason for a refusal.
     """
     environment = _environment(cluster, script.read_text(encoding="utf-8"))
     done = run(["sbatch", "--test-only", str(script)], 30.0, environment=environment)
@@ -29,6 +29,6 @@ def test_only(cluster: Cluster, script: Path) -> str:
 
 def _environment(cluster: Cluster, script: str) -> dict[str, str]:
     changes = scrubbed(os.environ, cluster, options_in(script))
-    # The hints are found by sbatch's words in English.
+    # The remedies are found from sbatch's messages in English.
     changed = {**os.environ, **changes, "LC_ALL": "C"}
     return {name: value for name, value in changed.items() if value is not None}

@@ -1,4 +1,4 @@
-"""Jobs that Slurm has forgotten: one sacct for all of them -> how each ended."""
+"""Jobs that are no longer in the queue -> final states, with one sacct call."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from hpc_train.submissions.slurm.squeue import (
 from hpc_train.submissions.slurm.states import job_state
 
 _FIELDS = "JobID,State,Start,NodeList,ExitCode,Reason,JobName"
-# No signal, but what a real Slurm gave for a log that could not be opened.
+# Not a signal: a real Slurm reported it for a log that could not be opened.
 _NOT_STARTED = "53"
 
 
 def sacct(cluster: Cluster, jobs: Collection[str], since: str) -> QueueAnswer:
-    """Ask the accounting for jobs submitted since a date; there may be no accounting.
+    """Query the accounting for jobs submitted since a date; there may be no accounting.
 
-    The date is taken one day earlier: it may be of another time zone than Slurm's, whose commands
-    refuse one that has not come.
+    The query starts one day earlier: the date may be of another time zone, and Slurm's commands
+    refuse a date in the future.
     """
     if not base_ids(jobs):
         return QueueAnswer()
@@ -53,7 +53,7 @@ def sacct(cluster: Cluster, jobs: Collection[str], since: str) -> QueueAnswer:
 
 
 def parse(text: str) -> tuple[Entry, ...]:
-    """Read what sacct prints; a line of another shape is left out, with a warning."""
+    """Parse the output of sacct; a malformed line is skipped with a warning."""
     entries: dict[str, Entry] = {}
     for line in text.split("\n"):
         fields = line.split(FIELD, 6)
@@ -62,11 +62,12 @@ def parse(text: str) -> tuple[Entry, ...]:
             jobs = job_ids(word)
         except ValueError:
             if line.strip():
-                logging.getLogger(__name__).warning("sacct said, of no known shape: %r", line)
+                logging.getLogger(__name__).warning("unexpected line of sacct: %r", line)
             continue
         standing = _standing(state, reason, code, nodes, epoch(start))
         for job in jobs:
-            # The record of an array's rest, `9_[7,9]`, may list elements that have their own.
+            # The record of pending elements, `9_[7,9]`, may list elements that have their own
+            # record.
             if "[" not in word or job not in entries:
                 entries[job] = Entry(job=job, standing=standing, comment="", name=name)
     return tuple(entries.values())
@@ -77,7 +78,7 @@ def _standing(word: str, reason: str, code: str, nodes: str, start: float | None
     if state is JobState.PENDING:
         said = sentence(reason) or said
     elif state is JobState.FAILED:
-        # The reason is that for which it once waited.
+        # The reason is the one for which it was pending.
         said = _exit(code)
     if nodes == "None assigned":
         nodes, start = "", None
@@ -85,7 +86,7 @@ def _standing(word: str, reason: str, code: str, nodes: str, start: float | None
 
 
 def _exit(code: str) -> str:
-    """Say what `7:0` or `0:9`, exit code and signal, mean."""
+    """Return the meaning of `7:0` or `0:9`, exit code and signal."""
     status, _, signal = code.partition(":")
     if signal == _NOT_STARTED:
         return "it could not be started, most often because its log cannot be written"

@@ -15,19 +15,19 @@ from hpc_train.submissions.record import status_of
 from hpc_train.submissions.slurm.query import silence, standings
 from hpc_train.submissions.slurm.squeue import Entry, QueueAnswer, squeue
 
-# sbatch may still be on its way: it tries again for a while when the controller is slow.
+# sbatch may still be running: it retries for a while if the controller is slow.
 WITHIN_S = 120.0
 
 
 def find(cluster: Cluster, comment: str, user: str) -> tuple[tuple[str, ...], str]:
-    """Return the jobs that carry a comment, the oldest first, and why Slurm could not be asked."""
+    """Return the jobs with a comment, the oldest first, and the error if Slurm did not respond."""
     answer = squeue(cluster, (), user)
     jobs = {entry.job.partition("_")[0] for entry in answer.entries if entry.comment == comment}
     return tuple(sorted(jobs, key=int)), answer.failure
 
 
 def search(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, Standing]:
-    """Say how the runs stand whose job's id nobody wrote down; `job` then names it."""
+    """Return the states of runs without a recorded job id; `job` has the id if it was found."""
     found: dict[RunFolder, Standing] = {}
     answers: dict[str, QueueAnswer] = {}
     for run, submission in runs.items():
@@ -35,7 +35,7 @@ def search(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFo
         answer = answers.get(user) or squeue(cluster, (), user)
         answers[user] = answer
         mine = [entry for entry in answer.entries if _is_job_of(entry, submission)]
-        # Accepted late, and once more: the older one is kept wherever that is seen.
+        # The request was accepted twice: the older job is used everywhere.
         entry = min(mine, key=lambda one: int(one.job.partition("_")[0]), default=None)
         if entry is not None:
             found[run] = msgspec.structs.replace(entry.standing, job=entry.job)
@@ -45,7 +45,7 @@ def search(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFo
 
 
 def owner(folder: Path) -> str:
-    """Return the user who submitted what a folder is about."""
+    """Return the user who submitted the run of a folder."""
     uid = folder.stat().st_uid
     try:
         return pwd.getpwuid(uid).pw_name
@@ -62,7 +62,7 @@ def _is_job_of(entry: Entry, submission: Submission) -> bool:
 def _without_entry(
     run: RunFolder, cluster: Cluster, submission: Submission, failure: str
 ) -> Standing:
-    """The job may have told its id itself; else it may be on its way, or was never accepted."""
+    """Return the state of a run whose job was not found: recorded by itself, pending or lost."""
     status = status_of(run)
     if status is not None and status.job:
         job = status.job
@@ -74,7 +74,7 @@ def _without_entry(
     asked = datetime.datetime.fromisoformat(submission.submitted)
     age_s = (datetime.datetime.now(datetime.timezone.utc) - asked).total_seconds()
     if age_s < WITHIN_S:
-        said = f"sbatch was called {age_s:.0f} s ago and has not said which job it is"
+        said = f"sbatch was called {age_s:.0f} s ago and has not printed a job id"
         said += f"; without a job it is lost in {WITHIN_S - age_s:.0f} s"
         return Standing(state=JobState.UNKNOWN, reason=said)
-    return Standing(state=JobState.LOST, reason="Slurm never had it: sbatch was not answered")
+    return Standing(state=JobState.LOST, reason="Slurm never received it: sbatch was not answered")

@@ -1,4 +1,4 @@
-"""Jobs that Slurm still knows: one squeue for all of them -> how each stands."""
+"""Jobs in the queue -> states, with one squeue call."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hpc_train.submissions.slurm.commands import ask, unanswered
 from hpc_train.submissions.slurm.reasons import sentence
 from hpc_train.submissions.slurm.states import job_state
 
-# A job's name and comment hold what their user likes, even line ends; these two hardly anybody.
+# A job's name and comment may contain any text, even line ends, but hardly these two characters.
 FIELD, RECORD = "\x1f", "\x1e"
 _FORMAT = FIELD.join(("%i", "%T", "%S", "%N", "%r", "%j", "%k")) + RECORD
-# Linux takes 128 KiB in one argument.
+# Linux limits one argument to 128 KiB.
 _LONGEST = 100_000
 # Slurm's largest MaxArraySize (man slurm.conf).
 _ELEMENTS = 4_000_001
@@ -34,16 +34,16 @@ class Entry(Value, frozen=True, kw_only=True):
 
 
 class QueueAnswer(Value, frozen=True, kw_only=True):
-    """What Slurm said, or on one line why it could not be asked."""
+    """The answer of squeue, or its error on one line."""
 
     entries: tuple[Entry, ...] = ()
     failure: str = ""
 
 
 def squeue(cluster: Cluster, jobs: Collection[str], user: str | None = None) -> QueueAnswer:
-    """Ask for jobs, or with `user` for all that belong to him; jobs unknown to Slurm are left out.
+    """Query jobs, or with `user` all jobs of that user; jobs unknown to Slurm are left out.
 
-    Slurm forgets a job MinJobAge seconds (300 by default) after its end.
+    Slurm removes a job from the queue MinJobAge seconds (300 by default) after its end.
     """
     which = [f"--user={user}"] if user is not None else selection(jobs)
     if user is None and not base_ids(jobs):
@@ -66,23 +66,23 @@ def squeue(cluster: Cluster, jobs: Collection[str], user: str | None = None) -> 
         return QueueAnswer(failure=failure)
     entries = parse(done.stdout)
     if done.stdout.strip() and not entries:
-        # A word of the site's, and nothing of Slurm's: that no job is there was not said.
-        return QueueAnswer(failure=f"squeue said {done.stdout.strip()[:200]!r}")
+        # Output of a site's wrapper without Slurm's: it does not mean that there is no job.
+        return QueueAnswer(failure=f"unexpected output of squeue: {done.stdout.strip()[:200]!r}")
     return QueueAnswer(entries=entries if user is not None else wanted(entries, jobs))
 
 
 def parse(text: str) -> tuple[Entry, ...]:
-    """Read what squeue prints; a record of another shape is left out, with a warning."""
+    """Parse the output of squeue; a malformed record is skipped with a warning."""
     entries: list[Entry] = []
     for record in text.split(RECORD):
-        # Of several clusters, squeue writes a line with the name of each before its jobs.
+        # For several clusters, squeue prints a line with the name of each before its jobs.
         fields = record.lstrip("\n").split(FIELD, 6)
         try:
             word, state, start, nodes, reason, name, comment = fields
             ids = job_ids(word.rpartition("\n")[2])
         except ValueError:
             if record.strip() and not record.lstrip().startswith("CLUSTER: "):
-                logging.getLogger(__name__).warning("squeue said, of no known shape: %r", record)
+                logging.getLogger(__name__).warning("unexpected record of squeue: %r", record)
             continue
         standing = _standing(state, reason, epoch(start), nodes)
         said = "" if comment == "(null)" else comment
@@ -97,13 +97,13 @@ def _standing(word: str, reason: str, start: float | None, nodes: str) -> Standi
     elif state is JobState.FAILED:
         said = sentence(reason)
     if state.finished and not nodes:
-        # It never started; Slurm gives the time of its end for that of its start.
+        # It never started; Slurm gives the end time as its start time.
         start = None
     return Standing(state=state, reason=said, start=start, nodes=nodes)
 
 
 def epoch(text: str) -> float | None:
-    """Return a local time of Slurm's in seconds since the epoch; None for N/A and the like."""
+    """Return a local time of Slurm in seconds since the epoch; None for N/A and similar values."""
     try:
         return datetime.datetime.fromisoformat(text).timestamp()
     except (ValueError, OverflowError, OSError):
@@ -117,14 +117,15 @@ def base_ids(jobs: Collection[str]) -> tuple[str, ...]:
 
 
 def selection(jobs: Collection[str]) -> list[str]:
-    """Return the option that selects jobs; none when it would be too long for one."""
+    """Return the option that selects jobs; empty if it would be too long."""
     option = f"--jobs={','.join(base_ids(jobs))}"
     return [option] if len(option) <= _LONGEST else []
 
 
 def wanted(entries: Collection[Entry], jobs: Collection[str]) -> tuple[Entry, ...]:
-    """Keep the entries of jobs; the id of an array stands for all its elements, also in squeue's
-    answer: an array that was cancelled whole has no elements there.
+    """Keep the entries of jobs; the id of an array stands for all its elements.
+
+    In squeue's answer, too: an array that was cancelled as a whole has no elements there.
     """
     asked = {*jobs, *base_ids(jobs)}
     return tuple(
@@ -136,7 +137,7 @@ def job_ids(word: str) -> tuple[str, ...]:
     """Return the jobs in `123`, `123_4` or `123_[1-3,7%2]`; of `123+0` and `123+1` the first.
 
     Raises:
-        ValueError: a word of another shape.
+        ValueError: a malformed id.
     """
     match = _JOB.fullmatch(word)
     if match is None:

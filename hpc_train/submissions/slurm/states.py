@@ -1,4 +1,4 @@
-"""Slurm's words for the state of a job -> ours, each of them by name; unknown is not finished."""
+"""Slurm's job states -> states of runs; an unknown state is not final."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ def is_ending(said: str) -> bool:
 
 
 def job_state(word: str) -> tuple[JobState, str]:
-    """Return the state that a word of Slurm means and, where the word says more, a sentence."""
+    """Return the state for a state of Slurm and, if it contains more information, a sentence."""
     found = _states().get(word)
     if found is not None:
         return found.state, found.meaning
     name, _, tail = word.strip().partition(" ")
     if name == "CANCELLED" and tail.startswith("by "):
         return JobState.CANCELLED, f"cancelled by user id {tail[3:].strip()}"
-    return JobState.UNKNOWN, f"Slurm says {word.strip()!r}, which is no state that hpctrain knows"
+    return JobState.UNKNOWN, f"unknown state of Slurm: {word.strip()!r}"

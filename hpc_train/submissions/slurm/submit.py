@@ -1,4 +1,4 @@
-"""Batches -> sbatch; what is asked is written down before, the answer after."""
+"""Batches -> sbatch; the request is recorded before the call, the answer after it."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from hpc_train.submissions.slurm.batch import Batch
 from hpc_train.submissions.slurm.handover import Call, Sbatch, begin, hand_over
 from hpc_train.submissions.slurm.query import MARK
 
-# From so many on, the next sbatch starts while the one before it waits for its answer: half of an
-# sbatch is its own start. Fewer keep their order: their jobs' ids then count up like their runs.
+# From this number on, the next sbatch starts while the previous one waits for its answer: half of
+# its time is its own start. Fewer calls are sequential, so that job ids have the order of the runs.
 _MANY = 16
 
 
@@ -33,7 +33,7 @@ def submit_batches(todo: Sequence[Batch], terms: Terms) -> None:
     """Submit batches, and write each run's submission.json.
 
     Raises:
-        SubmitError: one was refused; those after it were not handed over, or are recorded, too.
+        SubmitError: one was refused; later ones were not submitted, or are recorded as well.
     """
     ahead = 1 if len(todo) >= _MANY else 0
     asked: deque[_Asked] = deque()
@@ -56,9 +56,9 @@ def submit_batches(todo: Sequence[Batch], terms: Terms) -> None:
 
 
 def _ask(batch: Batch, terms: Terms) -> _Asked:
-    """Write down what is asked for, and ask.
+    """Record the request, and start sbatch.
 
-    Whoever is killed before the answer leaves a comment by which the job is found again.
+    If the process is killed before the answer, the job is found by its comment.
     """
     comment = " ".join(filter(None, (f"{MARK}{uuid.uuid4().hex[:16]}", terms.comment)))
     sbatch = Sbatch(batch=batch, terms=terms, comment=comment)
@@ -76,7 +76,7 @@ def _ask(batch: Batch, terms: Terms) -> _Asked:
 
 
 def _settle(asked: _Asked) -> int:
-    """Write down the answer; return the number of runs that were handed over."""
+    """Record the answer; return the number of submitted runs."""
     batch = asked.batch
     try:
         job = hand_over(asked.call)
@@ -92,7 +92,7 @@ def _settle(asked: _Asked) -> int:
 
 
 def _settle_late(asked: _Asked) -> int:
-    """Write down the answer to what was under way when the one before it was refused."""
+    """Record the answer of a call that was in progress when the previous one was refused."""
     try:
         return _settle(asked)
     except SubmitError:

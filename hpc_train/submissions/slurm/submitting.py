@@ -1,7 +1,7 @@
-"""submitit's executor, job and watcher, with the rendered script in the place of a pickle.
+"""submitit's executor, job and watcher, with the rendered script instead of a pickle.
 
-What is overridden are names with an underscore, so submitit's version is pinned in pyproject.toml
-and each of them has a test.
+The overridden methods are private, so submitit's version is pinned in pyproject.toml and each of
+them has a test.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-# Importing submitit would otherwise put handlers on stdout and stderr, which print twice.
+# Otherwise importing submitit would add handlers for stdout and stderr, which print twice.
 os.environ.setdefault("SUBMITIT_LOG_LEVEL", "NOCONFIG")
 
 from submitit.core import core, utils
@@ -31,7 +31,7 @@ from hpc_train.submissions.slurm.query import standings
 if TYPE_CHECKING:
     from subprocess import Popen
 
-# sbatch itself tries for minutes when the controller is slow (man slurm.conf, MessageTimeout).
+# sbatch itself retries for minutes if the controller is slow (man slurm.conf, MessageTimeout).
 _PATIENCE_S = 300.0
 _JOB_ID = re.compile(
     r"^(?:Submitted batch job )?([0-9]+)(?:;\S*| on cluster \S+)?\s*$", re.MULTILINE
@@ -39,7 +39,7 @@ _JOB_ID = re.compile(
 
 
 class QueueWatcher(slurm.SlurmInfoWatcher):
-    """Asks as `hpctrain status` does: squeue, then sacct where there is one."""
+    """Queries as `hpctrain status` does: squeue, then sacct if there is accounting."""
 
     def __init__(self, cluster: Cluster) -> None:
         super().__init__(delay_s=int(cluster.poll_s))
@@ -47,7 +47,7 @@ class QueueWatcher(slurm.SlurmInfoWatcher):
         self._since = datetime.date.today().isoformat()
 
     def update(self) -> None:
-        """Ask once for all jobs that have not finished."""
+        """Query all unfinished jobs with one call."""
         waiting = self._registered - self._finished
         if not waiting:
             return
@@ -66,7 +66,7 @@ class QueueWatcher(slurm.SlurmInfoWatcher):
         self._last_status_check = time.time()
 
     def is_done(self, job_id: str, mode: str = "standard") -> bool:
-        """Whether a job has finished; unknown is not finished."""
+        """Whether a job has finished; False if its state is unknown."""
         self.get_state(job_id, mode=mode)
         return job_id in self._finished
 
@@ -86,7 +86,7 @@ class ScriptPaths(utils.JobPaths):
 
     @property
     def stdout(self) -> Path:
-        """The log of the job script; the ranks have their own beside it."""
+        """The log of the job script; the ranks have separate logs."""
         return self.folder / "logs" / "job.out"
 
     @property
@@ -105,7 +105,7 @@ class ScriptJob(slurm.SlurmJob[int]):
         self._paths = ScriptPaths(folder, job_id=job_id, task_id=self.task_id)
 
     def done(self, force_check: bool = False) -> bool:
-        """Whether the script ended well, or Slurm says that it ended."""
+        """Whether the script ended with 0, or Slurm reports a final state."""
         status = status_of(RunFolder(path=self.paths.folder))
         if status is not None and status.exit_code == 0:
             return True
@@ -126,7 +126,7 @@ class ScriptJob(slurm.SlurmJob[int]):
         return [status.exit_code]
 
     def exception(self) -> utils.UncompletedJobError | utils.FailedJobError | None:
-        """Wait for the end and return what went wrong, if anything did."""
+        """Wait for the end and return the error, if there is one."""
         try:
             code = self.result()
         except utils.UncompletedJobError as failure:
@@ -158,11 +158,11 @@ class ScriptExecutor(slurm.SlurmExecutor):
         return launch(argv, environment=self._environment())
 
     def job(self, sbatch: Popen[bytes] | Finished) -> ScriptJob:
-        """Return the job that sbatch has made.
+        """Return the job that sbatch created.
 
         Raises:
-            SubmitError: it refused, or was not answered; the message is what it said. It is
-                `transient` when sbatch was content and only its answer cannot be read.
+            SubmitError: it refused, or was not answered, with its message. It is `transient` if
+            sbatch succeeded and only its output cannot be parsed.
         """
         done = collect(sbatch, _PATIENCE_S)
         if done.returncode != 0:
@@ -179,7 +179,7 @@ class ScriptExecutor(slurm.SlurmExecutor):
 
     @classmethod
     def affinity(cls) -> int:
-        """Ask for sbatch, not for srun, which a login node may lack."""
+        """Check for sbatch, not for srun, which a login node may lack."""
         return -1 if shutil.which("sbatch") is None else 2
 
     def _make_submission_command(self, submission_file_path: Path) -> list[str]:
@@ -195,7 +195,7 @@ class ScriptExecutor(slurm.SlurmExecutor):
 
 
 def job_id_of(string: bytes | str) -> str:
-    """Read `id`, `id;cluster` or `Submitted batch job id`; wrappers of a site print around it.
+    """Parse `id`, `id;cluster` or `Submitted batch job id`; a site's wrapper may print other lines.
 
     Raises:
         submitit.core.utils.FailedSubmissionError: something else.

@@ -1,4 +1,4 @@
-"""How one run of a shared allocation stands: its own files say whether it had its turn."""
+"""State of a run in a shared allocation: its own files show whether it was started."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from hpc_train.submissions.record import status_of
 
 
 def turn(run: RunFolder, allocation: Standing) -> Standing | None:
-    """Return how a run stands, given its allocation; None when its own files say all.
+    """Return the state of a run, given its allocation; None if its own files are sufficient.
 
-    An allocation that is queued again removes, when it starts, what did not end well.
+    When a requeued allocation starts, it removes the files of runs that did not succeed.
     """
     status = status_of(run)
     ended = status is not None and status.ended is not None
@@ -21,7 +21,7 @@ def turn(run: RunFolder, allocation: Standing) -> Standing | None:
     if status is not None:
         return allocation
     if allocation.state is JobState.RUNNING:
-        said = f"it waits for its turn in the allocation, job {allocation.job}"
+        said = f"it waits for earlier runs in the allocation, job {allocation.job}"
         return msgspec.structs.replace(allocation, state=JobState.PENDING, reason=said, start=None)
     if allocation.state.finished:
         return _without_turn(allocation)
@@ -29,16 +29,16 @@ def turn(run: RunFolder, allocation: Standing) -> Standing | None:
 
 
 def _without_turn(allocation: Standing) -> Standing:
-    """An allocation fails only when its script could not start, or after all had their turn."""
+    """Return the state of a run that was not started in its allocation."""
     failed = allocation.state is JobState.FAILED
-    said = f"{_name(allocation)} ended ({allocation.state.value}) before its turn"
+    said = f"{_name(allocation)} ended ({allocation.state.value}) before it started"
     reason = ": ".join(filter(None, (said, allocation.reason)))
     state = JobState.FAILED if failed else JobState.LOST
     return msgspec.structs.replace(allocation, state=state, reason=reason)
 
 
 def _cut_off(allocation: Standing) -> Standing:
-    said = f"{_name(allocation)} ended in the middle of it"
+    said = f"{_name(allocation)} ended while it was running"
     return msgspec.structs.replace(allocation, reason=said)
 
 

@@ -115,12 +115,12 @@ def test_check_plans_and_reads_jobs(mine: Path) -> None:
     ("old", "new", "message"),
     [
         ("2026-08\n", "2024-01\n", "warning: .*:4: verified_on: 2024-01 is 1055 days ago"),
-        ("2026-08\n", "2026-13\n", "error: .*:4: verified_on: 2026-13 is no date"),
+        ("2026-08\n", "2026-13\n", "error: .*:4: verified_on: 2026-13 is not a date"),
         ("verified_on: 2026-08\n", "", "warning: .*no verified_on"),
         (
             "[partitions.gpu]",
             "[partitions.gpo]",
-            "error: .*:8: covers: partitions.gpo names nothing in",
+            "error: .*:8: covers: this file has no key partitions.gpo",
         ),
         ("default: srun", "default: mpirun", "error: : .*default launcher 'mpirun'"),
         ("[srun, torchrun]", "[srun, ibrum]", "error: .*ibrum"),
@@ -143,7 +143,7 @@ def test_check_plans_and_reads_jobs(mine: Path) -> None:
         (
             "name: gpu, default: true",
             "name: gpu",
-            "warning: .*:10: jobs without a partition are checked against nothing",
+            "warning: .*:10: jobs without a partition are not checked",
         ),
     ],
 )
@@ -190,7 +190,7 @@ def test_covers_of_a_family_are_looked_for_in_the_family(mine: Path) -> None:
         "sources: [{what: x, confidence: low, covers: [env]}]\n"
     )
     (stray,) = strays(mine.with_name("child.yaml"))
-    assert "mine.yaml:8: env " in stray
+    assert "mine.yaml:8: this file has no key env" in stray
 
 
 @pytest.mark.parametrize(
@@ -245,4 +245,4 @@ def test_a_profile_of_this_folder_is_announced(
     monkeypatch.chdir(mine.parents[1] / "here")
     said = announcement(name, find_profile(name))
     assert len(said) == told
-    assert all("of this folder is used" in sentence for sentence in said)
+    assert all("of this folder" in sentence for sentence in said)

@@ -45,10 +45,10 @@ def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
     ignored = {"SBATCH_OUTPUT", "SBATCH_PARTITION", "SBATCH_WAIT"}
     assert set(scrubbed(found, Cluster(), ["partition"])) == ignored
     assert notices(found, ["partition"]) == (
-        "SBATCH_ACCOUNT=a is in force: sbatch takes it as --account",
+        "SBATCH_ACCOUNT=a is effective: sbatch reads it as --account",
         "SBATCH_OUTPUT=mine.log is ignored: the submission sets --output itself",
         "SBATCH_PARTITION=long is ignored: the script sets --partition itself",
-        "SBATCH_WAIT=1 is ignored: submit returns at once (--wait of hpctrain follows the runs)",
+        "SBATCH_WAIT=1 is ignored: submit never waits (--wait of hpctrain follows the runs)",
     )
 
 
@@ -105,7 +105,7 @@ def test_what_is_left_behind_outside_a_job_is_named(names: list[str], said: str)
 def test_the_clusters_of_the_shell_are_in_force_unless_the_script_names_them(name: str) -> None:
     assert scrubbed({name: "far"}, Cluster(), ()) == {}
     (said,) = notices({name: "far"}, ())
-    assert said == f"{name}=far is in force: sbatch takes it as --clusters"
+    assert said == f"{name}=far is effective: sbatch reads it as --clusters"
     assert scrubbed({name: "far"}, Cluster(), ["clusters"]) == {name: None}
     (said,) = notices({name: "far"}, ["clusters"])
     assert said == f"{name}=far is ignored: the script sets --clusters itself"

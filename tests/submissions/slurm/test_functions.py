@@ -170,7 +170,7 @@ def test_the_site_may_be_in_the_environment(
 
 def test_a_job_needs_a_site(executor: submitit.AutoExecutor, tmp_path: Path) -> None:
     executor.update_parameters(nodes=1)
-    with pytest.raises(SpecError, match="no site is named") as failure:
+    with pytest.raises(SpecError, match="no site was given") as failure:
         executor.submit(print)
     assert "hpctrain_site" in failure.value.hint
     assert left(tmp_path / "f") == []

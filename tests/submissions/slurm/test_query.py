@@ -71,7 +71,7 @@ def test_a_silent_accounting_makes_the_rest_unknown(slurm: FakeSlurm) -> None:
 def test_without_accounting_what_is_forgotten_is_lost(slurm: FakeSlurm) -> None:
     found = ask("2")
     assert found["2"].state is JobState.LOST
-    assert found["2"].reason == "Slurm has forgotten it, and it recorded no end"
+    assert found["2"].reason == "Slurm no longer knows it, and it recorded no end"
     assert found["2"].job == "", "it must be asked for again: the accounting may come back"
 
 
@@ -85,7 +85,7 @@ def test_the_accounting_alone_cannot_say_that_a_job_goes_on(slurm: FakeSlurm, wo
     slurm.on("sacct", f"echo '{past('2', word)}'; exit")
     found = ask("2")["2"]
     assert (found.state, found.job) == (JobState.UNKNOWN, "2")
-    assert found.reason == f"the accounting says {word}, but the queue does not know it"
+    assert found.reason == f"it is {word} in the accounting, but not in the queue"
 
 
 def test_a_strangers_job_of_the_same_number_is_not_ours(slurm: FakeSlurm) -> None:

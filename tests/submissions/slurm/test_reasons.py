@@ -38,7 +38,7 @@ TEXTS = [
 def test_every_reason_of_slurm_is_a_sentence(code: str) -> None:
     said = sentence(code)
     assert said
-    assert "Slurm says" not in said
+    assert "Slurm's reason" not in said
     assert "unknown" not in said
     assert sentence(f"({code})") == said
     assert sentence(code.replace(" ", "_")) == said
@@ -65,19 +65,19 @@ def test_the_nodes_that_are_missing_are_named(reason: str, tail: str) -> None:
 @pytest.mark.parametrize(
     ("reason", "said"),
     [
-        ("Resources", "it is next, and waits for nodes to become free"),
-        ("Priority", "jobs of higher priority go first"),
-        ("JobHeldUser", "it is held by its user; scontrol release lets it go"),
+        ("Resources", "it is next, and waits for free nodes"),
+        ("Priority", "jobs of higher priority are scheduled first"),
+        ("JobHeldUser", "it is held by its user; release it with scontrol release"),
         ("RaisedSignal:9(Killed)", "a signal killed it (9(Killed))"),
         ("AssocGrpCPUMinutesLimit", "its account has used up its budget (minutes of cores)"),
         ("AssocGrpWallLimit", "its account has used up its budget (time)"),
         (
             "AssocMaxWallDurationPerJobLimit",
-            "it asks for more than its account allows for one job (time); ask for less",
+            "it requests more than its account allows for one job (time); request less",
         ),
         (
             "QOSMaxCpuPerNode",
-            "it asks for more than its QOS allows for one node (cores); ask for less",
+            "it requests more than its QOS allows for one node (cores); request less",
         ),
         (
             "QOSMaxJobsPerUserLimit",
@@ -95,13 +95,13 @@ def test_the_nodes_that_are_missing_are_named(reason: str, tail: str) -> None:
         ),
         (
             "QOSMinGRES",
-            "it asks for less than the least that its QOS allows (GPUs); ask for more",
+            "it requests less than the minimum of its QOS (GPUs); request more",
         ),
         (
             "AssocGrpNewThing",
             "the jobs of its account have reached a limit (newthing); it starts when others end",
         ),
-        ("SomethingNew", "Slurm says: SomethingNew"),
+        ("SomethingNew", "Slurm's reason: SomethingNew"),
     ],
 )
 def test_sentences(reason: str, said: str) -> None:

@@ -44,7 +44,7 @@ def test_how_jobs_ended(caplog: pytest.LogCaptureFixture) -> None:
         "254": (JobState.CANCELLED, "cancelled by user id 0"),
         "255": (JobState.CANCELLED, "cancelled by user id 0"),
         "258": (JobState.COMPLETED, ""),
-        "259": (JobState.PREEMPTED, "a job that goes first took its place"),
+        "259": (JobState.PREEMPTED, "a job of higher priority preempted it"),
         "261": (JobState.COMPLETED, ""),
         "262": (JobState.CANCELLED, "cancelled by user id 0"),
         "263": (JobState.NODE_FAIL, "one of its nodes failed"),

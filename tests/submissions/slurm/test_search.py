@@ -89,7 +89,7 @@ def test_nothing_to_search_asks_nobody(slurm: FakeSlurm, tmp_path: Path) -> None
     ("age_s", "state", "reason"),
     [
         (60, JobState.UNKNOWN, "sbatch was called 6"),
-        (180, JobState.LOST, "Slurm never had it: sbatch was not answered"),
+        (180, JobState.LOST, "Slurm never received it: sbatch was not answered"),
     ],
 )
 def test_without_a_job_its_age_decides(
@@ -144,7 +144,7 @@ def test_a_status_without_an_id_says_nothing_of_the_job(slurm: FakeSlurm, tmp_pa
     (run,) = runs(tmp_path, "p-r1")
     submitted(run, "", comment="hpctrain:a", age_s=1e4)
     says(run)
-    assert one(run)["p-r1"].reason == "Slurm never had it: sbatch was not answered"
+    assert one(run)["p-r1"].reason == "Slurm never received it: sbatch was not answered"
     assert slurm.calls("sacct") == []
 
 

@@ -41,17 +41,17 @@ def test_waiting_jobs_say_why(caplog: pytest.LogCaptureFixture) -> None:
     found = standings("squeue_waiting.txt")
     assert {standing.state for standing in found.values()} == {JobState.PENDING}
     assert {name: standing.reason.split(";")[0] for name, standing in found.items()} == {
-        "224 runs": "it is next, and waits for nodes to become free",
-        "225 resources": "jobs of higher priority go first",
-        "226 priority": "jobs of higher priority go first",
+        "224 runs": "it is next, and waits for free nodes",
+        "225 resources": "jobs of higher priority are scheduled first",
+        "226 priority": "jobs of higher priority are scheduled first",
         "227 held|with\nodd name": "it is held by its user",
         "228_1 arr": "it is held by its user",
         "228_5 arr": "it is held by its user",
         "228_7 arr": "it is held by its user",
         "228_9 arr": "it is held by its user",
         "229 dep": "it waits for another job that it depends on",
-        "230 begin": "its start time has not come: it was asked for, or it was put back into the "
-        "queue",
+        "230 begin": "its start time has not been reached: it was requested, or the job was "
+        "requeued",
         "231 het": "it is held by its user",
     }
     assert found["229 dep"].start is None
@@ -87,7 +87,7 @@ def test_ended_and_requeued_jobs() -> None:
     }  # fmt: skip
     assert found["250 exit7"].reason == "it ended with an exit code other than 0"
     assert found["264 notavail"].reason.endswith("(UnavailableNodes:lab3)")
-    assert found["256 special"].reason.startswith("it was put back into the queue and is held")
+    assert found["256 special"].reason.startswith("it was requeued and is held")
     assert found["250 exit7"].nodes == "lab1"
 
 

@@ -54,7 +54,9 @@ def test_a_turn(
 def test_a_run_of_an_allocation_that_is_queued_again_waits_with_it(tmp_path: Path) -> None:
     (run,) = runs(tmp_path, "p-r1")
     says(run, **FAILED)
-    waits = allocation(JobState.PENDING, start=None, reason="jobs of higher priority go first")
+    waits = allocation(
+        JobState.PENDING, start=None, reason="jobs of higher priority are scheduled first"
+    )
     assert turn(run, waits) == waits
 
 
@@ -62,11 +64,11 @@ def test_a_turn_that_has_not_come_says_so(tmp_path: Path) -> None:
     (run,) = runs(tmp_path, "p-r1")
     waits = turn(run, allocation(JobState.RUNNING))
     assert waits is not None
-    assert waits.reason == "it waits for its turn in the allocation, job 7"
+    assert waits.reason == "it waits for earlier runs in the allocation, job 7"
     assert (waits.start, waits.job) == (None, "7"), "it is not expected at the allocation's start"
     lost = turn(run, allocation(JobState.TIMEOUT))
     assert lost is not None
-    assert lost.reason == "its allocation, job 7, ended (TIMEOUT) before its turn"
+    assert lost.reason == "its allocation, job 7, ended (TIMEOUT) before it started"
 
 
 def test_a_run_that_was_cut_off_shares_its_allocations_end(tmp_path: Path) -> None:
@@ -76,7 +78,7 @@ def test_a_run_that_was_cut_off_shares_its_allocations_end(tmp_path: Path) -> No
     found = turn(run, allocation(JobState.CANCELLED))
     assert found is not None
     assert found.state is JobState.CANCELLED
-    assert found.reason == "its allocation, job 7, ended in the middle of it"
+    assert found.reason == "its allocation, job 7, ended while it was running"
     assert turn(run, allocation(JobState.RUNNING)) is None
 
 
@@ -86,4 +88,4 @@ def test_an_allocation_that_could_not_start_fails_its_runs(tmp_path: Path) -> No
     found = turn(run, allocation(JobState.FAILED, reason="it could not be started"))
     assert found is not None
     assert found.state is JobState.FAILED
-    assert found.reason.endswith("ended (FAILED) before its turn: it could not be started")
+    assert found.reason.endswith("ended (FAILED) before it started: it could not be started")

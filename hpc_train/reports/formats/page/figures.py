@@ -1,4 +1,4 @@
-"""Figures -> what stands in the page: an SVG within it or a picture, and the numbers behind it."""
+"""Figures -> markup of the page: an inline SVG or an image, and the numbers of the figure."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from hpc_train.model.report import Figure, Report
 from hpc_train.reports.formats import csv_table
 from hpc_train.reports.formats.page.tables import Grid, grid
 
-# A drawing of 10,000 runs is a picture: a page has to open, and to be sent.
+# A figure of 10,000 runs is an image, to limit the size of the page.
 LARGEST_DRAWING = 500_000
 MOST_ROWS = 300
 LARGEST_DATA = 100_000
 _TAG = re.compile(r"<[^!?<][^<>]*>")
 _ID = re.compile(r'(\bid="|\bhref="#|url\(#)')
-# What has no end goes on to the end of the text.
+# An unterminated part extends to the end of the text.
 _AROUND = re.compile(
     r"<\?xml.*?(?:\?>|\Z)|<!DOCTYPE.*?(?:>|\Z)|<!--.*?(?:-->|\Z)|<metadata>.*?(?:</metadata>|\Z)",
     re.DOTALL,
@@ -28,8 +28,8 @@ _AROUND = re.compile(
 class PageFigure(NamedTuple):
     """A figure of the page: `image` is markup, `source` the address of a picture; one is empty.
 
-    `rows` are the numbers behind it, None where there are none or too many; `download` the same as
-    CSV, an address.
+    `rows` are the numbers of the figure, None if there are none or too many; `download` is a URL of
+    the same as CSV.
     """
 
     caption: str
@@ -41,7 +41,7 @@ class PageFigure(NamedTuple):
 
 
 def drawing(figure: Figure, number: int) -> PageFigure:
-    """Return a figure as it stands in the page, the `number`-th there."""
+    """Return the markup of the `number`-th figure of the page."""
     made = PageFigure(caption=figure.caption, name=figure.name)
     vector = figure.images.get("inline") or figure.images.get("svg") or b""
     picture = figure.images.get("png") or b""
@@ -68,10 +68,10 @@ def _address(kind: str, content: bytes) -> str:
 def _inline(svg: str, prefix: str) -> Markup:
     """Return an SVG without its prologue; its ids begin with `prefix`.
 
-    Figures share ids, and a page must not have two of one name.
+    Figures use the same ids, and ids must be unique in a page.
     """
     bare = _AROUND.sub("", svg).strip()
-    # Only within tags: a run may be called id="x".
+    # Only within tags: the name of a run may be id="x".
     own = _TAG.sub(lambda tag: _ID.sub(rf"\g<1>{prefix}", tag[0]), bare)
-    # The SVG is this package's own drawing, in which names are escaped already.
+    # The SVG is created by this package, and names in it are escaped.
     return Markup(own)  # noqa: S704

@@ -19,14 +19,14 @@ from hpc_train.reports.formats.page.tables import every_column, facts_grid, grid
 from hpc_train.reports.formats.sanitize import one_line
 
 FOLDER = Path(__file__).parent
-DOUBT, MEASURED = "Distrust: ", ("Measured: ", "Baseline")
-# More runs than these are not printed on paper, and are behind a line to open.
+CAVEATS, MEASURED = "Caveats: ", ("Measured: ", "Baseline")
+# A longer table of runs is collapsed and not printed.
 MANY = 300
 _NOT_PLAIN = re.compile(r"[^\n\t -~]")
 
 
 class SummaryParts(NamedTuple):
-    """The summary in its parts; `brackets` says what the brackets of the answer are."""
+    """The parts of the summary; `brackets` explains the brackets of the answer."""
 
     answer: list[str]
     brackets: str
@@ -60,7 +60,7 @@ def render(report: Report) -> str:
 
 
 def visible(value: Any) -> Any:
-    """Return text on one line, without anything that changes how the rest of the page reads."""
+    """Return text on one line, without control or bidirectional characters."""
     if isinstance(value, Markup) or (isinstance(value, str) and value.isprintable()):
         return value
     return one_line(str(value))
@@ -91,8 +91,8 @@ def _environment() -> Environment:
 
 def _words(report: Report) -> SummaryParts:
     measured = [_after(MEASURED[0], line) for line in report.summary if line.startswith(MEASURED)]
-    doubts = [_after(DOUBT, line) for line in report.summary if line.startswith(DOUBT)]
-    answer = [line for line in report.summary if not line.startswith((*MEASURED, DOUBT))]
+    doubts = [_after(CAVEATS, line) for line in report.summary if line.startswith(CAVEATS)]
+    answer = [line for line in report.summary if not line.startswith((*MEASURED, CAVEATS))]
     confidence = report.conditions.get("confidence")
     given = "regime" in report.conditions and any(" [" in line for line in answer)
     brackets = f"In brackets: the {confidence:.0%} interval of the number before." if given else ""
@@ -105,5 +105,5 @@ def _after(label: str, line: str) -> str:
 
 
 def _part(name: str) -> Markup:
-    # Files of this package, not anything that a run wrote.
+    # Files of this package, not output of a run.
     return Markup((FOLDER / name).read_text(encoding="utf-8"))  # noqa: S704

@@ -1,6 +1,6 @@
 """Runs of a report -> the table of all runs, and what a reader looks up of each.
 
-What many runs share is written once, and the runs point to it.
+Details that several runs share are written once and referenced.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ _METRICS = (
 WORDS = frozenset({"state", "series", "transport", "problem", "flags"})
 LONG = frozenset({"problem", "flags"})
 LINKS = (("end", "e"), ("settings", "c"), ("script", "s"))
-# Of a cell; what is cut off here stands with the end of the run.
+# Length of a cell; the full text is shown with the end of the run.
 LONGEST = 120
 
 
 class End(NamedTuple):
-    """One way in which runs ended, and the runs that did."""
+    """An end (state and diagnosis), and the runs with it."""
 
     state: str
     problem: str
@@ -44,7 +44,7 @@ class End(NamedTuple):
 
 
 class RunScript(NamedTuple):
-    """The text of a job script, the point that it started, and how many runs had it."""
+    """The text of a job script, its point, and its number of runs."""
 
     digest: str
     text: str
@@ -53,9 +53,9 @@ class RunScript(NamedTuple):
 
 
 class Lookup(NamedTuple):
-    """Everything that is known of single runs, each thing once.
+    """The details of all runs, without duplicates.
 
-    `end_of`, `variant_of` and `script_of` give the number that a run points to, 1 the first.
+    `end_of`, `variant_of` and `script_of` map a run to a number, counted from 1.
     """
 
     ends: Sequence[End]
@@ -178,8 +178,8 @@ def _written(metric: Metric) -> Callable[[Any], str]:
     return whole if metric.key == "wall_s" or (metric.text and metric.text.whole) else significant
 
 
-# Heading and how it is shown; a column without any value is left out, and one
-# that says the same of all runs is said once.
+# Heading and format; a column without any value is left out, and a constant column is written once
+# above the table.
 COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
     **{name: (name, text_of) for name in ("state", "series", "nodes", "ranks")},
     "repetition": ("rep.", text_of),
@@ -189,7 +189,7 @@ COLUMNS: dict[str, tuple[str, Callable[[Any], str]]] = {
 
 
 class RunRow(NamedTuple):
-    """One run: its cells, and (word, number of its place in the page) for each link."""
+    """One run: its cells, and (text, number of the target in the page) for each link."""
 
     cells: Sequence[str]
     links: Sequence[tuple[str, str]]
@@ -201,7 +201,7 @@ class RunRow(NamedTuple):
 
 
 class RunTable(NamedTuple):
-    """All runs; `number` finds the row of a run, `same` is what all have in common."""
+    """All runs; `number` maps a run to its row, `same` has the values that all share."""
 
     heads: Sequence[str]
     right: Sequence[int]
@@ -212,7 +212,7 @@ class RunTable(NamedTuple):
 
 
 def run_table(report: Report, found: Lookup) -> RunTable:
-    """Return the rows of all runs in the order in which they were asked for."""
+    """Return the rows of all runs in the order of the study."""
     runs = report.run_rows
     names = [str(run["run_id"]) for run in runs]
     axis = series_heading(runs)

@@ -1,4 +1,4 @@
-"""Tables of a report -> what the page's template loops over."""
+"""Tables of a report -> data for the page's template."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ Row = Mapping[str, Any]
 
 
 class Grid(NamedTuple):
-    """A table: its name, its headings with the numbers right, and the texts of its rows.
+    """A table: name, headings, columns of numbers, and the texts of its rows.
 
-    `left_out` counts the rows that are not here because there are too many.
+    `left_out` is the number of rows that are left out because there are too many.
     """
 
     label: str
@@ -28,7 +28,7 @@ class Grid(NamedTuple):
 
 
 def grid(table: ReportTable, most: int | None = None) -> Grid:
-    """Return a table of the report, its first `most` rows where that is given."""
+    """Return a table of the report, or its first `most` rows."""
     return Grid(
         label=table.title,
         heads=[column.heading for column in table.columns],
@@ -39,7 +39,7 @@ def grid(table: ReportTable, most: int | None = None) -> Grid:
 
 
 def every_column(table: ReportTable) -> Grid:
-    """Return all that is known of each row, turned: one line per quantity, one column per row."""
+    """Return all columns, transposed: one line per quantity, one column per row."""
     names = dict.fromkeys(name for row in table.records for name in row)
     filled = [n for n in names if any(row.get(n) not in (None, "", []) for row in table.records)]
     axis = series_heading(table.records) if "series" in names else ""
@@ -55,7 +55,7 @@ def every_column(table: ReportTable) -> Grid:
 
 
 def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
-    """Return provenance: each name with its values, and how many runs have each where they vary."""
+    """Return provenance: each name with its values and, if they vary, numbers of runs."""
     rows = []
     for fact in facts:
         alone = len(fact.values) == 1 and fact.values[0][1] == expected
@@ -65,7 +65,7 @@ def facts_grid(facts: Iterable[Fact], expected: int) -> Grid:
 
 
 def text_of(value: Any) -> str:
-    """Return a value of a program's table as a reader sees it."""
+    """Return a value of a JSON row as text."""
     if isinstance(value, Mapping):
         limits = [value.get("low"), value.get("high")]
         shown = significant(value.get("value"))
