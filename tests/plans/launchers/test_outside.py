@@ -216,7 +216,7 @@ def test_the_command_line_knows_it(home: Path) -> None:
     rows = json.loads(explained.stdout)
     assert "flux --ntasks" in json.dumps(rows)
     check = run("site", "check", "mysite.yaml")
-    assert re.search(r"[1-9]\d* jobs planned, rendered and read; 0 errors", check.stdout), check
+    assert re.search(r"[1-9]\d* jobs planned, rendered and checked; 0 errors", check.stdout), check
     mistaken = run("render", *(word.replace("flux", "fluxx") for word in named))
     assert mistaken.returncode == 2
     assert "did you mean 'flux'" in mistaken.stderr
