@@ -38,7 +38,10 @@ def complaint(text: str, kind: type) -> str:
         ("resources:\n  time: 90\n", "f.yaml:4: resources.time: 90 is not a time; write 1h30m"),
         ("resources:\n  mem: 0G\n", "f.yaml:4: resources.mem: '0G' is not a memory size"),
         ("env: {A: 1, B: [1]}\n", "f.yaml:3: env.B: must be text"),
-        ("launcher: a b\n", "f.yaml:3: launcher: must be text (torchrun, srun, mpirun"),
+        (
+            "launcher: a b\n",
+            "f.yaml:3: launcher: must be text (One of the site's launchers.allowed",
+        ),
         ("setup: module load\n", "f.yaml:3: setup: must be a list"),
     ],
 )

@@ -83,7 +83,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
     launcher: Annotated[
         Word | None,
         Meta(
-            description="What starts the ranks: one of the site's launchers.allowed; "
+            description="One of the site's launchers.allowed, such as torchrun; "
             "default: the site's launchers.default."
         ),
     ] = None
