@@ -27,7 +27,7 @@ def decode(
         value = msgspec.convert(data, kind, dec_hook=decode_unit, strict=True)
     except msgspec.ValidationError as failure:
         # Only a mistake pays for looking into the types.
-        from hpc_train.complaint import explain
+        from hpc_train.decode_errors import explain
 
         raise error(explain(str(failure), data, kind, origins)) from None
     return Sourced(value=value, origins=dict(origins))

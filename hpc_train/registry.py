@@ -26,7 +26,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
     },
     "parsers": {
         "events": "hpc_train.records.parsers.events:Events",
-        "book": "hpc_train.records.parsers.book:Book",
+        "book": "hpc_train.records.parsers.pytorch_book:Book",
         "all_reduce_bench": "hpc_train.records.parsers.all_reduce_bench:AllReduceBench",
         "build_nanogpt": "hpc_train.records.parsers.build_nanogpt:PARSER",
         "composer": "hpc_train.records.parsers.composer:Composer",

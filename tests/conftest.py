@@ -15,7 +15,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
-    from hpc_train.lab.record import Lab
+    from hpc_train.lab.state_file import Lab
 
 # What a shell ignores for nohup, or behind &, no program would notice that is told to end here.
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
@@ -164,11 +164,11 @@ def hpctrain(tmp_path_factory: pytest.TempPathFactory) -> Hpctrain:
 @pytest.fixture(scope="session")
 def machine(hpctrain: Hpctrain) -> Iterator[None]:
     """Make sure that a lab may be made here, and that none of the tests' is left."""
-    from hpc_train.lab import record
+    from hpc_train.lab import state_file
 
     if os.geteuid() != 0:
         refuse("a lab needs root")
-    if record.read() is not None:
+    if state_file.read() is not None:
         refuse("a lab is up on this machine, perhaps somebody's; end it with: hpctrain lab down")
     yield
     done = hpctrain("down")
@@ -178,11 +178,11 @@ def machine(hpctrain: Hpctrain) -> Iterator[None]:
 @pytest.fixture
 def lab(machine: None, hpctrain: Hpctrain, monkeypatch: pytest.MonkeyPatch) -> Lab:
     """Return a whole lab, and point Slurm's commands at it."""
-    from hpc_train.lab import record
+    from hpc_train.lab import state_file
 
     done = hpctrain("up")
     assert done.returncode == 0, done.stderr
-    found = record.read()
+    found = state_file.read()
     assert found is not None
     monkeypatch.setenv("SLURM_CONF", f"{found.settings.folder}/slurm.conf")
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.atomicfile import new_file, remove_stale, write_atomic
-from hpc_train.pipeline.keeping import keep
+from hpc_train.runs.cache_file import keep
 
 # Opens a new file beside its target, says so, and waits for an end of its own.
 WRITER = """

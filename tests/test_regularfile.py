@@ -9,10 +9,10 @@ import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import JobEnd
-from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
-from hpc_train.records.log_names import log_files
+from hpc_train.records.find_logs import log_files
+from hpc_train.records.parse_stats import ParseStats
 from hpc_train.regularfile import is_there, open_regular, read_regular
 
 LINE = '@hpct {"event":"step","rank":0,"step":1,"step_time":0.1,"samples":8}\n'
@@ -57,7 +57,7 @@ def test_a_folder_of_logs_with_strange_entries_is_read_without_them(tmp_path: Pa
     loop = strange(tmp_path)["loop"]
     (tmp_path / "a.out").write_text(LINE)
     assert log_files([tmp_path]) == [tmp_path / "a.out", loop]
-    census = Census()
+    census = ParseStats()
     found = list(collect("run", [tmp_path], census=census))
     assert {record.source for record in found} == {str(tmp_path / "a.out")}
     (said,) = census.failed.values()

@@ -12,7 +12,7 @@ from hpc_train.cli.options import results_option
 from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.compare import Comparison
+    from hpc_train.pipeline.compare import ComparedReport
 
 
 @click.command()
@@ -59,7 +59,7 @@ def compare(
     has no result. Verdicts: docs/compare.md.
     """
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.compare import Wishes
+    from hpc_train.pipeline.compare import CompareOptions
     from hpc_train.pipeline.compare import compare as compared
     from hpc_train.pipeline.report_files import check_format
     from hpc_train.pipeline.search import Search
@@ -70,7 +70,7 @@ def compare(
     search = Search(
         root=results_root(results), form=parser, points=points, allow_failed=allow_failed
     )
-    made = compared(a, b, search, Wishes(min_effect=min_effect, allow_mixed=allow_mixed))
+    made = compared(a, b, search, CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed))
     _put_out(made, output, form)
     if check:
         _check(made)
@@ -78,7 +78,7 @@ def compare(
         sys.exit(3)
 
 
-def _put_out(made: Comparison, output: Path | None, form: str | None) -> None:
+def _put_out(made: ComparedReport, output: Path | None, form: str | None) -> None:
     from hpc_train.pipeline.render_report import render_report
     from hpc_train.pipeline.report_files import write_report
 
@@ -90,7 +90,7 @@ def _put_out(made: Comparison, output: Path | None, form: str | None) -> None:
         click.echo(path)
 
 
-def _check(made: Comparison) -> None:
+def _check(made: ComparedReport) -> None:
     for line in (*made.report.checks, *made.undecided):
         click.echo(plain(f"check: {line}"), err=True)
     if made.report.checks:

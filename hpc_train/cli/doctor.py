@@ -114,7 +114,7 @@ def _torch(hardware: Hardware) -> Iterator[Row]:
 
 
 def _gpus(hardware: Hardware) -> Iterator[Row]:
-    from hpc_train.probe.order import gpu_order, nearest_nics
+    from hpc_train.probe.gpu_affinity import gpu_order, nearest_nics
 
     near = {one.gpu: one for one in hardware.near}
     for gpu in hardware.gpus:

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from hpc_train.lab.record import Lab
     from hpc_train.lab.settings import Settings
+    from hpc_train.lab.state_file import Lab
     from hpc_train.lab.status import State
 
 # The same as in hpc_train.lab.settings, which is imported only by the commands.
@@ -62,7 +62,7 @@ def down(folder: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
     """Print the lab's nodes and jobs, and how to use it."""
-    from hpc_train.lab.record import read
+    from hpc_train.lab.state_file import read
     from hpc_train.lab.status import state_of
 
     found = read()
@@ -85,7 +85,7 @@ def twin(site: str | None, ends: bool) -> None:
 
     Without SITE, list the running twins.
     """
-    from hpc_train.lab.twins.record import read_all
+    from hpc_train.lab.twins.state_file import read_all
 
     if ends:
         _end_twins((site,) if site else tuple(one.name for one in read_all()))

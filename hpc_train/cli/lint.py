@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from hpc_train.lint.rule import Rule
-    from hpc_train.model.finding import Finding
+    from hpc_train.lint.rule import LintRule
+    from hpc_train.model.finding import LintFinding
     from hpc_train.pipeline.lint import Checked, Linter
 
 
@@ -96,7 +96,7 @@ def _print_json(checked: dict[Path, Checked], fix: bool) -> None:
     import msgspec
     from msgspec.structs import asdict
 
-    def rows(path: Path, findings: tuple[Finding, ...]) -> list[dict[str, object]]:
+    def rows(path: Path, findings: tuple[LintFinding, ...]) -> list[dict[str, object]]:
         return [{"file": str(path), **asdict(one)} for one in findings]
 
     answer: dict[str, object] = {
@@ -127,7 +127,7 @@ def _print_text(checked: dict[Path, Checked]) -> None:
     click.echo(f"hpctrain: {', '.join(said) or 'nothing found'} in {places}", err=True)
 
 
-def _print_rules(rules: tuple[Rule, ...], as_json: bool, markdown: bool) -> None:
+def _print_rules(rules: tuple[LintRule, ...], as_json: bool, markdown: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table

@@ -61,7 +61,7 @@ def render(
 
 def _warn_of_place(prepared: Prepared) -> None:
     """Warn about a folder that `submit` refuses; the script may be copied elsewhere."""
-    from hpc_train.pipeline.place import wrong_place
+    from hpc_train.sites.submit_host import wrong_place
 
     problem = wrong_place(prepared.site)
     if problem:
@@ -90,7 +90,7 @@ def _echo_templates(prepared: Prepared) -> None:
 
 
 def _write_scripts(prepared: Prepared, output: Path) -> None:
-    from hpc_train.runs.files import cannot_write, write_file
+    from hpc_train.files import cannot_write, write_file
 
     if prepared.study is None:
         write_file(output, prepared.points[0].script.text.encode())
@@ -108,7 +108,7 @@ def _write_scripts(prepared: Prepared, output: Path) -> None:
 def _print_schema(ctx: click.Context, kind: Literal["job", "study"] | None) -> None:
     if kind is None:
         return
-    from hpc_train.pipeline.schema import json_schema
+    from hpc_train.specs.json_schema import json_schema
 
     click.echo(json_schema(kind))
     ctx.exit()

@@ -14,8 +14,8 @@ from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.model.report import Report
-    from hpc_train.pipeline.asked import Asked
-    from hpc_train.pipeline.evidence import Evidence
+    from hpc_train.pipeline.asked import ReportOptions
+    from hpc_train.pipeline.evidence import ReportInputs
     from hpc_train.pipeline.search import Search
 
 
@@ -88,10 +88,10 @@ def report(
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.evidence import evidence
-    from hpc_train.pipeline.junit import write_junit
     from hpc_train.pipeline.report import build_report
     from hpc_train.pipeline.report_files import check_format
     from hpc_train.reports.gate_results import without_result
+    from hpc_train.reports.junit import write_junit
 
     check_format(form, output)
     if options["bundle"]:
@@ -128,7 +128,7 @@ def _put_out(built: Report, warnings: Sequence[str], output: Path | None, form: 
         say(text)
 
 
-def _pack(found: Evidence, built: Report, asked: Asked, path: Path) -> None:
+def _pack(found: ReportInputs, built: Report, asked: ReportOptions, path: Path) -> None:
     from hpc_train.cli.output import say
     from hpc_train.pipeline.packing.bundle import write_bundle
 
@@ -137,9 +137,9 @@ def _pack(found: Evidence, built: Report, asked: Asked, path: Path) -> None:
 
 
 def _search(results: Path | None, options: Mapping[str, Any]) -> Search:
-    from hpc_train.pipeline.exclusions import exclusions
     from hpc_train.pipeline.search import Search
     from hpc_train.runs.store import results_root
+    from hpc_train.specs.exclusions import exclusions
 
     return Search(
         root=results_root(results),
@@ -152,12 +152,12 @@ def _search(results: Path | None, options: Mapping[str, Any]) -> Search:
 
 def _asked(
     output: Path | None, form: str | None, results: Path | None, options: Mapping[str, Any]
-) -> Asked:
+) -> ReportOptions:
     import msgspec
 
     from hpc_train.pipeline.bundles.form import PICTURES
     from hpc_train.pipeline.report_files import asked_for
-    from hpc_train.pipeline.targets import target_of
+    from hpc_train.specs.targets import target_of
 
     names = ("wide", "allow_mixed", "interval", "forecast", "force", "against")
     asked = asked_for(output, form)

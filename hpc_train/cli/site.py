@@ -11,7 +11,7 @@ from hpc_train.cli.site_init import init_site_profile
 from hpc_train.cli.site_test import test_site
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.sites.showing import Shown
+    from hpc_train.pipeline.sites.showing import ProfileValue
 
 UNKNOWN = "?"
 
@@ -37,7 +37,7 @@ def list_sites(*, as_json: bool, markdown: bool) -> None:
 
         click.echo(site_matrix(), nl=False)
         return
-    rows: list[listing.Listed] = []
+    rows: list[listing.ProfileSummary] = []
     for found in listing.list_sites():
         if isinstance(found, HpcTrainError):
             say(f"warning: {found.message}")
@@ -121,8 +121,8 @@ def detect(*, as_json: bool) -> None:
 @click.option("--markdown", is_flag=True, help="Print the page docs/site-reference.md instead.")
 def schema(*, markdown: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
-    from hpc_train.pipeline.reference import site_reference
-    from hpc_train.pipeline.schema import json_schema
+    from hpc_train.specs.json_schema import json_schema
+    from hpc_train.specs.reference import site_reference
 
     if markdown:
         click.echo(site_reference(), nl=False)
@@ -139,5 +139,5 @@ def _text(value: Any) -> str:
     return ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value)
 
 
-def _mark(row: Shown) -> str:
+def _mark(row: ProfileValue) -> str:
     return f"[{row.source}]" if row.source else ""

@@ -46,8 +46,8 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table, say
-    from hpc_train.pipeline.sites.live import compare
     from hpc_train.probe.scheduler import read_cluster
+    from hpc_train.sites.drift import compare
     from hpc_train.sites.load import load_site
 
     if len(names) != 1:

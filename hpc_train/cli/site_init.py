@@ -28,13 +28,13 @@ def init_site_profile(
     reach: str | None,
 ) -> None:
     """Write a draft of a profile of the local Slurm cluster."""
-    from hpc_train.pipeline.sites.drafting import Wish, init_site
+    from hpc_train.pipeline.sites.drafting import InitOptions, init_site
     from hpc_train.probe.job import ProbeJob
 
     if not probe and (partition or options or reach):
         raise click.UsageError("--partition, --srun and --reach require --probe")
     job = ProbeJob(partition=partition, options=options, reach=reach) if probe else None
-    drafted = init_site(Wish(name=name, output=output, force=force, job=job))
+    drafted = init_site(InitOptions(name=name, output=output, force=force, job=job))
     for said in drafted.unread:
         click.echo(f"hpctrain: {said}", err=True)
     guessed = sum("# guessed" in row for row in drafted.text.splitlines())

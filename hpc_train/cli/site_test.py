@@ -62,8 +62,8 @@ def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
 
 def _run(prepared: Prepared, results: Path | None) -> RunFolder:
     """Submit the job and follow it to its end; exit if it fails."""
-    from hpc_train.cli.follow import follow
     from hpc_train.cli.output import say, show_warnings
+    from hpc_train.cli.wait import follow
     from hpc_train.pipeline.submit import NO_WISH, submit
     from hpc_train.runs.store import results_root
 

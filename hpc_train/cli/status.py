@@ -57,9 +57,9 @@ def _print_json(found: dict[Path, tuple[Run, ...]]) -> None:
 
 
 def _print_runs(folder: Path, runs: tuple[Run, ...]) -> None:
-    from hpc_train.cli.follow import last_words
     from hpc_train.cli.output import echo_table
     from hpc_train.cli.run_table import HEADS, counts, rows
+    from hpc_train.cli.wait import last_words
     from hpc_train.pipeline.query import missing_runs
 
     missing = missing_runs(folder, runs)

@@ -15,7 +15,7 @@ from hpc_train.cli.options import job_options, prepare_and_warn, results_option
 if TYPE_CHECKING:
     from hpc_train.pipeline.handover import Submitted
     from hpc_train.pipeline.prepare import Prepared
-    from hpc_train.pipeline.submit import Wish
+    from hpc_train.pipeline.submit import SubmitOptions
 
 
 @click.command()
@@ -44,12 +44,12 @@ def submit(
     when the shell is closed. Only the missing runs of a study are submitted.
     """
     from hpc_train.cli.output import say, show_warnings
-    from hpc_train.pipeline.submit import Wish
+    from hpc_train.pipeline.submit import SubmitOptions
     from hpc_train.pipeline.submit import submit as submit_prepared
     from hpc_train.runs.store import results_root
 
     prepared = prepare_and_warn(file, arguments, site, given)
-    wish = Wish(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
+    wish = SubmitOptions(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
     if dry_run:
         _rehearse(prepared, wish)
         return
@@ -60,7 +60,7 @@ def submit(
         wait_for(done)
 
 
-def _rehearse(prepared: Prepared, wish: Wish) -> None:
+def _rehearse(prepared: Prepared, wish: SubmitOptions) -> None:
     """Print the scripts, and on stderr the messages of a submission and the answer of sbatch."""
     from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
@@ -73,7 +73,7 @@ def _rehearse(prepared: Prepared, wish: Wish) -> None:
 
 def wait_for(done: Submitted) -> NoReturn:
     """Follow the submitted runs to their end, and exit."""
-    from hpc_train.cli.follow import follow
+    from hpc_train.cli.wait import follow
 
     known = {run.folder.run_id: run.state for run in done.kept}
     sys.exit(follow(done.home, {run.run_id for run in done.new} | set(known), known))

@@ -10,10 +10,10 @@ from __future__ import annotations
 import socket
 from pathlib import Path
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.errors import LabError
 from hpc_train.lab.processes import is_alive, members
-from hpc_train.lab.record import Lab
+from hpc_train.lab.state_file import Lab
 
 
 def made_from() -> str:
@@ -69,10 +69,10 @@ def check_unclaimed(lab: Lab | None, folder: str) -> None:
 
 def _check_no_stranger(folder: str) -> None:
     """The record is not readable: it was removed, or written by another version of hpctrain."""
-    said = f"and {record.RECORD} does not name its owner"
+    said = f"and {state_file.RECORD} does not name its owner"
     if munge_answers(folder):
         raise LabError(f"a lab is up in {folder}, {said}", "hpctrain lab down   ends it")
-    alive = sorted(members(record.existing_namespaces()))
+    alive = sorted(members(state_file.existing_namespaces()))
     if alive:
         names = ", ".join(f"{_name(pid)} (process {pid})" for pid in alive[:3])
         raise LabError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.claim import check_within_reach
 from hpc_train.lab.commands import ask
 from hpc_train.lab.errors import LabError
@@ -25,8 +25,8 @@ def down(folder: str | None = None) -> str:
         LabError: it is in another folder or namespace, or something cannot be removed.
     """
     check_root()
-    with record.only_one():
-        found = record.read()
+    with state_file.only_one():
+        found = state_file.read()
         there = found.settings.folder if found else folder or DEFAULT_FOLDER
         if found is None and not leftovers(there):
             return ""
@@ -43,11 +43,11 @@ def down(folder: str | None = None) -> str:
 
 def leftovers(folder: str = DEFAULT_FOLDER) -> tuple[str, ...]:
     """Return the parts of a lab without a record, for example after a reboot."""
-    parts = [f"namespace {name}" for name in record.existing_namespaces()]
-    if record.has_host_link():
+    parts = [f"namespace {name}" for name in state_file.existing_namespaces()]
+    if state_file.has_host_link():
         parts.append(f"interface {HOST_LINK}")
-    if record.RECORD.exists():
-        parts.append(str(record.RECORD))
+    if state_file.RECORD.exists():
+        parts.append(str(state_file.RECORD))
     if is_lab_folder(Path(folder)):
         parts.append(folder)
     if is_ours(profile_path()):
@@ -61,23 +61,23 @@ def clear(folder: str) -> None:
     Raises:
         LabError: something cannot be removed.
     """
-    lab = record.read()
+    lab = state_file.read()
     _end_processes(lab)
-    if record.has_host_link():
+    if state_file.has_host_link():
         ask(("ip", "link", "del", HOST_LINK))
-    for name in record.existing_namespaces():
+    for name in state_file.existing_namespaces():
         ask(("ip", "netns", "del", name))
     remove(Path(lab.profile) if lab else profile_path(), lab.profile_folders if lab else ())
     there = lab.settings.folder if lab else folder
     if is_lab_folder(Path(there)):
         shutil.rmtree(there)
-    record.RECORD.unlink(missing_ok=True)
+    state_file.RECORD.unlink(missing_ok=True)
     if left := leftovers(there):
         raise LabError(f"could not be removed: {', '.join(left)}")
 
 
-def _end_processes(lab: record.Lab | None) -> None:
-    names = record.existing_namespaces()
+def _end_processes(lab: state_file.Lab | None) -> None:
+    names = state_file.existing_namespaces()
     daemons = lab.daemons if lab else ()
 
     def alive() -> set[int]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.commands import ask, slurm
-from hpc_train.lab.record import Lab
 from hpc_train.lab.settings import Settings
+from hpc_train.lab.state_file import Lab
 from hpc_train.model.value import Value
 
 
@@ -28,7 +28,7 @@ class State(Value, frozen=True, kw_only=True):
 
 def state_of(lab: Lab) -> State:
     """Query the state of the lab."""
-    faults = record.faults(lab)
+    faults = state_file.faults(lab)
     # Without its controller every query would wait for many seconds.
     if any(fault.startswith(("slurmctld", "munged", "interface", "namespace")) for fault in faults):
         return State(faults=faults, nodes={}, jobs=())

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.accounting import start_accounting
 from hpc_train.lab.claim import check_unclaimed, is_live, made_from
 from hpc_train.lab.commands import ask, installed, must, slurm
@@ -25,10 +25,10 @@ from hpc_train.lab.munge import munged_command, write_key
 from hpc_train.lab.network import build
 from hpc_train.lab.processes import Daemon
 from hpc_train.lab.profile import Found, check_place, install, profile_path, profile_text
-from hpc_train.lab.record import Lab
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.settings import CONTROLLER, Settings, check, differences, nodes_of
 from hpc_train.lab.slurm_conf import environment, gres_conf, hosts, slurm_conf
+from hpc_train.lab.state_file import Lab
 from hpc_train.lab.status import node_states
 from hpc_train.model.value import Value
 
@@ -54,12 +54,12 @@ def up(settings: Settings, say: Say) -> Up:
     check_root()
     check(settings)
     check_machine(settings)
-    with record.only_one():
-        found = record.read()
+    with state_file.only_one():
+        found = state_file.read()
         check_unclaimed(found, settings.folder)
         if found and is_live(found):
             _check_same(found, settings)
-        broken = record.faults(found) if found else leftovers(settings.folder)
+        broken = state_file.faults(found) if found else leftovers(settings.folder)
         if found and not broken:
             return Up(lab=found, made=False)
         if broken:
@@ -83,7 +83,7 @@ def _make(settings: Settings) -> Lab:
     lab = Lab(settings=settings, profile=str(profile_path()), made_from=made_from())
     with ExitStack() as undo:
         undo.callback(clear, settings.folder)
-        record.write(lab)
+        state_file.write(lab)
         try:
             _write_files(settings)
         except OSError as failure:
@@ -92,7 +92,7 @@ def _make(settings: Settings) -> Lab:
             must(command)
         _start(settings)
         lab = _install_profile(settings)
-        record.write(lab)
+        state_file.write(lab)
         undo.pop_all()
     return lab
 
@@ -128,9 +128,9 @@ def _start(settings: Settings) -> None:
     """Start every daemon and wait for the nodes; each is recorded as soon as it runs."""
 
     def remember(daemon: Daemon) -> None:
-        lab = record.read()
+        lab = state_file.read()
         if lab is not None:
-            record.write(msgspec.structs.replace(lab, daemons=(*lab.daemons, daemon)))
+            state_file.write(msgspec.structs.replace(lab, daemons=(*lab.daemons, daemon)))
 
     def run(host: str, *argv: str) -> Daemon:
         daemon = launch(settings, host, argv)
@@ -171,8 +171,8 @@ def _install_profile(settings: Settings) -> Lab:
     found = Found(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
     text = profile_text(settings, found, datetime.date.today().isoformat())
     Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
-    lab = record.read()
+    lab = state_file.read()
     if lab is None:
-        raise LabError(f"{record.RECORD} was removed while the lab was being started")
+        raise LabError(f"{state_file.RECORD} was removed while the lab was being started")
     folders = install(Path(lab.profile), text)
     return msgspec.structs.replace(lab, profile_folders=folders, complete=True)

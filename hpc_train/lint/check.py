@@ -9,11 +9,11 @@ from itertools import islice
 from hpc_train.errors import UnknownNameError
 from hpc_train.lint.context import LintContext
 from hpc_train.lint.fix import applied
-from hpc_train.lint.ignore import read_silence
-from hpc_train.lint.rule import Edit, Rule, Subject
+from hpc_train.lint.rule import Edit, LintRule, Subject
 from hpc_train.lint.rules import all_rules
 from hpc_train.lint.script import read_script
-from hpc_train.model.finding import Finding
+from hpc_train.lint.suppressions import read_silence
+from hpc_train.model.finding import LintFinding
 from hpc_train.model.value import Value
 
 # Each round of edits may enable a fix of another rule; no script needs many.
@@ -27,10 +27,10 @@ class Repair(Value, frozen=True, kw_only=True):
     """A text with the fixes, and the fixed findings."""
 
     text: str
-    mended: tuple[Finding, ...]
+    mended: tuple[LintFinding, ...]
 
 
-def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[Rule, ...]:
+def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
     """Return the rules with these ids or beginnings of ids; without `select`, all but `ignore`.
 
     Raises:
@@ -42,7 +42,7 @@ def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tupl
     return tuple(rule for rule in rules if rule.id in wanted - unwanted)
 
 
-def _matching(rules: tuple[Rule, ...], words: Iterable[str]) -> set[str]:
+def _matching(rules: tuple[LintRule, ...], words: Iterable[str]) -> set[str]:
     found: set[str] = set()
     for word in (part.upper() for text in words for part in re.split(r"[\s,]+", text) if part):
         ids = {rule.id for rule in rules if re.match(r"HT\d*$", word) and rule.id.startswith(word)}
@@ -53,19 +53,19 @@ def _matching(rules: tuple[Rule, ...], words: Iterable[str]) -> set[str]:
 
 
 def lint_script(
-    text: str, context: LintContext | None = None, rules: tuple[Rule, ...] | None = None
-) -> tuple[Finding, ...]:
+    text: str, context: LintContext | None = None, rules: tuple[LintRule, ...] | None = None
+) -> tuple[LintFinding, ...]:
     """Check a script; findings come in the order of lines, then of ids."""
     found = _examine(text, context or LintContext(), all_rules() if rules is None else rules)
     return tuple(finding for finding, _ in found)
 
 
 def repair_script(
-    text: str, context: LintContext | None = None, rules: tuple[Rule, ...] | None = None
+    text: str, context: LintContext | None = None, rules: tuple[LintRule, ...] | None = None
 ) -> Repair:
     """Apply all fixes that do not change the purpose of the script."""
     chosen = all_rules() if rules is None else rules
-    mended: list[Finding] = []
+    mended: list[LintFinding] = []
     for _ in range(_ROUNDS):
         found = _examine(text, context or LintContext(), chosen)
         edits = [(finding, edit) for finding, edit in found if edit is not None]
@@ -78,8 +78,8 @@ def repair_script(
 
 
 def _examine(
-    text: str, context: LintContext, rules: tuple[Rule, ...]
-) -> list[tuple[Finding, Edit | None]]:
+    text: str, context: LintContext, rules: tuple[LintRule, ...]
+) -> list[tuple[LintFinding, Edit | None]]:
     script = read_script(text)
     silence = read_silence(script)
     subject = Subject(script=script, context=context)
@@ -92,9 +92,9 @@ def _examine(
     return [found[key] for key in sorted(found)]
 
 
-def _findings(rule: Rule, subject: Subject) -> Iterator[tuple[Finding, Edit | None]]:
+def _findings(rule: LintRule, subject: Subject) -> Iterator[tuple[LintFinding, Edit | None]]:
     for hit in islice(rule.check(subject), _MOST):
-        finding = Finding(
+        finding = LintFinding(
             id=rule.id,
             severity=hit.severity or rule.severity,
             line=hit.line,

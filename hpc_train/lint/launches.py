@@ -6,10 +6,10 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from hpc_train.lint.commands import read_commands
 from hpc_train.lint.options import Option, read_options
+from hpc_train.lint.shell.ast import Command, Word
+from hpc_train.lint.shell.commands import read_commands
 from hpc_train.lint.variables import Values
-from hpc_train.lint.words import Command, Word
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import srun_grammar
 
@@ -23,7 +23,7 @@ _LOOPS = ("for", "select", "case", "function", "[", "[[", "echo", "printf", "whi
 _LONGEST = 2000
 
 
-class Launch(Value, frozen=True, kw_only=True):
+class LaunchCommand(Value, frozen=True, kw_only=True):
     """A command that starts ranks.
 
     `outer` is srun, mpirun or empty, `starter` what starts the training program below it (torchrun,
@@ -54,13 +54,13 @@ class Launch(Value, frozen=True, kw_only=True):
         return found[-1] if found else None
 
 
-def read_launches(commands: Iterable[Command], values: Values) -> tuple[Launch, ...]:
+def read_launches(commands: Iterable[Command], values: Values) -> tuple[LaunchCommand, ...]:
     """Return the commands that start ranks, in order."""
     found = (_launch(command, values) for command in commands)
     return tuple(launch for launch in found if launch is not None)
 
 
-def _launch(command: Command, values: Values) -> Launch | None:
+def _launch(command: Command, values: Values) -> LaunchCommand | None:
     words = _unwrapped(command.words)
     if not words or words[0].text in _LOOPS:
         return None
@@ -85,7 +85,7 @@ def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
     return words
 
 
-def _srun(command: Command, words: tuple[Word, ...], values: Values) -> Launch:
+def _srun(command: Command, words: tuple[Word, ...], values: Values) -> LaunchCommand:
     resolved = tuple(
         part
         for word in words
@@ -101,11 +101,11 @@ def _below(
     options: tuple[Option, ...],
     words: tuple[Word, ...],
     values: Values,
-) -> Launch:
+) -> LaunchCommand:
     flat = flatten(words, values)
     starter, index, module = _starter(flat)
     program = flat[0].text if flat else ""
-    return Launch(
+    return LaunchCommand(
         command=command,
         outer=outer,
         options=options,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpc_train.lint.words import Word
+from hpc_train.lint.shell.ast import Word
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import Grammar
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import textwrap
 
-from hpc_train.lint.rule import Rule
+from hpc_train.lint.rule import LintRule
 from hpc_train.lint.rules import all_rules
 
 _WIDTH = 100
@@ -73,11 +73,11 @@ def rules_page() -> str:
     return "".join(parts)
 
 
-def _group(rule: Rule) -> str:
+def _group(rule: LintRule) -> str:
     return next(title for start, title in _GROUPS.items() if rule.id.startswith(start))
 
 
-def _section(rule: Rule) -> str:
+def _section(rule: LintRule) -> str:
     fixable = ", fixable" if rule.fixable else ""
     body = f"*{rule.severity}{fixable}.* {_code(rule.why)} Instead: {_code(rule.advice)}."
     wrapped = textwrap.fill(body, _WIDTH, break_long_words=False, break_on_hyphens=False)

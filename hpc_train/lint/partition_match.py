@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hpc_train.lint.asked import Asked
+from hpc_train.lint.requested_resources import RequestedResources
 from hpc_train.model.limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.model.partition import ANY, Partition, Select
 from hpc_train.model.site import SiteProfile
@@ -35,7 +35,7 @@ def known_partitions(site: SiteProfile) -> tuple[str, ...]:
     return () if ANY in words else tuple(word for word in words if word is not None)
 
 
-def queue_of(site: SiteProfile, asked: Asked) -> JobQueue:
+def queue_of(site: SiteProfile, asked: RequestedResources) -> JobQueue:
     """Return the partition and the qos that a script's words lead to."""
     found = _partition(site, asked)
     name = found[1].name if found else None
@@ -43,7 +43,7 @@ def queue_of(site: SiteProfile, asked: Asked) -> JobQueue:
     return JobQueue(partition=found, qos=qos, account=asked.value("account"))
 
 
-def excesses(asked: Asked, queue: JobQueue) -> Iterator[Excess]:
+def excesses(asked: RequestedResources, queue: JobQueue) -> Iterator[Excess]:
     """Yield what a script asks for beyond what its queue has."""
     if queue.partition is not None:
         yield from _of_node(asked, queue.partition[1])
@@ -66,7 +66,7 @@ def excesses(asked: Asked, queue: JobQueue) -> Iterator[Excess]:
                 )
 
 
-def _of_node(asked: Asked, partition: Partition) -> Iterator[Excess]:
+def _of_node(asked: RequestedResources, partition: Partition) -> Iterator[Excess]:
     cores = (asked.tasks_per_node or 0) * (asked.cpus_per_task or 1)
     tasks = ("ntasks-per-node", "cpus-per-task")
     sizes: tuple[tuple[tuple[str, ...], int | None, Any, str], ...] = (
@@ -80,7 +80,7 @@ def _of_node(asked: Asked, partition: Partition) -> Iterator[Excess]:
             yield Excess(options=options, wanted=wanted, most=most, who=who, shown=shown)
 
 
-def _partition(site: SiteProfile, asked: Asked) -> PartitionEntry | None:
+def _partition(site: SiteProfile, asked: RequestedResources) -> PartitionEntry | None:
     """Return the one entry that most of the script's words lead to, else that for any words."""
     entries = list(enumerate(site.partitions))
     found = [entry for entry in entries if entry[1].name != ANY and _leads(entry[1], asked)]
@@ -108,7 +108,7 @@ def _words(entry: Partition) -> int:
     return sum(word is not None for word in (select.qos, select.constraint, select.account_suffix))
 
 
-def _leads(entry: Partition, asked: Asked) -> bool:
+def _leads(entry: Partition, asked: RequestedResources) -> bool:
     select, named = _select(entry), asked.value("partition")
     terms = set((select.constraint or "").split("&")) - {""}
     return (

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from msgspec.structs import replace
 
 from hpc_train.lint.context import LintContext
-from hpc_train.lint.script import Script
+from hpc_train.lint.script import JobScript
 from hpc_train.model.finding import Severity
 from hpc_train.model.value import Value
 
@@ -15,7 +15,7 @@ from hpc_train.model.value import Value
 class Subject(Value, frozen=True, kw_only=True):
     """What a rule looks at: a script, and what is known of the place where it will run."""
 
-    script: Script
+    script: JobScript
     context: LintContext
 
 
@@ -27,7 +27,7 @@ class Edit(Value, frozen=True, kw_only=True):
     after: str
 
 
-class Hit(Value, frozen=True, kw_only=True):
+class RuleHit(Value, frozen=True, kw_only=True):
     """A place where a rule applies; severity and advice are the rule's unless said otherwise."""
 
     line: int
@@ -37,10 +37,10 @@ class Hit(Value, frozen=True, kw_only=True):
     edit: Edit | None = None
 
 
-Check = Callable[[Subject], Iterable[Hit]]
+Check = Callable[[Subject], Iterable[RuleHit]]
 
 
-class Rule(Value, frozen=True, kw_only=True):
+class LintRule(Value, frozen=True, kw_only=True):
     """One check with its words; the hits of a `fixable` one carry edits."""
 
     id: str
@@ -54,15 +54,15 @@ class Rule(Value, frozen=True, kw_only=True):
 
 def rule(
     id: str, severity: Severity, title: str, *, why: str, advice: str
-) -> Callable[[Check], Rule]:
+) -> Callable[[Check], LintRule]:
     """Make a rule of a function that yields hits."""
 
-    def make(check: Check) -> Rule:
-        return Rule(id=id, severity=severity, title=title, why=why, advice=advice, check=check)
+    def make(check: Check) -> LintRule:
+        return LintRule(id=id, severity=severity, title=title, why=why, advice=advice, check=check)
 
     return make
 
 
-def fixable(rule: Rule) -> Rule:
+def fixable(rule: LintRule) -> LintRule:
     """Say that the hits of a rule carry edits."""
     return replace(rule, fixable=True)

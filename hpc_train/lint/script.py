@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.lint.asked import Asked, asked_of
-from hpc_train.lint.commands import read_commands
 from hpc_train.lint.directives import Directive, first_command, read_directives
-from hpc_train.lint.launches import SHELLS, Launch, read_launches
+from hpc_train.lint.launches import SHELLS, LaunchCommand, read_launches
+from hpc_train.lint.requested_resources import RequestedResources, asked_of
+from hpc_train.lint.shell.ast import Command, HereDocument, Unclosed
+from hpc_train.lint.shell.commands import read_commands
 from hpc_train.lint.variables import Assignment, Values, known_values, read_assignments
-from hpc_train.lint.words import Command, HereDocument, Unclosed
 from hpc_train.model.value import Value
 
 _OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
 
 
-class Script(Value, frozen=True, kw_only=True):
+class JobScript(Value, frozen=True, kw_only=True):
     """`commands` are those of the batch shell, `task_commands` those of `bash -c` below a launcher.
 
     Of a script in another language than sh's, only the header is known.
@@ -26,14 +26,14 @@ class Script(Value, frozen=True, kw_only=True):
     first_command: int
     shell: bool
     directives: tuple[Directive, ...]
-    asked: Asked
+    asked: RequestedResources
     commands: tuple[Command, ...]
     task_commands: tuple[Command, ...]
     documents: tuple[HereDocument, ...]
     unclosed: tuple[Unclosed, ...]
     assignments: tuple[Assignment, ...]
     values: Values
-    launches: tuple[Launch, ...]
+    launches: tuple[LaunchCommand, ...]
 
     def settings(self, *names: str) -> tuple[Assignment, ...]:
         """Return the assignments to these variables."""
@@ -48,7 +48,7 @@ class Script(Value, frozen=True, kw_only=True):
         return tuple(found for found in self.commands if found.program in programs)
 
 
-def read_script(text: str) -> Script:
+def read_script(text: str) -> JobScript:
     """Read a script; anything can be read, the rules say what is wrong with it."""
     lines = tuple(line.rstrip("\r") for line in text.split("\n"))
     shell = _OTHER.match(lines[0]) is None
@@ -58,7 +58,7 @@ def read_script(text: str) -> Script:
     tasks = tuple(inner for command in read.commands for inner in _task_commands(command))
     assignments = read_assignments(read.commands)
     values = known_values(assignments, asked.slurm)
-    return Script(
+    return JobScript(
         text=text,
         lines=lines,
         first_command=first_command(lines),

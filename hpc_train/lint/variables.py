@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
-from hpc_train.lint.words import ASSIGNMENT, Command, Word
+from hpc_train.lint.shell.ast import ASSIGNMENT, Command, Word
 from hpc_train.model.value import Value
 
 _DECLARING = frozenset(("export", "declare", "typeset", "readonly", "local"))

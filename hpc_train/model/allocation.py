@@ -5,7 +5,7 @@ from __future__ import annotations
 from hpc_train.model.value import Value
 
 
-class Turn(Value, frozen=True, kw_only=True):
+class NestedRun(Value, frozen=True, kw_only=True):
     """A run in a shared allocation, with a time limit of `time_s` seconds."""
 
     run_id: str
@@ -18,5 +18,5 @@ class Allocation(Value, frozen=True, kw_only=True):
     name: str
     site: str
     directives: tuple[tuple[str, str], ...]
-    turns: tuple[Turn, ...]
+    turns: tuple[NestedRun, ...]
     warnings: tuple[str, ...]

@@ -9,7 +9,7 @@ from hpc_train.model.value import Value
 Severity = Literal["error", "warning", "info"]
 
 
-class Finding(Value, frozen=True, kw_only=True):
+class LintFinding(Value, frozen=True, kw_only=True):
     """One finding; lines count from 1.
 
     An error prevents the job from starting or makes it wrong, a warning costs time or hides a

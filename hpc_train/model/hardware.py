@@ -92,7 +92,7 @@ class Software(Value, frozen=True, kw_only=True):
     torch: Torch | None = None
 
 
-class Limits(Value, frozen=True, kw_only=True):
+class ProcessLimits(Value, frozen=True, kw_only=True):
     """Limits of the shell and the system; `memlock_kib` is -1 for unlimited."""
 
     memlock_kib: int | None = None
@@ -113,6 +113,6 @@ class Hardware(Value, frozen=True, kw_only=True):
     ports: tuple[Port, ...] = ()
     disks: tuple[Disk, ...] = ()
     software: Software = Software()
-    limits: Limits = Limits()
+    limits: ProcessLimits = ProcessLimits()
     reached: bool | None = None
     unread: tuple[str, ...] = ()

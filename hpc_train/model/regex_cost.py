@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from hpc_train.model.regex_text import Atom, atoms
+from hpc_train.model.regex_checks import Atom, atoms
 
 # Latin, Greek and Cyrillic letters, blanks and signs: a class of characters holds one of them.
 _ALPHABET = frozenset(map(chr, (*range(0x500), 0x2009, 0x2501, 0x4E00, 0xFFFD)))

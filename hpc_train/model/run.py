@@ -10,7 +10,7 @@ from msgspec import Meta
 
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
 
 MANIFEST_SCHEMA = 1
@@ -156,4 +156,4 @@ class Run(Value, frozen=True, kw_only=True):
     status: JobStatus | None
     state: JobState
     problem: str = ""
-    standing: Standing | None = None
+    standing: JobReport | None = None

@@ -38,7 +38,7 @@ _ACTIVE = frozenset({JobState.PENDING, JobState.RUNNING, JobState.SUSPENDED})
 _UNFINISHED = _ACTIVE | {JobState.UNKNOWN}
 
 
-class Cluster(Value, frozen=True, kw_only=True):
+class SlurmEndpoint(Value, frozen=True, kw_only=True):
     """How to reach the cluster of a run in later queries.
 
     `conf` is the slurm.conf that its commands need, if they do not find it themselves; `clusters`
@@ -63,7 +63,7 @@ class Submission(Value, frozen=True, kw_only=True):
     executor: str
     native_id: str
     submitted: str
-    cluster: Cluster = Cluster()
+    cluster: SlurmEndpoint = SlurmEndpoint()
     comment: str = ""
     command: tuple[str, ...] = ()
     shared: bool = False
@@ -76,7 +76,7 @@ class Submission(Value, frozen=True, kw_only=True):
         return not (self.native_id == "" or self.native_id.startswith("_"))
 
 
-class Standing(Value, frozen=True, kw_only=True):
+class JobReport(Value, frozen=True, kw_only=True):
     """State of a run according to its executor.
 
     `reason` is a sentence; `start`, in seconds since the epoch, is when it started or, while it is

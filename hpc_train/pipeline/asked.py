@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from hpc_train.model.measurement import IntervalKind
+from hpc_train.model.expected_study import IntervalKind
 from hpc_train.model.target import Target
 from hpc_train.model.value import Value
 from hpc_train.pipeline.search import Search
 
 
-class Asked(Value, frozen=True, kw_only=True):
+class ReportOptions(Value, frozen=True, kw_only=True):
     """Options of a report in addition to the table of points.
 
     `figures`: draw them, as these kinds of `images` (svg, png, pdf, inline), or only the main one.

@@ -9,19 +9,19 @@ from itertools import chain
 from pathlib import Path
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.pipeline.bundles.opening import open_bundle
 from hpc_train.pipeline.foreign import foreign_runs, nothing
-from hpc_train.pipeline.ranks_apart import apart_warnings, is_apart
 from hpc_train.pipeline.run_records import indexed
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import bundle_of, tell_apart
 from hpc_train.pipeline.study_runs import study_runs
-from hpc_train.records.census import Census
 from hpc_train.records.collect import packs_in, wanted
-from hpc_train.records.packs import Pack, packs_of
-from hpc_train.records.reading import Log, Wanted, parsers_of
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Log, Wanted, parsers_of
+from hpc_train.records.record_codec import Pack, packs_of
+from hpc_train.records.unconnected_ranks import apart_warnings, is_apart
 
 
 class Collection:
@@ -30,7 +30,7 @@ class Collection:
     `problems` maps the runs of hpctrain to their state.
     """
 
-    def __init__(self, packs: Iterator[Pack], census: Census, problems: dict[str, str]) -> None:
+    def __init__(self, packs: Iterator[Pack], census: ParseStats, problems: dict[str, str]) -> None:
         self.census = census
         self.counts = Counter(dict.fromkeys(problems, 0))
         self.problems = problems
@@ -70,7 +70,7 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     Raises:
         HpcTrainError: as `evidence`; errors of reading are raised during iteration.
     """
-    census, look = Census(), wanted(search.form, search.prefix, search.patterns)
+    census, look = ParseStats(), wanted(search.form, search.prefix, search.patterns)
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
     if bundle := bundle_of(words):
@@ -92,13 +92,17 @@ def _standing(study: ExpectedStudy) -> dict[str, str]:
     return {run.run_id: f"{run.state}  {run.problem}" for run in study.runs}
 
 
-def _remembered(logs: Sequence[Log], look: Wanted, census: Census, cache: Path) -> Iterator[Pack]:
+def _remembered(
+    logs: Sequence[Log], look: Wanted, census: ParseStats, cache: Path
+) -> Iterator[Pack]:
     names = b"\n".join(sorted({bytes(log.path.parent.absolute()) for log in logs}))
     path = cache / f"{hashlib.sha256(names).hexdigest()[:20]}.index"
     return indexed(logs, look, census, path)
 
 
-def _some(packs: Iterator[Pack], logs: Sequence[Log], census: Census, form: str) -> Iterator[Pack]:
+def _some(
+    packs: Iterator[Pack], logs: Sequence[Log], census: ParseStats, form: str
+) -> Iterator[Pack]:
     """Yield the records; logs without any are an error that names similar formats."""
     first = next(packs, None)
     if first is None:

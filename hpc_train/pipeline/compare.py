@@ -13,9 +13,9 @@ from hpc_train.errors import ReportError
 from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.value import Value
-from hpc_train.pipeline.differences import differences
 from hpc_train.pipeline.evidence import evidence
 from hpc_train.pipeline.search import Search
+from hpc_train.runs.settings_diff import differences
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ _NAMED = r"[A-Za-z_][\w.]*="
 _SELECTION = re.compile(rf"^(?P<word>.+):(?P<pairs>{_NAMED}.*)", re.DOTALL)
 
 
-class Wishes(Value, frozen=True, kw_only=True):
+class CompareOptions(Value, frozen=True, kw_only=True):
     """Options: differences within `min_effect` are ignored; fields that may differ."""
 
     min_effect: float | None = None
@@ -42,7 +42,7 @@ class Side(NamedTuple):
     unreadable: bool = False
 
 
-class Comparison(NamedTuple):
+class ComparedReport(NamedTuple):
     """The report, whether it is incomplete, and the points without a verdict."""
 
     report: Report
@@ -50,7 +50,7 @@ class Comparison(NamedTuple):
     undecided: tuple[str, ...]
 
 
-def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
+def compare(a: str, b: str, search: Search, wishes: CompareOptions) -> ComparedReport:
     """Compare B with A, point by point.
 
     Raises:
@@ -88,7 +88,7 @@ def compare(a: str, b: str, search: Search, wishes: Wishes) -> Comparison:
         or any(one.unreadable for one in sides)
     )
     whole = msgspec.structs.replace(report, partial=partial)
-    return Comparison(whole, partial, tuple(undecided(plain_rows(points))))
+    return ComparedReport(whole, partial, tuple(undecided(plain_rows(points))))
 
 
 def _names(a: str, b: str) -> tuple[str, str]:
@@ -170,7 +170,7 @@ def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
     return [own for own in stated if isinstance(own, dict)]
 
 
-def _check(wishes: Wishes) -> None:
+def _check(wishes: CompareOptions) -> None:
     effect = wishes.min_effect
     if effect is not None and not 0 < effect < 1:
         raise ReportError(f"--min-effect {effect:g}: must be between 0 and 1; 0.02 is 2 %")

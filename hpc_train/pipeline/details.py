@@ -10,12 +10,12 @@ import msgspec
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Diagnosis, Finding
-from hpc_train.model.measurement import ExpectedRun
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.report import RunDetail
 from hpc_train.model.run import Manifest, Run
 from hpc_train.model.value import encode_unit
 from hpc_train.pipeline.diagnose import FAILED, diagnosis_of
-from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.evidence import ReportInputs
 from hpc_train.regularfile import is_folder, is_regular, read_regular
 
 # In the folders of a bundle's failed runs, instead of their logs.
@@ -23,7 +23,7 @@ KEPT = "diagnosis.txt"
 _LINES = 3
 
 
-def details(found: Evidence) -> tuple[tuple[RunDetail, ...], dict[str, str]]:
+def details(found: ReportInputs) -> tuple[tuple[RunDetail, ...], dict[str, str]]:
     """Return the details of each run, and the text of each script by its digest."""
     own = {run.folder.run_id: run for run in found.own}
     scripts: dict[str, str] = {}

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train.files import to_json
 from hpc_train.model.run import Run
-from hpc_train.pipeline.keeping import keep, read_kept
-from hpc_train.records.log_names import log_files, readable
+from hpc_train.records.find_logs import log_files, readable
 from hpc_train.regularfile import is_folder, open_regular
-from hpc_train.runs.files import to_json
+from hpc_train.runs.cache_file import keep, read_kept
 
 # In the run folder, in case the logs are deleted; in a bundle, instead of them.
 KEPT = "logs.json"

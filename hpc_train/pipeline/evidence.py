@@ -12,25 +12,25 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 from hpc_train.pipeline.bundles.opening import open_bundle
-from hpc_train.pipeline.conditions import conditions_of
-from hpc_train.pipeline.exclusions import without
 from hpc_train.pipeline.links import Rate, link_rate, link_warnings
-from hpc_train.pipeline.ranks_apart import apart_warnings
 from hpc_train.pipeline.results.copies import refuse_same_logs
 from hpc_train.pipeline.results.few import unknown_scopes
-from hpc_train.pipeline.results.others import others
+from hpc_train.pipeline.results.others import load_foreign
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.sources import bundle_of, tell_apart
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.pipeline.transport import Promise, promised, run_transport, transport_notes
-from hpc_train.records.census import Census
 from hpc_train.records.collect import wanted
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.unconnected_ranks import apart_warnings
+from hpc_train.runs.conditions import conditions_of
+from hpc_train.specs.exclusions import without
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 
-class Evidence(Value, frozen=True, kw_only=True):
+class ReportInputs(Value, frozen=True, kw_only=True):
     """Requested runs and measurements; `unreadable` lists logs with errors.
 
     `own` are the runs of the study that have a folder. `transports` are what NCCL used in each run,
@@ -59,7 +59,9 @@ class Evidence(Value, frozen=True, kw_only=True):
     against: tuple[dict[str, Any], ...] = ()
 
 
-def evidence(words: Sequence[str], search: Search, census: Census | None = None) -> Evidence:
+def evidence(
+    words: Sequence[str], search: Search, census: ParseStats | None = None
+) -> ReportInputs:
     """Gather a study, a job's runs, one run, a bundle, or any logs, records and tables.
 
     `census` is updated.
@@ -73,11 +75,11 @@ def evidence(words: Sequence[str], search: Search, census: Census | None = None)
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
     if bundle := bundle_of(words):
-        opened = Evidence(**open_bundle(bundle)._asdict())
+        opened = ReportInputs(**open_bundle(bundle)._asdict())
         study = without(opened.study, search.excluded, None)
         return msgspec.structs.replace(opened, study=study)
     paths, homes = tell_apart(words, search.root)
-    seen = Census() if census is None else census
+    seen = ParseStats() if census is None else census
     if not homes:
         return _foreign(paths, search, seen)
     if search.points is not None:
@@ -88,7 +90,7 @@ def evidence(words: Sequence[str], search: Search, census: Census | None = None)
     return msgspec.structs.replace(found, study=study)
 
 
-def _own(found: StudyRuns, census: Census) -> Evidence:
+def _own(found: StudyRuns, census: ParseStats) -> ReportInputs:
     study, own, records = found.study, found.runs, tuple(found.records(census))
     promise = functools.cache(promised)
     by_id = {run.folder.run_id: run for run in own}
@@ -99,7 +101,7 @@ def _own(found: StudyRuns, census: Census) -> Evidence:
     return msgspec.structs.replace(found_all, own=own)
 
 
-def _transport(run: Run, promise: Promise, census: Census) -> Transport | None:
+def _transport(run: Run, promise: Promise, census: ParseStats) -> Transport | None:
     """Return the transport of a run; a damaged stored file is recorded and gives None."""
     try:
         return run_transport(run, promise)
@@ -109,8 +111,8 @@ def _transport(run: Run, promise: Promise, census: Census) -> Transport | None:
         return None
 
 
-def _foreign(paths: Sequence[Path], search: Search, census: Census) -> Evidence:
-    found = others(paths, search, census)
+def _foreign(paths: Sequence[Path], search: Search, census: ParseStats) -> ReportInputs:
+    found = load_foreign(paths, search, census)
     said = {run: conditions_of(None, way) for run, way in found.used.items()}
     study = _with_conditions(without(found.study, search.excluded, None), said)
     refuse_same_logs(study, found.files)
@@ -143,15 +145,15 @@ def _evidence(
     records: tuple[Record, ...] | pd.DataFrame,
     used: Mapping[str, Transport | None],
     warned: Sequence[str],
-    census: Census,
-) -> Evidence:
+    census: ParseStats,
+) -> ReportInputs:
     warnings = (*transport_notes(used), *warned, *census.refusals(), *_scope_notes(records))
     runs = tuple(
         msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
         for run in study.runs
     )
     noted = msgspec.structs.replace(study, runs=runs, notes=(*study.notes, *warnings))
-    return Evidence(
+    return ReportInputs(
         study=noted,
         records=records,
         warnings=warnings,

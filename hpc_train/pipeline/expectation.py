@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.errors import StoreError
-from hpc_train.model.measurement import MISSING, ExpectedRun, ExpectedStudy
+from hpc_train.model.expected_study import MISSING, ExpectedRun, ExpectedStudy
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates, StudyManifest, Warmup
 from hpc_train.pipeline.query import latest_attempts

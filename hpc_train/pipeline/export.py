@@ -10,10 +10,10 @@ from typing import Literal
 import msgspec
 
 from hpc_train.errors import StoreError
+from hpc_train.files import write_file
 from hpc_train.model.record import Record
-from hpc_train.pipeline.csv_rows import csv_rows
-from hpc_train.records.packs import Pack
-from hpc_train.runs.files import write_file
+from hpc_train.records.csv_rows import csv_rows
+from hpc_train.records.record_codec import Pack
 
 Form = Literal["csv", "jsonl"]
 _ENDINGS: dict[str, Form] = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}

@@ -8,10 +8,10 @@ from itertools import islice
 from pathlib import Path
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.records.census import Census
 from hpc_train.records.collect import logs_of
-from hpc_train.records.log_names import NAMES, log_files, rank_of, readable
-from hpc_train.records.reading import Log
+from hpc_train.records.find_logs import NAMES, log_files, rank_of, readable
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Log
 
 _SHOWN = 8
 _NEAREST = 3
@@ -57,7 +57,7 @@ def refuse_empty(paths: Sequence[Path]) -> None:
         raise LogParseError(f"{_all(paths)}: empty", "no output yet, or it is in another file")
 
 
-def nothing(logs: Sequence[Log], census: Census, form: str = "auto") -> LogParseError:
+def nothing(logs: Sequence[Log], census: ParseStats, form: str = "auto") -> LogParseError:
     """Return the error for logs without a measurement, with the nearest format and place."""
     paths = [log.path for log in logs]
     try:

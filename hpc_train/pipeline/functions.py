@@ -22,7 +22,7 @@ from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile
 from hpc_train.specs.job import build_job
 from hpc_train.specs.override import Override
-from hpc_train.submissions.slurm.functions import (
+from hpc_train.submissions.slurm.submitit_function import (
     FunctionEnvironment,
     FunctionExecutor,
     Rendered,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.errors import HpcTrainError, ReportError
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Report
 from hpc_train.model.study import Gates, Regression
-from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.compare import side
-from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.evidence import ReportInputs
 from hpc_train.pipeline.site_reporting import SiteReporting, site_reporting
 from hpc_train.regularfile import is_regular
 
@@ -33,7 +33,7 @@ SITE_UNKNOWN = (
 )
 
 
-def governed(found: Evidence, asked: Asked) -> ExpectedStudy:
+def governed(found: ReportInputs, asked: ReportOptions) -> ExpectedStudy:
     """Return the study with options, gates, and the price of its site.
 
     The command line takes precedence over the study, and the study over the site. If the runs are
@@ -72,8 +72,8 @@ def checked(
     report: Report,
     study: ExpectedStudy,
     tables: Sequence[pd.DataFrame],
-    found: Evidence,
-    asked: Asked,
+    found: ReportInputs,
+    asked: ReportOptions,
 ) -> Report:
     """Return the report with a verdict on each gate; `tables` are its runs and its points.
 
@@ -103,7 +103,9 @@ def checked(
     return gated(report, verdicts(study.gates, plain_rows(points), known))
 
 
-def reference(study: ExpectedStudy, found: Evidence, asked: Asked) -> pd.DataFrame | None:
+def reference(
+    study: ExpectedStudy, found: ReportInputs, asked: ReportOptions
+) -> pd.DataFrame | None:
     """Return the runs of the regression gate's reference; a bundle contains them.
 
     Raises:

@@ -10,20 +10,20 @@ import msgspec
 
 from hpc_train.assets import template_path
 from hpc_train.errors import HpcTrainError
+from hpc_train.files import write_file
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import Manifest, Run, RunFolder
 from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import StudyManifest
-from hpc_train.model.submission import Cluster
+from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.query import executor_of
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.regularfile import is_regular, is_there, read_regular
-from hpc_train.runs.files import write_file
 from hpc_train.runs.store import STUDY_FILE, create_runs, remove_runs, write_study
 from hpc_train.scripts.render import render_allocation
-from hpc_train.submissions.base import Terms
+from hpc_train.submissions.base import ExecutorOptions
 
 Entry = tuple[Manifest, Script]
 # In a run's provenance: the file of the site profile that it was planned with.
@@ -39,7 +39,7 @@ class Submitted(Value, frozen=True, kw_only=True):
     kept: tuple[Run, ...] = ()
 
 
-def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
+def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> ExecutorOptions:
     """Return the options of a submission at a site; nested runs get the script of their allocation.
 
     Raises:
@@ -47,7 +47,7 @@ def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
     """
     profile = site.value
     plan = entries[0][0].plan if entries else None
-    terms = Terms(
+    terms = ExecutorOptions(
         cluster=cluster_of(profile, plan),
         limits=profile.limits,
         comment=plan.comment if plan else "",
@@ -61,7 +61,7 @@ def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> Terms:
     return msgspec.structs.replace(terms, allocation=script)
 
 
-def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> Cluster:
+def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEndpoint:
     """Return how a site's scheduler is reached from this shell, and its polling interval.
 
     The shell's SLURM_CONF takes precedence over the profile's; --clusters of a plan over the
@@ -70,7 +70,7 @@ def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> Cluster:
     shell = os.environ.get("SLURM_CLUSTERS") or os.environ.get("SBATCH_CLUSTERS") or ""
     clusters = dict(plan.directives).get("clusters") if plan else None
     conf = os.environ.get("SLURM_CONF") or profile.slurm_conf
-    reached = Cluster(conf=conf, clusters=clusters or shell)
+    reached = SlurmEndpoint(conf=conf, clusters=clusters or shell)
     if profile.poll is None:
         return reached
     return msgspec.structs.replace(reached, poll_s=float(profile.poll))
@@ -79,7 +79,7 @@ def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> Cluster:
 def hand_over(
     home: Path,
     entries: Sequence[Entry],
-    terms: Terms,
+    terms: ExecutorOptions,
     study: StudyManifest | None = None,
     ready: Collection[RunFolder] = (),
 ) -> tuple[RunFolder, ...]:

@@ -9,17 +9,17 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
+from hpc_train.files import cannot_write, write_file
 from hpc_train.lint.check import chosen_rules, lint_script, repair_script
 from hpc_train.lint.context import NCCL, OPEN_MPI, Fabric, LintContext, parse_version
-from hpc_train.lint.ignore import read_silence
-from hpc_train.lint.rule import Rule
+from hpc_train.lint.rule import LintRule
 from hpc_train.lint.script import read_script
-from hpc_train.model.finding import Finding
+from hpc_train.lint.suppressions import read_silence
+from hpc_train.model.finding import LintFinding
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
-from hpc_train.pipeline.job_lines import at_home
 from hpc_train.pipeline.prepare import Request, prepare
-from hpc_train.runs.files import cannot_write, write_file
+from hpc_train.scripts.job_lines import at_home
 from hpc_train.sites.load import load_site
 
 # RoCE uses the same verbs; Google's stacks are different.
@@ -48,7 +48,7 @@ class Linter(Value, frozen=True, kw_only=True):
     """The resolved options, for any number of files."""
 
     context: LintContext
-    rules: tuple[Rule, ...]
+    rules: tuple[LintRule, ...]
     site: str | None
     fix: bool
 
@@ -56,8 +56,8 @@ class Linter(Value, frozen=True, kw_only=True):
 class Checked(Value, frozen=True, kw_only=True):
     """Findings and fixes of a file."""
 
-    findings: tuple[Finding, ...]
-    fixed: tuple[Finding, ...] = ()
+    findings: tuple[LintFinding, ...]
+    fixed: tuple[LintFinding, ...] = ()
 
 
 def make_linter(options: LintOptions) -> Linter:
@@ -132,7 +132,7 @@ def lint_bytes(raw: bytes, linter: Linter, label: str) -> tuple[Checked, bytes]:
     if b"\0" in raw:
         raise SpecError(f"{label}: a binary file (byte {raw.index(0)} is NUL), not a script")
     text = raw.decode("utf-8", "surrogateescape")
-    fixed: tuple[Finding, ...] = ()
+    fixed: tuple[LintFinding, ...] = ()
     if linter.fix:
         repair = repair_script(text, linter.context, linter.rules)
         text, fixed = repair.text, repair.mended
@@ -164,11 +164,11 @@ def _write(path: Path, content: bytes) -> None:
         raise cannot_write(path, failure) from None
 
 
-def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[Finding]:
+def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[LintFinding]:
     prepared = prepare(Request(path=path, site=linter.site))
     site = prepared.site.value
     context = _at_site(linter.context, site)
-    found: dict[Finding, None] = {}
+    found: dict[LintFinding, None] = {}
     for point in prepared.points:
         for finding in lint_script(point.script.text, context, linter.rules):
             found[at_home(finding, point.script, point.plan, str(path))] = None

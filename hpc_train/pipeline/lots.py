@@ -12,21 +12,21 @@ from hpc_train.model.run import Manifest, Run, RunFolder
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.cost import Cost, check_budget, cost_of
 from hpc_train.pipeline.handover import PROFILE, Entry, hand_over, terms_of
-from hpc_train.pipeline.notices import notices
 from hpc_train.pipeline.preflight import check_slurm
+from hpc_train.plans.cost import Cost, check_budget, cost_of
 from hpc_train.sites.load import load_site
-from hpc_train.submissions.base import Terms
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.notices import notices
 from hpc_train.submissions.slurm.nodes import broken_nodes
 
 
-class Lot(Value, frozen=True, kw_only=True):
+class SiteBatch(Value, frozen=True, kw_only=True):
     """The runs for one site, with its options."""
 
     site: Sourced[SiteProfile]
     entries: tuple[Entry, ...]
-    terms: Terms
+    terms: ExecutorOptions
 
     @property
     def is_local(self) -> bool:
@@ -34,7 +34,7 @@ class Lot(Value, frozen=True, kw_only=True):
         return self.site.value.scheduler == "local"
 
 
-def lot_of(entries: Sequence[Entry]) -> Lot:
+def lot_of(entries: Sequence[Entry]) -> SiteBatch:
     """Return runs that were planned for one site, with the options of its profile.
 
     Raises:
@@ -43,7 +43,7 @@ def lot_of(entries: Sequence[Entry]) -> Lot:
     site = _site_of(entries[0][0])
     if site.value.scheduler != "local":
         check_slurm(site)
-    return Lot(site=site, entries=tuple(entries), terms=terms_of(site, entries))
+    return SiteBatch(site=site, entries=tuple(entries), terms=terms_of(site, entries))
 
 
 def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
@@ -52,7 +52,9 @@ def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
     return load_site(file if file and Path(file).is_file() else manifest.plan.site)
 
 
-def spare(lot: Lot, runs: Sequence[Run], say: Callable[[str], None]) -> Lot:
+def without_failed_nodes(
+    lot: SiteBatch, runs: Sequence[Run], say: Callable[[str], None]
+) -> SiteBatch:
     """Exclude the nodes where earlier runs of the same site failed."""
     if lot.is_local:
         return lot
@@ -79,7 +81,7 @@ def _failed_nodes(runs: Sequence[Run], say: Callable[[str], None]) -> tuple[str,
     return nodes
 
 
-def before(lots: Sequence[Lot], max_gpu_hours: float | None) -> tuple[str, ...]:
+def submission_notices(lots: Sequence[SiteBatch], max_gpu_hours: float | None) -> tuple[str, ...]:
     """Return the notices before a submission."""
     check_budget(_cost(lots), max_gpu_hours)
     asked = [lot for lot in lots if not lot.is_local]
@@ -89,13 +91,13 @@ def before(lots: Sequence[Lot], max_gpu_hours: float | None) -> tuple[str, ...]:
     return (*dict.fromkeys(told), f"cost: {_cost(asked)}")
 
 
-def _cost(lots: Sequence[Lot]) -> Cost:
+def _cost(lots: Sequence[SiteBatch]) -> Cost:
     return cost_of([manifest.plan for lot in lots for manifest, _ in lot.entries])
 
 
 def hand_over_lots(
     home: Path,
-    lots: Sequence[Lot],
+    lots: Sequence[SiteBatch],
     say: Callable[[str], None],
     ready: Collection[RunFolder] = (),
 ) -> tuple[RunFolder, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterator
 
-from hpc_train.model.law import Law
+from hpc_train.model.scaling_fit import Law
 from hpc_train.model.series import series_label
 from hpc_train.model.study import Scaling
 from hpc_train.pipeline.prepare import Prepared

@@ -9,10 +9,10 @@ from pathlib import Path
 from hpc_train.errors import SiteProfileError, SpecError, SubmitError, nearest
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.pipeline.place import check_place
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint
 from hpc_train.pipeline.secrets import check_secrets
 from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.sites.submit_host import check_place
 
 
 def check_start(prepared: Prepared) -> None:

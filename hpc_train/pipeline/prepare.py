@@ -22,11 +22,11 @@ from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
 from hpc_train.model.value import Sourced, Value, encode_unit
-from hpc_train.pipeline.disclosure import check_disclosure
-from hpc_train.pipeline.study_limits import check_study
+from hpc_train.pipeline.secret_leaks import check_disclosure
 from hpc_train.plans.backend import follows_from_gpus
 from hpc_train.plans.build import make_plan
 from hpc_train.plans.shared_allocation import allocate
+from hpc_train.plans.study_limits import check_study
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile

@@ -7,14 +7,14 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-from hpc_train.model.measurement import INTERVALS, ExpectedStudy
+from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
 from hpc_train.model.study import Warmup
 from hpc_train.pipeline.digests import Digests
-from hpc_train.pipeline.evidence import Evidence
-from hpc_train.pipeline.results.few import few, parsers_of
+from hpc_train.pipeline.evidence import ReportInputs
+from hpc_train.pipeline.results.few import parsers_of, run_level_records
 from hpc_train.pipeline.run_facts import run_facts
 from hpc_train.version import VERSION
 
@@ -42,7 +42,7 @@ _MOST = 20
 NOT_RECORDED = "not recorded"
 
 
-def provenance(found: Evidence, digests: Digests | None = None) -> tuple[Fact, ...]:
+def provenance(found: ReportInputs, digests: Digests | None = None) -> tuple[Fact, ...]:
     """Return the facts about the runs, each value with the number of runs that have it.
 
     With `digests`, those of the logs are included. Secrets are not recorded.
@@ -64,10 +64,10 @@ def provenance(found: Evidence, digests: Digests | None = None) -> tuple[Fact, .
     return tuple(facts)
 
 
-def _facts_of_runs(found: Evidence) -> Iterator[Mapping[str, str]]:
+def _facts_of_runs(found: ReportInputs) -> Iterator[Mapping[str, str]]:
     """Yield the recorded facts of each run; those that the job printed take precedence."""
     own = {run.folder.run_id: run for run in found.own}
-    said = _said(few(found.records, ("condition", "seed")))
+    said = _said(run_level_records(found.records, ("condition", "seed")))
     for expected in found.study.runs:
         name = expected.run_id
         run, way = own.get(name), found.transports.get(name)
@@ -157,7 +157,7 @@ def _warmup(warmup: Warmup) -> str:
     return f"{warmup.steps} steps{seconds}"
 
 
-def _sources(found: Evidence, digests: Digests | None) -> Iterator[Fact]:
+def _sources(found: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
     parsers = parsers_of(found.records)
     if parsers:
         ranked = [f"{name} {count}" for name, count in _counted(parsers)]
@@ -170,7 +170,7 @@ def _sources(found: Evidence, digests: Digests | None) -> Iterator[Fact]:
         yield Fact(name="logs", values=tuple((line, 1) for line in logs))
 
 
-def file_lines(found: Evidence, digests: Digests) -> tuple[str, ...]:
+def file_lines(found: ReportInputs, digests: Digests) -> tuple[str, ...]:
     """Return a line for each foreign file: from this disk, or from a bundle."""
     return found.digested or tuple(digests.of_files(_named(found.files)))
 

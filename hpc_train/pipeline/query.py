@@ -12,15 +12,15 @@ from typing import cast
 import msgspec
 
 from hpc_train.errors import StoreError
+from hpc_train.files import read_json
 from hpc_train.model.run import JobStatus, Run, RunFolder, RunName
-from hpc_train.model.submission import Standing, Submission
+from hpc_train.model.submission import JobReport, Submission
 from hpc_train.registry import load
 from hpc_train.regularfile import is_there
-from hpc_train.runs.files import read_json
 from hpc_train.runs.state import run_of
 from hpc_train.runs.store import RunFiles, is_run, read_run, read_study, run_folders
 from hpc_train.submissions.base import Executor
-from hpc_train.submissions.record import write as write_submission
+from hpc_train.submissions.submission_file import write as write_submission
 
 
 def executor_of(name: str) -> Executor:
@@ -69,13 +69,13 @@ def _read_again(item: RunFiles) -> RunFiles:
     return msgspec.structs.replace(item, submission=submission, status=status, logged=logged)
 
 
-def ask(files: Sequence[RunFiles]) -> Mapping[RunFolder, Standing]:
+def ask(files: Sequence[RunFiles]) -> Mapping[RunFolder, JobReport]:
     """Query each executor once, for all of its runs without a final state."""
     by_executor: dict[str, dict[RunFolder, Submission]] = defaultdict(dict)
     for item in files:
         if item.submission is not None and not is_settled(item):
             by_executor[item.submission.executor][item.folder] = item.submission
-    answers: dict[RunFolder, Standing] = {}
+    answers: dict[RunFolder, JobReport] = {}
     for name, runs in by_executor.items():
         answers.update(executor_of(name).query(runs))
     return answers
@@ -88,12 +88,12 @@ def is_settled(item: RunFiles) -> bool:
     return well or (submission is not None and submission.state is not None)
 
 
-def judge(files: Sequence[RunFiles], standings: Mapping[RunFolder, Standing]) -> tuple[Run, ...]:
+def judge(files: Sequence[RunFiles], standings: Mapping[RunFolder, JobReport]) -> tuple[Run, ...]:
     """Combine files and answers, and record final states."""
     return tuple(_judge(item, standings.get(item.folder)) for item in files)
 
 
-def _judge(item: RunFiles, standing: Standing | None) -> Run:
+def _judge(item: RunFiles, standing: JobReport | None) -> Run:
     if _ended_meanwhile(item, standing):
         item = _read(item.folder, item)
     if standing is not None and item.submission is not None:
@@ -106,7 +106,7 @@ def _judge(item: RunFiles, standing: Standing | None) -> Run:
     return run_of(item, standing)
 
 
-def _ended_meanwhile(item: RunFiles, standing: Standing | None) -> bool:
+def _ended_meanwhile(item: RunFiles, standing: JobReport | None) -> bool:
     """Whether a run may have written its end between reading and query."""
     if item.submission is None or is_settled(item):
         return False
@@ -114,7 +114,7 @@ def _ended_meanwhile(item: RunFiles, standing: Standing | None) -> bool:
     return standing is None or (standing.state.finished and open_end)
 
 
-def _learned(submission: Submission, standing: Standing) -> Submission:
+def _learned(submission: Submission, standing: JobReport) -> Submission:
     """Add information that the scheduler removes later: the job id and the final state."""
     if standing.job and not submission.answered:
         submission = msgspec.structs.replace(submission, native_id=standing.job)

@@ -8,18 +8,18 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from hpc_train.model.script import Script
-from hpc_train.model.submission import Cluster
-from hpc_train.pipeline.cost import bill, check_budget, cost_of
+from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.pipeline.handover import cluster_of
-from hpc_train.pipeline.notices import notices
 from hpc_train.pipeline.outlook import outlook
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.prepare import Prepared
-from hpc_train.pipeline.submit import Wish
-from hpc_train.submissions.slurm.rehearsal import test_only
+from hpc_train.pipeline.submit import SubmitOptions
+from hpc_train.plans.cost import bill, check_budget, cost_of
+from hpc_train.submissions.notices import notices
+from hpc_train.submissions.slurm.test_only import test_only
 
 
-def rehearse(prepared: Prepared, wish: Wish) -> Iterator[str]:
+def rehearse(prepared: Prepared, wish: SubmitOptions) -> Iterator[str]:
     """Yield the messages of `submit`, then the answer of `sbatch --test-only` for each script.
 
     Raises:
@@ -55,7 +55,7 @@ def _scripts(prepared: Prepared) -> Iterator[tuple[str, Script]]:
         yield (f" {point.stem}" if prepared.study else ""), point.script
 
 
-def _verdict(cluster: Cluster, script: Script) -> str:
+def _verdict(cluster: SlurmEndpoint, script: Script) -> str:
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         path = Path(folder, "job.sbatch")
         path.write_text(script.text, encoding="utf-8")

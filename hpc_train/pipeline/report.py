@@ -8,19 +8,19 @@ import msgspec
 
 from hpc_train.model.report import Report
 from hpc_train.model.target import Target
-from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.digests import Digests
-from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.evidence import ReportInputs
 from hpc_train.pipeline.gates import checked, governed
 from hpc_train.pipeline.provenance import provenance
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DEFAULT = Asked()
+DEFAULT = ReportOptions()
 
 
-def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
+def build_report(found: ReportInputs, asked: ReportOptions = DEFAULT) -> Report:
     """Compute the tables of a study and, if requested, its figures.
 
     Raises:
@@ -63,7 +63,7 @@ def build_report(found: Evidence, asked: Asked = DEFAULT) -> Report:
 
 
 def _with_target(
-    report: Report, found: Evidence, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
+    report: Report, found: ReportInputs, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
 ) -> Report:
     from hpc_train.reports.target_table import with_target
     from hpc_train.tables.targets import target_rows

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpc_train.errors import StoreError
+from hpc_train.files import write_file
 from hpc_train.model.report import Report
-from hpc_train.pipeline.asked import Asked
-from hpc_train.pipeline.figure_files import IMAGES, named_after, write_figure, write_figures
+from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report_folder import is_folder, tidy_parquet, write_folder
 from hpc_train.registry import load
-from hpc_train.runs.files import write_file
+from hpc_train.reports.figure_files import IMAGES, named_after, write_figure, write_figures
 
 FORMAT_OF = {
     ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex",
@@ -22,19 +22,21 @@ TIDY = ".parquet"
 DIGESTED = ("markdown", "json", "html")
 
 
-def asked_for(path: Path | None, form: str | None) -> Asked:
+def asked_for(path: Path | None, form: str | None) -> ReportOptions:
     """Return the options of a file with that name or format."""
     if form is None and is_folder(path):
         every = ("svg", "png", "pdf", "inline")
-        return Asked(figures=True, images=every, details=True, digests=True)
+        return ReportOptions(figures=True, images=every, details=True, digests=True)
     ending = path.suffix if path is not None else ""
     shown = form or FORMAT_OF.get(ending, "text")
     if shown == "html":
-        return Asked(figures=True, images=("inline",), details=True, digests=True)
+        return ReportOptions(figures=True, images=("inline",), details=True, digests=True)
     if form is None and ending in IMAGES:
-        return Asked(figures=True, images=(ending.removeprefix("."),), main_figure_only=True)
+        return ReportOptions(
+            figures=True, images=(ending.removeprefix("."),), main_figure_only=True
+        )
     drawn = shown == "markdown" and path is not None
-    return Asked(figures=drawn, digests=shown in DIGESTED)
+    return ReportOptions(figures=drawn, digests=shown in DIGESTED)
 
 
 def check_format(form: str | None, path: Path | None) -> None:

@@ -9,10 +9,10 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import StoreError
+from hpc_train.files import write_file
 from hpc_train.model.report import Report
-from hpc_train.pipeline.figure_files import IMAGES, write_figures
 from hpc_train.pipeline.render_report import render_report
-from hpc_train.runs.files import write_file
+from hpc_train.reports.figure_files import IMAGES, write_figures
 
 TEXTS = {
     "report.html": "html", "report.md": "markdown", "report.tex": "latex", "report.json": "json",

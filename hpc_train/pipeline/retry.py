@@ -10,17 +10,17 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import StoreError
+from hpc_train.files import exclusive
 from hpc_train.model.run import Manifest, Run, RunFolder, RunName
 from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.handover import PROFILE, Entry, Submitted
-from hpc_train.pipeline.lots import before, hand_over_lots, lot_of, spare
+from hpc_train.pipeline.lots import hand_over_lots, lot_of, submission_notices, without_failed_nodes
 from hpc_train.pipeline.query import judge, latest_attempts, read_runs, runs_below
 from hpc_train.pipeline.submit import single_run_id
 from hpc_train.regularfile import read_regular
-from hpc_train.runs.files import exclusive
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.state import is_untouched, was_never_handed_over
 from hpc_train.runs.store import is_run, read_study
@@ -29,7 +29,7 @@ from hpc_train.runs.store import is_run, read_study
 _RETRY_OF = "retry_of"
 
 
-class Again(Value, frozen=True, kw_only=True):
+class RetryTarget(Value, frozen=True, kw_only=True):
     """A retry, based on a model: the last attempt, or another run of the point if it was removed.
 
     `repeats` names the attempt before. Of what is `ready` nothing new is made: the model itself is
@@ -71,17 +71,22 @@ def retry(
         lots = [lot_of([_entry(again, facts) for again in part]) for part in parts]
         if exclude_failed_nodes:
             there = runs if path == home else runs_below(home)
-            old = [
-                [run for again in part for run in attempts(again.model, there)] for part in parts
+            lots = [
+                without_failed_nodes(lot, _attempts(part, there), say)
+                for lot, part in zip(lots, parts, strict=True)
             ]
-            lots = [spare(lot, mine, say) for lot, mine in zip(lots, old, strict=True)]
-        for text in before(lots, max_gpu_hours):
+        for text in submission_notices(lots, max_gpu_hours):
             say(text)
         ready = [again.model.folder for again in wanted if again.ready]
         new = hand_over_lots(home, lots, say, ready)
         if not new:
             raise _tried_again(path, home)
         return Submitted(home=home, new=new)
+
+
+def _attempts(part: Sequence[RetryTarget], there: Sequence[Run]) -> list[Run]:
+    """Return all attempts at what is to be submitted once more."""
+    return [run for again in part for run in attempts(again.model, there)]
 
 
 def _nothing_to_retry(path: Path, home: Path, runs: Sequence[Run]) -> StoreError:
@@ -95,21 +100,21 @@ def _tried_again(path: Path, home: Path) -> StoreError:
     return StoreError(f"{path.name}: it was retried already", f"hpctrain retry {home.name}")
 
 
-def _by_site(wanted: Sequence[Again]) -> list[list[Again]]:
+def _by_site(wanted: Sequence[RetryTarget]) -> list[list[RetryTarget]]:
     """Group runs by site: single jobs of different sites may share a folder."""
-    parts: dict[tuple[str, str], list[Again]] = defaultdict(list)
+    parts: dict[tuple[str, str], list[RetryTarget]] = defaultdict(list)
     for again in wanted:
         manifest = _manifest(again.model)
         parts[str(manifest.provenance.get(PROFILE, "")), manifest.plan.site].append(again)
     return list(parts.values())
 
 
-def _wanted(path: Path, home: Path, runs: Sequence[Run]) -> list[Again]:
+def _wanted(path: Path, home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
     study = read_study(home) if path == home else None
     return _singles(home, runs) if study is None else _of_study(study, home, runs)
 
 
-def _of_study(study: StudyManifest, home: Path, runs: Sequence[Run]) -> list[Again]:
+def _of_study(study: StudyManifest, home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
     latest = latest_attempts(runs)
     wanted = []
     for point in study.points:
@@ -123,12 +128,12 @@ def _of_study(study: StudyManifest, home: Path, runs: Sequence[Run]) -> list[Aga
             model = _sibling(point.stem, runs, home)
             old = run.folder.run_id if run is not None else ""
             wanted.append(
-                Again(model=model, repetition=repetition, attempt=attempt + 1, repeats=old)
+                RetryTarget(model=model, repetition=repetition, attempt=attempt + 1, repeats=old)
             )
     return wanted
 
 
-def _singles(home: Path, runs: Sequence[Run]) -> list[Again]:
+def _singles(home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
     """Return runs without a retry, and retries that were not submitted, in their place."""
     # All runs in the folder: the retry of a single job has another name.
     later = {
@@ -136,7 +141,7 @@ def _singles(home: Path, runs: Sequence[Run]) -> list[Again]:
         for run in judge(read_runs(home), {})
         if run.manifest is not None
     }
-    wanted: dict[RunFolder, Again] = {}
+    wanted: dict[RunFolder, RetryTarget] = {}
     for run in filter(_has_no_result, runs):
         last = later.get(run.folder.run_id, run)
         if last is run or is_untouched(last):
@@ -144,10 +149,10 @@ def _singles(home: Path, runs: Sequence[Run]) -> list[Again]:
     return list(wanted.values())
 
 
-def _again(run: Run) -> Again:
+def _again(run: Run) -> RetryTarget:
     name, manifest = RunName.parse(run.folder.run_id), run.manifest
     attempt = name.attempt if name else manifest.attempt if manifest else 1
-    return Again(
+    return RetryTarget(
         model=run,
         repetition=name.repetition if name else 1,
         attempt=attempt + 1,
@@ -198,7 +203,7 @@ def _manifest(run: Run) -> Manifest:
     return run.manifest
 
 
-def _entry(again: Again, facts: dict[str, object]) -> Entry:
+def _entry(again: RetryTarget, facts: dict[str, object]) -> Entry:
     old = _manifest(again.model)
     if again.ready:
         return old, _script(again.model, old)

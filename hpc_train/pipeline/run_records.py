@@ -10,24 +10,24 @@ import msgspec
 from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
-from hpc_train.pipeline.keeping import keep, read_kept
-from hpc_train.records.census import Census
 from hpc_train.records.collect import each_once, logs_of, packs_in, records_of
 from hpc_train.records.index import Index
-from hpc_train.records.packs import Pack
-from hpc_train.records.reading import Log, Wanted
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Log, Wanted
+from hpc_train.records.record_codec import Pack
 from hpc_train.records.record_file import read_record_file
 from hpc_train.regularfile import is_folder, is_regular, read_regular
+from hpc_train.runs.cache_file import keep, read_kept
 
 _DECODE = msgspec.json.Decoder(Record).decode_lines
 
 
-def run_records(run: Run, look: Wanted, census: Census) -> Iterator[Record]:
+def run_records(run: Run, look: Wanted, census: ParseStats) -> Iterator[Record]:
     """Yield a run's records: from its logs or, if they are deleted, from records.jsonl.
 
     Those of a finished run are stored in records.jsonl; a failure to write is ignored.
     """
-    folder, seen = run.folder, Census()
+    folder, seen = run.folder, ParseStats()
     if not is_folder(folder.logs):
         yield from _kept(folder.records)
         return
@@ -41,7 +41,7 @@ def run_records(run: Run, look: Wanted, census: Census) -> Iterator[Record]:
     census.add(seen)
     if run.state.finished and _older(folder.records, folder.index):
         index = Index(look, _content(folder.index))
-        again = each_once(logs, look, Census(), index)
+        again = each_once(logs, look, ParseStats(), index)
         lines = (msgspec.json.encode(record) + b"\n" for pack in again for record in pack.records())
         keep(folder.records, lines)
 
@@ -69,7 +69,7 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def indexed(logs: Sequence[Log], look: Wanted, census: Census, path: Path) -> Iterator[Pack]:
+def indexed(logs: Sequence[Log], look: Wanted, census: ParseStats, path: Path) -> Iterator[Pack]:
     """Yield the records of logs with the index in a file, which is updated if possible."""
     index = Index(look, _content(path))
     yield from packs_in(logs, look, census, index)

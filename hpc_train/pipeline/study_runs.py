@@ -10,15 +10,15 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.errors import LogParseError, StoreError
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.pipeline.expectation import expected_study, single_jobs
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.run_copies import without_copies
 from hpc_train.pipeline.run_records import run_records
-from hpc_train.records.census import Census
-from hpc_train.records.reading import Wanted
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Wanted
 from hpc_train.runs.store import read_study
 
 _log = logging.getLogger(__name__)
@@ -31,7 +31,7 @@ class StudyRuns(NamedTuple):
     runs: tuple[Run, ...]
     look: Wanted
 
-    def records(self, census: Census) -> Iterator[Record]:
+    def records(self, census: ParseStats) -> Iterator[Record]:
         """Yield the records of all runs; `census` is updated.
 
         A run that cannot be read is recorded there and does not affect the others.

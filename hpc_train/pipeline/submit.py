@@ -7,12 +7,12 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.files import exclusive
 from hpc_train.model.run import MANIFEST_SCHEMA, Manifest, Run, RunFolder, RunName
 from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
-from hpc_train.pipeline.cost import bill, check_budget, cost_of
 from hpc_train.pipeline.digests import sha256_of
 from hpc_train.pipeline.handover import (
     PROFILE,
@@ -22,29 +22,29 @@ from hpc_train.pipeline.handover import (
     hand_over,
     terms_of,
 )
-from hpc_train.pipeline.notices import notices
 from hpc_train.pipeline.outlook import outlook
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.prepare import Prepared, PreparedPoint, shuffled
 from hpc_train.pipeline.query import latest_attempts, runs_below
-from hpc_train.runs.files import exclusive
+from hpc_train.plans.cost import bill, check_budget, cost_of
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.state import is_untouched, was_never_handed_over
 from hpc_train.runs.store import remove_home, remove_root, remove_runs
+from hpc_train.submissions.notices import notices
 
 # States without a result that are not failures of the job; a study reruns them.
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.NODE_FAIL, JobState.PREEMPTED)
 _FAILED = (JobState.FAILED, JobState.TIMEOUT, JobState.OUT_OF_MEMORY)
 
 
-class Wish(Value, frozen=True, kw_only=True):
+class SubmitOptions(Value, frozen=True, kw_only=True):
     """Options of a submission."""
 
     rerun_failed: bool = False
     max_gpu_hours: float | None = None
 
 
-NO_WISH = Wish()
+NO_WISH = SubmitOptions()
 
 
 class _Wanted(Value, frozen=True, kw_only=True):
@@ -53,7 +53,7 @@ class _Wanted(Value, frozen=True, kw_only=True):
     attempt: int
 
 
-def unheard(text: str) -> None:
+def no_output(text: str) -> None:
     """Ignore a message."""
 
 
@@ -61,8 +61,8 @@ def submit(
     prepared: Prepared,
     root: Path,
     argv: Sequence[str],
-    wish: Wish = NO_WISH,
-    say: Callable[[str], None] = unheard,
+    wish: SubmitOptions = NO_WISH,
+    say: Callable[[str], None] = no_output,
 ) -> Submitted:
     """Submit a job, or the missing runs of a study; `say` receives the cost before.
 
@@ -96,7 +96,7 @@ def _profile(path: Path) -> dict[str, str]:
 
 
 def _announce(
-    prepared: Prepared, entries: Sequence[Entry], wish: Wish, say: Callable[[str], None]
+    prepared: Prepared, entries: Sequence[Entry], wish: SubmitOptions, say: Callable[[str], None]
 ) -> None:
     cost = cost_of([manifest.plan for manifest, _ in entries])
     check_budget(cost, wish.max_gpu_hours)

@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator, Mapping
 import msgspec
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.files import to_json
 from hpc_train.model.network import Network
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
-from hpc_train.pipeline.keeping import keep, read_kept
 from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.nccl.verdict import verdict
 from hpc_train.regularfile import is_folder
-from hpc_train.runs.files import to_json
+from hpc_train.runs.cache_file import keep, read_kept
 
 Promise = Callable[[str], Network | None]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.model.run import Run, RunFolder
-from hpc_train.model.submission import JobState, Standing
+from hpc_train.model.submission import JobReport, JobState
 from hpc_train.pipeline.query import ask, judge, read_runs
 from hpc_train.runs.store import RunFiles
 
@@ -31,7 +31,7 @@ class Watch:
     ) -> None:
         self._path = path
         self._clock = clock
-        self._answers: Mapping[RunFolder, Standing] | None = None
+        self._answers: Mapping[RunFolder, JobReport] | None = None
         self._known: Mapping[RunFolder, RunFiles] = {}
         self._took_s = 0.0
         self._asked = clock()
@@ -62,7 +62,7 @@ class Watch:
             self._pause_s = max(_FIRST_S, 2 * self._pause_s)
         return judge(files, self._standings(files))
 
-    def _standings(self, files: Sequence[RunFiles]) -> dict[RunFolder, Standing]:
+    def _standings(self, files: Sequence[RunFiles]) -> dict[RunFolder, JobReport]:
         if self._answers is None:
             return {item.folder: _guess(item) for item in files if _goes_on(item)}
         return {
@@ -76,8 +76,8 @@ def _goes_on(item: RunFiles) -> bool:
     return item.submission is not None and item.submission.state is None and not ended
 
 
-def _guess(item: RunFiles) -> Standing:
-    return Standing(state=JobState.PENDING if item.status is None else JobState.RUNNING)
+def _guess(item: RunFiles) -> JobReport:
+    return JobReport(state=JobState.PENDING if item.status is None else JobState.RUNNING)
 
 
 def _poll_s(files: Sequence[RunFiles]) -> float:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
+from hpc_train.model.env_names import ENV
 from hpc_train.model.plan import EnvChange, Secret, Setting, Topology
 from hpc_train.model.value import Value
-from hpc_train.model.variable import ENV
 from hpc_train.plans.backend import resolve_backend
 from hpc_train.plans.binding import GpuOrder, gpu_order
 from hpc_train.plans.context import Context, Job, Site, rule

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from hpc_train.errors import PlanError
 from hpc_train.model.job import Elastic
-from hpc_train.model.launching import Rendezvous
 from hpc_train.model.plan import Setting
+from hpc_train.model.site_launch import Rendezvous
 from hpc_train.plans.context import Context, Job, Site
 from hpc_train.plans.launchers.base import launchers_where
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.errors import PlanError
-from hpc_train.model.allocation import Allocation, Turn
+from hpc_train.model.allocation import Allocation, NestedRun
 from hpc_train.model.limits import JobQueue, limits_on, queue_named
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.units import Duration, Memory
@@ -37,7 +37,7 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
     extra = dict(_extra(every))
     networks = [dict(plan.directives).get("network") for plan in every]
     queue["network"] = next(filter(None, networks), None) if "network" not in extra else None
-    turns = tuple(Turn(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
+    turns = tuple(NestedRun(run_id=run_id, time_s=plan.time_s) for run_id, plan in plans)
     account = every[0].settings["account"].value if "account" in every[0].settings else None
     place = queue_named(site.value, partition, queue["qos"], account)
     size = _size(every, site, _time(site, turns, place, max(p.topology.nodes for p in every)))
@@ -138,7 +138,7 @@ def _slots(plans: Sequence[LaunchPlan]) -> tuple[int, int]:
     return fewest, cores // fewest
 
 
-def _time(site: Site, turns: Sequence[Turn], queue: JobQueue, nodes: int) -> Duration | None:
+def _time(site: Site, turns: Sequence[NestedRun], queue: JobQueue, nodes: int) -> Duration | None:
     """Return the sum of the turns; None if one of them has no end."""
     limits = [turn.time_s for turn in turns if turn.time_s is not None]
     if len(limits) < len(turns):

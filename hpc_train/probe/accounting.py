@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.model.cluster import Association, LiveQos
-from hpc_train.probe.fields import count, duration, table, tres, word, words
+from hpc_train.probe.scontrol_fields import count, duration, table, tres, word, words
 
 
 def qualities(text: str) -> tuple[LiveQos, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
-from hpc_train.model.hardware import Gpu, Hardware, Limits, Near
+from hpc_train.model.hardware import Gpu, Hardware, Near, ProcessLimits
 from hpc_train.probe import nvidia, rocm
 from hpc_train.probe.ask import answer_of, environment, printable
 from hpc_train.probe.disks import disks, file_systems
@@ -73,11 +73,11 @@ def _gpus(found: Mapping[str, Section]) -> tuple[tuple[Gpu, ...], tuple[Near, ..
     return rocm.gpus(_text(found, "rocm")), rocm.near(_text(found, "rocm_topology"))
 
 
-def _limits(found: Mapping[str, Section]) -> Limits:
+def _limits(found: Mapping[str, Section]) -> ProcessLimits:
     memlock = setting(found, "memlock")
     shm = file_systems(_text(found, "shm"))
     memory = whole(setting(found, "memory"))
-    return Limits(
+    return ProcessLimits(
         memlock_kib=-1 if memlock == "unlimited" else whole(memlock),
         open_files=whole(setting(found, "open_files")),
         shm_mib=shm[0].size_mib if shm else None,

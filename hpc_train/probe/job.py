@@ -13,7 +13,7 @@ from hpc_train.model.value import Value
 from hpc_train.probe.ask import answer_of, environment
 from hpc_train.probe.errors import ProbeError
 from hpc_train.probe.hardware import read_hardware
-from hpc_train.probe.kinds import Kind, Shape, kinds, shape
+from hpc_train.probe.node_kinds import Kind, Shape, kinds, shape
 from hpc_train.probe.script import MARK, probe_script
 from hpc_train.shell import Finished, collect, launch
 

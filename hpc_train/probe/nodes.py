@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from hpc_train.model.cluster import Gres, LiveNode
-from hpc_train.probe.fields import Record, count, memory, records, word, words
+from hpc_train.probe.scontrol_fields import Record, count, memory, records, word, words
 
 # gpu:a100:4(S:0-1), gpu:4, gpu:1g.10gb:7, nvme:1600G, craynetwork:4
 _GRES = re.compile(r"^(?P<name>[^:,()]+)(?::(?P<kind>(?!\d+:)[^:,()]+))?:(?P<count>[0-9]{1,9})")

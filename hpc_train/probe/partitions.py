@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.cluster import LivePartition
 from hpc_train.model.units import Duration
-from hpc_train.probe.fields import Record, count, duration, memory, records, word, words
+from hpc_train.probe.scontrol_fields import Record, count, duration, memory, records, word, words
 
 
 def partitions(text: str) -> tuple[LivePartition, ...]:

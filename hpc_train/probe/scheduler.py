@@ -9,10 +9,10 @@ from hpc_train.model.cluster import Association, Bounds, Cluster, LiveQos, Mpi
 from hpc_train.probe.accounting import associations, qualities
 from hpc_train.probe.ask import Answer, Ask, ask
 from hpc_train.probe.errors import ProbeError
-from hpc_train.probe.fields import Record, count, settings, word, words
 from hpc_train.probe.nodes import nodes
 from hpc_train.probe.partitions import partitions
 from hpc_train.probe.plugins import mpi_plugins
+from hpc_train.probe.scontrol_fields import Record, count, settings, word, words
 
 _QOS = "format=Name,MaxWall,MaxTRES,MaxJobsPU"
 _ASSOCIATIONS = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxSubmit"

@@ -12,17 +12,17 @@ from hpc_train import registry
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.record import Record
+from hpc_train.model.regex_checks import may_explode
 from hpc_train.model.regex_cost import touching
-from hpc_train.model.regex_text import may_explode
-from hpc_train.records.census import Census
 from hpc_train.records.dispatch import Mark
-from hpc_train.records.hits import maker
+from hpc_train.records.find_logs import log_files, readable
 from hpc_train.records.index import Index
 from hpc_train.records.live import is_live, lots
-from hpc_train.records.log_names import log_files, readable
-from hpc_train.records.packs import LOT, Pack, packs_of, unpressed
-from hpc_train.records.reading import Log, Wanted, parsers_of, read
-from hpc_train.records.spread import spread, worth_it
+from hpc_train.records.parallel import spread, worth_it
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Log, Wanted, parsers_of, read
+from hpc_train.records.record_codec import LOT, Pack, packs_of, unpressed
+from hpc_train.records.run_parsers import maker
 from hpc_train.records.value_checks import possible
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})
@@ -37,7 +37,7 @@ def collect(
     parser: str | Wanted = "auto",
     *,
     root: Path | None = None,
-    census: Census | None = None,
+    census: ParseStats | None = None,
 ) -> Iterator[Record]:
     """Yield the records of log files, ordered by file name and line.
 
@@ -53,7 +53,7 @@ def collect(
     """
     logs = logs_of(run, paths, root)
     look = wanted(parser) if isinstance(parser, str) else parser
-    return records_of(logs, look, Census() if census is None else census)
+    return records_of(logs, look, ParseStats() if census is None else census)
 
 
 def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -> Wanted:
@@ -98,7 +98,7 @@ def logs_of(run: str, paths: Sequence[Path], root: Path | None = None) -> list[L
 
 
 def records_of(
-    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None = None
+    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None = None
 ) -> Iterator[Record]:
     """Yield the records of logs as `packs_in` does, one by one."""
     for pack in packs_in(logs, wanted, census, index):
@@ -106,7 +106,7 @@ def records_of(
 
 
 def packs_in(
-    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None = None
+    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None = None
 ) -> Iterator[Pack]:
     """Yield the records of logs, in their order; an `index` gives those of files it knows.
 
@@ -119,7 +119,7 @@ def packs_in(
 
 
 def each_once(
-    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
+    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
 ) -> Iterator[Pack]:
     """Yield records as `packs_in` does; damaged lines and files are counted, not warned of."""
     packs = _once(logs, wanted, census, index)
@@ -135,7 +135,7 @@ def _until_a_pause(packs: Iterator[Pack]) -> Iterator[Pack]:
 
 
 def _once(
-    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
+    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
 ) -> Iterator[Pack]:
     """Yield each measurement once, however many ranks printed it."""
     once: set[tuple[str, str, str, str]] = set()
@@ -149,7 +149,7 @@ def _once(
         raise LogParseError(next(iter(census.failed.values())) + more)
 
 
-def _again(pack: Pack, once: set[tuple[str, str, str, str]], census: Census) -> set[int]:
+def _again(pack: Pack, once: set[tuple[str, str, str, str]], census: ParseStats) -> set[int]:
     """Return the places of what was said before, and note in `once` what was not."""
     again = set()
     for place, key in pack.once.items():
@@ -164,7 +164,7 @@ def _again(pack: Pack, once: set[tuple[str, str, str, str]], census: Census) -> 
 
 
 def _all(
-    logs: Sequence[Log], wanted: Wanted, census: Census, index: Index | None
+    logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
 ) -> Iterator[Pack]:
     new = {log for log in logs if index is None or not index.knows(log)}
     unread = [log for log in logs if log in new]
@@ -181,7 +181,7 @@ def _all(
             yield from read(log, parsers_of(wanted), wanted.prefix, census, Mark())
 
 
-def _warn(log: Log, census: Census) -> None:
+def _warn(log: Log, census: ParseStats) -> None:
     if log.source in census.failed:
         _log.warning("%s", census.failed[log.source])
     if number := census.damaged.get(log.source):

@@ -8,8 +8,8 @@ from typing import NamedTuple, Protocol
 
 from hpc_train.records.blocks import Block, Stream, blocks
 from hpc_train.records.line import Line
-from hpc_train.records.lines import lines_of
-from hpc_train.records.literals import Occurrence, finder
+from hpc_train.records.line_reader import lines_of
+from hpc_train.records.multi_search import Occurrence, finder
 
 _LINE_FEED = 10
 _FEW = 8
@@ -57,7 +57,7 @@ class Mark:
         self.line = line
 
 
-class _Roll(NamedTuple):
+class _LiteralIndex(NamedTuple):
     """All literals, who looks for each, and who wants a line with several of them."""
 
     literals: tuple[bytes, ...]
@@ -67,16 +67,16 @@ class _Roll(NamedTuple):
 
 # Once for all files of a folder.
 @lru_cache(maxsize=8)
-def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _Roll:
+def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _LiteralIndex:
     owners: dict[bytes, list[int]] = {}
     for number, literals in enumerate(wanted):
         for literal in dict.fromkeys(literals):
             owners.setdefault(literal, []).append(number)
     ordered = tuple(sorted(owners))
-    return _Roll(ordered, tuple(tuple(owners[literal]) for literal in ordered), {})
+    return _LiteralIndex(ordered, tuple(tuple(owners[literal]) for literal in ordered), {})
 
 
-class Audience:
+class ReaderSet:
     """Who reads which line: for its literals, and because of the line before."""
 
     def __init__(self, readers: Sequence[Reader]) -> None:
@@ -151,7 +151,7 @@ def dispatch(
     order. `mark` says where the stream stands, and at the end how far it was read. The readers in
     `whole` are handed the blocks that hold something for them.
     """
-    audience = Audience(readers)
+    audience = ReaderSet(readers)
     blocked = _Blocked(whole, audience.literals)
     find = finder(blocked.literals, blocked.own)
     mark = Mark() if mark is None else mark

@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.model.record import Record
-from hpc_train.records.census import Census
-from hpc_train.records.packs import Pack, unpressed
+from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsers.base import LogParser
-from hpc_train.records.reading import Log, Reading, Wanted, extend, parsers_of
+from hpc_train.records.read_log import Log, Reading, Wanted, extend, parsers_of
+from hpc_train.records.record_codec import Pack, unpressed
 from hpc_train.version import VERSION
 
 # Of the text before the mark: a file that was written anew does not end like the old one.
@@ -57,7 +57,7 @@ class Index:
             self._states[log.source] = log.path.stat()
         return self._known(log) is not None
 
-    def packs(self, log: Log, census: Census, read: Reading | None = None) -> Iterator[Pack]:
+    def packs(self, log: Log, census: ParseStats, read: Reading | None = None) -> Iterator[Pack]:
         """Yield the records of a file; of one that has only grown, the new part is read.
 
         `read` is what was read of it since `knows`, as it knew nothing.
@@ -94,7 +94,7 @@ class Index:
             return None
         if _tail(log.path, old.reading.offset) != old.tail:
             return None
-        census = Census()
+        census = ParseStats()
         census.add(old.reading.census)
         return msgspec.structs.replace(old.reading, packs=[*old.reading.packs], census=census)
 
@@ -132,7 +132,7 @@ def _fingerprint(wanted: Wanted) -> bytes:
     """Return what changes with hpctrain, its set of parsers, and each of them."""
     parts = [VERSION, wanted.prefix, repr(wanted.patterns)]
     parts += [f"{name} {_version(parser)}" for name, parser in parsers_of(wanted).items()]
-    parts += [_file_of(kind) for kind in (Record, Census, Pack, Reading, Index)]
+    parts += [_file_of(kind) for kind in (Record, ParseStats, Pack, Reading, Index)]
     return hashlib.sha256("\n".join(parts).encode()).digest()
 
 

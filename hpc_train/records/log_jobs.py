@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
-from hpc_train.records.log_names import rank_of
+from hpc_train.records.find_logs import rank_of
 
 # torchrun --log-dir: RUN/attempt_0/3/stderr.log, with a number for each local rank.
 _ATTEMPT = re.compile(r"^attempt_\d{1,6}$")

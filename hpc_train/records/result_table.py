@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.heading import plain_name
-from hpc_train.model.stated import AMBIGUOUS, RESULTS, SIZES, misspelt
+from hpc_train.model.column_headings import plain_name
+from hpc_train.model.result_columns import AMBIGUOUS, RESULTS, SIZES, misspelt
 
 _FIRST = 64 * 1024
 _OURS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})

@@ -25,8 +25,8 @@ from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
-from hpc_train.records.census import Census, Seen
-from hpc_train.records.packs import Pack
+from hpc_train.records.parse_stats import LineSample, ParseStats
+from hpc_train.records.record_codec import Pack
 
 FRACTIONS = frozenset({"accuracy", "mfu"})
 _POSITIVE = frozenset(
@@ -60,7 +60,7 @@ class _Check(NamedTuple):
 _ANY = _Check(-math.inf, math.inf, "", False)
 
 
-def possible(packs: Iterable[Pack], census: Census) -> Iterator[Pack]:
+def possible(packs: Iterable[Pack], census: ParseStats) -> Iterator[Pack]:
     """Yield the records whose value is possible, in their order; `census` counts the others."""
     for _, of_file in groupby(packs, _file):
         before: dict[_Key, list[float]] = {}
@@ -147,11 +147,11 @@ def _too_high(values: Sequence[float], first: int) -> set[int]:
     return found
 
 
-def _refuse(pack: Pack, place: int, wrong: str, census: Census) -> None:
+def _refuse(pack: Pack, place: int, wrong: str, census: ParseStats) -> None:
     kind, value = pack.kinds[pack.kind[place]], pack.value[place]
     name = f"{kind.run}: {kind.metric} {wrong}"
     seen = census.refused.get(name)
     if seen is None:
-        census.refused[name] = Seen(kind.source, pack.line[place], f"{value:g}")
+        census.refused[name] = LineSample(kind.source, pack.line[place], f"{value:g}")
     else:
         seen.lines += 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.model.run import Failure, JobStatus, Manifest, Run
-from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there
 from hpc_train.runs.store import RunFiles
 
@@ -19,7 +19,7 @@ _SENTENCES = {
 }
 
 
-def run_of(files: RunFiles, standing: Standing | None) -> Run:
+def run_of(files: RunFiles, standing: JobReport | None) -> Run:
     """Combine a run's files with the answer of its executor; None means no answer.
 
     A scheduler that still has the job takes precedence, because a requeued job has the files of its
@@ -42,7 +42,7 @@ def run_of(files: RunFiles, standing: Standing | None) -> Run:
     )
 
 
-def _stale(status: JobStatus | None, standing: Standing | None) -> bool:
+def _stale(status: JobStatus | None, standing: JobReport | None) -> bool:
     """Whether status.json is that of an attempt before the job was requeued."""
     if status is None or standing is None or not standing.state.active:
         return False
@@ -52,7 +52,7 @@ def _stale(status: JobStatus | None, standing: Standing | None) -> bool:
 
 
 def _state(
-    submission: Submission | None, status: JobStatus | None, standing: Standing | None
+    submission: Submission | None, status: JobStatus | None, standing: JobReport | None
 ) -> JobState:
     ended = status is not None and status.ended is not None
     if ended and status is not None and status.exit_code == 0:
@@ -93,7 +93,7 @@ def _problem(
     state: JobState,
     submission: Submission | None,
     status: JobStatus | None,
-    standing: Standing | None,
+    standing: JobReport | None,
 ) -> str:
     if state.active or state is JobState.COMPLETED:
         return ""

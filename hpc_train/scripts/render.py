@@ -15,9 +15,9 @@ from hpc_train.model.script import Script
 from hpc_train.model.value import Value
 from hpc_train.scripts.blocks import check_blocks
 from hpc_train.scripts.budget import CHARACTERS, Rendering, current
+from hpc_train.scripts.errors import WRONG, explain
 from hpc_train.scripts.loader import TemplateLoader
 from hpc_train.scripts.memory import limited_memory
-from hpc_train.scripts.mistakes import WRONG, explain
 from hpc_train.scripts.sandbox import HIDDEN, TemplateEnvironment
 
 ALLOCATION = "nested.sbatch.j2"

@@ -9,7 +9,7 @@ from msgspec import inspect as kinds
 
 from hpc_train.errors import SiteProfileError
 from hpc_train.model.site import SiteProfile
-from hpc_train.sites.overlay import Part
+from hpc_train.sites.merge import Part
 from hpc_train.yamlfile import lookup
 
 

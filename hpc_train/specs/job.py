@@ -11,9 +11,9 @@ from typing import Any
 
 from hpc_train.decode import decode
 from hpc_train.errors import SpecError
+from hpc_train.model.env_names import ENV
 from hpc_train.model.job import JobSpec
 from hpc_train.model.value import Sourced
-from hpc_train.model.variable import ENV
 from hpc_train.slurm_options import directive_problem
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.specs.variables import check_variables

@@ -8,8 +8,8 @@ import re
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
 from hpc_train.model.record import UNITS
+from hpc_train.model.regex_checks import literal_of, may_explode
 from hpc_train.model.regex_cost import touching
-from hpc_train.model.regex_text import literal_of, may_explode
 
 _LEAST = 4
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import SpecError
+from hpc_train.model.env_names import ENV, is_reserved, is_variable, why_not_empty
 from hpc_train.model.job import JobSpec
 from hpc_train.model.secret import KEPT, looks_secret, named_by_job, secret_in
 from hpc_train.model.value import Sourced
-from hpc_train.model.variable import ENV, is_reserved, is_variable, why_not_empty
 
 Job = Sourced[JobSpec]
 # MAX_ARG_STRLEN of Linux: one argument, or one variable with its name.

@@ -9,18 +9,18 @@ from typing import Protocol
 from hpc_train.model.run import RunFolder
 from hpc_train.model.script import Script
 from hpc_train.model.site import Limits
-from hpc_train.model.submission import Cluster, Standing, Submission
+from hpc_train.model.submission import JobReport, SlurmEndpoint, Submission
 from hpc_train.model.value import Value
 
 
-class Terms(Value, frozen=True, kw_only=True):
+class ExecutorOptions(Value, frozen=True, kw_only=True):
     """Options of a submission: target, limits, excluded nodes.
 
     `comment` is the user's comment, for all runs. With an `allocation`, its script is submitted and
     runs them all, one after the other.
     """
 
-    cluster: Cluster = Cluster()
+    cluster: SlurmEndpoint = SlurmEndpoint()
     limits: Limits = Limits()
     exclude: tuple[str, ...] = ()
     comment: str = ""
@@ -30,14 +30,14 @@ class Terms(Value, frozen=True, kw_only=True):
 class Executor(Protocol):
     """Submits scripts to a scheduler or runs them; keeps no state."""
 
-    def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
+    def submit(self, home: Path, runs: Sequence[RunFolder], terms: ExecutorOptions) -> None:
         """Submit runs, in order, and write the submission.json of each.
 
         Raises:
             SubmitError: refused. A run without submission.json was not submitted.
         """
 
-    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
+    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """Return the state of runs of any jobs and studies, with a single query.
 
         A run that is not in the result has ended, and its files contain its state.

@@ -12,13 +12,13 @@ import msgspec
 
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
-from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there
 from hpc_train.shell import clean_environment, ended, start
-from hpc_train.submissions.base import Terms
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.local_queue import FOLDER, LocalQueue, is_held, machine_lock, take
 from hpc_train.submissions.processes import terminate
-from hpc_train.submissions.queue import FOLDER, Queue, is_held, machine_lock, take
-from hpc_train.submissions.record import has_ended, mark, write
+from hpc_train.submissions.submission_file import has_ended, mark, write
 
 _START_S = 60.0
 
@@ -26,11 +26,11 @@ _START_S = 60.0
 class LocalExecutor:
     """Starts one detached supervisor for the runs of a submission."""
 
-    def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
+    def submit(self, home: Path, runs: Sequence[RunFolder], terms: ExecutorOptions) -> None:
         """Start a supervisor that runs `runs` in order; see `Executor.submit`."""
         _check_machine_lock()
         now = datetime.now(timezone.utc)
-        queue = Queue(home=home, queue_id=f"{now:%Y%m%d-%H%M%S}-{os.getpid()}")
+        queue = LocalQueue(home=home, queue_id=f"{now:%Y%m%d-%H%M%S}-{os.getpid()}")
         try:
             (home / FOLDER).mkdir(parents=True, exist_ok=True)
             lock = take(queue.file("lock"), wait=True)
@@ -51,7 +51,7 @@ class LocalExecutor:
         except OSError as failure:
             raise SubmitError(f"{home}: cannot start: {failure.strerror or failure}") from None
 
-    def _start(self, queue: Queue, lock: int | None) -> None:
+    def _start(self, queue: LocalQueue, lock: int | None) -> None:
         """Pass the lock to the supervisor, without releasing it in between."""
         if lock is None:
             raise SubmitError(f"{queue.file('lock')}: another process holds it")
@@ -64,10 +64,10 @@ class LocalExecutor:
         if not ended(supervisor, _START_S) or supervisor.returncode != 0:
             raise SubmitError(f"{queue.home}: the supervisor did not start", _last_line(queue))
 
-    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
+    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """A run is active while its queue's lock is held; see `Executor.query`."""
         queues = {
-            run: Queue(home=run.path.parent, queue_id=submission.native_id)
+            run: LocalQueue(home=run.path.parent, queue_id=submission.native_id)
             for run, submission in runs.items()
         }
         held = {queue: is_held(queue.file("lock")) for queue in set(queues.values())}
@@ -82,12 +82,12 @@ class LocalExecutor:
                 terminate(run)
 
 
-def _standing(run: RunFolder, held: bool | None) -> Standing:
+def _standing(run: RunFolder, held: bool | None) -> JobReport:
     if held is None:
-        return Standing(state=JobState.UNKNOWN, reason="its queue cannot be read")
+        return JobReport(state=JobState.UNKNOWN, reason="its queue cannot be read")
     if not held:
-        return Standing(state=JobState.LOST)
-    return Standing(state=JobState.RUNNING if run.status.exists() else JobState.PENDING)
+        return JobReport(state=JobState.LOST)
+    return JobReport(state=JobState.RUNNING if run.status.exists() else JobState.PENDING)
 
 
 def _check_machine_lock() -> None:
@@ -105,6 +105,6 @@ def _check_machine_lock() -> None:
         ) from None
 
 
-def _last_line(queue: Queue) -> str:
+def _last_line(queue: LocalQueue) -> str:
     lines = queue.file("log").read_text(errors="replace").splitlines()
     return lines[-1] if lines else f"see {queue.file('log')}"

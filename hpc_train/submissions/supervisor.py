@@ -21,9 +21,9 @@ from hpc_train.model.submission import JobState, Submission
 from hpc_train.model.value import decode_unit
 from hpc_train.regularfile import read_regular
 from hpc_train.shell import clean_environment, ended, start
+from hpc_train.submissions.local_queue import LocalQueue, machine_lock, take
 from hpc_train.submissions.processes import kill, terminate
-from hpc_train.submissions.queue import Queue, machine_lock, take
-from hpc_train.submissions.record import has_ended, mark
+from hpc_train.submissions.submission_file import has_ended, mark
 
 
 class _Limit(msgspec.Struct):
@@ -34,7 +34,7 @@ class _Limit(msgspec.Struct):
 
 def main(home: str, queue_id: str, lock: str) -> None:
     """Run the queue's runs that were not cancelled, one at a time."""
-    queue = Queue(home=Path(home), queue_id=queue_id)
+    queue = LocalQueue(home=Path(home), queue_id=queue_id)
     run_ids = msgspec.json.decode(queue.file("json").read_bytes(), type=list[str])
     _detach()
     for run_id in run_ids:

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hpc_train.model.law import Law
+from hpc_train.model.scaling_fit import Law
 from hpc_train.tables.intervals import CONFIDENCE, fieller_limits, students_t
 
 Floats = NDArray[np.float64]

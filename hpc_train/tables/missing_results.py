@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.study import Warmup
 from hpc_train.tables.grouped import packed

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.series import axis_name
 from hpc_train.tables.conditions import compared, difference, merged
 from hpc_train.tables.grouped import Floats, codes, numbers

@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 
 # Enough that what each part costs by itself does not count.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpc_train.model.measurement import ExpectedRun
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.series import series_label, size_of
 from hpc_train.tables.grouped import Floats
 from hpc_train.tables.record_arrays import Ints

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.model.measurement import CONTRADICTED, ExpectedStudy
+from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.record import Record
 from hpc_train.model.series import axis_name

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
-from hpc_train.model.law import LEAST_SIZES, CurvePoint, Fit, Law, Parameter
+from hpc_train.model.scaling_fit import LEAST_SIZES, CurvePoint, Fit, Law, Parameter
 from hpc_train.tables.least_squares import Floats, Solution, basis, half_width, ratio, solve
 
 REACH, TRUSTED_REACH, MOST_REACH = 2.0, 4.0, 64.0

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.series import narrowed
 from hpc_train.model.study import Scaling
 from hpc_train.tables.conditions import compared, levels, texts

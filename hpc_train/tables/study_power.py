@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from hpc_train.model.law import LEAST_SIZES, Law
+from hpc_train.model.scaling_fit import LEAST_SIZES, Law
 
 # Expected half width of the 95 % interval of a ratio, n jobs against n, at 2 % noise, computed once
 # (tests/tables/resolution.py); beyond the last, widths shrink as 1/sqrt(n).

@@ -16,14 +16,16 @@ class BatchError(WorkloadError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Batch:
+class BatchSize:
     """Samples per optimiser step: of all ranks together, and of each rank."""
 
     global_size: int
     size: int
 
 
-def share_batch(global_batch_size: int | None, batch_size: int | None, world_size: int) -> Batch:
+def share_batch(
+    global_batch_size: int | None, batch_size: int | None, world_size: int
+) -> BatchSize:
     """Return the batch; exactly one of the two sizes is given.
 
     Raises:
@@ -32,7 +34,7 @@ def share_batch(global_batch_size: int | None, batch_size: int | None, world_siz
             have unequal weight.
     """
     if batch_size is not None:
-        return Batch(global_size=batch_size * world_size, size=batch_size)
+        return BatchSize(global_size=batch_size * world_size, size=batch_size)
     if global_batch_size is None:
         raise ValueError("neither a global batch size nor one per rank")
     if global_batch_size % world_size:
@@ -42,7 +44,7 @@ def share_batch(global_batch_size: int | None, batch_size: int | None, world_siz
             f"--global-batch-size {global_batch_size} cannot be shared equally by {world_size} "
             f"ranks; nearest: {' or '.join(sizes)}"
         )
-    return Batch(global_size=global_batch_size, size=global_batch_size // world_size)
+    return BatchSize(global_size=global_batch_size, size=global_batch_size // world_size)
 
 
 def scale_learning_rate(rate: float, rule: str, global_batch_size: int, base: int) -> float:

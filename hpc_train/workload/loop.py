@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from hpc_train.workload.batch import Batch, BatchError
+from hpc_train.workload.batch import BatchError, BatchSize
 from hpc_train.workload.data import Images, batches
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.group import Group
@@ -50,7 +50,7 @@ class Trainer:
     """
 
     def __init__(
-        self, options: Options, group: Group, train_set: Images, batch: Batch, rate: float
+        self, options: Options, group: Group, train_set: Images, batch: BatchSize, rate: float
     ) -> None:
         self.options, self.group, self.train_set = options, group, train_set
         self.batch, self.rate = batch, rate

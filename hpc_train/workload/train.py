@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpc_train.workload.batch import Batch, scale_learning_rate, share_batch
+from hpc_train.workload.batch import BatchSize, scale_learning_rate, share_batch
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.errors import WorkloadError
 from hpc_train.workload.options import Options, parse_options
@@ -71,7 +71,7 @@ def _train_in(group: Group, options: Options) -> None:
         _report_end(group, batch, outcome, accuracy)
 
 
-def _learning_rate(options: Options, batch: Batch) -> tuple[float, str]:
+def _learning_rate(options: Options, batch: BatchSize) -> tuple[float, str]:
     rule = options.lr_rule or ("none" if options.batch_size is None else "linear")
     base = options.base_batch_size
     rate = scale_learning_rate(options.learning_rate, rule, batch.global_size, base)
@@ -81,10 +81,10 @@ def _learning_rate(options: Options, batch: Batch) -> tuple[float, str]:
     return rate, f"learning rate {rate:g} = {options.learning_rate:g}{factor} (rule: {rule})"
 
 
-def _report_start(options: Options, group: Group, batch: Batch, rate: float) -> None:
+def _report_start(options: Options, group: Group, batch: BatchSize, rate: float) -> None:
     import torch
 
-    from hpc_train.workload.facts import conditions
+    from hpc_train.workload.conditions import conditions
 
     emit(
         event="conditions",
@@ -114,7 +114,7 @@ def _report_start(options: Options, group: Group, batch: Batch, rate: float) -> 
     )
 
 
-def _report_end(group: Group, batch: Batch, outcome: Outcome, accuracy: float | None) -> None:
+def _report_end(group: Group, batch: BatchSize, outcome: Outcome, accuracy: float | None) -> None:
     rate = outcome.samples / outcome.time_to_train
     emit(
         event="end",

@@ -36,7 +36,7 @@ PATTERN = "@hpct \\{|Worker [0-9]+ - Epoch"
 COLLECT = """
 import json, resource, sys, time
 from pathlib import Path
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import Census
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.index import Index
 kept, look = Path(sys.argv[2]), wanted(sys.argv[4])
@@ -59,7 +59,7 @@ from pathlib import Path
 from hpc_train.model.diagnosis import JobEnd
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.nccl.read import transport_in
-from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.nccl.counts import Tally
 tally, wall, cpu = Tally(), time.perf_counter(), time.process_time()
 found, _ = diagnose_logs([Path(sys.argv[1])], ["log"], JobEnd(), tally)
 transport_in(tally)

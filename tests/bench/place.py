@@ -17,8 +17,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from hpc_train.lab import record
-from hpc_train.lab.record import Lab
+from hpc_train.lab import state_file
+from hpc_train.lab.state_file import Lab
 from hpc_train.model.value import Value
 from hpc_train.shell import clean_environment
 
@@ -108,13 +108,13 @@ def place() -> Iterator[Place]:
 
 @contextmanager
 def _lab() -> Iterator[Lab]:
-    made = record.read() is None
+    made = state_file.read() is None
     if made:
         done = subprocess.run([*HPCTRAIN, "lab", "up"], cwd=ROOT, capture_output=True, text=True)
         if done.returncode != 0:
             raise NoLab(done.stderr.strip())
     try:
-        lab = record.read()
+        lab = state_file.read()
         if lab is None:
             raise NoLab("the lab has gone")
         yield lab

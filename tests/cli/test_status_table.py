@@ -11,7 +11,7 @@ import pytest
 
 from hpc_train.cli.run_table import HEADS, counts, earlier, row, rows, why
 from hpc_train.model.run import JobStatus, Run, RunFolder
-from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.model.submission import JobReport, JobState, Submission
 
 SLURM = Submission(executor="slurm", native_id="7_1", submitted="now")
 
@@ -72,7 +72,7 @@ def test_ten_thousand_runs_are_counted_in_no_time() -> None:
 
 def test_what_waits_says_on_what_and_until_when() -> None:
     start = datetime(2026, 11, 21, 6, 52).timestamp()
-    waits = Standing(
+    waits = JobReport(
         state=JobState.PENDING, reason="jobs of higher priority are scheduled first", start=start
     )
     run = a_run("p-r1", JobState.PENDING, standing=waits)
@@ -80,21 +80,21 @@ def test_what_waits_says_on_what_and_until_when() -> None:
         why(run)
         == "jobs of higher priority are scheduled first; expected to start at 2026-11-21 06:52"
     )
-    soon = a_run("p-r1", JobState.PENDING, standing=Standing(state=JobState.PENDING, start=start))
+    soon = a_run("p-r1", JobState.PENDING, standing=JobReport(state=JobState.PENDING, start=start))
     assert why(soon) == "expected to start at 2026-11-21 06:52"
-    silent = a_run("p-r1", JobState.PENDING, standing=Standing(state=JobState.PENDING))
+    silent = a_run("p-r1", JobState.PENDING, standing=JobReport(state=JobState.PENDING))
     assert why(silent) == ""
 
 
 def test_what_runs_says_what_slurm_says() -> None:
-    ending = Standing(state=JobState.RUNNING, reason="it is ending", start=1.0)
+    ending = JobReport(state=JobState.RUNNING, reason="it is ending", start=1.0)
     assert why(a_run("p-r1", JobState.RUNNING, standing=ending)) == "it is ending"
 
 
 def test_the_reason_of_another_state_is_none() -> None:
-    waits = Standing(state=JobState.PENDING, reason="its nodes are being prepared")
+    waits = JobReport(state=JobState.PENDING, reason="its nodes are being prepared")
     assert why(a_run("p-r1", JobState.RUNNING, standing=waits)) == ""
-    failed = Standing(state=JobState.FAILED, reason="exit code 3")
+    failed = JobReport(state=JobState.FAILED, reason="exit code 3")
     assert why(a_run("p-r1", JobState.FAILED, problem="a", standing=failed)) == "a"
 
 
@@ -114,7 +114,7 @@ def test_the_job(submission: Submission | None, job: str) -> None:
 
 def test_the_nodes_are_slurms_or_else_the_jobs_own() -> None:
     status = JobStatus(started=1.0, host="n1")
-    runs = Standing(state=JobState.RUNNING, nodes="n[1-4]")
+    runs = JobReport(state=JobState.RUNNING, nodes="n[1-4]")
     assert cell(a_run("r", JobState.RUNNING, status=status, standing=runs), "nodes") == "n[1-4]"
     assert cell(a_run("r", JobState.RUNNING, status=status), "nodes") == "n1"
     several = JobStatus(started=1.0, host="n1", nodes="n[1-2]")
@@ -142,7 +142,7 @@ def test_times_from_before_a_requeue_are_not_shown(state: JobState) -> None:
 
 
 def test_a_row_of_json() -> None:
-    waits = Standing(state=JobState.PENDING, reason="it is held by its user", start=5.0)
+    waits = JobReport(state=JobState.PENDING, reason="it is held by its user", start=5.0)
     status = JobStatus(started=1.0, ended=2.0, exit_code=3, restart_count=1, host="n1")
     found = row(a_run("p-r1", JobState.PENDING, standing=waits, status=status))
     assert found["folder"] == "results/s/p-r1"
@@ -151,5 +151,5 @@ def test_a_row_of_json() -> None:
     assert (found["started"], found["exit_code"], found["restart_count"]) == (1.0, 3, 1)
     assert found["axes"] is found["attempt"] is None
     # Of a job that runs, the start is not expected any more.
-    runs = Standing(state=JobState.RUNNING, start=5.0)
+    runs = JobReport(state=JobState.RUNNING, start=5.0)
     assert row(a_run("p-r1", JobState.RUNNING, standing=runs))["expected_start"] is None

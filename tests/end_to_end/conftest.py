@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.lab.record import Lab
+from hpc_train.lab.state_file import Lab
 from tests.conftest import Slurm, refuse
 from tests.end_to_end.queue import wait_until_idle
 from tests.end_to_end.user import User, user_of

@@ -9,11 +9,11 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.network import namespace
 from hpc_train.lab.processes import is_alive, members
-from hpc_train.lab.record import Lab
 from hpc_train.lab.settings import CONTROLLER
+from hpc_train.lab.state_file import Lab
 from tests.pipeline.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -61,6 +61,6 @@ def _start(name: str, host: str, *argv: str) -> None:
 
 
 def _lab() -> Lab:
-    lab = record.read()
+    lab = state_file.read()
     assert lab is not None
     return lab

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from tests.conftest import Hpctrain, Slurm
 from tests.end_to_end.queue import start_now
 from tests.end_to_end.user import User, user_of
@@ -29,7 +29,7 @@ def researcher(
     """Return a user of a lab of two nodes that has accounting."""
     done = hpctrain("up", "--accounting", "--nodes", "2")
     assert done.returncode == 0, done.stderr
-    lab = record.read()
+    lab = state_file.read()
     assert lab is not None
     monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
     yield user_of(lab, tmp_path)

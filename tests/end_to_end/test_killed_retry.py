@@ -10,7 +10,7 @@ from collections import Counter
 
 import pytest
 
-from hpc_train.lab.record import Lab
+from hpc_train.lab.state_file import Lab
 from tests.bench.copies import copies
 from tests.bench.kill_retry import check, failed_study, kill, measure, recover
 from tests.bench.place import Place

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.lab.twins.record import Twin, read
 from hpc_train.lab.twins.start import stop
+from hpc_train.lab.twins.state_file import Twin, read
 from hpc_train.model.job import JobSpec
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.pipeline.sites.beyond import Beyond, jobs_beyond
+from hpc_train.pipeline.sites.beyond import OverLimitJob, jobs_beyond
 from hpc_train.pipeline.sites.samples import sample_jobs
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script
@@ -81,7 +81,7 @@ def test_sample_jobs_are_taken(twins: dict[str, Twin], name: str, tmp_path: Path
 @pytest.mark.parametrize("name", SITES)
 def test_jobs_beyond_are_refused(twins: dict[str, Twin], name: str, tmp_path: Path) -> None:
     site = SITES[name]
-    scripts: dict[str, Beyond] = {}
+    scripts: dict[str, OverLimitJob] = {}
     for beyond in jobs_beyond(site.value):
         with pytest.raises(HpcTrainError, match=re.escape(beyond.says)):
             make_plan(beyond.job, site)

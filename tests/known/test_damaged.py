@@ -11,8 +11,8 @@ import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.pipeline.diagnose import diagnose
-from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
+from hpc_train.records.parse_stats import ParseStats
 from tests.known.folder import Row, rows
 from tests.known.stated import NOWHERE
 
@@ -80,7 +80,7 @@ def test_damage_never_crashes_or_adds_records(row: Row, tmp_path: Path) -> None:
 def _check(log: Path, most: int) -> None:
     """Assert that no metric and variant has more records than there are, or were, lines."""
     try:
-        found = list(collect("r", [log], census=Census()))
+        found = list(collect("r", [log], census=ParseStats()))
     except LogParseError:
         return
     assert all(1 <= one.line <= most for one in found)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.commands import installed
 from tests.lab.conftest import Hpctrain, Slurm, refuse
 from tests.pipeline.waiting import wait_for
@@ -19,7 +19,7 @@ def test_sacct_shows_the_job(
         refuse("slurmdbd, mariadbd not found; install slurmdbd mariadb-server")
     done = hpctrain("up", "--nodes", "2", "--accounting")
     assert done.returncode == 0, done.stderr
-    lab = record.read()
+    lab = state_file.read()
     assert lab is not None
     monkeypatch.setenv("SLURM_CONF", f"{lab.settings.folder}/slurm.conf")
     slurm("srun", "-N2", "--qos=high", "--account=research", "--job-name=seen", "true")

@@ -16,11 +16,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.claim import is_live, made_from, munge_answers
 from hpc_train.lab.processes import Daemon, boot_id, is_alive, start_time
-from hpc_train.lab.record import Lab
 from hpc_train.lab.settings import Settings
+from hpc_train.lab.state_file import Lab
 from tests.lab.conftest import Hpctrain
 from tests.pipeline.waiting import wait_for
 
@@ -40,13 +40,13 @@ def check_untouched(lab: Lab) -> None:
 @contextmanager
 def rewritten(text: str | None) -> Iterator[None]:
     """Put another record in the place of the lab's, or none, for a while."""
-    before = record.RECORD.read_text()
+    before = state_file.RECORD.read_text()
     if text is None:
-        record.RECORD.unlink()
+        state_file.RECORD.unlink()
     else:
-        record.RECORD.write_text(text)
+        state_file.RECORD.write_text(text)
     yield
-    record.RECORD.write_text(before)
+    state_file.RECORD.write_text(before)
 
 
 @real
@@ -78,11 +78,11 @@ def test_only_the_lab_of_a_folder_is_ended(lab: Lab, hpctrain: Hpctrain) -> None
 def test_a_lab_without_a_readable_record_is_left_alone(
     lab: Lab, hpctrain: Hpctrain, version: str, elsewhere: tuple[str, ...]
 ) -> None:
-    newer: dict[str, Any] = {**json.loads(record.RECORD.read_text()), "schema": 2, "new": 1}
+    newer: dict[str, Any] = {**json.loads(state_file.RECORD.read_text()), "schema": 2, "new": 1}
     with rewritten(json.dumps(newer) if version == "newer" else None):
         done = hpctrain("up", *elsewhere)
     assert done.returncode == 2
-    assert f"{record.RECORD} does not name its owner" in done.stderr
+    assert f"{state_file.RECORD} does not name its owner" in done.stderr
     assert "hpctrain lab down" in done.stderr
     check_untouched(lab)
 
@@ -98,7 +98,7 @@ def test_a_lab_that_was_made_elsewhere_is_left_alone(
     done = hpctrain(word, prefix=prefix)
     assert done.returncode == 2
     assert f"the lab in {lab.settings.folder} is up, in another container" in done.stderr
-    assert record.read() == lab
+    assert state_file.read() == lab
     check_untouched(lab)
 
 
@@ -144,7 +144,7 @@ def test_a_dead_lab_is_no_obstacle(
     # The id is used again: by a younger process, or in another boot with the same time of start.
     change = {"started": stranger.started - 1} if stale == "killed" else {"boot": "an earlier one"}
     found = msgspec.structs.replace(stranger, **change)
-    record.write(msgspec.structs.replace(lab, daemons=(found, *lab.daemons[1:])))
+    state_file.write(msgspec.structs.replace(lab, daemons=(found, *lab.daemons[1:])))
     done = hpctrain("up", "--dir", other_folder, *SMALL)
     assert done.returncode == 0, done.stderr
     assert "removing the remains of a lab" in done.stderr

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.processes import start_time
-from hpc_train.lab.record import Lab
+from hpc_train.lab.state_file import Lab
 from hpc_train.sites.load import load_site
 from tests.lab.conftest import Hpctrain, Slurm
 from tests.pipeline.waiting import wait_for
@@ -96,7 +96,7 @@ def test_a_second_up_changes_nothing(lab: Lab, hpctrain: Hpctrain) -> None:
     done = hpctrain("up")
     assert done.returncode == 0
     assert "up already" in done.stdout
-    assert record.read() == lab
+    assert state_file.read() == lab
 
 
 def test_other_settings_are_refused(lab: Lab, hpctrain: Hpctrain) -> None:
@@ -104,7 +104,7 @@ def test_other_settings_are_refused(lab: Lab, hpctrain: Hpctrain) -> None:
     assert done.returncode == 2
     assert "--nodes 4 instead of 3" in done.stderr
     assert "hpctrain lab down" in done.stderr
-    assert record.read() == lab
+    assert state_file.read() == lab
 
 
 def test_the_profile_is_found_by_name(
@@ -152,10 +152,10 @@ def traces(lab: Lab) -> list[str]:
     commands = {path: _command(path) for path in Path("/proc").glob("[0-9]*")}
     return [
         *(name for name in names if name.startswith(("hpctlab", "lab"))),
-        *record.existing_namespaces(),
+        *state_file.existing_namespaces(),
         *(text for text in commands.values() if lab.settings.folder in text or "4242" in text),
         *(path for path in (lab.settings.folder, lab.profile) if Path(path).exists()),
-        *map(str, record.RECORD.parent.glob("hpctrain-lab*")),
+        *map(str, state_file.RECORD.parent.glob("hpctrain-lab*")),
         *map(str, Path(lab.profile).parents[1].iterdir()),
     ]
 
@@ -170,7 +170,7 @@ def _command(process: Path) -> str:
 def test_down_leaves_nothing(no_lab: None, hpctrain: Hpctrain, slurm: Slurm) -> None:
     hosts = Path("/etc/hosts").read_bytes()
     assert hpctrain("up", "--nodes", "2").returncode == 0
-    lab = record.read()
+    lab = state_file.read()
     assert lab is not None
     conf = f"SLURM_CONF={lab.settings.folder}/slurm.conf"
     wrap = "trap '' TERM; srun sleep 4242; sleep 4242"
@@ -187,8 +187,8 @@ def test_down_leaves_nothing(no_lab: None, hpctrain: Hpctrain, slurm: Slurm) -> 
 
 def test_a_lab_without_its_record_is_removed(no_lab: None, hpctrain: Hpctrain) -> None:
     assert hpctrain("up", "--nodes", "1", "--gpus", "0").returncode == 0
-    lab = record.read()
+    lab = state_file.read()
     assert lab is not None
-    record.RECORD.unlink()
+    state_file.RECORD.unlink()
     assert hpctrain("down").stdout == f"the lab in {lab.settings.folder} is gone\n"
     assert [trace for trace in traces(lab) if not trace.endswith("/config0/hpctrain")] == []

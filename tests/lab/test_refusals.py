@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.down import leftovers
 from tests.lab.conftest import Hpctrain
 
@@ -80,7 +80,7 @@ def test_one_command_at_a_time(no_lab: None, hpctrain: Hpctrain) -> None:
         done = hpctrain("up")
     assert done.returncode == 2
     assert "another `hpctrain lab` command" in done.stderr
-    assert record.read() is None
+    assert state_file.read() is None
 
 
 @pytest.mark.parametrize("words", [("--mem", "4000"), ("--eth0-rate", "fast"), ("--nodes", "0")])

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from hpc_train.lab.twins.accounts import account_settings, has_accounting
-from hpc_train.lab.twins.conf import Place, gres_conf, slurm_conf
-from hpc_train.lab.twins.rules import job_submit, lua
-from hpc_train.model.payer import sample_account
+from hpc_train.lab.twins.conf import TwinPaths, gres_conf, slurm_conf
+from hpc_train.lab.twins.job_submit_plugin import job_submit, lua
+from hpc_train.model.account import sample_account
 from hpc_train.model.site import Account, SiteProfile
 from hpc_train.sites.load import load_site
 
-PLACE = Place(folder="/twins/mine", port=20001, dbd_port=0)
+PLACE = TwinPaths(folder="/twins/mine", port=20001, dbd_port=0)
 HEAD = """\
 schema: 1
 name: mine
@@ -140,7 +140,9 @@ def test_qualities_of_service(tmp_path: Path) -> None:
         "modify cluster mine set qos=normal,y,z,x",
         "add user root account=abc,abc@a",
     ]
-    assert "AccountingStorageEnforce" in slurm_conf(mine, Place(folder="/t", port=1, dbd_port=2))
+    assert "AccountingStorageEnforce" in slurm_conf(
+        mine, TwinPaths(folder="/t", port=1, dbd_port=2)
+    )
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ import zstandard
 
 from hpc_train.errors import StoreError
 from hpc_train.model.plan import Secret
-from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.bundles.form import EVIDENCE, MANIFEST
 from hpc_train.pipeline.bundles.opening import open_bundle
 from hpc_train.pipeline.collection import collection
-from hpc_train.pipeline.evidence import Evidence, evidence
+from hpc_train.pipeline.evidence import ReportInputs, evidence
 from hpc_train.pipeline.packing.bundle import check_ending, write_bundle
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
@@ -30,12 +30,12 @@ STEPS = "".join(
     f'@hpct {{"event":"step","rank":0,"step":{n},"step_time":0.{n % 7 + 1},"samples":8}}\n'
     for n in range(1, 40)
 )
-ASKED = Asked(details=True, digests=True)
+ASKED = ReportOptions(details=True, digests=True)
 FAILED = "Traceback (most recent call last):\nKeyError: 'x'\n"
 HIDE = "hf_ABCDEFGHIJKLMNOPQRSTUVWX"
 
 
-def found(word: Path) -> Evidence:
+def found(word: Path) -> ReportInputs:
     return evidence([str(word)], Search(root=Path("none")))
 
 

@@ -10,8 +10,8 @@ from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.submit import submit
-from hpc_train.submissions.record import write
 from hpc_train.submissions.slurm import executor
+from hpc_train.submissions.submission_file import write
 from tests.pipeline.on_slurm import RESULTS, job, study, submission
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm
 

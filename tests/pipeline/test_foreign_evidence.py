@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.evidence import evidence
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
@@ -73,5 +73,5 @@ def test_models_of_different_sizes_are_named(tmp_path: Path, other: int, differ:
     notes = build_report(found).notes
     said = f"parameters differs: 4000000000 (1 run, a.log), {other} (1 run, b.log)"
     assert any(said in note for note in notes) == differ
-    allowed = build_report(found, Asked(allow_mixed=("parameters",))).notes
+    allowed = build_report(found, ReportOptions(allow_mixed=("parameters",))).notes
     assert any("allowed to differ: parameters" in note for note in allowed) == differ

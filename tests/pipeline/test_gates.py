@@ -7,8 +7,8 @@ import pytest
 
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates
-from hpc_train.pipeline.asked import Asked
-from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.asked import ReportOptions
+from hpc_train.pipeline.evidence import ReportInputs
 from hpc_train.pipeline.gates import governed, resolved
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.report import build_report
@@ -29,11 +29,13 @@ def test_the_study_wins_over_its_site_and_a_rule_stands_behind_its_own_layer() -
 
 
 def test_the_command_line_names_what_to_be_no_slower_than() -> None:
-    found = governed(Evidence(study=study([]), records=()), Asked(against="old")).gates.regression
+    found = governed(
+        ReportInputs(study=study([]), records=()), ReportOptions(against="old")
+    ).gates.regression
     assert found is not None
     assert (found.against, found.tolerance) == ("old", 0.05)
-    said = Evidence(study=study([], efficiency=0.5), records=())
-    assert governed(said, Asked()).gates == Gates(efficiency=0.5)
+    said = ReportInputs(study=study([], efficiency=0.5), records=())
+    assert governed(said, ReportOptions()).gates == Gates(efficiency=0.5)
 
 
 def with_profile(run: Run, file: Path) -> Run:
@@ -50,17 +52,17 @@ def test_the_site_has_gates_and_a_price_unless_the_runs_are_of_two(tmp_path: Pat
     (tmp_path / "local.yaml").write_text(text + said)
     runs = runs_below(STUDY)[:2]
     own = [with_profile(run, tmp_path / "local.yaml") for run in runs]
-    of_site = Evidence(study=study([]), records=(), own=tuple(own))
-    found = governed(of_site, Asked())
+    of_site = ReportInputs(study=study([]), records=(), own=tuple(own))
+    found = governed(of_site, ReportOptions())
     assert (found.gates.efficiency, found.price_per_gpu_hour, found.currency) == (0.7, 2.5, "EUR")
     stricter = msgspec.structs.replace(of_site, study=study([], efficiency=0.9))
-    assert governed(stricter, Asked()).gates.efficiency == 0.9
+    assert governed(stricter, ReportOptions()).gates.efficiency == 0.9
     mixed = (own[0], with_profile(runs[1], tmp_path / "other.yaml"))
     of_two = msgspec.structs.replace(of_site, own=mixed)
-    assert governed(of_two, Asked()).price_per_gpu_hour is None
+    assert governed(of_two, ReportOptions()).price_per_gpu_hour is None
 
 
-def of_site(tmp_path: Path, *texts: str | None) -> Evidence:
+def of_site(tmp_path: Path, *texts: str | None) -> ReportInputs:
     """Return two runs on profiles of their own; None: it is gone, and its name unknown."""
     own = []
     for number, (run, text) in enumerate(zip(runs_below(STUDY), texts, strict=False)):
@@ -73,7 +75,7 @@ def of_site(tmp_path: Path, *texts: str | None) -> Evidence:
         plan = msgspec.structs.replace(named.manifest.plan, site="lab7")
         manifest = msgspec.structs.replace(named.manifest, plan=plan)
         own.append(msgspec.structs.replace(named, manifest=manifest))
-    return Evidence(study=study([]), records=(), own=tuple(own))
+    return ReportInputs(study=study([]), records=(), own=tuple(own))
 
 
 STRICT = "name: lab7\nreport: {gates: {efficiency: 0.7}}"
@@ -93,23 +95,25 @@ def test_gates_of_a_site_that_are_not_known_are_not_met(
     texts: list[str | None], said: str, tmp_path: Path
 ) -> None:
     found = of_site(tmp_path, *texts)
-    assert said in governed(found, Asked()).site_unknown
+    assert said in governed(found, ReportOptions()).site_unknown
     report = build_report(found)
     assert any(said in line for line in report.checks)
     assert any(said in note and "unknown" in note for note in report.notes)
     (decided,) = (v for v in verdicts_of(report) if v.gate == "site")
     assert decided.outcome == "not met"
     # A bundle was packed with what was known then.
-    kept = msgspec.structs.replace(found, study=governed(found, Asked()), own=(), packed=True)
+    kept = msgspec.structs.replace(
+        found, study=governed(found, ReportOptions()), own=(), packed=True
+    )
     assert any(said in line for line in build_report(kept).checks)
 
 
 def test_gates_that_are_the_same_on_two_sites_hold(tmp_path: Path) -> None:
-    found = governed(of_site(tmp_path, STRICT, STRICT), Asked())
+    found = governed(of_site(tmp_path, STRICT, STRICT), ReportOptions())
     assert (found.gates.efficiency, found.site_unknown) == (0.7, "")
 
 
 def test_runs_of_which_no_manifest_can_be_read_have_no_known_site() -> None:
     run = msgspec.structs.replace(runs_below(STUDY)[0], manifest=None)
-    found = Evidence(study=study([]), records=(), own=(run,))
-    assert "run.json" in governed(found, Asked()).site_unknown
+    found = ReportInputs(study=study([]), records=(), own=(run,))
+    assert "run.json" in governed(found, ReportOptions()).site_unknown

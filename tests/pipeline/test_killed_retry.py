@@ -15,13 +15,13 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import StoreError, SubmitError
+from hpc_train.files import read_json
 from hpc_train.model.run import Manifest, RunFolder, RunName
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.retry import retry
-from hpc_train.pipeline.submit import submit, unheard
-from hpc_train.runs.files import read_json
+from hpc_train.pipeline.submit import no_output, submit
 from hpc_train.runs.store import run_folders
 from tests.pipeline.on_slurm import RESULTS, age, folders, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm
@@ -31,7 +31,7 @@ from tests.submissions.slurm.fake_slurm import FakeSlurm
 RETRY = """\
 import os, signal, sys
 from pathlib import Path
-import hpc_train.submissions.slurm.submitting
+import hpc_train.submissions.slurm.submitit_script
 from hpc_train.pipeline.retry import retry
 
 def kill_before(step, home):
@@ -96,7 +96,7 @@ def again(home: Path) -> None:
     """Ask how all stands and retry, as whoever was interrupted does."""
     runs_below(home)
     with suppress(StoreError):
-        retry(home, [], unheard)
+        retry(home, [], no_output)
 
 
 def place(run: RunFolder) -> str:
@@ -165,7 +165,7 @@ def test_folders_from_before_the_first_sbatch_are_handed_over(slurm: FakeSlurm) 
     left = made_only(slurm, home)
     assert len(left) == 3
     names = folders(home)
-    done = retry(home, [], unheard)
+    done = retry(home, [], no_output)
     assert set(done.new) == set(left)
     assert folders(home) == names
     assert {read_json(run.manifest, Manifest).attempt for run in left} == {2}
@@ -177,16 +177,16 @@ def test_the_folder_of_a_job_is_handed_over_by_its_own_name(slurm: FakeSlurm, wh
     home = failed(slurm, job())
     (old,) = run_folders(home)
     (left,) = made_only(slurm, home)
-    assert retry(home if whole else old.path, [], unheard).new == (left,)
+    assert retry(home if whole else old.path, [], no_output).new == (left,)
     with pytest.raises(StoreError, match="it was retried already"):
-        retry(old.path, [], unheard)
+        retry(old.path, [], no_output)
 
 
 def test_one_run_of_a_study_takes_the_folder_that_is_there(slurm: FakeSlurm) -> None:
     home = failed(slurm, study())
     first, second, _ = made_only(slurm, home)
     old = RunFolder(path=first.path.with_name(first.run_id.removesuffix(".2")))
-    assert retry(old.path, [], unheard).new == (first,)
+    assert retry(old.path, [], no_output).new == (first,)
     assert not second.submission.exists()
 
 
@@ -197,16 +197,16 @@ def test_a_refusal_leaves_what_was_there(slurm: FakeSlurm) -> None:
     names = folders(home)
     slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
     with pytest.raises(SubmitError, match="sbatch: no"):
-        retry(home, [], unheard)
+        retry(home, [], no_output)
     assert folders(home) == names
     slurm.on("sbatch", "")
-    assert len(retry(home, [], unheard).new) == 3
+    assert len(retry(home, [], no_output).new) == 3
 
 
 def test_a_folder_that_holds_anything_of_a_run_is_kept(slurm: FakeSlurm) -> None:
     home = failed(slurm, study())
     first, *rest = made_only(slurm, home)
     (first.logs / "job.out").write_text("precious")
-    new = {run.run_id for run in retry(home, [], unheard).new}
+    new = {run.run_id for run in retry(home, [], no_output).new}
     assert new == {first.run_id.replace(".2", ".3"), *(run.run_id for run in rest)}
     assert (first.logs / "job.out").read_text() == "precious"

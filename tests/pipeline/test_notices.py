@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.pipeline.notices import notices
 from hpc_train.pipeline.submit import submit
+from hpc_train.submissions.notices import notices
 from tests.pipeline.on_slurm import RESULTS, job
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 

@@ -9,16 +9,16 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.measurement import ExpectedRun
+from hpc_train.files import read_json, to_json, write_file
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.run import JobStatus
-from hpc_train.pipeline.evidence import Evidence, evidence
+from hpc_train.pipeline.evidence import ReportInputs, evidence
 from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
 from hpc_train.pipeline.submit import submit
-from hpc_train.runs.files import read_json, to_json, write_file
 from tests.pipeline.waiting import finished
 
 Prepare = Callable[..., Prepared]
@@ -26,7 +26,7 @@ PRINTS = "import json; print('@hpct', json.dumps(dict(samples_per_second=10, glo
 ROOT = Search(root=Path("results"))
 
 
-def runs(found: Evidence) -> dict[str, ExpectedRun]:
+def runs(found: ReportInputs) -> dict[str, ExpectedRun]:
     return {run.run_id: run for run in found.study.runs}
 
 

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from hpc_train.errors import HpcTrainError, LogParseError, ReportError
-from hpc_train.model.measurement import ExpectedRun
-from hpc_train.pipeline.evidence import Evidence, evidence
-from hpc_train.pipeline.exclusions import exclusions, without
+from hpc_train.model.expected_study import ExpectedRun
+from hpc_train.pipeline.evidence import ReportInputs, evidence
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
+from hpc_train.specs.exclusions import exclusions, without
 
 
 def steps(seconds: float, world: int | None = None) -> str:
@@ -32,7 +32,7 @@ def logs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def stated(folder: Path, text: str, *words: str, **search: Any) -> Evidence:
+def stated(folder: Path, text: str, *words: str, **search: Any) -> ReportInputs:
     path = folder / "points.yaml"
     path.write_text(text)
     if not words:
@@ -41,7 +41,7 @@ def stated(folder: Path, text: str, *words: str, **search: Any) -> Evidence:
     return evidence(names, Search(root=folder / "none", points=path, **search))
 
 
-def runs(found: Evidence) -> Mapping[str, ExpectedRun]:
+def runs(found: ReportInputs) -> Mapping[str, ExpectedRun]:
     return {run.run_id: run for run in found.study.runs}
 
 

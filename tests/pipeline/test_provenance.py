@@ -4,26 +4,26 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Adapter, Transport
 from hpc_train.pipeline.details import details
 from hpc_train.pipeline.digests import Digests
-from hpc_train.pipeline.evidence import Evidence, evidence
+from hpc_train.pipeline.evidence import ReportInputs, evidence
 from hpc_train.pipeline.provenance import NOT_RECORDED, provenance
 from hpc_train.pipeline.search import Search
 from tests.pipeline.runs_of import run, written
 from tests.tables.studies import expected, record, study
 
 
-def found(runs: list[Run], *records: Record, **more: object) -> Evidence:
+def found(runs: list[Run], *records: Record, **more: object) -> ReportInputs:
     wanted: ExpectedStudy = study([expected(one.folder.run_id) for one in runs])
-    return Evidence(study=wanted, records=records, own=tuple(runs), **more)  # type: ignore[arg-type]
+    return ReportInputs(study=wanted, records=records, own=tuple(runs), **more)  # type: ignore[arg-type]
 
 
-def facts(evidence: Evidence, digests: Digests | None = None) -> dict[str, tuple[object, ...]]:
+def facts(evidence: ReportInputs, digests: Digests | None = None) -> dict[str, tuple[object, ...]]:
     return {fact.name: fact.values for fact in provenance(evidence, digests)}
 
 

@@ -11,7 +11,7 @@ import pytest
 from hpc_train.errors import LogParseError, ReportError
 from hpc_train.model.record import Record
 from hpc_train.pipeline.collection import collection
-from hpc_train.pipeline.evidence import Evidence, evidence
+from hpc_train.pipeline.evidence import ReportInputs, evidence
 from hpc_train.pipeline.export import write_records
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
@@ -40,7 +40,7 @@ def collected(folder: Path, ending: str) -> Path:
     return path
 
 
-def read(path: Path, **search: Any) -> Evidence:
+def read(path: Path, **search: Any) -> ReportInputs:
     return evidence([str(path)], Search(root=path.parent / "none", **search))
 
 
@@ -141,11 +141,14 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_record_object_is_made_for_a_step_in_parquet(logs: Path) -> None:
-    from hpc_train.pipeline.results.few import few
+    from hpc_train.pipeline.results.few import run_level_records
 
     found = read(collected(logs, "parquet"))
-    assert {record.metric for record in few(found.records)} == {"world_size", "global_batch_size"}
-    assert all(isinstance(record, Record) for record in few(found.records))
+    assert {record.metric for record in run_level_records(found.records)} == {
+        "world_size",
+        "global_batch_size",
+    }
+    assert all(isinstance(record, Record) for record in run_level_records(found.records))
 
 
 def test_a_value_that_is_no_number_is_damage_with_its_line(logs: Path) -> None:

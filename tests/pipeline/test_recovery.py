@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
+from hpc_train.files import read_json
 from hpc_train.model.run import Manifest, Run, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.query import runs_below
-from hpc_train.pipeline.submit import Wish, submit
-from hpc_train.runs.files import read_json
+from hpc_train.pipeline.submit import SubmitOptions, submit
 from hpc_train.runs.store import run_folders
 from tests.pipeline.on_slurm import RESULTS, age, ids, says, study, submission
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
@@ -154,6 +154,6 @@ def test_what_the_job_is_to_blame_for_is_a_result(slurm: FakeSlurm, state: str, 
     done = submit(study(), RESULTS, [])
     assert (len(done.new), len(done.kept)) == (again, 4 - again)
     assert all(run.run_id.endswith("-r2.2") for run in done.new)
-    wish = Wish(rerun_failed=True)
+    wish = SubmitOptions(rerun_failed=True)
     more = len(submit(study(), RESULTS, [], wish).new)
     assert more == (0 if again or state == "RUNNING" else 1)

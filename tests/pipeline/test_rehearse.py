@@ -10,7 +10,7 @@ import pytest
 from hpc_train.errors import HpcTrainError, PlanError
 from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.rehearse import rehearse
-from hpc_train.pipeline.submit import NO_WISH, Wish
+from hpc_train.pipeline.submit import NO_WISH, SubmitOptions
 from tests.pipeline.on_slurm import RESULTS, job, study
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
@@ -19,7 +19,7 @@ VERDICT = 'cp "${@: -1}" "$S/script.$n"; echo "sbatch: Job 9 to start" >&2; exit
 REFUSED = "echo 'allocation failure: Invalid account specified' >&2; exit 1"
 
 
-def said(prepared: Prepared, wish: Wish = NO_WISH) -> list[str]:
+def said(prepared: Prepared, wish: SubmitOptions = NO_WISH) -> list[str]:
     return list(rehearse(prepared, wish))
 
 
@@ -73,7 +73,7 @@ def test_what_the_environment_does_is_said(
 
 def test_a_budget_counts(slurm: FakeSlurm) -> None:
     with pytest.raises(PlanError, match="--max-gpu-hours 1 cannot be checked"):
-        said(job(), Wish(max_gpu_hours=1))
+        said(job(), SubmitOptions(max_gpu_hours=1))
     assert slurm.calls("sbatch") == []
 
 

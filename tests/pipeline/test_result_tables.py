@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
-from hpc_train.pipeline.evidence import Evidence, evidence
+from hpc_train.pipeline.evidence import ReportInputs, evidence
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
@@ -18,19 +18,19 @@ from hpc_train.pipeline.search import Search
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
 
 
-def read(folder: Path, text: str | bytes, **search: Any) -> Evidence:
+def read(folder: Path, text: str | bytes, **search: Any) -> ReportInputs:
     path = folder / "table.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
     return evidence([str(path)], Search(root=folder / "none", **search))
 
 
-def rows(found: Evidence) -> list[dict[str, Any]]:
+def rows(found: ReportInputs) -> list[dict[str, Any]]:
     built = json.loads(render_report(build_report(found), "json"))
     points: list[dict[str, Any]] = built["rows"]
     return points
 
 
-def values(found: Evidence, metric: str) -> list[float]:
+def values(found: ReportInputs, metric: str) -> list[float]:
     assert isinstance(found.records, tuple)
     return [record.value for record in found.records if record.metric == metric]
 

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import PlanError, StoreError, SubmitError
+from hpc_train.files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.handover import Submitted
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.retry import retry
-from hpc_train.pipeline.submit import submit, unheard
-from hpc_train.runs.files import read_json
+from hpc_train.pipeline.submit import no_output, submit
 from tests.pipeline.on_slurm import RESULTS, folders, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 
@@ -46,24 +46,24 @@ def test_only_what_failed_is_tried_again(slurm: FakeSlurm) -> None:
     assert (after.plan, after.script_digest) == (before.plan, before.script_digest)
     assert after.provenance["argv"] == ["hpctrain", "retry"]
     with pytest.raises(StoreError, match="s: nothing to retry; 5 runs COMPLETED, FAILED, PENDING"):
-        retry(done.home, [], unheard)
+        retry(done.home, [], no_output)
 
 
 @pytest.mark.parametrize("state", ["TIMEOUT", "NODE_FAIL", "PREEMPTED", "OUT_OF_MEMORY"])
 def test_every_way_to_fail_counts(slurm: FakeSlurm, state: str) -> None:
     done = submit(study(), RESULTS, [])
     fails(slurm, "1002_1", state)
-    assert len(retry(done.home, [], unheard).new) == 1
+    assert len(retry(done.home, [], no_output).new) == 1
 
 
 def test_attempts_are_counted_and_share_an_array(slurm: FakeSlurm) -> None:
     done = submit(study(), RESULTS, [])
     for job_id in ("1001_1", "1001_2"):
         fails(slurm, job_id)
-    second = retry(done.home, [], unheard)
+    second = retry(done.home, [], no_output)
     assert option(slurm.calls("sbatch")[2], "array") == "1,2"
     fails(slurm, "1003_2")
-    (third,) = retry(done.home, [], unheard).new
+    (third,) = retry(done.home, [], no_output).new
     assert third.run_id == named(second, "1003_2").run_id.replace(".2", ".3")
 
 
@@ -72,25 +72,25 @@ def test_one_run_of_a_study(slurm: FakeSlurm) -> None:
     for job_id in ("1001_1", "1001_2"):
         fails(slurm, job_id)
     old = named(done, "1001_1")
-    assert [run.run_id for run in retry(old.path, [], unheard).new] == [f"{old.run_id}.2"]
+    assert [run.run_id for run in retry(old.path, [], no_output).new] == [f"{old.run_id}.2"]
     with pytest.raises(StoreError, match=f"{old.run_id}: it was retried already"):
-        retry(old.path, [], unheard)
+        retry(old.path, [], no_output)
     with pytest.raises(StoreError, match="nothing to retry; 1 run PENDING"):
-        retry(named(done, "1002_1").path, [], unheard)
+        retry(named(done, "1002_1").path, [], no_output)
 
 
 def test_a_single_job(slurm: FakeSlurm) -> None:
     done = submit(job(), RESULTS, [])
     (old,) = done.new
     fails(slurm, "1001")
-    (new,) = retry(old.path, [], unheard).new
+    (new,) = retry(old.path, [], no_output).new
     assert new.run_id.rpartition("-")[2] == old.run_id.rpartition("-")[2]
     assert new.run_id > old.run_id
     manifest = read_json(new.manifest, Manifest)
     assert (manifest.attempt, manifest.repetition, manifest.study) == (2, 1, None)
     assert len(folders(done.home)) == 2
     with pytest.raises(StoreError, match=f"{old.run_id}: it was retried already"):
-        retry(old.path, [], unheard)
+        retry(old.path, [], no_output)
     assert len(folders(done.home)) == 2
 
 
@@ -98,7 +98,7 @@ def test_a_folder_that_was_removed_is_made_again_from_a_sibling(slurm: FakeSlurm
     done = submit(study(), RESULTS, [])
     gone, sibling = named(done, "1001_1"), named(done, "1001_2")
     shutil.rmtree(gone.path)
-    (new,) = retry(done.home, [], unheard).new
+    (new,) = retry(done.home, [], no_output).new
     assert new.run_id == gone.run_id
     assert new.script.read_bytes() == sibling.script.read_bytes()
     manifest = read_json(new.manifest, Manifest)
@@ -112,7 +112,7 @@ def test_a_point_of_which_nothing_is_left(slurm: FakeSlurm) -> None:
     for run in [named(done, job_id) for job_id in ("1001_1", "1001_2")]:
         shutil.rmtree(run.path)
     with pytest.raises(StoreError, match=f"no run of the point {stem} to take") as failure:
-        retry(done.home, [], unheard)
+        retry(done.home, [], no_output)
     assert failure.value.hint == "hpctrain submit STUDY.yaml submits what is missing"
     assert len(slurm.calls("sbatch")) == 2
 
@@ -124,11 +124,11 @@ def test_damaged_files_are_named(slurm: FakeSlurm) -> None:
     text = run.script.read_text()
     run.script.unlink()
     with pytest.raises(StoreError, match=r"job\.sbatch: No such file"):
-        retry(run.path, [], unheard)
+        retry(run.path, [], no_output)
     run.script.write_text(text)
     run.manifest.write_text("{")
     with pytest.raises(StoreError, match=r"run\.json: damaged") as failure:
-        retry(run.path, [], unheard)
+        retry(run.path, [], no_output)
     assert "remove the folder" in failure.value.hint
 
 
@@ -139,7 +139,7 @@ def test_a_refusal_leaves_nothing_new(slurm: FakeSlurm) -> None:
     before = folders(done.home)
     slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
     with pytest.raises(SubmitError, match="sbatch: no"):
-        retry(done.home, [], unheard)
+        retry(done.home, [], no_output)
     assert folders(done.home) == before
     assert (done.home / "study.json").exists()
 
@@ -148,8 +148,8 @@ def test_a_budget_counts(slurm: FakeSlurm) -> None:
     done = submit(study("launcher=srun", "gpus_per_node=2", "time=1h"), RESULTS, [])
     fails(slurm, "1001_2")
     with pytest.raises(PlanError, match=r"--max-gpu-hours 1\.5: 1 run: at most 2 GPU-hours"):
-        retry(done.home, [], unheard, max_gpu_hours=1.5)
-    assert len(retry(done.home, [], unheard, max_gpu_hours=2).new) == 1
+        retry(done.home, [], no_output, max_gpu_hours=1.5)
+    assert len(retry(done.home, [], no_output, max_gpu_hours=2).new) == 1
 
 
 def test_without_the_nodes_that_failed(slurm: FakeSlurm) -> None:
@@ -173,7 +173,7 @@ def test_nodes_that_failed_an_earlier_attempt_stay_excluded(slurm: FakeSlurm) ->
         failure = {"rank": 0, "host": host, "exit_code": 1}
         says(run, ended=1001.0, exit_code=1, failure=failure)
         fails(slurm, f"100{attempt}")
-        (run,) = retry(run.path, [], unheard, exclude_failed_nodes=True).new
+        (run,) = retry(run.path, [], no_output, exclude_failed_nodes=True).new
     assert [option(call, "exclude") for call in slurm.calls("sbatch")] == [None, "n7", "n3,n7"]
 
 
@@ -183,7 +183,7 @@ def test_a_damaged_manifest_is_replaced_from_a_sibling(slurm: FakeSlurm) -> None
     fails(slurm, "1001_1")
     runs_below(done.home)
     damaged.manifest.write_text("{")
-    (new,) = retry(done.home, [], unheard).new
+    (new,) = retry(done.home, [], no_output).new
     assert new.run_id == f"{damaged.run_id}.2"
     assert new.script.read_bytes() == sibling.script.read_bytes()
 
@@ -192,7 +192,7 @@ def test_without_the_nodes_that_are_broken(slurm: FakeSlurm) -> None:
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("sinfo", "printf 'n2\\nn1\\n'")
     fails(slurm, "1001", "NODE_FAIL")
-    retry(run.path, [], unheard, exclude_failed_nodes=True)
+    retry(run.path, [], no_output, exclude_failed_nodes=True)
     assert option(slurm.calls("sbatch")[1], "exclude") == "n1,n2"
 
 
@@ -210,7 +210,7 @@ def test_retried_runs_of_a_nested_study_share_an_allocation(slurm: FakeSlurm) ->
     fails(slurm, "1001", "NODE_FAIL")
     first, *rest = done.new
     says(first, ended=1001.0, exit_code=0)
-    again = retry(done.home, [], unheard)
+    again = retry(done.home, [], no_output)
     assert {run.run_id for run in again.new} == {f"{run.run_id}.2" for run in rest}
     assert {submission(run).native_id for run in again.new} == {"1002"}
     text = Path(slurm.calls("sbatch")[1][-2]).read_text()
@@ -224,26 +224,26 @@ def test_what_was_never_handed_over_is_retried(slurm: FakeSlurm) -> None:
     assert [found.state for found in runs_below(run.path)] == [JobState.UNKNOWN]
     says(run, ended=1001.0, exit_code=0)
     with pytest.raises(StoreError, match="nothing to retry; 1 run COMPLETED"):
-        retry(run.path, [], unheard)
+        retry(run.path, [], no_output)
     run.status.unlink()
-    assert len(retry(run.path, [], unheard).new) == 1
+    assert len(retry(run.path, [], no_output).new) == 1
 
 
 def test_a_run_whose_state_nobody_knows_is_left_alone(slurm: FakeSlurm) -> None:
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("squeue", "echo 'Unable to contact slurm controller' >&2; exit 1")
     with pytest.raises(StoreError, match="nothing to retry; 1 run UNKNOWN"):
-        retry(run.path, [], unheard)
+        retry(run.path, [], no_output)
     assert json.loads(run.submission.read_bytes())["native_id"] == "1001"
 
 
 def test_a_job_that_is_tried_again_is_not_tried_a_third_time(slurm: FakeSlurm) -> None:
     done = submit(job(), RESULTS, [])
     fails(slurm, "1001")
-    (second,) = retry(done.home, [], unheard).new
+    (second,) = retry(done.home, [], no_output).new
     assert read_json(second.manifest, Manifest).provenance["retry_of"] == done.new[0].run_id
     with pytest.raises(StoreError, match="j: nothing to retry; 2 runs FAILED, PENDING"):
-        retry(done.home, [], unheard)
+        retry(done.home, [], no_output)
     fails(slurm, "1002")
-    (third,) = retry(done.home, [], unheard).new
+    (third,) = retry(done.home, [], no_output).new
     assert read_json(third.manifest, Manifest).attempt == 3

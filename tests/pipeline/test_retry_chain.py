@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.retry import attempts, retry
-from hpc_train.pipeline.submit import submit, unheard
+from hpc_train.pipeline.submit import no_output, submit
 from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 
@@ -21,12 +21,12 @@ def test_a_sibling_that_gave_its_script_was_not_tried_again(slurm: FakeSlurm) ->
     done = submit(study(), RESULTS, [])
     gone, sibling = [run for run in done.new if submission(run).native_id.startswith("1001")]
     shutil.rmtree(gone.path)
-    (new,) = retry(done.home, [], unheard).new
+    (new,) = retry(done.home, [], no_output).new
     fails(slurm, submission(sibling).native_id)
     runs = runs_below(done.home)
     made = next(run for run in runs if run.folder == new)
     assert attempts(made, runs) == [made]
-    assert [run.run_id for run in retry(sibling.path, [], unheard).new] == [f"{sibling.run_id}.2"]
+    assert [run.run_id for run in retry(sibling.path, [], no_output).new] == [f"{sibling.run_id}.2"]
 
 
 @pytest.mark.parametrize("kind", ["study", "job"])
@@ -35,7 +35,7 @@ def test_the_chain_of_retries_is_followed_to_its_beginning(slurm: FakeSlurm, kin
     chain = [done.new[0]]
     for _ in range(3):
         fails(slurm, submission(chain[0]).native_id)
-        (new,) = retry(done.home, [], unheard).new
+        (new,) = retry(done.home, [], no_output).new
         chain.insert(0, new)
     there = runs_below(done.home)
     by_folder = {run.folder: run for run in there}
@@ -49,6 +49,6 @@ def test_the_nodes_of_every_attempt_stay_excluded(slurm: FakeSlurm, kind: str) -
     for host in ("n7", "n3", "n5"):
         says(run, ended=1001.0, exit_code=1, failure={"rank": 0, "host": host, "exit_code": 1})
         fails(slurm, submission(run).native_id)
-        (run,) = retry(run.path, [], unheard, exclude_failed_nodes=True).new
+        (run,) = retry(run.path, [], no_output, exclude_failed_nodes=True).new
     excluded = [option(call, "exclude") for call in slurm.calls("sbatch")]
     assert excluded[-3:] == ["n7", "n3,n7", "n3,n5,n7"]

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import SubmitError
+from hpc_train.files import read_json
 from hpc_train.model.run import Manifest
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.retry import retry
-from hpc_train.pipeline.submit import submit, unheard
-from hpc_train.runs.files import read_json
+from hpc_train.pipeline.submit import no_output, submit
 from tests.pipeline.on_slurm import RESULTS, job, profile, study, submission
 from tests.pipeline.waiting import finished
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
@@ -25,7 +25,7 @@ def test_the_profile_still_counts_in_another_folder(
     for job_id in ("1001_1", "1001_2"):
         slurm.becomes(job_id, "FAILED", nodes="n1")
     monkeypatch.chdir("/")
-    retry(done.home, [], unheard)
+    retry(done.home, [], no_output)
     assert option(slurm.calls("sbatch")[2], "array") == "1,2%1"
 
 

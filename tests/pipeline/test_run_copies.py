@@ -8,12 +8,12 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpc_train.files import read_json, to_json
 from hpc_train.model.submission import Submission
-from hpc_train.pipeline.evidence import Evidence, evidence
+from hpc_train.pipeline.evidence import ReportInputs, evidence
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
-from hpc_train.runs.files import read_json, to_json
 from tests.pipeline.runs_of import written
 
 ROOT = Search(root=Path("results"))
@@ -29,7 +29,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return Path("results/j")
 
 
-def counted(found: Evidence) -> int:
+def counted(found: ReportInputs) -> int:
     return sum(row["n_ok"] for row in build_report(found).tables[0].records)
 
 

@@ -17,9 +17,9 @@ from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.diagnose import problem_of
 from hpc_train.pipeline.prepare import Prepared
 from hpc_train.pipeline.query import runs_below
-from hpc_train.pipeline.submit import Wish, submit
+from hpc_train.pipeline.submit import SubmitOptions, submit
+from hpc_train.submissions.local_queue import FOLDER, is_held
 from hpc_train.submissions.processes import processes_of, terminate
-from hpc_train.submissions.queue import FOLDER, is_held
 from tests.pipeline.waiting import finished, wait_for
 
 Prepare = Callable[..., Prepared]
@@ -86,7 +86,9 @@ def test_failed_runs_stay_unless_they_are_asked_for(desk: Path, study: Prepare) 
     home = submit(study("raise SystemExit(1)"), Path("results"), []).home
     finished(home)
     assert submit(study("raise SystemExit(1)"), Path("results"), []).new == ()
-    again = submit(study("raise SystemExit(1)"), Path("results"), [], Wish(rerun_failed=True))
+    again = submit(
+        study("raise SystemExit(1)"), Path("results"), [], SubmitOptions(rerun_failed=True)
+    )
     assert all(run.run_id.endswith(".2") for run in again.new)
     assert len(again.new) == 4
     assert len(finished(home)) == 8, "the first attempts are still there"

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import HpcTrainError, PlanError, SubmitError
+from hpc_train.files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.query import runs_below
-from hpc_train.pipeline.submit import Wish, submit
-from hpc_train.runs.files import read_json
+from hpc_train.pipeline.submit import SubmitOptions, submit
 from tests.pipeline.on_slurm import RESULTS, folders, ids, job, profile, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 
@@ -152,9 +152,9 @@ def test_the_cost_is_told_and_may_be_too_much(slurm: FakeSlurm) -> None:
     said: list[str] = []
     settings = ("launcher=srun", "gpus_per_node=2", "time=30m")
     with pytest.raises(PlanError, match=r"--max-gpu-hours 3\.9: 4 runs: at most 4 GPU-hours"):
-        submit(study(*settings), RESULTS, [], Wish(max_gpu_hours=3.9), said.append)
+        submit(study(*settings), RESULTS, [], SubmitOptions(max_gpu_hours=3.9), said.append)
     assert (said, slurm.calls("sbatch"), RESULTS.exists()) == ([], [], False)
-    submit(study(*settings), RESULTS, [], Wish(max_gpu_hours=4), said.append)
+    submit(study(*settings), RESULTS, [], SubmitOptions(max_gpu_hours=4), said.append)
     assert said == [
         "cost: 4 runs: at most 4 GPU-hours, 4 core-hours",
         "2 repetitions resolve about ±14 % at 2 % noise (3: ±5 %, 5: ±3 %)",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.pipeline.evidence import Evidence, evidence
+from hpc_train.pipeline.evidence import ReportInputs, evidence
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.search import Search
@@ -18,18 +18,18 @@ from hpc_train.pipeline.search import Search
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
 
 
-def read(folder: Path, text: str) -> Evidence:
+def read(folder: Path, text: str) -> ReportInputs:
     path = folder / "table.csv"
     path.write_text(text)
     return evidence([str(path)], Search(root=folder / "none"))
 
 
-def rows(found: Evidence) -> list[dict[str, Any]]:
+def rows(found: ReportInputs) -> list[dict[str, Any]]:
     points: list[dict[str, Any]] = json.loads(render_report(build_report(found), "json"))["rows"]
     return points
 
 
-def values(found: Evidence, metric: str) -> list[float]:
+def values(found: ReportInputs, metric: str) -> list[float]:
     assert isinstance(found.records, tuple)
     return [record.value for record in found.records if record.metric == metric]
 

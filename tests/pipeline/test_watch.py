@@ -11,8 +11,8 @@ from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.submit import submit
 from hpc_train.pipeline.watch import Watch
-from hpc_train.submissions.queue import FOLDER, Queue, take
-from hpc_train.submissions.record import mark, write
+from hpc_train.submissions.local_queue import FOLDER, LocalQueue, take
+from hpc_train.submissions.submission_file import mark, write
 from tests.pipeline.on_slurm import RESULTS, job, profile, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
@@ -145,7 +145,7 @@ def test_local_runs_are_asked_for_each_time(slurm: FakeSlurm, clock: Clock) -> N
     watch = Watch(home, just_submitted=True, clock=clock)
     assert only(watch).state is JobState.LOST
     (home / FOLDER).mkdir()
-    lock = take(Queue(home=home, queue_id="q").file("lock"), wait=True)
+    lock = take(LocalQueue(home=home, queue_id="q").file("lock"), wait=True)
     assert lock is not None
     assert only(watch).state is JobState.PENDING
     os.close(lock)

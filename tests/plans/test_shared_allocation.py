@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from hpc_train.errors import PlanError
-from hpc_train.model.allocation import Allocation, Turn
+from hpc_train.model.allocation import Allocation, NestedRun
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
@@ -104,8 +104,8 @@ def test_the_largest_of_everything_is_asked_for_once(job: Jobs, slurm: Sites) ->
         "open-mode": "append",
     }
     assert found.turns == (
-        Turn(run_id="run-0", time_s=600),
-        Turn(run_id="run-1", time_s=300),
+        NestedRun(run_id="run-0", time_s=600),
+        NestedRun(run_id="run-1", time_s=300),
     )
     assert (found.name, found.site, found.warnings) == ("study", "big", ())
 

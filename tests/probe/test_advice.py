@@ -7,13 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from hpc_train.model.hardware import Hardware, Limits, Link, Port, Software, Torch
+from hpc_train.model.hardware import Hardware, Link, Port, ProcessLimits, Software, Torch
 from hpc_train.probe.advice import advise
 from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.scheduler import read_cluster
 from tests.probe.machines import Slurm, output
 
-GOOD = Limits(memlock_kib=-1, open_files=65536, shm_mib=64000, memory_mib=128000)
+GOOD = ProcessLimits(memlock_kib=-1, open_files=65536, shm_mib=64000, memory_mib=128000)
 CPU_TORCH = Torch(version="2.9", backends=("gloo",))
 
 
@@ -28,7 +28,7 @@ def port(*, active: bool, name: str = "mlx5_0") -> Port:
     return Port(adapter=name, number=1, active=active, gbps=200, layer="InfiniBand")
 
 
-def limits(**change: Any) -> Limits:
+def limits(**change: Any) -> ProcessLimits:
     return msgspec.structs.replace(GOOD, **change)
 
 

@@ -13,7 +13,7 @@ from hpc_train.pipeline.prepare import Request, prepare
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft import Findings, draft
 from hpc_train.probe.hardware import read_hardware
-from hpc_train.probe.kinds import kinds, shape
+from hpc_train.probe.node_kinds import kinds, shape
 from hpc_train.probe.scheduler import read_cluster
 from hpc_train.probe.yaml_text import line, remark, text, time
 from hpc_train.registry import BUILT_IN

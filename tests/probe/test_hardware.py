@@ -8,9 +8,9 @@ from hpc_train.model.hardware import Link
 from hpc_train.probe import nvidia, rocm
 from hpc_train.probe.disks import disks
 from hpc_train.probe.fabric import guess
+from hpc_train.probe.gpu_affinity import gpu_order, nearest_nics
 from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.links import links
-from hpc_train.probe.order import gpu_order, nearest_nics
 from tests.probe.machines import fixture, output
 
 

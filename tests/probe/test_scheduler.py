@@ -7,11 +7,11 @@ import pytest
 from hpc_train.model.cluster import Gres
 from hpc_train.model.units import Duration, Memory
 from hpc_train.probe.errors import ProbeError
-from hpc_train.probe.fields import settings
-from hpc_train.probe.kinds import kinds
+from hpc_train.probe.node_kinds import kinds
 from hpc_train.probe.nodes import gres
 from hpc_train.probe.plugins import mpi_plugins
 from hpc_train.probe.scheduler import read_cluster
+from hpc_train.probe.scontrol_fields import settings
 from tests.probe.machines import Slurm, fixture
 
 

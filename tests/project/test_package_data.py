@@ -16,7 +16,7 @@ from hpc_train.records.signatures.exit_codes import is_crash
 from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
 from hpc_train.submissions.slurm import states
 from hpc_train.submissions.slurm.reasons import sentence
-from hpc_train.submissions.slurm.refusals import advice
+from hpc_train.submissions.slurm.sbatch_errors import advice
 from hpc_train.submissions.slurm.states import job_state
 
 FOLDER = data_file()

@@ -9,8 +9,8 @@ import pytest
 
 from hpc_train import registry
 from hpc_train.records.collect import collect
-from hpc_train.records.hits import maker
 from hpc_train.records.page import supported_markdown
+from hpc_train.records.run_parsers import maker
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 CODE = re.compile(r"```python\n# my_parsers/(?P<name>\w+)\.py\n(?P<text>.*?)```", re.DOTALL)

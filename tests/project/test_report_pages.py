@@ -17,12 +17,11 @@ import pytest
 
 from hpc_train.cli.compare import compare
 from hpc_train.cli.report import report
+from hpc_train.model.expected_study import EXCLUDED, MISSING
 from hpc_train.model.flag import FlagCode
-from hpc_train.model.measurement import EXCLUDED, MISSING
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.evidence import evidence
-from hpc_train.pipeline.figure_files import IMAGES
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_files import FORMAT_OF, TIDY
@@ -30,6 +29,7 @@ from hpc_train.pipeline.report_folder import TEXTS
 from hpc_train.pipeline.search import Search
 from hpc_train.registry import BUILT_IN
 from hpc_train.reports.caveats import MEANING
+from hpc_train.reports.figure_files import IMAGES
 from hpc_train.reports.figures import FIGURES
 from hpc_train.reports.point_columns import compact_columns, wide_columns
 from hpc_train.tables.runs import UNPARSED
@@ -155,7 +155,7 @@ def test_a_note_on_what_differs_reads_as_shown(tmp_path: Path) -> None:
     head = "run,nodes,gpus_per_node,global_batch_size,samples_per_second,nccl"
     (tmp_path / "t.csv").write_text("\n".join([head, *rows]))
     found = evidence([str(tmp_path / "t.csv")], Search(root=tmp_path))
-    notes = build_report(found, Asked()).notes
+    notes = build_report(found, ReportOptions()).notes
     block = section("What must match").partition("```text\n")[2].partition("```")[0]
     assert " ".join(block.split()) in notes
 

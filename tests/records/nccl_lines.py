@@ -7,10 +7,10 @@ from pathlib import Path
 
 from hpc_train.model.transport import Transport
 from hpc_train.records.dispatch import dispatch
+from hpc_train.records.nccl.counts import Tally
 from hpc_train.records.nccl.facts import facts
 from hpc_train.records.nccl.read import transport_of
 from hpc_train.records.nccl.reader import TransportReader
-from hpc_train.records.nccl.tally import Tally
 
 LOGS = Path(__file__).parents[1] / "logs" / "nccl"
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import io
 
 from hpc_train import registry
-from hpc_train.records.census import Census
 from hpc_train.records.dispatch import dispatch
-from hpc_train.records.hits import hits_in, maker
+from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsers.base import OF_LINE, Hit
+from hpc_train.records.run_parsers import hits_in, maker
 
 Brief = tuple[str, float, str, int | None, int | None]
 
 
 def parse(
-    text: bytes, *names: str, rank: int | None = None, census: Census | None = None
+    text: bytes, *names: str, rank: int | None = None, census: ParseStats | None = None
 ) -> list[tuple[int, Hit, int | None]]:
     """Return line number, hit and rank of all that the named parsers, or all, find.
 
@@ -23,7 +23,7 @@ def parse(
     chosen = names or registry.names("parsers")
     parsers = {name: maker(name)() for name in chosen}
     lines = dispatch(io.BytesIO(text), tuple(parsers.values()), rank)
-    found = hits_in(lines, parsers, "log", census or Census())
+    found = hits_in(lines, parsers, "log", census or ParseStats())
     return [
         (line.number, hit, line.rank if hit.rank == OF_LINE else hit.rank)
         for _, line, hits in found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import io
 
 from hpc_train.records.dispatch import dispatch
+from hpc_train.records.signature_matcher import SymptomReader
 from hpc_train.records.signatures.base import Sighting
-from hpc_train.records.symptoms import SymptomReader
 
 
 def sighted(text: str | bytes, rank: int | None = None) -> list[Sighting]:

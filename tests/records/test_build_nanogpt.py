@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import parse
 
 LINE = (
@@ -67,7 +67,7 @@ def test_behind_a_prefix(prefix: str) -> None:
 
 
 def test_number_that_was_cut_is_left_out() -> None:
-    census = Census()
+    census = ParseStats()
     assert len(parse(LINE[:-2].encode(), census=census)) == 4
     assert census.damaged == {"log": 1}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import brief, parse, values
 
 SPEED = b"Node[0] Epoch[%d] Batch [%d-%d]\tSpeed: %d.50 samples/sec\taccuracy=nan\n"
@@ -132,7 +132,7 @@ def test_old_timehistory(text: bytes) -> None:
 
 
 def test_a_cut_timehistory_is_counted() -> None:
-    census = Census()
+    census = ParseStats()
     assert parse(b"TimeHistory: 40.00 seconds, 320.00 exam\n", census=census) == []
     assert census.damaged["log"] == 1
 
@@ -173,7 +173,7 @@ def test_tf_cnn_benchmarks() -> None:
 
 
 def test_a_cut_horovod_line_is_counted() -> None:
-    census = Census()
+    census = ParseStats()
     assert parse(b"Iter #3: 17\n", census=census) == []
     assert census.damaged["log"] == 1
 

@@ -15,8 +15,8 @@ import zstandard
 
 from hpc_train.errors import LogParseError, UnknownNameError
 from hpc_train.model.record import Record
-from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
+from hpc_train.records.parse_stats import ParseStats
 
 EVENT = b'@hpct {"step":1,"step_time":0.5}\n'
 PLUG_IN = b"""
@@ -120,7 +120,7 @@ def test_plug_in_takes_its_turn_among_the_others(
     write(package / "ours_parser.py", PLUG_IN)
     monkeypatch.syspath_prepend(package)
     log = write(tmp_path / "rank-2.out", EVENT + b"ours 300 W\n" + EVENT + b"ours\n")
-    census = Census()
+    census = ParseStats()
     records = list(collect("r", [log], root=tmp_path, census=census))
     assert [(record.line, record.parser) for record in records] == [
         (1, "events"),
@@ -176,7 +176,7 @@ def test_what_stands_before_damage_counts(tmp_path: Path, kind: str) -> None:
         b"".join(b'@hpct {"step":%d,"step_time":0.5}\n' % step for step in steps)
     )
     log = write(tmp_path / f"a.{kind}", packed[: len(packed) * 3 // 4])
-    census = Census()
+    census = ParseStats()
     assert len(list(collect("r", [log], census=census))) > 1000
     assert "cannot be read" in census.failed[log.as_posix()]
 
@@ -196,7 +196,7 @@ def test_one_of_several_files_cannot_be_read(tmp_path: Path) -> None:
     good = write(tmp_path / "a.out", EVENT)
     binary = write(tmp_path / "b.out", bytes(range(8)) * 1000 + b"\0" * 9000)
     gone = tmp_path / "c.out"
-    census = Census()
+    census = ParseStats()
     records = list(collect("r", [good, binary, gone], root=tmp_path, census=census))
     assert lines(records) == [("a.out", 1)]
     assert set(census.failed) == {"b.out", "c.out"}
@@ -216,7 +216,7 @@ def test_cut_lines_are_counted_and_warned_of(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     log = write(tmp_path / "a.out", b'@hpct {"loss":\n' + EVENT + b'@hpct {"lo')
-    census = Census()
+    census = ParseStats()
     records = list(collect("r", [log], root=tmp_path, census=census))
     assert lines(records) == [("a.out", 2)]
     assert census.damaged == {"a.out": 2}

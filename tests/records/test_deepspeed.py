@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import brief, parse, values
 
 PROFILE = (Path(__file__).parents[1] / "logs/deepspeed/profile.txt").read_bytes()
@@ -40,7 +40,7 @@ def test_number_at_the_end_needs_its_digits(line: bytes, expected: list[float]) 
 
 
 def test_timer_without_a_number_is_damaged() -> None:
-    census = Census()
+    census = ParseStats()
     assert not parse(b"global_step=10, RunningAvgSamplesPerSec=1", census=census)
     assert census.damaged["log"] == 1
 

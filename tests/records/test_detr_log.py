@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import parse
 
 LINE = (
@@ -37,7 +37,7 @@ def test_pretraining_has_only_a_loss() -> None:
 
 
 def test_cut_line_states_nothing() -> None:
-    census = Census()
+    census = ParseStats()
     assert not parse(LINE[:-1].encode(), "detr_log", census=census)
     assert census.damaged == {"log": 1}
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import brief, parse
 
 HEAD = "DLL 2024-05-06 07:08:09.123456 - "
@@ -119,6 +119,6 @@ def test_a_percentage_above_100_is_none() -> None:
 
 @pytest.mark.parametrize("text", [b"DLLL {", b'DLLL {"type": "LOG", "da'])
 def test_cut_json_is_counted(text: bytes) -> None:
-    census = Census()
+    census = ParseStats()
     assert parse(text, census=census) == []
     assert census.damaged["log"] == 1

@@ -11,7 +11,7 @@ import pytest
 from hpc_train.records import dispatch as dispatching
 from hpc_train.records.blocks import Block, Stream, blocks
 from hpc_train.records.dispatch import Mark, dispatch
-from hpc_train.records.literals import Find, finder, turns
+from hpc_train.records.multi_search import Find, finder, turns
 
 TEXT = (
     b"head one\r\n\none two\rtwo bar\r\rtwo\n\x00\xff one\n" + b"x" * 300 + b"one\nrow\n\nlast two"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import Brief, brief, parse
 
 
@@ -13,7 +13,7 @@ def hits(text: bytes, rank: int | None = None) -> list[Brief]:
 
 
 def unreadable(text: bytes) -> int:
-    census = Census()
+    census = ParseStats()
     parse(text, "events", census=census)
     return census.damaged["log"]
 

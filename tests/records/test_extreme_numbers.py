@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train import registry
 from hpc_train.model.record import UNITS, Record
-from hpc_train.records.hits import maker
+from hpc_train.records.run_parsers import maker
 from hpc_train.tables.record_frame import records_frame
 from tests.records.parsing import parse
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import brief, parse
 
 
@@ -53,7 +53,7 @@ def test_fairseq_of_the_first_versions_and_before_the_first_update() -> None:
         b"| epoch 001:   0%| | 50/800 [02:25<9:05:31,  2.92s/it, loss=0.000, ppl=1.00, wps=0, "
         b"ups=0.0, wpb=0, bsz=0, num_updates=0, lr=1e-07,\n"
     )
-    census = Census()
+    census = ParseStats()
     found = {(h.metric, h.value, h.step) for _, h, _ in parse(text, census=census)}
     assert found == {
         ("loss", 1.25, 9000), ("tokens_per_second", 1000, 9000), ("samples", 32, 9000),
@@ -71,7 +71,7 @@ def test_fairseq_ranks_print_one_measurement_and_the_end_once() -> None:
 
 @pytest.mark.parametrize("update", [b'"-1"', b'"nan"', b"1e999"])
 def test_fairseq_without_an_update_is_damaged(update: bytes) -> None:
-    census = Census()
+    census = ParseStats()
     text = b'{"loss": "1", "wps": "2", "ups": "1", "wpb": "1", "num_updates": ' + update + b"}\n"
     assert parse(text, census=census) == []
     assert sum(census.damaged.values()) == 1

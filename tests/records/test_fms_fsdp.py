@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from hpc_train.records.hits import maker
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
+from hpc_train.records.run_parsers import maker
 from tests.records.parsing import parse
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.record import Record
-from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
 from hpc_train.records.line import Line
+from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsers.base import Unreadable
-from hpc_train.records.parsers.clock import seconds
+from hpc_train.records.parsers.durations import seconds
 from hpc_train.records.parsers.hf_trainer import HfTrainer
 from tests.records.parsing import brief, parse, values
 
@@ -49,7 +49,7 @@ def test_state_file_on_one_line_and_without_an_end() -> None:
 def test_state_file_ends() -> None:
     text = b'"log_history": [\n{"loss": 2.0, "epoch": 1}\n],\n"x": {"loss": 1.0, "epoch": 2}\n'
     assert values(text, "loss", "hf_state") == [2]
-    endless, census = b'"log_history": [\n' + b'"x": 1,\n' * 10_000, Census()
+    endless, census = b'"log_history": [\n' + b'"x": 1,\n' * 10_000, ParseStats()
     assert parse(endless, "hf_state", census=census) == []
     assert sum(census.damaged.values()) == 1
 

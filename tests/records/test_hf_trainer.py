@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.record import Record
-from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import brief, parse, values
 
 BANNER = b"***** Running training *****\n  Total optimization steps = 10\n"
@@ -180,7 +180,7 @@ def test_tokens_are_of_a_device_in_the_summary_and_of_all_beside_their_sum() -> 
 
 
 def test_dictionary_that_is_cut_is_counted() -> None:
-    census = Census()
+    census = ParseStats()
     text = b"{'loss': 2.5, 'gra\n{'loss': 2.5, 'gr{'loss': 1.5, 'epoch': 1.0}\n"
     assert [hit.value for _, hit, _ in parse(text, census=census)] == [1.5]
     assert sum(census.damaged.values()) == 2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import parse
 
 SENDRECV = """\
@@ -103,7 +103,7 @@ def test_rows_of_labelled_and_interleaved_output() -> None:
     text = "".join(f"0: {line}\n" for line in ALLREDUCE.splitlines())
     assert found(text) == found(ALLREDUCE)
     cut = ALLREDUCE.replace("326712.51    319229.75", "3267NCCL INFO 12.51    319229.75")
-    census = Census()
+    census = ParseStats()
     assert len(parse(cut.encode(), census=census)) == 4
     assert census.damaged == {"log": 1}
 

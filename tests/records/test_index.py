@@ -12,19 +12,19 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.record import Record
-from hpc_train.records import packs, reading
-from hpc_train.records.census import Census
+from hpc_train.records import read_log, record_codec
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.index import Index
 from hpc_train.records.log_file import open_log
-from hpc_train.records.packs import Pack, packs_of
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.record_codec import Pack, packs_of
 
 EVENT = b'@hpct {"step":%d,"step_time":0.5}\n'
 # In a process of its own: the peak of another test would count as this one's.
 MEASURE = """
 import sys
 from pathlib import Path
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import Census
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.index import Index
 log, kept = map(Path, sys.argv[1:])
@@ -46,7 +46,7 @@ class Reads:
             self.offsets.append(offset)
             return open_log(path, offset)
 
-        monkeypatch.setattr(reading, "open_log", spy)
+        monkeypatch.setattr(read_log, "open_log", spy)
 
 
 @pytest.fixture
@@ -55,7 +55,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Reads:
 
 
 def collect(log: Path, kept: bytes = b"", parser: str = "auto") -> tuple[list[Record], bytes]:
-    look, census = wanted(parser), Census()
+    look, census = wanted(parser), ParseStats()
     index = Index(look, kept)
     records = list(records_of(logs_of("r", [log]), look, census, index))
     return records, index.content() or kept
@@ -112,7 +112,7 @@ def test_parser_in_the_middle_of_something_starts_again(log: Path, reads: Reads)
             return ()
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reading, "maker", lambda name: Table)
+        patch.setattr(read_log, "maker", lambda name: Table)
         log.write_bytes(b"hello\n")
         _, kept = collect(log, parser="book")
         with log.open("ab") as file:
@@ -165,14 +165,14 @@ def test_file_that_has_gone_leaves_the_index(log: Path, tmp_path: Path) -> None:
     other.write_bytes(EVENT % 1)
     look = wanted("auto")
     both = Index(look)
-    list(records_of(logs_of("r", [log, other]), look, Census(), both))
+    list(records_of(logs_of("r", [log, other]), look, ParseStats(), both))
     kept = both.content() or b""
     _, fewer = collect(log, kept)
     assert len(fewer) < len(kept)
 
 
 def test_every_parser_that_has_nothing_open_can_be_read_on(log: Path) -> None:
-    assert reading.whole(logs_of("r", [log])[0], wanted("auto")).resumable
+    assert read_log.whole(logs_of("r", [log])[0], wanted("auto")).resumable
 
 
 def test_memory_does_not_grow_with_the_records(tmp_path: Path) -> None:
@@ -200,16 +200,16 @@ def test_records_come_while_the_file_is_read(log: Path, monkeypatch: pytest.Monk
         raise Read
 
     first = collect(log)[0][0]
-    monkeypatch.setattr(reading, "read", cut)
+    monkeypatch.setattr(read_log, "read", cut)
     look = wanted("auto")
-    found = records_of(logs_of("r", [log]), look, Census(), Index(look))
+    found = records_of(logs_of("r", [log]), look, ParseStats(), Index(look))
     assert next(found) == first
     with pytest.raises(Read):
         deque(found, maxlen=0)
 
 
 def test_grown_file_appends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "LOT", 2)
+    monkeypatch.setattr(record_codec, "LOT", 2)
     log.write_bytes(b"".join(EVENT % number for number in range(1, 6)))
     _, kept = collect(log)
     with log.open("ab") as file:
@@ -220,16 +220,16 @@ def test_grown_file_appends(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_half_read_growth_is_read_again(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(packs, "LOT", 1)
+    monkeypatch.setattr(record_codec, "LOT", 1)
     look = wanted("auto")
     _, kept = collect(log)
     with log.open("ab") as file:
         file.write(EVENT % 2 + EVENT % 3)
     index, logs = Index(look, kept), logs_of("r", [log])
-    half = records_of(logs, look, Census(), index)
+    half = records_of(logs, look, ParseStats(), index)
     assert [next(half).step for _ in range(3)] == [1, 2, 3]
     del half
-    assert steps(list(records_of(logs, look, Census(), index))) == [(2, 1), (3, 2), (4, 3)]
+    assert steps(list(records_of(logs, look, ParseStats(), index))) == [(2, 1), (3, 2), (4, 3)]
 
 
 def test_any_other_bit_makes_the_index_nothing(log: Path, reads: Reads) -> None:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.census import Census
-from hpc_train.records.hits import maker
 from hpc_train.records.line import Line
+from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsers.base import Hit
+from hpc_train.records.run_parsers import maker
 from tests.records.parsing import brief, parse, values
 
 LOGS = Path(__file__).parents[1] / "logs"
@@ -69,7 +69,7 @@ def test_memory_of_nanotron() -> None:
 
 
 def test_memory_of_others_is_no_damaged_line_of_nanotron() -> None:
-    census = Census()
+    census = ParseStats()
     assert not parse(b"Done. Peak reserved: 12 GB of 80 GB\n", "nanotron", census=census)
     assert not census.damaged
 

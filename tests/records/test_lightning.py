@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import Brief, brief, parse, values
 
 LOGS = Path(__file__).parents[1] / "logs"
@@ -94,7 +94,7 @@ def test_lines_that_are_no_bar_of_training(line: bytes) -> None:
 
 
 def test_table_of_metrics() -> None:
-    census = Census()
+    census = ParseStats()
     found = list(collect("run", [LOGS / "lightning/metrics.csv"], census=census))
     assert [(r.metric, r.value, r.scope, r.step) for r in found] == [
         ("learning_rate", 0.001, "global", 49),
@@ -198,6 +198,6 @@ def test_timing_of_mlperf_is_not_of_nemo() -> None:
 
 
 def test_nemo_bar_that_is_cut_is_counted() -> None:
-    census = Census()
+    census = ParseStats()
     assert parse(nemo(7, "6.000", "4.50")[:90] + b"\n", "nemo", census=census) == []
     assert sum(census.damaged.values()) == 1

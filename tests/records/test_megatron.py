@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import brief, parse, values
 
 LOG = (Path(__file__).parents[1] / "logs/megatron/four_ranks.out").read_bytes()
@@ -118,7 +118,7 @@ def test_newest_fields_in_any_order() -> None:
 
 
 def test_number_without_a_bar_behind_it_may_be_cut() -> None:
-    census = Census()
+    census = ParseStats()
     text = b" iteration 5/ 9 | global batch size:  8 | elapsed time per iteration (ms): 13"
     assert [hit.metric for _, hit, _ in parse(text, census=census)] == ["global_batch_size"]
     assert census.damaged["log"] == 1
@@ -126,7 +126,7 @@ def test_number_without_a_bar_behind_it_may_be_cut() -> None:
 
 @pytest.mark.parametrize("rate", ["nan", "inf", "1e999", "1e308EFLOPS"])
 def test_what_is_no_number_states_nothing(rate: str) -> None:
-    census = Census()
+    census = ParseStats()
     text = (
         f" iteration 5/ 9 | approx flops per GPU: {rate} | elapsed time per iteration (ms): 5.0 |"
     )
@@ -136,7 +136,7 @@ def test_what_is_no_number_states_nothing(rate: str) -> None:
 
 
 def test_two_lines_in_one() -> None:
-    census = Census()
+    census = ParseStats()
     text = b" iteration 5/ 9 | elapsed time per iteration (ms): 20.0 | lm loss: 1.2" + LINE % (
         6,
         30,
@@ -147,13 +147,13 @@ def test_two_lines_in_one() -> None:
 
 
 def test_line_without_its_start_is_damaged() -> None:
-    census = Census()
+    census = ParseStats()
     assert not parse(b"00 | elapsed time per iteration (ms): 20.0 |", census=census)
     assert census.damaged["log"] == 1
 
 
 def test_text_about_the_lines_is_none() -> None:
-    census = Census()
+    census = ParseStats()
     text = b"log_string += ' elapsed time per iteration (ms): {:.1f} |'.format(seconds)"
     assert not parse(text, census=census)
     assert not census.damaged["log"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import brief, parse, values
 
 
@@ -120,7 +120,7 @@ def test_timers_with_names_of_words() -> None:
 
 @pytest.mark.parametrize("cut", [b"lm loss 9.2", b"lm loss 9.25E+0", b"lm loss: 9.25"])
 def test_last_number_without_a_bar(cut: bytes) -> None:
-    census = Census()
+    census = ParseStats()
     text = b" iteration 5/ 9 | elapsed time per iteration (ms): 530.5 | " + cut
     assert values(text, "loss") == []
     parse(text, "megatron", census=census)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
 from hpc_train.records.mlperf import mlperf_run, scaling_factor
+from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsers.base import Unreadable
 from hpc_train.records.parsers.mlperf_event import events_of
 from tests.records.parsing import parse, values
@@ -26,7 +26,7 @@ def line(key: str, value: str = "null", metadata: str = "{}", ms: int = 1000) ->
 
 
 def test_what_several_ranks_print_counts_once() -> None:
-    census = Census()
+    census = ParseStats()
     records = list(collect("r", [LOGS / "doubled.log"], "mlperf", census=census))
     assert [(r.metric, r.value, r.scope, r.step, r.variant) for r in records] == [
         ("condition", 1.0, "global", None, "model=llama2_70b_lora"),
@@ -114,7 +114,7 @@ def test_a_quality_that_is_neither_accuracy_nor_loss_is_left_out() -> None:
     ],
 )
 def test_damaged_events_are_counted(text: bytes) -> None:
-    census = Census()
+    census = ParseStats()
     assert parse(text, "mlperf", census=census) == []
     assert census.damaged["log"] == 1
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import parse
 
 NEW = (
@@ -116,7 +116,7 @@ def test_no_gpu_has_no_memory() -> None:
 
 
 def test_damaged_line_is_counted() -> None:
-    census = Census()
+    census = ParseStats()
     assert not parse(NEW[: NEW.index("time: ")].encode(), census=census)
     assert census.damaged == {"log": 1}
 

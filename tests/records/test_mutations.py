@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hpc_train import registry
 from hpc_train.model.record import UNITS
-from hpc_train.records.census import Census
-from hpc_train.records.hits import maker
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.run_parsers import maker
 from tests.records.parsing import parse
 
 NAMES = tuple(registry.BUILT_IN["parsers"])
@@ -46,7 +46,7 @@ def files() -> dict[str, list[Path]]:
     """Return the files of `tests/logs` in which each parser finds something."""
     found: dict[str, list[Path]] = {}
     for path in sorted(LOGS.glob("*/*")):
-        census = Census()
+        census = ParseStats()
         parse(path.read_bytes(), census=census)
         for name in census.known:
             found.setdefault(name, []).append(path)
@@ -91,7 +91,7 @@ def mutated(draw: st.DrawFn, lines: list[bytes]) -> bytes:
 @MUTATED
 def test_damaged_logs_never_crash_a_parser(name: str, chance: st.DataObject) -> None:
     text = chance.draw(mutated(lines_of(name)))
-    census = Census()
+    census = ParseStats()
     hits = parse(text, name, census=census)
     lines = text.count(b"\n") + text.count(b"\r") + 1
     assert sum(seen.lines for seen in census.known.values()) <= lines
@@ -105,6 +105,6 @@ def test_damaged_logs_never_crash_a_parser(name: str, chance: st.DataObject) -> 
 def test_lines_doubled_or_reversed_are_no_more_than_lines(name: str) -> None:
     lines = lines_of(name)
     for order in (lines + lines, lines[::-1], [line[:-3] for line in lines]):
-        census = Census()
+        census = ParseStats()
         parse(b"\n".join(order), name, census=census)
         assert sum(seen.lines for seen in census.known.values()) <= len(order)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.hits import maker
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit
+from hpc_train.records.run_parsers import maker
 from tests.records.parsing import brief, parse, values
 
 

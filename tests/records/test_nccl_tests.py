@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import parse, values
 
 LOGS = Path("tests/logs/nccl_tests")
@@ -46,7 +46,7 @@ def test_row_states_both_placements() -> None:
 
 
 def test_rows_that_nccl_wrote_into_are_put_together() -> None:
-    census = Census()
+    census = ParseStats()
     found = parse(of("interrupted.out"), census=census)
     assert [
         (line, hit.message_size, hit.variant, hit.value)
@@ -123,14 +123,14 @@ def test_prefixes(prefix: bytes) -> None:
 
 @pytest.mark.parametrize("words", range(4, 13))
 def test_cut_row_states_nothing(words: int) -> None:
-    census = Census()
+    census = ParseStats()
     cut = b" ".join(ROW.split()[:words]) + b"\n"
     assert not [one for one in parse(HEAD + cut, census=census) if one[1].metric == "busbw"]
     assert sum(census.damaged.values()) == 1
 
 
 def test_words_like_a_row_amid_a_line_are_not_damage() -> None:
-    census = Census()
+    census = ParseStats()
     parse(HEAD + b"node01 has 8 2 float units\n", census=census)
     assert sum(census.damaged.values()) == 0
 

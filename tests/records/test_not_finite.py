@@ -7,9 +7,9 @@ import io
 import pytest
 
 from hpc_train import registry
-from hpc_train.records.census import Census
 from hpc_train.records.dispatch import dispatch
-from hpc_train.records.hits import hits_in, maker
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.run_parsers import hits_in, maker
 
 
 def stated(text: bytes) -> list[tuple[int, str]]:
@@ -18,7 +18,7 @@ def stated(text: bytes) -> list[tuple[int, str]]:
     lines = dispatch(io.BytesIO(text + b"\n"), tuple(parsers.values()), None)
     return [
         (line.number, name)
-        for name, line, hits in hits_in(lines, parsers, "log", Census())
+        for name, line, hits in hits_in(lines, parsers, "log", ParseStats())
         for hit in hits
         if (hit.metric, hit.variant, hit.value) == ("not_finite", "loss", 1.0)
     ]

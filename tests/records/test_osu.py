@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import parse, values
 
 Found = list[tuple[int | None, str, str, float]]
@@ -107,7 +107,7 @@ def test_mixed_and_cut_rows_state_nothing(row: bytes) -> None:
 
 
 def test_mixed_row_is_counted() -> None:
-    census = Census()
+    census = ParseStats()
     parse(HEAD + b"8   60.0 16  120.0\n", census=census)
     assert sum(census.damaged.values()) == 1
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import parse
 
 DETECTION = (
@@ -154,7 +154,7 @@ def test_cut_lines() -> None:
 
 
 def test_interleaved_line_is_counted() -> None:
-    census = Census()
+    census = ParseStats()
     line = GPT.replace("avg_batch_cost: 0.13314", "avg_batch_cost: 0.13NCCL INFO")
     assert not parse(line.encode(), census=census)
     assert census.damaged == {"log": 1}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import parse
 
 LINE = "-" * 87
@@ -106,6 +106,6 @@ HEAD = b" #bytes     #iterations    BW peak[Gb/sec]    BW average[Gb/sec]   MsgR
     ],
 )
 def test_cut_mixed_and_hostile_rows_state_nothing(row: bytes, damaged: int) -> None:
-    census = Census()
+    census = ParseStats()
     assert parse(HEAD + row, census=census) == []
     assert sum(census.damaged.values()) == damaged

@@ -6,8 +6,8 @@ import pytest
 
 from hpc_train import registry
 from hpc_train.model.record import UNITS
-from hpc_train.records.hits import maker
-from hpc_train.records.literals import finder
+from hpc_train.records.multi_search import finder
+from hpc_train.records.run_parsers import maker
 from tests.records.noise import noise
 from tests.records.parsing import parse
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from hpc_train.records.line import Line
+from hpc_train.records.signature_matcher import SymptomReader
 from hpc_train.records.signatures.base import Sighting
-from hpc_train.records.symptoms import SymptomReader
 from tests.records.sighted import ids, sighted
 
 TRACEBACK = """\

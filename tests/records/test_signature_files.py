@@ -12,7 +12,7 @@ import pytest
 from hpc_train import decode
 from hpc_train.assets import data_file
 from hpc_train.errors import SignatureError
-from hpc_train.records import symptoms
+from hpc_train.records import signature_matcher
 from hpc_train.records.dispatch import dispatch
 from hpc_train.records.signatures import catalogue as catalogues
 from hpc_train.records.signatures.base import PACKAGED
@@ -73,7 +73,12 @@ def test_each_file_of_the_package_is_tried() -> None:
 
 
 def test_those_of_several_lines_are_those_that_the_reader_makes() -> None:
-    made = {symptoms.EXCEPTION, symptoms.RANK_FAILED, symptoms.LAST_ERROR, symptoms.APART}
+    made = {
+        signature_matcher.EXCEPTION,
+        signature_matcher.RANK_FAILED,
+        signature_matcher.LAST_ERROR,
+        signature_matcher.APART,
+    }
     assert {one.id for one in packaged() if one.found_by} == made
 
 
@@ -93,7 +98,7 @@ def test_the_recipe_for_the_package_is_a_file_and_a_line(
     finally:
         packaged.cache_clear()
     assert known.signatures[-1].id == "our_quota_daemon"
-    reader = symptoms.SymptomReader("log", known)
+    reader = signature_matcher.SymptomReader("log", known)
     log = io.BytesIO(b"quotad: project proj0042 is frozen\n")
     (line,) = [line for line, _ in dispatch(log, [reader])]
     assert [one.signature for one in reader.read(line)] == ["our_quota_daemon"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import parse, values
 
 LOGS = Path(__file__).parents[1] / "logs/torchtitan"
@@ -86,7 +86,7 @@ def test_rank_of_primus() -> None:
     ],
 )
 def test_last_number_of_a_cut_line_is_left_out(line: bytes, kept: list[str]) -> None:
-    census = Census()
+    census = ParseStats()
     assert [hit.metric for _, hit, _ in parse(line, census=census)] == kept
     assert census.damaged["log"] == 1
 

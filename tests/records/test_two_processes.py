@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records import collect as collecting
-from hpc_train.records import spread as spreading
-from hpc_train.records.census import Census
+from hpc_train.records import parallel as spreading
 from hpc_train.records.collect import collect, logs_of, records_of, wanted
 from hpc_train.records.index import Index
-from hpc_train.records.packs import unpressed
-from hpc_train.records.reading import Log, Reading, Wanted, whole
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Log, Reading, Wanted, whole
+from hpc_train.records.record_codec import unpressed
 
 
 @pytest.fixture
@@ -32,7 +32,7 @@ def test_two_processes_read_what_one_reads(
     rank_files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look, logs = wanted("auto"), logs_of("r", rank_files)
-    one, two = Census(), Census()
+    one, two = ParseStats(), ParseStats()
     alone = list(records_of(logs, look, one))
     monkeypatch.setattr(spreading, "_LOT", 9000)
     readings = list(spreading.spread(logs, [5000] * len(logs), look))
@@ -48,9 +48,9 @@ def test_files_that_the_index_does_not_know_are_read_by_two_processes(
     rank_files: list[Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     look, logs = wanted("auto"), logs_of("r", rank_files)
-    alone = list(records_of(logs, look, Census()))
+    alone = list(records_of(logs, look, ParseStats()))
     first = Index(look)
-    list(records_of(logs[2:4], look, Census(), first))
+    list(records_of(logs[2:4], look, ParseStats(), first))
     spreads: list[list[Log]] = []
 
     def spread(unread: list[Log], sizes: list[int], look: Wanted) -> Iterator[Reading]:
@@ -59,12 +59,12 @@ def test_files_that_the_index_does_not_know_are_read_by_two_processes(
 
     monkeypatch.setattr(collecting, "worth_it", lambda sizes: len(sizes) > 1)
     monkeypatch.setattr(collecting, "spread", spread)
-    index, census = Index(look, first.content() or b""), Census()
+    index, census = Index(look, first.content() or b""), ParseStats()
     assert list(records_of(logs, look, census, index)) == alone
     assert spreads == [[*logs[:2], *logs[4:]]]
     assert list(census.failed) == [logs[4].source]
     again = Index(look, index.content() or b"")
-    assert list(records_of(logs, look, Census(), again)) == alone
+    assert list(records_of(logs, look, ParseStats(), again)) == alone
     assert len(spreads) == 1
 
 

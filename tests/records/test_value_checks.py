@@ -12,9 +12,9 @@ import pytest
 
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.record import UNITS, Record
-from hpc_train.records.census import Census
 from hpc_train.records.collect import collect, wanted
-from hpc_train.records.packs import LOT, packs_of
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.record_codec import LOT, packs_of
 from hpc_train.records.value_checks import possible
 
 
@@ -30,8 +30,8 @@ def series(
     return (one(metric, value, line=line, **more) for line, value in enumerate(values, 1))
 
 
-def sound(records: Iterable[Record], census: Census | None = None) -> list[Record]:
-    packs = possible(packs_of(records), Census() if census is None else census)
+def sound(records: Iterable[Record], census: ParseStats | None = None) -> list[Record]:
+    packs = possible(packs_of(records), ParseStats() if census is None else census)
     return [record for pack in packs for record in pack.records()]
 
 
@@ -42,7 +42,7 @@ def kept(values: Sequence[float], metric: str = "samples_per_second") -> list[fl
 @pytest.mark.parametrize("metric", ["accuracy", "mfu"])
 @pytest.mark.parametrize("value", [1.5, 93.4, -0.01, float("nan"), float("inf")])
 def test_fraction_outside_0_to_1(metric: str, value: float) -> None:
-    census = Census()
+    census = ParseStats()
     assert sound([one(metric, value)], census) == []
     assert list(census.refusals()) == [
         f"r: {metric} is not from 0 to 1: 1 value refused, the first {value:g} (r.log:1)"
@@ -62,7 +62,7 @@ def test_fraction_outside_0_to_1(metric: str, value: float) -> None:
 )
 @pytest.mark.parametrize("value", [0.0, -1.0, float("nan"), float("inf")])
 def test_time_or_rate_that_is_not_above_0(metric: str, value: float) -> None:
-    census = Census()
+    census = ParseStats()
     assert sound([one(metric, value)], census) == []
     assert sum(seen.lines for seen in census.refused.values()) == 1
 
@@ -79,7 +79,7 @@ def test_what_is_possible_is_kept() -> None:
         *(one("accuracy", 0.0), one("accuracy", 1.0), one("loss", -3.0), one("loss", 1e30)),
         *(one("phase_time", 0.0), one("busbw", 0.0), one("step_time", 1e-9)),
     ]
-    census = Census()
+    census = ParseStats()
     assert sound(records, census) == records
     assert not census.refused
 
@@ -139,7 +139,7 @@ def test_files_are_judged_apart() -> None:
 
 def test_a_reader_may_stop_early() -> None:
     endless = (one("loss", 1.0, line=line) for line in iter(int, 1))
-    assert len(list(islice(possible(packs_of(endless), Census()), 10))) == 10
+    assert len(list(islice(possible(packs_of(endless), ParseStats()), 10))) == 10
 
 
 def test_pattern_of_ones_own_is_checked(tmp_path: Path) -> None:
@@ -147,7 +147,7 @@ def test_pattern_of_ones_own_is_checked(tmp_path: Path) -> None:
     pattern = LogPattern(
         regex=r"took (?P<step_time>[\d.]+) s, right (?P<accuracy>[\d.]+)", scope="global"
     )
-    census = Census()
+    census = ParseStats()
     found = collect("r", [tmp_path / "a.log"], wanted("pattern", "", [pattern]), census=census)
     assert [(record.metric, record.value) for record in found] == [
         ("step_time", 2.0),
@@ -161,7 +161,7 @@ def test_events_are_checked(tmp_path: Path) -> None:
     values[3] |= {"step_time": 0, "mfu": 40.0}
     lines = [f"@hpct {json.dumps(value)}\n" for value in values]
     (tmp_path / "a.log").write_text("".join(lines))
-    census = Census()
+    census = ParseStats()
     found = list(collect("r", [tmp_path / "a.log"], census=census))
     assert {record.step for record in found} == {1, 2, 3, 5, 6, 7, 8}
     assert sum(seen.lines for seen in census.refused.values()) == 2

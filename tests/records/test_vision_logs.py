@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.census import Census
+from hpc_train.records.parse_stats import ParseStats
 from tests.records.parsing import brief, parse, values
 
 
@@ -115,7 +115,7 @@ def test_lavis_and_an_epoch_without_its_mean() -> None:
 
 def test_other_times_are_not_the_iteration() -> None:
     line = b"Epoch: [0/9]  [ 0/10]  eta: 0:00:01  model_time: 1.5 (1.5)  evaluator_time: 2 (2)\n"
-    census = Census()
+    census = ParseStats()
     assert parse(line, census=census) == []
     assert sum(census.damaged.values()) == 1
 
@@ -172,7 +172,7 @@ def test_file_of_detectron2() -> None:
         ("loss", 5.5, "global", 19, None),
         ("learning_rate", 4e-5, "global", 19, None),
     ]
-    census = Census()
+    census = ParseStats()
     assert parse(text[:-4] + b"\n" + b'{"total_loss": 5.5}\n', census=census) == []
     assert sum(census.damaged.values()) == 1
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from PIL import Image
 
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
 from hpc_train.reports.figures import FIGURES, figures
 from hpc_train.reports.figures.cost import pareto

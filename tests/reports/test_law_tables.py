@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import ReportError
-from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.evidence import evidence
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
@@ -28,9 +28,9 @@ def _csv(folder: Path, nodes: Sequence[int], coherence: float = 1e-4) -> str:
     return str(path)
 
 
-def _report(path: str, form: str = "text", asked: Asked | None = None) -> str:
+def _report(path: str, form: str = "text", asked: ReportOptions | None = None) -> str:
     found = evidence([path], Search(root=Path("results")))
-    return render_report(build_report(found, asked or Asked()), form)
+    return render_report(build_report(found, asked or ReportOptions()), form)
 
 
 SEVEN = (1, 2, 4, 8, 16, 32, 64)
@@ -79,10 +79,10 @@ def test_a_refused_law_stands_beside_the_other(tmp_path: Path) -> None:
 
 def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None:
     path = _csv(tmp_path, SEVEN)
-    text = _report(path, asked=Asked(forecast=5, force=True))
+    text = _report(path, asked=ReportOptions(forecast=5, force=True))
     assert text.count("beyond the measurements") == 6
     assert "untrustworthy: continued to 5 times" in text
-    rows = json.loads(_report(path, "json", Asked(forecast=5, force=True)))["forecast"]
+    rows = json.loads(_report(path, "json", ReportOptions(forecast=5, force=True)))["forecast"]
     assert [row["q"] for row in rows if row["law"] == "usl"] == [128, 256, 320]
     for row in rows:
         assert row["speedup"]["low"] < row["speedup"]["value"] < row["speedup"]["high"]
@@ -90,11 +90,11 @@ def test_a_forecast_says_that_nothing_was_measured_there(tmp_path: Path) -> None
 
 
 def test_a_forecast_without_a_law_says_why(tmp_path: Path) -> None:
-    text = " ".join(_report(_csv(tmp_path, (1, 2)), asked=Asked(forecast=2)).split())
+    text = " ".join(_report(_csv(tmp_path, (1, 2)), asked=ReportOptions(forecast=2)).split())
     assert "no law is fitted: Amdahl needs 3 points, there are 2" in text
 
 
 def test_a_far_forecast_needs_force(tmp_path: Path) -> None:
     with pytest.raises(ReportError, match="a forecast of 3 times") as refused:
-        _report(_csv(tmp_path, SEVEN), asked=Asked(forecast=3))
+        _report(_csv(tmp_path, SEVEN), asked=ReportOptions(forecast=3))
     assert "--forecast 3 --force" in (refused.value.hint or "")

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hpc_train.model.measurement import INTERVALS, ExpectedRun, ExpectedStudy, IntervalKind
+from hpc_train.model.expected_study import INTERVALS, ExpectedRun, ExpectedStudy, IntervalKind
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.reports.figures import figures

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hpc_train.model.measurement import ExpectedRun
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.reports.formats import text

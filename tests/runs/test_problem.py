@@ -8,20 +8,20 @@ import msgspec
 import pytest
 
 from hpc_train.model.run import Failure, JobStatus, RunFolder
-from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.runs.state import run_of
 from hpc_train.runs.store import RunFiles
 from tests.runs.test_state import BAD, CANCELLED, GONE, OK, RUNS, SUBMITTED, WAITS, judged
 
 CODE = JobStatus(started=1.0, ended=2.0, exit_code=3)
-SLURM_SAYS = Standing(state=JobState.NODE_FAIL, reason="one of its nodes failed")
+SLURM_SAYS = JobReport(state=JobState.NODE_FAIL, reason="one of its nodes failed")
 
 
 @pytest.mark.parametrize(
     ("submission", "status", "standing", "problem"),
     [
         (SUBMITTED, None, WAITS, ""),
-        (SUBMITTED, RUNS, Standing(state=JobState.RUNNING, reason="it is ending"), ""),
+        (SUBMITTED, RUNS, JobReport(state=JobState.RUNNING, reason="it is ending"), ""),
         (SUBMITTED, OK, None, ""),
         (SUBMITTED, OK, SLURM_SAYS, ""),
         (None, None, None, "it was never submitted"),
@@ -32,22 +32,22 @@ SLURM_SAYS = Standing(state=JobState.NODE_FAIL, reason="one of its nodes failed"
          "exit code 3 before any rank failed; see logs/job.out"),
         (SUBMITTED, None, SLURM_SAYS, "one of its nodes failed"),
         (SUBMITTED, BAD, SLURM_SAYS, "one of its nodes failed"),
-        (SUBMITTED, BAD, Standing(state=JobState.FAILED, reason="exit code 3"),
+        (SUBMITTED, BAD, JobReport(state=JobState.FAILED, reason="exit code 3"),
          "rank 1 on h: exit code 3"),
         (SUBMITTED, CODE, GONE, "exit code 3 before any rank failed; see logs/job.out"),
-        (SUBMITTED, None, Standing(state=JobState.FAILED),
+        (SUBMITTED, None, JobReport(state=JobState.FAILED),
          "it ended before its script wrote any file"),
         (SUBMITTED, None, GONE, "it was started or queued, and no process of it is left"),
-        (SUBMITTED, None, Standing(state=JobState.CANCELLED), "cancelled, not by hpctrain"),
-        (SUBMITTED, RUNS, Standing(state=JobState.TIMEOUT), "the time limit was reached"),
-        (SUBMITTED, None, Standing(state=JobState.UNKNOWN, reason="no answer"), "no answer"),
+        (SUBMITTED, None, JobReport(state=JobState.CANCELLED), "cancelled, not by hpctrain"),
+        (SUBMITTED, RUNS, JobReport(state=JobState.TIMEOUT), "the time limit was reached"),
+        (SUBMITTED, None, JobReport(state=JobState.UNKNOWN, reason="no answer"), "no answer"),
         (SUBMITTED, None, None, ""),
     ],
 )  # fmt: skip
 def test_the_problem(
     submission: Submission | None,
     status: JobStatus | None,
-    standing: Standing | None,
+    standing: JobReport | None,
     problem: str,
 ) -> None:
     assert judged(submission, status, standing).problem == problem
@@ -81,7 +81,7 @@ def test_a_failed_job_that_wrote_nothing_had_no_folder(
     files = RunFiles(
         folder=folder, manifest=None, submission=submission, status=status, logged=logged
     )
-    problem = run_of(files, Standing(state=state, reason="x")).problem
+    problem = run_of(files, JobReport(state=state, reason="x")).problem
     assert problem.startswith("nothing that it wrote is in r/logs; results must lie on") is said
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from hpc_train.model.run import Failure, JobStatus, Manifest, Run, RunFolder
 from hpc_train.model.script import Script
-from hpc_train.model.submission import JobState, Standing, Submission
+from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.runs.state import run_of
 from hpc_train.runs.store import RunFiles
 
@@ -23,9 +23,9 @@ OK = JobStatus(started=1.0, ended=2.0, exit_code=0)
 BAD = JobStatus(started=1.0, ended=2.0, exit_code=3, failure=Failure(rank=1, host="h", exit_code=3))
 
 
-WAITS = Standing(state=JobState.PENDING)
-GOES_ON = Standing(state=JobState.RUNNING)
-GONE = Standing(state=JobState.LOST)
+WAITS = JobReport(state=JobState.PENDING)
+GOES_ON = JobReport(state=JobState.RUNNING)
+GONE = JobReport(state=JobState.LOST)
 
 
 @pytest.mark.parametrize(
@@ -42,14 +42,14 @@ GONE = Standing(state=JobState.LOST)
         (SUBMITTED, BAD, GOES_ON, JobState.RUNNING),
         (SUBMITTED, RUNS, GONE, JobState.LOST),
         (SUBMITTED, None, GONE, JobState.LOST),
-        (SUBMITTED, None, Standing(state=JobState.UNKNOWN), JobState.UNKNOWN),
-        (SUBMITTED, BAD, Standing(state=JobState.COMPLETED), JobState.FAILED),
-        (SUBMITTED, BAD, Standing(state=JobState.NODE_FAIL), JobState.NODE_FAIL),
+        (SUBMITTED, None, JobReport(state=JobState.UNKNOWN), JobState.UNKNOWN),
+        (SUBMITTED, BAD, JobReport(state=JobState.COMPLETED), JobState.FAILED),
+        (SUBMITTED, BAD, JobReport(state=JobState.NODE_FAIL), JobState.NODE_FAIL),
         # A scheduler that does not answer may still have it, and start it again.
-        (SUBMITTED, BAD, Standing(state=JobState.UNKNOWN), JobState.UNKNOWN),
-        (SUBMITTED, OK, Standing(state=JobState.TIMEOUT), JobState.COMPLETED),
-        (SUBMITTED, RUNS, Standing(state=JobState.COMPLETED), JobState.COMPLETED),
-        (SUBMITTED, None, Standing(state=JobState.SUSPENDED), JobState.SUSPENDED),
+        (SUBMITTED, BAD, JobReport(state=JobState.UNKNOWN), JobState.UNKNOWN),
+        (SUBMITTED, OK, JobReport(state=JobState.TIMEOUT), JobState.COMPLETED),
+        (SUBMITTED, RUNS, JobReport(state=JobState.COMPLETED), JobState.COMPLETED),
+        (SUBMITTED, None, JobReport(state=JobState.SUSPENDED), JobState.SUSPENDED),
         (SUBMITTED, RUNS, None, JobState.UNKNOWN),
         (None, RUNS, None, JobState.UNKNOWN),
         (None, BAD, None, JobState.FAILED),
@@ -64,7 +64,7 @@ GONE = Standing(state=JobState.LOST)
 def test_the_state(
     submission: Submission | None,
     status: JobStatus | None,
-    standing: Standing | None,
+    standing: JobReport | None,
     state: JobState,
 ) -> None:
     files = RunFiles(
@@ -77,21 +77,23 @@ def test_the_state(
     ("standing", "state"),
     [
         # Queued again: what lies in the folder is of the attempt before.
-        (Standing(state=JobState.PENDING), JobState.PENDING),
-        (Standing(state=JobState.PENDING, asked=50.0), JobState.PENDING),
-        (Standing(state=JobState.RUNNING, start=100.0), JobState.RUNNING),
-        (Standing(state=JobState.SUSPENDED, start=1.0), JobState.COMPLETED),
+        (JobReport(state=JobState.PENDING), JobState.PENDING),
+        (JobReport(state=JobState.PENDING, asked=50.0), JobState.PENDING),
+        (JobReport(state=JobState.RUNNING, start=100.0), JobState.RUNNING),
+        (JobReport(state=JobState.SUSPENDED, start=1.0), JobState.COMPLETED),
         # The clocks of a node and of the scheduler are never quite the same.
-        (Standing(state=JobState.RUNNING, start=5.9), JobState.COMPLETED),
-        (Standing(state=JobState.RUNNING, start=6.1), JobState.RUNNING),
-        (Standing(state=JobState.RUNNING), JobState.COMPLETED),
+        (JobReport(state=JobState.RUNNING, start=5.9), JobState.COMPLETED),
+        (JobReport(state=JobState.RUNNING, start=6.1), JobState.RUNNING),
+        (JobReport(state=JobState.RUNNING), JobState.COMPLETED),
         # The job ended after the scheduler was asked.
-        (Standing(state=JobState.PENDING, asked=0.5), JobState.COMPLETED),
+        (JobReport(state=JobState.PENDING, asked=0.5), JobState.COMPLETED),
         # What has ended is not queued again.
-        (Standing(state=JobState.LOST, start=100.0), JobState.COMPLETED),
+        (JobReport(state=JobState.LOST, start=100.0), JobState.COMPLETED),
     ],
 )
-def test_files_of_an_earlier_attempt_count_for_nothing(standing: Standing, state: JobState) -> None:
+def test_files_of_an_earlier_attempt_count_for_nothing(
+    standing: JobReport, state: JobState
+) -> None:
     files = RunFiles(
         folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=OK
     )
@@ -99,17 +101,17 @@ def test_files_of_an_earlier_attempt_count_for_nothing(standing: Standing, state
 
 
 def test_a_job_that_started_after_the_scheduler_was_asked_runs() -> None:
-    waits = Standing(state=JobState.PENDING, asked=0.5)
+    waits = JobReport(state=JobState.PENDING, asked=0.5)
     assert judged(SUBMITTED, RUNS, waits).state is JobState.RUNNING
     assert judged(SUBMITTED, BAD, waits).state is JobState.RUNNING, "the scheduler has it still"
-    before = Standing(state=JobState.PENDING, asked=1.0)
+    before = JobReport(state=JobState.PENDING, asked=1.0)
     assert judged(SUBMITTED, RUNS, before).state is JobState.PENDING
 
 
 def judged(
     submission: Submission | None,
     status: JobStatus | None,
-    standing: Standing | None,
+    standing: JobReport | None,
     manifest: Manifest | None = None,
 ) -> Run:
     folder = RunFolder(path=Path("r"))
@@ -127,9 +129,9 @@ LIMIT_S = 3600
         (LIMIT_S - 0.9, 143, GONE, JobState.TIMEOUT),
         (LIMIT_S - 1.1, 143, GONE, JobState.FAILED),
         (LIMIT_S, 0, None, JobState.COMPLETED),
-        (LIMIT_S, 143, Standing(state=JobState.NODE_FAIL), JobState.NODE_FAIL),
-        (LIMIT_S, 143, Standing(state=JobState.COMPLETED), JobState.TIMEOUT),
-        (LIMIT_S, 143, Standing(state=JobState.FAILED), JobState.TIMEOUT),
+        (LIMIT_S, 143, JobReport(state=JobState.NODE_FAIL), JobState.NODE_FAIL),
+        (LIMIT_S, 143, JobReport(state=JobState.COMPLETED), JobState.TIMEOUT),
+        (LIMIT_S, 143, JobReport(state=JobState.FAILED), JobState.TIMEOUT),
         # The allocation goes on with another run.
         (LIMIT_S, 143, GOES_ON, JobState.RUNNING),
     ],
@@ -138,7 +140,7 @@ def test_a_run_that_used_up_its_own_time(
     entry: Callable[[str], tuple[Manifest, Script]],
     seconds: float,
     code: int,
-    standing: Standing | None,
+    standing: JobReport | None,
     state: JobState,
 ) -> None:
     manifest, _ = entry("r1")

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import StoreError, UnknownNameError
+from hpc_train.files import to_json, write_file
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.script import Script
-from hpc_train.runs.files import to_json, write_file
 from hpc_train.runs.store import (
     create_runs,
     find,

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.cli.follow import last_words
+from hpc_train.cli.wait import last_words
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobState

@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from hpc_train.model.allocation import Allocation, Turn
+from hpc_train.model.allocation import Allocation, NestedRun
 from hpc_train.model.run import JobStatus
 from hpc_train.scripts.render import render_allocation
 from tests.pipeline.waiting import wait_for
@@ -98,7 +98,7 @@ def allocation(turns: Mapping[str, int | None]) -> Allocation:
         name="study",
         site="big",
         directives=(("job-name", "study"), ("nodes", "4"), ("exclusive", "")),
-        turns=tuple(Turn(run_id=run_id, time_s=limit) for run_id, limit in turns.items()),
+        turns=tuple(NestedRun(run_id=run_id, time_s=limit) for run_id, limit in turns.items()),
         warnings=(),
     )
 

@@ -12,8 +12,8 @@ import pytest
 
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.record import Record
-from hpc_train.records.census import Census
 from hpc_train.records.collect import collect
+from hpc_train.records.parse_stats import ParseStats
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]
@@ -157,7 +157,7 @@ def test_a_folder_that_a_node_sees_a_moment_later_will_do(
     assert told(folder) == str(folder)
 
 
-def records(folder: Path, census: Census) -> list[Record]:
+def records(folder: Path, census: ParseStats) -> list[Record]:
     return list(collect("r", [folder / "logs"], census=census))
 
 
@@ -186,6 +186,6 @@ def test_the_mark_of_another_attempt_costs_no_record(
     log.write_text('@hpct {"step": 1, "step_time": 0.5}\n@hpct {"step": 2, "st')
     execute(job, tmp_path / "mine", SLURM_RESTART_COUNT="2")
     assert "\nhpctrain: restart 2\n" in log.read_text()
-    census = Census()
+    census = ParseStats()
     assert [one.value for one in records(tmp_path / "mine", census)] == [0.5, 0.25]
     assert list(census.damaged.values()) == [1]

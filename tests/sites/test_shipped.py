@@ -12,11 +12,11 @@ import pytest
 from hpc_train.assets import profile_folder
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, encode_unit
-from hpc_train.sites.lineage import lineage
+from hpc_train.sites.inheritance import lineage
 from hpc_train.sites.load import load_site
 from hpc_train.sites.locks import find
-from hpc_train.sites.overlay import Part
-from hpc_train.sites.provenance import source_of, strays
+from hpc_train.sites.merge import Part
+from hpc_train.sites.sources import source_of, strays
 from tests.sites.facts import FACTS, WARNINGS
 
 FOLDER = profile_folder()

@@ -9,7 +9,7 @@ import csv
 from pathlib import Path
 from typing import NamedTuple
 
-from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.plan import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.study import Scaling

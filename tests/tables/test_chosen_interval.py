@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from hpc_train.model.expected_study import IntervalKind
 from hpc_train.model.flag import FlagCode
-from hpc_train.model.measurement import IntervalKind
 from hpc_train.tables.formulas import karp_flatt
 from hpc_train.tables.grouped import Floats
 from hpc_train.tables.intervals import bootstrap

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
-from hpc_train.model.law import Fit, Law
+from hpc_train.model.scaling_fit import Fit, Law
 from hpc_train.tables.scaling_fits import fits
 from tests.tables import true_laws
 

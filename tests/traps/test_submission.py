@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.submission import Cluster, JobState
-from hpc_train.submissions.slurm.rehearsal import test_only as verdict
+from hpc_train.model.submission import JobState, SlurmEndpoint
 from hpc_train.submissions.slurm.sacct import sacct
 from hpc_train.submissions.slurm.squeue import parse, squeue
 from hpc_train.submissions.slurm.states import job_state
-from hpc_train.submissions.slurm.submitting import job_id_of
+from hpc_train.submissions.slurm.submitit_script import job_id_of
+from hpc_train.submissions.slurm.test_only import test_only as verdict
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 from tests.traps.made import BELOW_SRUN, LAUNCHERS, SITE, argv, planned, script
 
@@ -60,13 +60,13 @@ def test_f36_sbatch_is_asked_before_it_is_used(slurm: FakeSlurm, tmp_path: Path)
     path = tmp_path / "j"
     path.write_text(script())
     slurm.on("sbatch", "echo 'sbatch: error: invalid partition specified: x' >&2; exit 1")
-    assert verdict(Cluster(), path).startswith("refused: invalid partition specified: x (")
+    assert verdict(SlurmEndpoint(), path).startswith("refused: invalid partition specified: x (")
     assert slurm.calls("sbatch") == [["--test-only", str(path)]]
 
 
 def test_f37_answers_are_read_by_fields_that_we_name(slurm: FakeSlurm) -> None:
-    squeue(Cluster(), ["1"])
-    sacct(Cluster(), ["1"], "2026-11-21")
+    squeue(SlurmEndpoint(), ["1"])
+    sacct(SlurmEndpoint(), ["1"], "2026-11-21")
     for program in ("squeue", "sacct"):
         (words,) = slurm.calls(program)
         assert any(word.startswith("--format=") for word in words)

@@ -78,7 +78,7 @@ StorageLoc={database}
 _PLENTY = 1_000_000_000
 
 
-class Place(Value, frozen=True, kw_only=True):
+class TwinPaths(Value, frozen=True, kw_only=True):
     """Folder and ports of a twin; `dbd_port` is 0 without accounting."""
 
     folder: str
@@ -96,14 +96,14 @@ def cluster_name(profile: SiteProfile) -> str:
     return re.sub(r"[^a-z0-9_-]", "-", profile.name.lower())[:40]
 
 
-def slurmdbd_conf(place: Place) -> str:
+def slurmdbd_conf(place: TwinPaths) -> str:
     """Return slurmdbd.conf."""
     return _SLURMDBD.format(
         folder=place.folder, address=ADDRESS, dbd_port=place.dbd_port, database=place.database
     )
 
 
-def slurm_conf(profile: SiteProfile, place: Place) -> str:
+def slurm_conf(profile: SiteProfile, place: TwinPaths) -> str:
     """Return slurm.conf."""
     facts = {
         "mark": MARK,

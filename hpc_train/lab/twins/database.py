@@ -13,7 +13,7 @@ from hpc_train.lab.commands import ask, must
 from hpc_train.lab.daemons import start_daemon, wait_for
 from hpc_train.lab.errors import LabError
 from hpc_train.lab.processes import Daemon, end, is_alive
-from hpc_train.lab.twins.record import RECORDS, locked, read_all
+from hpc_train.lab.twins.state_file import RECORDS, locked, read_all
 
 _FOLDER = "/var/tmp/hpctrain-twins-db"  # noqa: S108 - root's own folder, made anew
 _SOCKET = f"{_FOLDER}/data/socket"

@@ -15,15 +15,15 @@ from hpc_train.lab.errors import LabError
 from hpc_train.lab.munge import munged_command, write_key
 from hpc_train.lab.processes import Daemon, end, is_alive
 from hpc_train.lab.requirements import check_root
-from hpc_train.lab.twins import record
+from hpc_train.lab.twins import state_file
 from hpc_train.lab.twins.accounts import account_settings, has_accounting
 from hpc_train.lab.twins.address import add_route, remove_route
-from hpc_train.lab.twins.conf import MARK, Place, gres_conf, slurm_conf, slurmdbd_conf
+from hpc_train.lab.twins.conf import MARK, TwinPaths, gres_conf, slurm_conf, slurmdbd_conf
 from hpc_train.lab.twins.database import start_database, stop_database
+from hpc_train.lab.twins.job_submit_plugin import job_submit
 from hpc_train.lab.twins.ports import free_ports
-from hpc_train.lab.twins.record import Twin
 from hpc_train.lab.twins.requirements import check_programs
-from hpc_train.lab.twins.rules import job_submit
+from hpc_train.lab.twins.state_file import Twin
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
 
@@ -48,9 +48,9 @@ def start(profile: SiteProfile) -> Started:
         LabError: it cannot be started; nothing is left behind.
     """
     _check(profile)
-    with record.locked(profile.name):
-        found = record.read(profile.name)
-        if found and record.whole(found) and _same(profile, found.place):
+    with state_file.locked(profile.name):
+        found = state_file.read(profile.name)
+        if found and state_file.whole(found) and _same(profile, found.place):
             return Started(twin=found, made=False)
         if found:
             _clear(found)
@@ -64,14 +64,14 @@ def stop(name: str) -> bool:
         LabError: something cannot be removed.
     """
     check_root()
-    with record.locked(name):
-        found = record.read(name)
+    with state_file.locked(name):
+        found = state_file.read(name)
         if found:
             _clear(found)
     return found is not None
 
 
-def configuration(profile: SiteProfile, place: Place) -> dict[str, str]:
+def configuration(profile: SiteProfile, place: TwinPaths) -> dict[str, str]:
     """Return the files of a twin by name; pure text."""
     files = {
         # It is written first: it marks the folder as that of a twin.
@@ -96,7 +96,7 @@ def _check(profile: SiteProfile) -> None:
     check_programs(accounting=has_accounting(profile))
 
 
-def _same(profile: SiteProfile, place: Place) -> bool:
+def _same(profile: SiteProfile, place: TwinPaths) -> bool:
     files = configuration(profile, place)
     paths = {name: Path(place.folder, name) for name in files}
     return all(path.is_file() and path.read_text() == files[n] for n, path in paths.items())
@@ -104,7 +104,7 @@ def _same(profile: SiteProfile, place: Place) -> bool:
 
 def _make(profile: SiteProfile) -> Twin:
     ports = free_ports(profile.name)
-    place = Place(
+    place = TwinPaths(
         folder=f"{FOLDERS}/{profile.name}",
         port=next(ports),
         dbd_port=next(ports) if has_accounting(profile) else 0,
@@ -112,16 +112,16 @@ def _make(profile: SiteProfile) -> Twin:
     with ExitStack() as undo:
         twin = Twin(name=profile.name, place=place)
         _write_files(profile, place)
-        record.write(twin)
-        undo.callback(lambda: _clear(record.read(profile.name) or twin))
+        state_file.write(twin)
+        undo.callback(lambda: _clear(state_file.read(profile.name) or twin))
         _start_daemons(profile, place)
-        twin = msgspec.structs.replace(record.read(profile.name) or twin, complete=True)
-        record.write(twin)
+        twin = msgspec.structs.replace(state_file.read(profile.name) or twin, complete=True)
+        state_file.write(twin)
         undo.pop_all()
     return twin
 
 
-def _write_files(profile: SiteProfile, place: Place) -> None:
+def _write_files(profile: SiteProfile, place: TwinPaths) -> None:
     folder = Path(place.folder)
     _remove(folder)
     try:
@@ -148,15 +148,15 @@ def _remove(folder: Path) -> None:
     shutil.rmtree(folder)
 
 
-def _start_daemons(profile: SiteProfile, place: Place) -> None:
+def _start_daemons(profile: SiteProfile, place: TwinPaths) -> None:
     """Start every daemon; each is recorded as soon as it runs."""
     folder = place.folder
 
     def run(*argv: str, **extra: str) -> Daemon:
         daemon = start_daemon(folder, argv[0], argv, extra)
-        twin = record.read(profile.name)
+        twin = state_file.read(profile.name)
         if twin is not None:
-            record.write(msgspec.structs.replace(twin, daemons=(*twin.daemons, daemon)))
+            state_file.write(msgspec.structs.replace(twin, daemons=(*twin.daemons, daemon)))
         return daemon
 
     def answers(*argv: str, word: str = "") -> bool:
@@ -185,8 +185,8 @@ def _clear(twin: Twin) -> None:
     if not end(alive, _GRACE_S):
         raise LabError(f"these processes of the twin cannot be ended: {sorted(alive())}")
     _remove(Path(twin.place.folder))
-    record.forget(twin)
+    state_file.forget(twin)
     if twin.place.dbd_port:
         stop_database()
-    if not record.read_all():
+    if not state_file.read_all():
         remove_route()

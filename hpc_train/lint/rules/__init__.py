@@ -5,16 +5,15 @@ from __future__ import annotations
 from functools import lru_cache
 from types import ModuleType
 
-from hpc_train.lint.rule import Rule
+from hpc_train.lint.rule import LintRule
 from hpc_train.lint.rules import (
     devices,
     directive,
-    ending,
     environment,
+    exit_and_requeue,
     fabric,
     header,
     mpi,
-    names,
     nccl,
     nccl_network,
     rendezvous,
@@ -22,6 +21,7 @@ from hpc_train.lint.rules import (
     site,
     srun,
     torchrun,
+    variable_names,
 )
 
 _MODULES: tuple[ModuleType, ...] = (
@@ -32,9 +32,9 @@ _MODULES: tuple[ModuleType, ...] = (
     torchrun,
     rendezvous,
     devices,
-    ending,
+    exit_and_requeue,
     environment,
-    names,
+    variable_names,
     nccl,
     nccl_network,
     mpi,
@@ -44,7 +44,9 @@ _MODULES: tuple[ModuleType, ...] = (
 
 
 @lru_cache(maxsize=1)
-def all_rules() -> tuple[Rule, ...]:
+def all_rules() -> tuple[LintRule, ...]:
     """Return all rules in order of their ids."""
-    found = [rule for module in _MODULES for rule in vars(module).values() if type(rule) is Rule]
+    found = [
+        rule for module in _MODULES for rule in vars(module).values() if type(rule) is LintRule
+    ]
     return tuple(sorted(found, key=lambda rule: rule.id))

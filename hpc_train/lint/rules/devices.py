@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rule import RuleHit, Subject, rule
 
 
 @rule(
@@ -16,14 +16,16 @@ from hpc_train.lint.rule import Hit, Subject, rule
     "CUDA_VISIBLE_DEVICES=3 then selects no device.",
     advice="do not set CUDA_VISIBLE_DEVICES, and request GPUs with --gpus-per-node",
 )
-def visible_devices_by_rank(subject: Subject) -> Iterator[Hit]:
+def visible_devices_by_rank(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     bound = script.asked.has("gpus-per-task") or any(
         launch.option("gpus-per-task") for launch in script.launches
     )
     for found in script.settings("CUDA_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES"):
         if bound and {"SLURM_LOCALID", "LOCAL_RANK"} & {*found.word.expanded, *found.word.held}:
-            yield Hit(line=found.line, message=f"{found.name} counts devices that a rank has not")
+            yield RuleHit(
+                line=found.line, message=f"{found.name} counts devices that a rank has not"
+            )
 
 
 @rule(
@@ -34,13 +36,13 @@ def visible_devices_by_rank(subject: Subject) -> Iterator[Hit]:
     "cgroup hides them, and otherwise hide the job's own GPUs.",
     advice="leave it out; ask for the GPUs with --gpus-per-node",
 )
-def visible_devices_by_hand(subject: Subject) -> Iterator[Hit]:
+def visible_devices_by_hand(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     for found in script.settings("CUDA_VISIBLE_DEVICES"):
         asked = script.asked.gpus_per_node or script.asked.has("gpus", "gpus-per-task")
         if asked and re.fullmatch(r"\d+(,\d+)*", found.value) and found.inside != "task":
             message = f"CUDA_VISIBLE_DEVICES={found.value} replaces what Slurm gives the job"
-            yield Hit(line=found.line, message=message)
+            yield RuleHit(line=found.line, message=message)
 
 
 @rule(
@@ -51,10 +53,10 @@ def visible_devices_by_hand(subject: Subject) -> Iterator[Hit]:
     "with both, ranks find other devices than were meant, or none.",
     advice="set one of them",
 )
-def two_device_lists(subject: Subject) -> Iterator[Hit]:
+def two_device_lists(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     first = script.settings("ROCR_VISIBLE_DEVICES")
     for found in script.settings("HIP_VISIBLE_DEVICES", "CUDA_VISIBLE_DEVICES"):
         if first and first[-1].value != found.value:
             message = f"{found.name} counts what ROCR_VISIBLE_DEVICES leaves"
-            yield Hit(line=found.line, message=message)
+            yield RuleHit(line=found.line, message=message)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.options import Option
-from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
+from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.slurm_options import sbatch_grammar
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
@@ -44,15 +44,17 @@ def _options(subject: Subject) -> Iterator[Option]:
     advice="write the value, use sbatch's own patterns (%j, %x, %u, %A_%a) in file names, or "
     "give the option on the command line: sbatch --nodes=$N job.sh",
 )
-def variable_in_directive(subject: Subject) -> Iterator[Hit]:
+def variable_in_directive(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         value = option.value or ""
         found = _VARIABLE.search(value)
         if found and option.name != "comment":
             name = value[found.start() :] if found[0] in ("$(", "`") else found[0]
-            yield Hit(line=option.line, message=f"{option.spelled}: sbatch does not expand {name}")
+            yield RuleHit(
+                line=option.line, message=f"{option.spelled}: sbatch does not expand {name}"
+            )
         elif value.startswith("~") and option.name in ("output", "error", "input", "chdir"):
-            yield Hit(line=option.line, message=f"{option.spelled}: sbatch does not expand ~")
+            yield RuleHit(line=option.line, message=f"{option.spelled}: sbatch does not expand ~")
 
 
 @fixable
@@ -64,11 +66,13 @@ def variable_in_directive(subject: Subject) -> Iterator[Hit]:
     "is refused.",
     advice="write --option=value without blanks",
 )
-def blank_around_equals(subject: Subject) -> Iterator[Hit]:
+def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.directives:
         for match in _AROUND_EQUALS.finditer(directive.text.partition("#")[0]):
             edit = Edit(line=directive.line, before=match[0], after=f"{match[1]}=")
-            yield Hit(line=directive.line, message=f"a blank beside the = of {match[1]}", edit=edit)
+            yield RuleHit(
+                line=directive.line, message=f"a blank beside the = of {match[1]}", edit=edit
+            )
 
 
 @rule(
@@ -79,10 +83,10 @@ def blank_around_equals(subject: Subject) -> Iterator[Hit]:
     "not closed.",
     advice="close the quote on the same line; sbatch joins no lines",
 )
-def unclosed_quote(subject: Subject) -> Iterator[Hit]:
+def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.directives:
         if directive.unclosed:
-            yield Hit(line=directive.line, message=f"the {directive.unclosed} is never closed")
+            yield RuleHit(line=directive.line, message=f"the {directive.unclosed} is never closed")
 
 
 @rule(
@@ -92,7 +96,7 @@ def unclosed_quote(subject: Subject) -> Iterator[Hit]:
     why="sbatch refuses a job with an option that neither Slurm nor a plug-in of the site knows.",
     advice="correct the name; `sbatch --help` lists all, also those of the site's plug-ins",
 )
-def unknown_option(subject: Subject) -> Iterator[Hit]:
+def unknown_option(subject: Subject) -> Iterator[RuleHit]:
     known = sbatch_grammar().long
     for option in _options(subject):
         name = option.spelled.lstrip("-")
@@ -102,7 +106,7 @@ def unknown_option(subject: Subject) -> Iterator[Hit]:
         if option.spelled.startswith("--"):
             near = [meant] if meant else difflib.get_close_matches(name, known, 1, 0.8)
             hint = f"; did you mean --{near[0]}?" if near else ""
-            yield Hit(
+            yield RuleHit(
                 line=option.line,
                 message=f"unknown option --{name}{hint}",
                 # A site's own plug-in may add options that only its sbatch knows.
@@ -112,7 +116,7 @@ def unknown_option(subject: Subject) -> Iterator[Hit]:
             word = option.word.text if option.word else option.spelled
             long = word[1:].partition("=")[0] in known
             hint = f"; did you mean -{word}?" if long else ""
-            yield Hit(line=option.line, message=f"unknown option {option.spelled}{hint}")
+            yield RuleHit(line=option.line, message=f"unknown option {option.spelled}{hint}")
 
 
 @rule(
@@ -123,7 +127,7 @@ def unknown_option(subject: Subject) -> Iterator[Hit]:
     "or a value with a blank.",
     advice="write --option=value; put a value with blanks in quotes",
 )
-def stray_word(subject: Subject) -> Iterator[Hit]:
+def stray_word(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.directives:
         if _AROUND_EQUALS.search(directive.text) or directive.unclosed:
             continue
@@ -131,7 +135,7 @@ def stray_word(subject: Subject) -> Iterator[Hit]:
             if not re.match(r"[\u2010-\u2015\u2212]", word):
                 near = word.partition("=")[0] in sbatch_grammar().long
                 hint = f"; did you mean --{word}?" if near else ""
-                yield Hit(line=directive.line, message=f"{word!r} belongs to no option{hint}")
+                yield RuleHit(line=directive.line, message=f"{word!r} belongs to no option{hint}")
 
 
 @rule(
@@ -142,12 +146,12 @@ def stray_word(subject: Subject) -> Iterator[Hit]:
     "nodes, and sbatch refuses it.",
     advice="write -N 2, -N2 or --nodes=2",
 )
-def equals_after_letter(subject: Subject) -> Iterator[Hit]:
+def equals_after_letter(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         if not option.spelled.startswith("--") and (option.value or "").startswith("="):
             if sbatch_grammar().short.get(option.spelled[1:]):
                 long = f"--{option.name}{option.value}"
-                yield Hit(
+                yield RuleHit(
                     line=option.line,
                     message=f"{option.spelled}{option.value}: write {long}",
                 )
@@ -160,7 +164,7 @@ def equals_after_letter(subject: Subject) -> Iterator[Hit]:
     why="sbatch silently uses the last value; a reader of the script may expect the first.",
     advice="keep one",
 )
-def given_twice(subject: Subject) -> Iterator[Hit]:
+def given_twice(subject: Subject) -> Iterator[RuleHit]:
     seen: dict[tuple[int, str], Option] = {}
     for directive in subject.script.directives:
         for option in directive.options:
@@ -173,7 +177,7 @@ def given_twice(subject: Subject) -> Iterator[Hit]:
                     f"--{option.name}={option.value} replaces the {before.value} of line "
                     f"{before.line}"
                 )
-                yield Hit(line=option.line, message=message)
+                yield RuleHit(line=option.line, message=message)
 
 
 @rule(
@@ -184,12 +188,12 @@ def given_twice(subject: Subject) -> Iterator[Hit]:
     "refuses 4h or 1h30m.",
     advice="write hours:minutes:seconds, e.g. --time=04:00:00",
 )
-def unreadable_time(subject: Subject) -> Iterator[Hit]:
+def unreadable_time(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         value = option.value or ""
         if option.name in ("time", "time-min") and value and "$" not in value:
             if _WORD_TIME.fullmatch(value) or not _CLOCK.fullmatch(value.lstrip("=")):
-                yield Hit(line=option.line, message=f"sbatch does not read {value!r} as a time")
+                yield RuleHit(line=option.line, message=f"sbatch does not read {value!r} as a time")
 
 
 @rule(
@@ -200,11 +204,11 @@ def unreadable_time(subject: Subject) -> Iterator[Hit]:
     "job after 24 minutes and --time=24:00 does, too.",
     advice="write hours:minutes:seconds, e.g. --time=24:00:00",
 )
-def time_in_minutes(subject: Subject) -> Iterator[Hit]:
+def time_in_minutes(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         match = re.fullmatch(r"(\d{1,9})(:00)?", option.value or "")
         if option.name == "time" and match and 0 < int(match[1]) <= 72:
-            yield Hit(line=option.line, message=f"{match[0]} is {int(match[1])} minutes")
+            yield RuleHit(line=option.line, message=f"{match[0]} is {int(match[1])} minutes")
 
 
 @rule(
@@ -215,7 +219,7 @@ def time_in_minutes(subject: Subject) -> Iterator[Hit]:
     "once and leaves no log. A mkdir in the script comes too late.",
     advice="make the folder before sbatch, or write the log into one that is there",
 )
-def late_log_folder(subject: Subject) -> Iterator[Hit]:
+def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     for name in ("output", "error"):
         folder = (asked.value(name) or "").rpartition("/")[0]
@@ -224,5 +228,7 @@ def late_log_folder(subject: Subject) -> Iterator[Hit]:
         for command in subject.script.runs("mkdir"):
             if folder in [word.text.rstrip("/").removeprefix("./") for word in command.words]:
                 line = asked.line(name)
-                yield Hit(line=line, message=f"{folder} is made by line {command.line}: too late")
+                yield RuleHit(
+                    line=line, message=f"{folder} is made by line {command.line}: too late"
+                )
                 return

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
+from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.lint.rules.ranks import rank_launches
 from hpc_train.model.secret import looks_secret, secret_form
 
@@ -39,14 +39,14 @@ _LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
     advice="export it in the shell that you submit from, or read it from a file that only you "
     "can read: $(cat ~/.config/token)",
 )
-def secret(subject: Subject) -> Iterator[Hit]:
+def secret(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.assignments:
         value = found.value
         if not found.literal or len(value) < 8 or found.word.items:
             continue
         named = looks_secret(found.name, value) and not _PLACEHOLDER.search(value)
         if named or secret_form(value):
-            yield Hit(line=found.line, message=f"{found.name} looks like a secret")
+            yield RuleHit(line=found.line, message=f"{found.name} looks like a secret")
 
 
 @fixable
@@ -58,7 +58,7 @@ def secret(subject: Subject) -> Iterator[Hit]:
     "NCCL finds no network of that name.",
     advice="write NCCL_NET='AWS Libfabric', or NCCL_NET=Libfabric with aws-ofi-nccl after 1.11",
 )
-def unquoted_blank(subject: Subject) -> Iterator[Hit]:
+def unquoted_blank(subject: Subject) -> Iterator[RuleHit]:
     for command in (*subject.script.commands, *subject.script.task_commands):
         words = (*command.assignments, *command.words)
         for word, following in pairwise(words):
@@ -67,7 +67,7 @@ def unquoted_blank(subject: Subject) -> Iterator[Hit]:
                 after = f"{word.raw[:9]}'{word.text[9:]} {following.text}'"
                 edit = Edit(line=word.line, before=before, after=after)
                 message = f"{before} sets NCCL_NET to {word.text[9:]}"
-                yield Hit(line=word.line, message=message, edit=edit)
+                yield RuleHit(line=word.line, message=message, edit=edit)
 
 
 @rule(
@@ -77,7 +77,7 @@ def unquoted_blank(subject: Subject) -> Iterator[Hit]:
     why="In a shell `NAME = value` starts a program called NAME, and `export NAME = value` fails.",
     advice="write NAME=value without blanks",
 )
-def blank_around_equals(subject: Subject) -> Iterator[Hit]:
+def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     for command in subject.script.commands:
         texts = [word.text for word in command.words]
         start = 1 if texts[:1] == ["export"] else 0
@@ -85,7 +85,7 @@ def blank_around_equals(subject: Subject) -> Iterator[Hit]:
             r"[A-Z_][A-Z0-9_]*", texts[start]
         ):
             message = f"{texts[start]} = … sets nothing"
-            yield Hit(line=command.line, message=message)
+            yield RuleHit(line=command.line, message=message)
 
 
 @rule(
@@ -96,7 +96,7 @@ def blank_around_equals(subject: Subject) -> Iterator[Hit]:
     "exported.",
     advice="write export NAME=value",
 )
-def not_exported(subject: Subject) -> Iterator[Hit]:
+def not_exported(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if not any(rank_launches(script)):
         return
@@ -106,7 +106,7 @@ def not_exported(subject: Subject) -> Iterator[Hit]:
             continue
         if found.name not in used:
             message = f"{found.name} is neither exported nor used: the ranks do not see it"
-            yield Hit(line=found.line, message=message)
+            yield RuleHit(line=found.line, message=message)
 
 
 @rule(
@@ -116,11 +116,11 @@ def not_exported(subject: Subject) -> Iterator[Hit]:
     why="What helps to find a fault slows every step, or fills the logs.",
     advice="leave it out once the fault is found",
 )
-def debug_left_on(subject: Subject) -> Iterator[Hit]:
+def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.assignments:
         pattern, effect = _DEBUG.get(found.name, ("", ""))
         if pattern and found.exported and re.fullmatch(pattern, found.value, re.IGNORECASE):
-            yield Hit(
+            yield RuleHit(
                 line=found.line,
                 message=f"{found.name}={found.value} {effect}",
                 severity="info" if found.name in _LOUD else None,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.ranks import rank_launches
 
 _OBSOLETE = {
@@ -23,7 +23,7 @@ _OBSOLETE = {
     why="It keeps MPI off InfiniBand: everything that MPI sends goes over TCP.",
     advice="leave UCX_TLS out; UCX finds InfiniBand itself",
 )
-def ucx_tcp(subject: Subject) -> Iterator[Hit]:
+def ucx_tcp(subject: Subject) -> Iterator[RuleHit]:
     infiniband = subject.context.fabric == "infiniband"
     evidence = infiniband or any(
         found.name.startswith("NCCL_IB_") and found.name != "NCCL_IB_DISABLE"
@@ -33,7 +33,7 @@ def ucx_tcp(subject: Subject) -> Iterator[Hit]:
         kinds = set(found.value.split(","))
         if "tcp" in kinds and kinds <= {"tcp", "self", "sm", "cuda", "cuda_copy", "cuda_ipc"}:
             where = " though there is InfiniBand" if evidence else ""
-            yield Hit(
+            yield RuleHit(
                 line=found.line,
                 message=f"UCX_TLS={found.value} is TCP only{where}",
                 severity="warning" if evidence else None,
@@ -48,7 +48,7 @@ def ucx_tcp(subject: Subject) -> Iterator[Hit]:
     "memory and fails or crashes when it is asked to.",
     advice="add cuda (or rocm) to the list, or leave UCX_TLS out",
 )
-def ucx_without_gpu(subject: Subject) -> Iterator[Hit]:
+def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     gpus = script.asked.has("gpus-per-node", "gpus", "gpus-per-task") or "gpu" in (
         script.asked.value("gres") or ""
@@ -57,7 +57,7 @@ def ucx_without_gpu(subject: Subject) -> Iterator[Hit]:
         value = found.value
         if gpus and found.literal and value not in ("all", "") and not value.startswith("^"):
             if not re.search(r"cuda|rocm|gpu", value):
-                yield Hit(line=found.line, message=f"UCX_TLS={value} knows no GPU memory")
+                yield RuleHit(line=found.line, message=f"UCX_TLS={value} knows no GPU memory")
 
 
 @rule(
@@ -67,14 +67,14 @@ def ucx_without_gpu(subject: Subject) -> Iterator[Hit]:
     why="With MPICH_GPU_SUPPORT_ENABLED=1, NCCL and MPI both work on the GPU, and may deadlock.",
     advice="set it to 0 unless the program sends GPU buffers with MPI",
 )
-def gpu_aware_mpich(subject: Subject) -> Iterator[Hit]:
+def gpu_aware_mpich(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     nccl = any(found.name.startswith("NCCL_") for found in script.assignments) or any(
         launch.starter == "torchrun" for launch in rank_launches(script)
     )
     for found in script.settings("MPICH_GPU_SUPPORT_ENABLED"):
         if found.value == "1" and nccl:
-            yield Hit(
+            yield RuleHit(
                 line=found.line, message="MPICH_GPU_SUPPORT_ENABLED=1 in a job that uses NCCL"
             )
 
@@ -87,7 +87,7 @@ def gpu_aware_mpich(subject: Subject) -> Iterator[Hit]:
     "--network=disable_rdzv_get; otherwise libfabric fails at its start.",
     advice="add #SBATCH --network=disable_rdzv_get, or give it to srun",
 )
-def alt_read(subject: Subject) -> Iterator[Hit]:
+def alt_read(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     options = [launch.option("network") for launch in script.launches]
     networks = [script.asked.value("network"), *(option.value for option in options if option)]
@@ -96,7 +96,7 @@ def alt_read(subject: Subject) -> Iterator[Hit]:
     for found in script.settings("FI_CXI_RDZV_PROTO"):
         if found.value == "alt_read":
             message = "FI_CXI_RDZV_PROTO=alt_read without --network=disable_rdzv_get"
-            yield Hit(line=found.line, message=message)
+            yield RuleHit(line=found.line, message=message)
 
 
 @rule(
@@ -106,9 +106,9 @@ def alt_read(subject: Subject) -> Iterator[Hit]:
     why="It was needed with old kernels or libraries; today it has no effect, or costs speed.",
     advice="leave it out",
 )
-def obsolete(subject: Subject) -> Iterator[Hit]:
+def obsolete(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings(*_OBSOLETE):
-        yield Hit(line=found.line, message=f"{found.name} is {_OBSOLETE[found.name]}")
+        yield RuleHit(line=found.line, message=f"{found.name} is {_OBSOLETE[found.name]}")
 
 
 @rule(
@@ -119,7 +119,9 @@ def obsolete(subject: Subject) -> Iterator[Hit]:
     "allocate memory from several threads.",
     advice="write FI_MR_CACHE_MONITOR=userfaultfd, or kdreg2 where the kernel has it",
 )
-def memhooks(subject: Subject) -> Iterator[Hit]:
+def memhooks(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings("FI_MR_CACHE_MONITOR"):
         if found.value == "memhooks":
-            yield Hit(line=found.line, message="FI_MR_CACHE_MONITOR=memhooks may hang with NCCL")
+            yield RuleHit(
+                line=found.line, message="FI_MR_CACHE_MONITOR=memhooks may hang with NCCL"
+            )

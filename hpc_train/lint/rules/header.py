@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.directives import MARKER
-from hpc_train.lint.rule import Edit, Hit, Subject, fixable, rule
+from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 
 _LIKE_MARKER = re.compile(r"^(\s*)(#+)([ \t]*)([A-Za-z]{5,8})(?=[\s-])(.*)$")
 _DASHES = re.compile(r"(?<=\s)-?[\u2010-\u2015\u2212]+-?(?=[A-Za-z])")
@@ -22,22 +22,24 @@ _QUOTES = re.compile(r"[\u2018\u2019\u201c\u201d]")
     why="sbatch refuses a script whose first line does not begin with #!.",
     advice="let the first line be #!/bin/bash, with nothing before it",
 )
-def no_shebang(subject: Subject) -> Iterator[Hit]:
+def no_shebang(subject: Subject) -> Iterator[RuleHit]:
     text = subject.script.text
     if text.startswith("#!") or not text.strip():
         return
     edit = Edit(line=1, before="", after="#!/bin/bash\n")
     later = next((n for n, line in enumerate(subject.script.lines, 1) if line[:2] == "#!"), 0)
     if text.startswith("\ufeff"):
-        yield Hit(
+        yield RuleHit(
             line=1,
             message="a byte order mark precedes #!, so sbatch does not recognise it",
             edit=Edit(line=1, before="\ufeff", after=""),
         )
     elif later:
-        yield Hit(line=later, message="#! is below the first line, where it is only a comment")
+        yield RuleHit(line=later, message="#! is below the first line, where it is only a comment")
     else:
-        yield Hit(line=1, message="the first line is no #! line; sbatch refuses that", edit=edit)
+        yield RuleHit(
+            line=1, message="the first line is no #! line; sbatch refuses that", edit=edit
+        )
 
 
 @rule(
@@ -49,12 +51,12 @@ def no_shebang(subject: Subject) -> Iterator[Hit]:
     "a word.",
     advice="move all #SBATCH lines above the first command",
 )
-def late_directive(subject: Subject) -> Iterator[Hit]:
+def late_directive(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     late = [directive for directive in script.directives if directive.late]
     for directive in late:
         command = script.lines[script.first_command - 1].strip()
-        yield Hit(
+        yield RuleHit(
             line=directive.line,
             message=f"ignored: line {script.first_command} (`{_short(command)}`) is a command",
         )
@@ -73,7 +75,7 @@ def _short(text: str) -> str:
     "an indented #SBATCH are comments, and the job runs with defaults.",
     advice="write #SBATCH at the beginning of the line, or ##SBATCH to switch the line off",
 )
-def misspelt_marker(subject: Subject) -> Iterator[Hit]:
+def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
     for number, line in enumerate(subject.script.lines, 1):
         match = _LIKE_MARKER.match(line)
         if match is None or not _is_meant(match) or line.startswith(MARKER):
@@ -89,7 +91,7 @@ def misspelt_marker(subject: Subject) -> Iterator[Hit]:
         message = f"`{(indent + marks + gap + word).strip()}` is a comment to sbatch"
         if indent and word == "SBATCH" and not gap:
             message = "an indented #SBATCH is a comment to sbatch"
-        yield Hit(line=number, message=message, edit=edit if sure else None)
+        yield RuleHit(line=number, message=message, edit=edit if sure else None)
 
 
 def _is_meant(match: re.Match[str]) -> bool:
@@ -105,10 +107,10 @@ def _is_meant(match: re.Match[str]) -> bool:
     why="##SBATCH is a comment. It is the usual way to disable a directive, and an easy mistake.",
     advice="take one # away if the line is meant",
 )
-def switched_off(subject: Subject) -> Iterator[Hit]:
+def switched_off(subject: Subject) -> Iterator[RuleHit]:
     for number, line in enumerate(subject.script.lines, 1):
         if re.match(r"^##+\s*SBATCH\b", line):
-            yield Hit(line=number, message="a comment to sbatch: more than one #")
+            yield RuleHit(line=number, message="a comment to sbatch: more than one #")
 
 
 @fixable
@@ -120,14 +122,14 @@ def switched_off(subject: Subject) -> Iterator[Hit]:
     "return for a part of the last word.",
     advice="convert the file: dos2unix FILE, or hpctrain lint --fix FILE",
 )
-def dos_line_breaks(subject: Subject) -> Iterator[Hit]:
+def dos_line_breaks(subject: Subject) -> Iterator[RuleHit]:
     text = subject.script.text
     if "\r\n" in text:
         count = text.count("\r\n")
         line = text[: text.index("\r\n")].count("\n") + 1
         edit = Edit(line=0, before="\r\n", after="\n")
         plural = "s" if count > 1 else ""
-        yield Hit(line=line, message=f"{count} DOS line break{plural} (\\r\\n)", edit=edit)
+        yield RuleHit(line=line, message=f"{count} DOS line break{plural} (\\r\\n)", edit=edit)
 
 
 @rule(
@@ -137,11 +139,11 @@ def dos_line_breaks(subject: Subject) -> Iterator[Hit]:
     why="sbatch refuses an empty script; one of comments only ends at once, successfully.",
     advice="add the command that starts the training",
 )
-def nothing_to_run(subject: Subject) -> Iterator[Hit]:
+def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
     if not subject.script.text.strip():
-        yield Hit(line=1, message="the file is empty")
+        yield RuleHit(line=1, message="the file is empty")
     elif subject.script.first_command == 0:
-        yield Hit(line=1, message="the script has comments only, and no command")
+        yield RuleHit(line=1, message="the script has comments only, and no command")
 
 
 @fixable
@@ -153,16 +155,16 @@ def nothing_to_run(subject: Subject) -> Iterator[Hit]:
     "sbatch refuses the first and parses the second as a part of the value.",
     advice="type the line anew: -- and straight quotes",
 )
-def typographic(subject: Subject) -> Iterator[Hit]:
+def typographic(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.directives:
         dash = _DASHES.search(directive.text)
         if dash:
             edit = Edit(line=directive.line, before=dash[0], after="--")
-            yield Hit(
+            yield RuleHit(
                 line=directive.line, message=f"`{dash[0]}` is no hyphen but a dash", edit=edit
             )
         elif _QUOTES.search(directive.text):
-            yield Hit(line=directive.line, message="curved quotes become a part of the value")
+            yield RuleHit(line=directive.line, message="curved quotes become a part of the value")
 
 
 @rule(
@@ -173,10 +175,10 @@ def typographic(subject: Subject) -> Iterator[Hit]:
     "were meant, and a path with them is not found.",
     advice="convert the file: iconv -f latin1 -t utf-8",
 )
-def not_utf8(subject: Subject) -> Iterator[Hit]:
+def not_utf8(subject: Subject) -> Iterator[RuleHit]:
     for number, line in enumerate(subject.script.lines, 1):
         if any("\udc80" <= letter <= "\udcff" for letter in line):
-            yield Hit(line=number, message="a byte here is not UTF-8")
+            yield RuleHit(line=number, message="a byte here is not UTF-8")
             return
 
 
@@ -188,6 +190,6 @@ def not_utf8(subject: Subject) -> Iterator[Hit]:
     "text and does not run it.",
     advice="close it; the cause can be an earlier quote that ends too soon (try bash -n FILE)",
 )
-def unclosed(subject: Subject) -> Iterator[Hit]:
+def unclosed(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.unclosed[:1]:
-        yield Hit(line=found.line, message=f"{found.opening} is never closed")
+        yield RuleHit(line=found.line, message=f"{found.opening} is never closed")

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hpc_train.lint.launches import Launch
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.finding import Severity
 from hpc_train.model.versions import older
 
@@ -27,7 +27,7 @@ _OLD = (
 _GONE = re.compile(r"^(yalla|mxm|psm)$")
 
 
-def _mpiruns(subject: Subject) -> Iterator[tuple[Launch, list[str]]]:
+def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
     """Yield the launches by Open MPI's mpirun, with its own words."""
     if _OTHER_MPI.search(subject.script.text):
         return
@@ -72,7 +72,7 @@ def _on_five(subject: Subject) -> tuple[bool, Severity | None]:
     "loaders then share it.",
     advice="write mpirun --map-by ppr:N:node --bind-to none (or --map-by ppr:N:node:PE=CORES)",
 )
-def mpirun_binding(subject: Subject) -> Iterator[Hit]:
+def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
     policy = ("hwloc_base_binding_policy", "rmaps_base_mapping_policy")
     known = any(name in policy for _, name, _ in _mca(subject))
     if known or any(f.name.startswith("PRTE_MCA_") for f in subject.script.assignments):
@@ -86,7 +86,7 @@ def mpirun_binding(subject: Subject) -> Iterator[Hit]:
             for before, text in pairwise(["", *texts])
         )
         if not any(text.startswith(_BINDING) for text in texts) and not hidden:
-            yield Hit(line=launch.line, message="neither --map-by nor --bind-to")
+            yield RuleHit(line=launch.line, message="neither --map-by nor --bind-to")
 
 
 @rule(
@@ -97,13 +97,13 @@ def mpirun_binding(subject: Subject) -> Iterator[Hit]:
     "excludes nothing.",
     advice="leave it out; to insist on UCX write --mca pml ucx",
 )
-def openib(subject: Subject) -> Iterator[Hit]:
+def openib(subject: Subject) -> Iterator[RuleHit]:
     applies, severity = _on_five(subject)
     for line, name, value in _mca(subject):
         gone = (name == "btl" and "openib" in value) or name.startswith("btl_openib_")
         if applies and gone:
             message = f"{name} {value}: Open MPI 5 has no openib"
-            yield Hit(line=line, message=message, severity=severity)
+            yield RuleHit(line=line, message=message, severity=severity)
 
 
 @rule(
@@ -113,13 +113,13 @@ def openib(subject: Subject) -> Iterator[Hit]:
     why="btl_tcp_if_include and btl_tcp_if_exclude exclude each other; Open MPI then drops TCP.",
     advice="keep btl_tcp_if_include",
 )
-def tcp_include_and_exclude(subject: Subject) -> Iterator[Hit]:
+def tcp_include_and_exclude(subject: Subject) -> Iterator[RuleHit]:
     for layer in ("btl", "oob"):
         lines = {name: line for line, name, _ in _mca(subject)}
         pair = [lines.get(f"{layer}_tcp_if_{kind}") for kind in ("include", "exclude")]
         if pair[0] and pair[1]:
             message = f"{layer}_tcp_if_include and {layer}_tcp_if_exclude"
-            yield Hit(line=max(pair[0], pair[1]), message=message)
+            yield RuleHit(line=max(pair[0], pair[1]), message=message)
 
 
 @rule(
@@ -130,7 +130,7 @@ def tcp_include_and_exclude(subject: Subject) -> Iterator[Hit]:
     "were removed, and unknown parameters are ignored.",
     advice="see the parameter's successor: PRTE_MCA_…, or --prtemca on the command line",
 )
-def gone_in_five(subject: Subject) -> Iterator[Hit]:
+def gone_in_five(subject: Subject) -> Iterator[RuleHit]:
     applies, severity = _on_five(subject)
     for line, name, value in _mca(subject):
         old = name.startswith(("orte_", "oob_")) or any(
@@ -138,7 +138,7 @@ def gone_in_five(subject: Subject) -> Iterator[Hit]:
         )
         if applies and old:
             message = f"Open MPI 5 does not know {name} {value}".rstrip()
-            yield Hit(line=line, message=message, severity=severity)
+            yield RuleHit(line=line, message=message, severity=severity)
 
 
 @rule(
@@ -149,13 +149,13 @@ def gone_in_five(subject: Subject) -> Iterator[Hit]:
     "MPI 5.",
     advice="write --map-by ppr:N:node (ppr:N:package, :PE=CORES) and --bind-to core",
 )
-def old_option(subject: Subject) -> Iterator[Hit]:
+def old_option(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.openmpi
     late = version and not older(version, "5")
     for launch, texts in _mpiruns(subject):
         for index, text in enumerate(texts):
             if text in _OLD:
-                yield Hit(
+                yield RuleHit(
                     line=launch.words[index].line,
                     message=f"{text} is deprecated in Open MPI 5",
                     severity="warning" if late else None,
@@ -169,7 +169,7 @@ def old_option(subject: Subject) -> Iterator[Hit]:
     why="Inside a Slurm job mpirun uses the tasks as slots, and refuses to start more ranks.",
     advice='write mpirun -np "$SLURM_NTASKS", or nothing: all slots are the default',
 )
-def more_than_slots(subject: Subject) -> Iterator[Hit]:
+def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     for launch, texts in _mpiruns(subject):
         for index, text in enumerate(texts[:-1]):
@@ -179,7 +179,7 @@ def more_than_slots(subject: Subject) -> Iterator[Hit]:
             slots = script.asked.tasks if script.asked.batch else None
             if wanted and slots and wanted > slots and "--oversubscribe" not in texts:
                 message = f"-np {wanted}, but the job has {slots} task{'s' * (slots > 1)}"
-                yield Hit(line=launch.line, message=message)
+                yield RuleHit(line=launch.line, message=message)
             break
 
 
@@ -191,11 +191,11 @@ def more_than_slots(subject: Subject) -> Iterator[Hit]:
     "of size 1.",
     advice="write srun --mpi=pmix",
 )
-def pmi2(subject: Subject) -> Iterator[Hit]:
+def pmi2(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.openmpi
     if version is None or older(version, "5"):
         return
     for launch in subject.script.launches:
         option = launch.option("mpi")
         if option and option.value in ("pmi2", "pmi1"):
-            yield Hit(line=option.line, message=f"Open MPI 5 does not support {option.value}")
+            yield RuleHit(line=option.line, message=f"Open MPI 5 does not support {option.value}")

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.nccl_variables import nccl_variables
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.values import exported_values
 from hpc_train.model.versions import older
 
@@ -20,16 +20,16 @@ from hpc_train.model.versions import older
     advice="write NCCL_DEBUG=WARN, or keep INFO and send it to a file of each process "
     "(NCCL_DEBUG_FILE=…%h.%p) or limit it (NCCL_DEBUG_SUBSYS=INIT,NET)",
 )
-def debug_left_on(subject: Subject) -> Iterator[Hit]:
+def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     limited = script.sets("NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS")
     for found in exported_values(subject, "NCCL_DEBUG"):
         level = found.value.upper()
         if level == "TRACE" or (level == "INFO" and not limited):
-            yield Hit(line=found.line, message=f"NCCL_DEBUG={found.value}")
+            yield RuleHit(line=found.line, message=f"NCCL_DEBUG={found.value}")
     for found in exported_values(subject, "NCCL_DEBUG_SUBSYS"):
         if found.value.upper() == "ALL":
-            yield Hit(line=found.line, message="NCCL_DEBUG_SUBSYS=ALL prints each collective")
+            yield RuleHit(line=found.line, message="NCCL_DEBUG_SUBSYS=ALL prints each collective")
 
 
 @rule(
@@ -41,7 +41,7 @@ def debug_left_on(subject: Subject) -> Iterator[Hit]:
     "data where the hardware does not promise its order.",
     advice="leave it out; to forbid one protocol write NCCL_PROTO=^LL128",
 )
-def fixed_algorithm(subject: Subject) -> Iterator[Hit]:
+def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
     efa = subject.context.fabric == "efa" or any(
         found.value == "efa" for found in subject.script.settings("FI_PROVIDER")
     )
@@ -51,7 +51,7 @@ def fixed_algorithm(subject: Subject) -> Iterator[Hit]:
         dangerous = found.name == "NCCL_PROTO" and "LL128" in found.value.upper()
         reason = "turns AWS's tuner off" if efa else "replaces NCCL's own choice"
         reason = "can corrupt data" if dangerous and not efa else reason
-        yield Hit(
+        yield RuleHit(
             line=found.line,
             message=f"{found.name}={found.value} {reason}",
             severity=None if efa or dangerous else "info",
@@ -66,10 +66,10 @@ def fixed_algorithm(subject: Subject) -> Iterator[Hit]:
     "between versions; the words have not.",
     advice="write the word: LOC, PIX, PXB, PHB or SYS (NVL for P2P)",
 )
-def level_as_number(subject: Subject) -> Iterator[Hit]:
+def level_as_number(subject: Subject) -> Iterator[RuleHit]:
     for found in exported_values(subject, "NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL"):
         if found.value.isdigit():
-            yield Hit(line=found.line, message=f"{found.name}={found.value} is no word")
+            yield RuleHit(line=found.line, message=f"{found.name}={found.value} is no word")
 
 
 @rule(
@@ -79,13 +79,13 @@ def level_as_number(subject: Subject) -> Iterator[Hit]:
     why="NCCL ignores a value that it cannot read, or reads 0.",
     advice="write one of the allowed values",
 )
-def wrong_value(subject: Subject) -> Iterator[Hit]:
+def wrong_value(subject: Subject) -> Iterator[RuleHit]:
     values = nccl_variables().values
     for found in exported_values(subject, *values):
         allowed = values[found.name]
         if found.value.upper() not in allowed:
             words = [word for word in allowed if not (word.isdigit() and "LOC" in allowed)]
-            yield Hit(
+            yield RuleHit(
                 line=found.line,
                 message=f"{found.name}={found.value}; allowed: {', '.join(words)}",
             )
@@ -99,11 +99,11 @@ def wrong_value(subject: Subject) -> Iterator[Hit]:
     "another.",
     advice="write NCCL_DEBUG_FILE=/path/nccl.%h.%p",
 )
-def debug_file(subject: Subject) -> Iterator[Hit]:
+def debug_file(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings("NCCL_DEBUG_FILE"):
         ranked = "%p" in found.value or "PROCID" in found.value or "RANK" in found.value
         if found.exported and found.value and not ranked and not found.value.startswith("/dev/"):
-            yield Hit(line=found.line, message=f"NCCL_DEBUG_FILE={found.value} has no %p")
+            yield RuleHit(line=found.line, message=f"NCCL_DEBUG_FILE={found.value} has no %p")
 
 
 @rule(
@@ -114,11 +114,13 @@ def debug_file(subject: Subject) -> Iterator[Hit]:
     "which can crash the set-up of multi-node NVLink.",
     advice="leave it out, or ulimit -s 8192",
 )
-def unlimited_stack(subject: Subject) -> Iterator[Hit]:
+def unlimited_stack(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.nccl
     for command in subject.script.runs("ulimit"):
         texts = [word.text for word in command.words]
         stack = any(re.fullmatch(r"-[SH]*s[SH]*", text) for text in texts)
         if stack and "unlimited" in texts and (version is None or older(version, "2.28")):
             message = f"unlimited stacks make those of NCCL {version or 'before 2.28'} small"
-            yield Hit(line=command.line, message=message, severity="warning" if version else None)
+            yield RuleHit(
+                line=command.line, message=message, severity="warning" if version else None
+            )

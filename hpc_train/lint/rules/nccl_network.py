@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.values import exported_values
 from hpc_train.model.versions import older
 
@@ -20,13 +20,13 @@ _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
     "on some ports, and queue pairs then fail (ibv_modify_qp: Invalid argument).",
     advice="leave it out with NCCL 2.21 or later, unless the site says otherwise",
 )
-def gid_index(subject: Subject) -> Iterator[Hit]:
+def gid_index(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.nccl
     for found in exported_values(subject, "NCCL_IB_GID_INDEX"):
         if found.value == "-1" or older(version, "2.21"):
             continue
         message = f"NCCL_IB_GID_INDEX={found.value} stops the choice that NCCL makes since 2.21"
-        yield Hit(line=found.line, message=message, severity="warning" if version else None)
+        yield RuleHit(line=found.line, message=message, severity="warning" if version else None)
 
 
 @rule(
@@ -37,7 +37,7 @@ def gid_index(subject: Subject) -> Iterator[Hit]:
     "mlx5_11 and so on, too.",
     advice="write NCCL_IB_HCA==mlx5_1,… (the second = means exactly these)",
 )
-def hca_prefix(subject: Subject) -> Iterator[Hit]:
+def hca_prefix(subject: Subject) -> Iterator[RuleHit]:
     hcas = subject.context.hcas
     for found in exported_values(subject, "NCCL_IB_HCA"):
         names = found.value.lstrip("^").split(",")
@@ -46,7 +46,7 @@ def hca_prefix(subject: Subject) -> Iterator[Hit]:
             continue
         counted = f"; this site's nodes have {hcas} devices" if hcas else ""
         message = f"{short[0]} is a prefix of {short[0].partition(':')[0]}0{counted}"
-        yield Hit(line=found.line, message=message, severity="warning" if hcas else None)
+        yield RuleHit(line=found.line, message=message, severity="warning" if hcas else None)
 
 
 @rule(
@@ -57,12 +57,12 @@ def hca_prefix(subject: Subject) -> Iterator[Hit]:
     "dead link; NCCL_IB_RETRY_CNT has three bits, so 7 is the maximum.",
     advice="leave them out, or write e.g. NCCL_IB_TIMEOUT=22 and NCCL_IB_RETRY_CNT=7",
 )
-def ib_range(subject: Subject) -> Iterator[Hit]:
+def ib_range(subject: Subject) -> Iterator[RuleHit]:
     for name, low, high in (("NCCL_IB_TIMEOUT", 1, 31), ("NCCL_IB_RETRY_CNT", 0, 7)):
         for found in exported_values(subject, name):
             if re.fullmatch(r"-?\d{1,9}", found.value) and not low <= int(found.value) <= high:
                 message = f"{name}={found.value} is outside {low} to {high}"
-                yield Hit(line=found.line, message=message)
+                yield RuleHit(line=found.line, message=message)
 
 
 @rule(
@@ -73,12 +73,12 @@ def ib_range(subject: Subject) -> Iterator[Hit]:
     "detour: inside a node NCCL needs no network.",
     advice="set NCCL_NET only when the job has several nodes",
 )
-def net_on_one_node(subject: Subject) -> Iterator[Hit]:
+def net_on_one_node(subject: Subject) -> Iterator[RuleHit]:
     for found in exported_values(subject, "NCCL_NET"):
         if found.value.lower() in _LIBFABRIC and subject.script.asked.nodes == 1:
             if subject.script.asked.has("nodes"):
                 message = f"NCCL_NET={found.value!r}, but the job has one node"
-                yield Hit(line=found.line, message=message)
+                yield RuleHit(line=found.line, message=message)
 
 
 @rule(
@@ -89,22 +89,22 @@ def net_on_one_node(subject: Subject) -> Iterator[Hit]:
     "^docker0 alone lets the loopback in again, and lo reaches no other node.",
     advice="leave it out, take the site's, or exclude: NCCL_SOCKET_IFNAME=^lo,docker",
 )
-def interface_by_name(subject: Subject) -> Iterator[Hit]:
+def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
     script, fabric = subject.script, subject.context.fabric
     for found in exported_values(subject, "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
         value = found.value
         if value == "lo" and (script.asked.nodes or 1) > 1:
             message = f"{found.name}=lo reaches no other node"
-            yield Hit(line=found.line, message=message, severity="error")
+            yield RuleHit(line=found.line, message=message, severity="error")
         elif value.startswith("^") and "lo" not in value[1:].split(","):
             if found.name.startswith("NCCL"):
                 message = f"{found.name}={value} lets lo in again"
-                yield Hit(line=found.line, message=message, severity="warning")
+                yield RuleHit(line=found.line, message=message, severity="warning")
         elif re.fullmatch(r"=?(eth|en[opsx])\w*", value) and value.lstrip("=") != _named(subject):
             fast = fabric in ("infiniband", "slingshot")
             where = f", and this site has {fabric}" if fast else ""
             message = f"{found.name}={value} is a name of one cluster{where}"
-            yield Hit(line=found.line, message=message, severity="warning" if fast else None)
+            yield RuleHit(line=found.line, message=message, severity="warning" if fast else None)
 
 
 def _named(subject: Subject) -> str:
@@ -121,7 +121,7 @@ def _named(subject: Subject) -> str:
     "faults; left in, they cost most of the bandwidth, often a factor of ten or more.",
     advice="leave it out once the fault is found",
 )
-def fast_path_off(subject: Subject) -> Iterator[Hit]:
+def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
     names = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
     for found in exported_values(subject, *names):
         harmless = found.name == "NCCL_IB_DISABLE" and subject.context.fabric in (
@@ -130,11 +130,11 @@ def fast_path_off(subject: Subject) -> Iterator[Hit]:
             "efa",
         )
         if found.value == "1" and not harmless:
-            yield Hit(line=found.line, message=f"{found.name}=1 is for finding faults")
+            yield RuleHit(line=found.line, message=f"{found.name}=1 is for finding faults")
     for found in exported_values(subject, "NCCL_NET"):
         if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
             if subject.script.asked.nodes != 1:
-                yield Hit(line=found.line, message="NCCL_NET=Socket is TCP only")
+                yield RuleHit(line=found.line, message="NCCL_NET=Socket is TCP only")
 
 
 @rule(
@@ -144,10 +144,10 @@ def fast_path_off(subject: Subject) -> Iterator[Hit]:
     why="Jobs of two users on one node meet on the port of NCCL's RAS thread.",
     advice="leave it out, take a port of the job, or NCCL_RAS_ENABLE=0",
 )
-def fixed_ras(subject: Subject) -> Iterator[Hit]:
+def fixed_ras(subject: Subject) -> Iterator[RuleHit]:
     for found in exported_values(subject, "NCCL_RAS_ADDR"):
         if not subject.script.asked.has("exclusive"):
-            yield Hit(line=found.line, message=f"NCCL_RAS_ADDR={found.value} for every job")
+            yield RuleHit(line=found.line, message=f"NCCL_RAS_ADDR={found.value} for every job")
 
 
 @rule(
@@ -158,12 +158,12 @@ def fixed_ras(subject: Subject) -> Iterator[Hit]:
     "there is none.",
     advice="leave one of them out",
 )
-def collnet_without_plugin(subject: Subject) -> Iterator[Hit]:
+def collnet_without_plugin(subject: Subject) -> Iterator[RuleHit]:
     none = [f for f in exported_values(subject, "NCCL_NET_PLUGIN") if f.value == "none"]
     for found in exported_values(subject, "NCCL_COLLNET_ENABLE"):
         if found.value == "1" and none:
             message = f"NCCL_COLLNET_ENABLE=1, but line {none[0].line} loads no plug-in"
-            yield Hit(line=found.line, message=message)
+            yield RuleHit(line=found.line, message=message)
 
 
 @rule(
@@ -174,7 +174,7 @@ def collnet_without_plugin(subject: Subject) -> Iterator[Hit]:
     "found, and NCCL goes on with what it detects.",
     advice="add the file to --container-mounts",
 )
-def topology_file(subject: Subject) -> Iterator[Hit]:
+def topology_file(subject: Subject) -> Iterator[RuleHit]:
     boxes = [launch for launch in subject.script.launches if launch.option("container-image")]
     given = [box.option("container-mounts") for box in boxes]
     mounts = {(option and option.value) or "" for option in given}
@@ -182,7 +182,7 @@ def topology_file(subject: Subject) -> Iterator[Hit]:
         for mount in mounts:
             if "$" not in mount and not any(_within(found.value, root) for root in _inside(mount)):
                 message = f"{found.value} is not among the container's mounts"
-                yield Hit(line=found.line, message=message)
+                yield RuleHit(line=found.line, message=message)
                 break
 
 

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.lint.launches import Launch
-from hpc_train.lint.script import Script
+from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.script import JobScript
 
 _STARTERS = ("python", "torchrun", "accelerate", "deepspeed")
 
 
-def rank_launches(script: Script) -> Iterator[Launch]:
+def rank_launches(script: JobScript) -> Iterator[LaunchCommand]:
     """Yield the launches of training: not `srun hostname`, not `python -c …`."""
     for launch in script.launches:
         if launch.starter in _STARTERS and not launch.asks:
             yield launch
 
 
-def tasks_of(launch: Launch, script: Script) -> int | None:
+def tasks_of(launch: LaunchCommand, script: JobScript) -> int | None:
     """Return how many tasks an srun starts, as far as it is known."""
     option = launch.option("ntasks")
     if option:
@@ -30,7 +30,7 @@ def tasks_of(launch: Launch, script: Script) -> int | None:
     return count * per_node if count and per_node else None
 
 
-def starts_several(launch: Launch, script: Script) -> bool:
+def starts_several(launch: LaunchCommand, script: JobScript) -> bool:
     """Return whether an srun surely starts more than one task."""
     tasks = tasks_of(launch, script)
     if tasks is None and not launch.option("ntasks", "nodes", "ntasks-per-node"):
@@ -38,25 +38,25 @@ def starts_several(launch: Launch, script: Script) -> bool:
     return tasks is not None and tasks > 1
 
 
-def nodes_of(launch: Launch, script: Script) -> int | None:
+def nodes_of(launch: LaunchCommand, script: JobScript) -> int | None:
     """Return on how many nodes an srun starts tasks, as far as it is known."""
     option = launch.option("nodes")
     return script.values.number(option.value) if option else script.asked.nodes
 
 
-def flag_number(launch: Launch, script: Script, name: str) -> int | None:
+def flag_number(launch: LaunchCommand, script: JobScript, name: str) -> int | None:
     """Return the number that a flag of torchrun has, if that is known; a range has none."""
     low, _, high = (launch.flags.get(name) or "").partition(":")
     return script.values.number(low) if high in ("", low) else None
 
 
-def workers_of(launch: Launch, script: Script) -> int | None:
+def workers_of(launch: LaunchCommand, script: JobScript) -> int | None:
     """Return how many ranks one torchrun starts, as far as it is known."""
     if "nproc-per-node" in launch.flags:
         return flag_number(launch, script, "nproc-per-node")
     return None if script.sets("PET_NPROC_PER_NODE") or hides_flags(launch) else 1
 
 
-def hides_flags(launch: Launch) -> bool:
+def hides_flags(launch: LaunchCommand) -> bool:
     """Whether a word that is not known may be an option of torchrun."""
     return any(word.text.startswith("$") for word in launch.words)

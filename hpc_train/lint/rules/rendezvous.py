@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.ranks import rank_launches
 from hpc_train.lint.variables import Assignment
 from hpc_train.model.finding import Severity
@@ -27,7 +27,7 @@ _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
     advice="let each task expand it: srun bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …', or "
     "write \\$SLURM_NODEID inside double quotes",
 )
-def expanded_too_early(subject: Subject) -> Iterator[Hit]:
+def expanded_too_early(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     single = script.asked.tasks == 1
     if single or not script.asked.batch:
@@ -35,14 +35,18 @@ def expanded_too_early(subject: Subject) -> Iterator[Hit]:
     for launch in rank_launches(script):
         for word in launch.command.words:
             for name in _early(word.expanded, script.asked.nodes):
-                yield Hit(line=word.line, message=f"${name} expands here, to 0, not in the task")
+                yield RuleHit(
+                    line=word.line, message=f"${name} expands here, to 0, not in the task"
+                )
     for found in script.assignments:
         # A path may contain any number: it passes no rank.
         if found.inside == "task" or found.name in _TASK_VARIABLES or "/" in found.value:
             continue
         for name in _early(found.word.expanded, script.asked.nodes):
             if found.exported or _starts_ranks(found):
-                yield Hit(line=found.line, message=f"${name} expands here, to 0, not in the task")
+                yield RuleHit(
+                    line=found.line, message=f"${name} expands here, to 0, not in the task"
+                )
 
 
 def _early(names: tuple[str, ...], nodes: int | None) -> Iterator[str]:
@@ -63,7 +67,7 @@ def _starts_ranks(found: Assignment) -> bool:
     "a shell: it gets the text $SLURM_NODEID.",
     advice="put a shell between: srun bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …'",
 )
-def never_expanded(subject: Subject) -> Iterator[Hit]:
+def never_expanded(subject: Subject) -> Iterator[RuleHit]:
     for launch in rank_launches(subject.script):
         if launch.by_shell or launch.opaque:
             continue
@@ -74,7 +78,7 @@ def never_expanded(subject: Subject) -> Iterator[Hit]:
             for name in word.held:
                 if re.match(r"SLURM_|MASTER_(ADDR|PORT)$|(LOCAL_|NODE_)?RANK$", name):
                     message = f"the program gets the text ${name}"
-                    yield Hit(line=word.line, message=message)
+                    yield RuleHit(line=word.line, message=message)
 
 
 @rule(
@@ -85,7 +89,7 @@ def never_expanded(subject: Subject) -> Iterator[Hit]:
     "use) or joins the ranks of the first. 29500 is everybody's default.",
     advice="derive it from the job: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
 )
-def fixed_port(subject: Subject) -> Iterator[Hit]:
+def fixed_port(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.asked.has("exclusive"):
         return
@@ -93,7 +97,7 @@ def fixed_port(subject: Subject) -> Iterator[Hit]:
         port = re.fullmatch(r"^(?:.*:)?(\d{3,5})", text)
         if port and int(port[1]) > 0:
             severity: Severity | None = None if int(port[1]) == 29500 else "info"
-            yield Hit(line=line, message=f"port {port[1]} for every job", severity=severity)
+            yield RuleHit(line=line, message=f"port {port[1]} for every job", severity=severity)
 
 
 def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
@@ -120,14 +124,14 @@ def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
     "chosen one is taken, and the job fails at its start.",
     advice="choose from 61000 up: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
 )
-def ephemeral_port(subject: Subject) -> Iterator[Hit]:
+def ephemeral_port(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings(*_PORTS):
         chosen = _range(found.value)
         if chosen and chosen[0] < _EPHEMERAL.stop and chosen[1] >= _EPHEMERAL.start:
             low, high = chosen
             if low != high:
                 message = f"ports {low} to {high} are partly ephemeral (32768 to 60999)"
-                yield Hit(line=found.line, message=message)
+                yield RuleHit(line=found.line, message=message)
 
 
 def _range(text: str) -> tuple[int, int] | None:
@@ -149,7 +153,7 @@ def _range(text: str) -> tuple[int, int] | None:
     "does): the other nodes then connect to themselves, or to nothing.",
     advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
 )
-def address_of_hostname(subject: Subject) -> Iterator[Hit]:
+def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     for found in script.settings("MASTER_ADDR", "HEAD_NODE_IP", "head_node_ip", "MASTER_IP"):
         asks = re.search(r"hostname\s+(-i|-I|--ip-address|--all-ip-addresses)\b", found.value)
@@ -157,7 +161,7 @@ def address_of_hostname(subject: Subject) -> Iterator[Hit]:
             picked = re.search(r"\||srun", found.value)
             severity: Severity | None = "info" if picked else None
             message = f"hostname {asks[1]} may give a loopback address, or several"
-            yield Hit(line=found.line, message=message, severity=severity)
+            yield RuleHit(line=found.line, message=message, severity=severity)
 
 
 @rule(
@@ -169,7 +173,7 @@ def address_of_hostname(subject: Subject) -> Iterator[Hit]:
     advice="set it once, before srun: MASTER_ADDR=$(scontrol show hostnames "
     '"$SLURM_JOB_NODELIST" | head -n 1)',
 )
-def own_master(subject: Subject) -> Iterator[Hit]:
+def own_master(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if not script.asked.batch or (script.asked.nodes or 1) < 2:
         return
@@ -181,14 +185,14 @@ def own_master(subject: Subject) -> Iterator[Hit]:
         )
         if local or own:
             message = f"MASTER_ADDR={found.value} names another machine on every node"
-            yield Hit(line=found.line, message=message)
+            yield RuleHit(line=found.line, message=message)
     for launch in rank_launches(script):
         for name in ("master-addr", "rdzv-endpoint"):
             value = launch.flags.get(name) or ""
             host = value.partition(":")[0] if name == "rdzv-endpoint" else value
             if host in ("localhost", "127.0.0.1") and launch.flags.get("nnodes") not in (None, "1"):
                 message = f"--{name} {value} is another machine on every node"
-                yield Hit(line=launch.starter_line, message=message)
+                yield RuleHit(line=launch.starter_line, message=message)
 
 
 @rule(
@@ -198,12 +202,12 @@ def own_master(subject: Subject) -> Iterator[Hit]:
     why="It names the node where srun was started, and is not set in the batch script at all.",
     advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
 )
-def launch_node_address(subject: Subject) -> Iterator[Hit]:
+def launch_node_address(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.assignments:
         if "SLURM_LAUNCH_NODE_IPADDR" in found.word.expanded:
             inside = found.inside == "task"
             says = "names the node of srun" if inside else "is not set in the batch script"
-            yield Hit(
+            yield RuleHit(
                 line=found.line,
                 message=f"SLURM_LAUNCH_NODE_IPADDR {says}",
                 severity="warning" if inside else None,
@@ -218,11 +222,11 @@ def launch_node_address(subject: Subject) -> Iterator[Hit]:
     "variable itself give no host's name as soon as there are two nodes.",
     advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
 )
-def nodelist_as_name(subject: Subject) -> Iterator[Hit]:
+def nodelist_as_name(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.asked.nodes == 1:
         return
     for found in script.settings("MASTER_ADDR"):
         if _HOSTLIST.search(found.value) and not re.search(r"scontrol|python|nodeset", found.value):
             message = "a node list in Slurm's short form is no host's name"
-            yield Hit(line=found.line, message=message)
+            yield RuleHit(line=found.line, message=message)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.lint.asked import Asked
-from hpc_train.lint.launches import Launch
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.requested_resources import RequestedResources
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.ranks import rank_launches, tasks_of
 
 _MEMORY = ("mem", "mem-per-cpu", "mem-per-gpu")
 
 
-def _both(asked: Asked, names: tuple[str, ...], why: str) -> Iterator[Hit]:
+def _both(asked: RequestedResources, names: tuple[str, ...], why: str) -> Iterator[RuleHit]:
     there = [name for name in names if asked.has(name)]
     if len(there) > 1:
         named = " and ".join(f"--{name}" for name in there)
-        yield Hit(line=asked.line(*there), message=f"{named}: {why}")
+        yield RuleHit(line=asked.line(*there), message=f"{named}: {why}")
 
 
 @rule(
@@ -27,11 +27,11 @@ def _both(asked: Asked, names: tuple[str, ...], why: str) -> Iterator[Hit]:
     "job or applies only one of them.",
     advice="keep one; --gpus-per-node=N unless the site wants --gres=gpu:N",
 )
-def gpus_twice(subject: Subject) -> Iterator[Hit]:
+def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if "gpu" in (asked.value("gres") or "") and asked.has("gpus-per-node"):
         line = asked.line("gres", "gpus-per-node")
-        yield Hit(line=line, message="--gres=gpu and --gpus-per-node exclude each other")
+        yield RuleHit(line=line, message="--gres=gpu and --gpus-per-node exclude each other")
 
 
 @rule(
@@ -42,7 +42,7 @@ def gpus_twice(subject: Subject) -> Iterator[Hit]:
     "cgroups hide the others, NCCL loses peer-to-peer access inside the node.",
     advice="ask per node (--gpus-per-node=N) and let each rank take the GPU of its local rank",
 )
-def gpus_per_task(subject: Subject) -> Iterator[Hit]:
+def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
     script, asked = subject.script, subject.script.asked
     steps = [launch for launch in rank_launches(script) if launch.outer == "srun"]
     # Steps of one task each have no other rank to talk to.
@@ -55,14 +55,14 @@ def gpus_per_task(subject: Subject) -> Iterator[Hit]:
         return
     message = "--gpus-per-task hides the GPUs of a node from one another"
     if asked.has("gpus-per-task") and "none" not in bind:
-        yield Hit(line=asked.line("gpus-per-task"), message=message)
+        yield RuleHit(line=asked.line("gpus-per-task"), message=message)
     for step in steps:
         own = step.option("gpu-bind", "tres-bind")
         if step.option("gpus-per-task") and "none" not in f"{bind} {own.value if own else ''}":
-            yield Hit(line=step.line, message=message)
+            yield RuleHit(line=step.line, message=message)
 
 
-def _several(asked: Asked) -> bool:
+def _several(asked: RequestedResources) -> bool:
     return (asked.tasks_per_node or 0) > 1 or (asked.nodes == 1 and (asked.tasks or 0) > 1)
 
 
@@ -73,7 +73,7 @@ def _several(asked: Asked) -> bool:
     why="--mem, --mem-per-cpu and --mem-per-gpu exclude one another; sbatch refuses the job.",
     advice="keep one",
 )
-def memory_twice(subject: Subject) -> Iterator[Hit]:
+def memory_twice(subject: Subject) -> Iterator[RuleHit]:
     yield from _both(subject.script.asked, _MEMORY, "sbatch accepts only one of them")
 
 
@@ -85,7 +85,7 @@ def memory_twice(subject: Subject) -> Iterator[Hit]:
     "comes from the environment.",
     advice="keep --cpus-per-task, which means the same on every version",
 )
-def cpus_twice(subject: Subject) -> Iterator[Hit]:
+def cpus_twice(subject: Subject) -> Iterator[RuleHit]:
     yield from _both(
         subject.script.asked, ("cpus-per-gpu", "cpus-per-task"), "they exclude each other"
     )
@@ -99,10 +99,10 @@ def cpus_twice(subject: Subject) -> Iterator[Hit]:
     "the scheduler cannot fit the job into a gap.",
     advice="add #SBATCH --time=HH:MM:SS",
 )
-def no_time(subject: Subject) -> Iterator[Hit]:
+def no_time(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if asked.batch and asked.options and not asked.has("time"):
-        yield Hit(line=1, message="no --time: the partition's default counts")
+        yield RuleHit(line=1, message="no --time: the partition's default counts")
 
 
 @rule(
@@ -112,11 +112,11 @@ def no_time(subject: Subject) -> Iterator[Hit]:
     why="Two ranks on one GPU make NCCL fail (duplicate GPU detected) or halve the speed.",
     advice="let --ntasks-per-node be the number of GPUs of a node",
 )
-def more_ranks_than_gpus(subject: Subject) -> Iterator[Hit]:
+def more_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
     for launch, tasks, gpus in _srun_ranks(subject):
         if tasks > gpus:
             message = f"{tasks} ranks on a node, but {gpus} GPU{'s' * (gpus > 1)}"
-            yield Hit(line=launch.line, message=message)
+            yield RuleHit(line=launch.line, message=message)
 
 
 @rule(
@@ -127,14 +127,14 @@ def more_ranks_than_gpus(subject: Subject) -> Iterator[Hit]:
     "charged and idle.",
     advice="let --ntasks-per-node be the number of GPUs of a node, or start torchrun",
 )
-def fewer_ranks_than_gpus(subject: Subject) -> Iterator[Hit]:
+def fewer_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
     for launch, tasks, gpus in _srun_ranks(subject):
         if tasks < gpus:
             message = f"{tasks} rank{'s' * (tasks > 1)} on a node, but {gpus} GPUs"
-            yield Hit(line=launch.line, message=message)
+            yield RuleHit(line=launch.line, message=message)
 
 
-def _srun_ranks(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
+def _srun_ranks(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     """Yield the launches of python by srun with the tasks and the GPUs of a node."""
     asked = subject.script.asked
     sizes = ("ntasks", "ntasks-per-node", "nodes", "gpus", "gpus-per-node", "gres", "het-group")
@@ -153,14 +153,14 @@ def _srun_ranks(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
     "differs from one of the two lines, or the job is refused.",
     advice="leave --ntasks out, or make the numbers agree",
 )
-def tasks_do_not_agree(subject: Subject) -> Iterator[Hit]:
+def tasks_do_not_agree(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if not asked.has("ntasks") or not asked.has("ntasks-per-node") or not asked.has("nodes"):
         return
     nodes, tasks, each = asked.nodes, asked.tasks, asked.tasks_per_node
     if nodes and tasks and each and nodes * each != tasks:
         message = f"--ntasks={tasks}, but {nodes} nodes x {each} tasks are {nodes * each}"
-        yield Hit(line=asked.line("ntasks", "ntasks-per-node"), message=message)
+        yield RuleHit(line=asked.line("ntasks", "ntasks-per-node"), message=message)
 
 
 @rule(
@@ -171,11 +171,11 @@ def tasks_do_not_agree(subject: Subject) -> Iterator[Hit]:
     "default the partition's value per core or node.",
     advice="add --mem=0, which is all memory of the node, where the site allows it",
 )
-def exclusive_without_memory(subject: Subject) -> Iterator[Hit]:
+def exclusive_without_memory(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if asked.has("exclusive") and not asked.has(*_MEMORY):
         line = asked.line("exclusive")
-        yield Hit(line=line, message="--exclusive, but the memory is the partition's default")
+        yield RuleHit(line=line, message="--exclusive, but the memory is the partition's default")
 
 
 @rule(
@@ -186,11 +186,11 @@ def exclusive_without_memory(subject: Subject) -> Iterator[Hit]:
     "node's ranks then find another number of devices.",
     advice="ask per node: --gpus-per-node=N",
 )
-def gpus_of_the_job(subject: Subject) -> Iterator[Hit]:
+def gpus_of_the_job(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if asked.has("gpus") and (asked.nodes or 1) > 1 and not asked.has("gpus-per-node"):
         line = asked.line("gpus")
-        yield Hit(line=line, message="--gpus does not say how many GPUs each node has")
+        yield RuleHit(line=line, message="--gpus does not say how many GPUs each node has")
 
 
 @rule(
@@ -201,13 +201,13 @@ def gpus_of_the_job(subject: Subject) -> Iterator[Hit]:
     "overwrite one another.",
     advice="write --output=…-%A_%a.out",
 )
-def array_log(subject: Subject) -> Iterator[Hit]:
+def array_log(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     for name in ("output", "error"):
         value = asked.value(name) or ""
         if asked.has("array") and value and not value.startswith("/dev/"):
             if not any(pattern in value for pattern in ("%a", "%j", "%J")):
-                yield Hit(line=asked.line(name), message=f"--{name}={value} has no %a")
+                yield RuleHit(line=asked.line(name), message=f"--{name}={value} has no %a")
 
 
 @rule(
@@ -217,15 +217,17 @@ def array_log(subject: Subject) -> Iterator[Hit]:
     why="A requeued job truncates its log: the output of the failed attempt is lost.",
     advice="add #SBATCH --open-mode=append",
 )
-def requeue_truncates(subject: Subject) -> Iterator[Hit]:
+def requeue_truncates(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     asked = script.asked
     if asked.value("open-mode") == "append":
         return
     if asked.has("requeue"):
-        yield Hit(line=asked.line("requeue"), message="--requeue erases the log of each attempt")
+        yield RuleHit(
+            line=asked.line("requeue"), message="--requeue erases the log of each attempt"
+        )
         return
     for command in (*script.runs("scontrol"), *script.task_commands):
         if asked.batch and [word.text for word in command.words[:2]] == ["scontrol", "requeue"]:
-            yield Hit(line=command.line, message="the requeued job erases its log")
+            yield RuleHit(line=command.line, message="the requeued job erases its log")
             return

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from hpc_train.errors import nearest
 from hpc_train.lint.partition_match import excesses, known_partitions, queue_of
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.site import SiteProfile
 
 
@@ -22,7 +22,7 @@ def _site(subject: Subject) -> SiteProfile | None:
     why="sbatch refuses a job for a partition that does not exist.",
     advice="name one of the site's partitions",
 )
-def unknown_partition(subject: Subject) -> Iterator[Hit]:
+def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     given = asked.value("partition")
     names = known_partitions(site) if site else ()
@@ -32,7 +32,7 @@ def unknown_partition(subject: Subject) -> Iterator[Hit]:
         if name not in names:
             message = f"{site.name} has no partition {name!r}{nearest(name, names)}"
             advice = f"known: {', '.join(sorted(names))}"
-            yield Hit(line=asked.line("partition"), message=message, advice=advice)
+            yield RuleHit(line=asked.line("partition"), message=message, advice=advice)
 
 
 @rule(
@@ -43,7 +43,7 @@ def unknown_partition(subject: Subject) -> Iterator[Hit]:
     "quality of service allows is refused, or waits forever.",
     advice="ask for less, or name a partition with more",
 )
-def over_the_limit(subject: Subject) -> Iterator[Hit]:
+def over_the_limit(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     if site is None:
         return
@@ -52,7 +52,7 @@ def over_the_limit(subject: Subject) -> Iterator[Hit]:
         shown = excess.shown or (asked.value(there[0][2:]) if there else excess.wanted)
         limit = " ".join(filter(None, (f"has at most {excess.most}", excess.note)))
         message = f"{' x '.join(there)}: {shown}, but {excess.who} {limit}"
-        yield Hit(line=asked.line(*excess.options), message=message)
+        yield RuleHit(line=asked.line(*excess.options), message=message)
 
 
 @rule(
@@ -62,7 +62,7 @@ def over_the_limit(subject: Subject) -> Iterator[Hit]:
     why="According to the site's profile, this launcher cannot or must not be used there.",
     advice="use one of the launchers that the profile allows",
 )
-def forbidden_launcher(subject: Subject) -> Iterator[Hit]:
+def forbidden_launcher(subject: Subject) -> Iterator[RuleHit]:
     site = subject.context.site
     if site is None:
         return
@@ -72,10 +72,10 @@ def forbidden_launcher(subject: Subject) -> Iterator[Hit]:
         for name in dict.fromkeys((launch.outer, launch.starter)):
             if name in words.forbidden:
                 message = f"{site.name} forbids {name}: {words.forbidden[name]}"
-                yield Hit(line=launch.line, message=message, advice=advice)
+                yield RuleHit(line=launch.line, message=message, advice=advice)
             elif name in words.warned:
                 message = f"{site.name} advises against {name}: {words.warned[name]}"
-                yield Hit(line=launch.line, message=message, advice=advice, severity="warning")
+                yield RuleHit(line=launch.line, message=message, advice=advice, severity="warning")
 
 
 @rule(
@@ -85,11 +85,11 @@ def forbidden_launcher(subject: Subject) -> Iterator[Hit]:
     why="The site refuses jobs without an account, unless SBATCH_ACCOUNT is set where you submit.",
     advice="add #SBATCH --account=NAME",
 )
-def no_account(subject: Subject) -> Iterator[Hit]:
+def no_account(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     required = site and (site.account.required or "account" in site.required)
     if site and required and not asked.has("account"):
-        yield Hit(line=1, message=f"{site.name} needs an account")
+        yield RuleHit(line=1, message=f"{site.name} needs an account")
 
 
 @rule(
@@ -99,11 +99,11 @@ def no_account(subject: Subject) -> Iterator[Hit]:
     why="The site gives memory with the nodes, GPUs or cores, and refuses jobs that ask for it.",
     advice="leave the option out",
 )
-def memory_forbidden(subject: Subject) -> Iterator[Hit]:
+def memory_forbidden(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     for name in ("mem", "mem-per-cpu", "mem-per-gpu"):
         if site and site.mem_request == "forbidden" and asked.has(name):
-            yield Hit(line=asked.line(name), message=f"{site.name} forbids --{name}")
+            yield RuleHit(line=asked.line(name), message=f"{site.name} forbids --{name}")
 
 
 @rule(
@@ -114,7 +114,7 @@ def memory_forbidden(subject: Subject) -> Iterator[Hit]:
     "allocates none.",
     advice="use the option of the site's profile",
 )
-def other_gpu_request(subject: Subject) -> Iterator[Hit]:
+def other_gpu_request(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     if site is None:
         return
@@ -123,11 +123,11 @@ def other_gpu_request(subject: Subject) -> Iterator[Hit]:
     if site.gpu_request == "gres" and ways and not gres:
         kind = "TYPE:" if site.gpu_request_typed else ""
         message = f"{site.name} requests GPUs with --gres=gpu:{kind}N"
-        yield Hit(line=asked.line(*ways), message=message)
+        yield RuleHit(line=asked.line(*ways), message=message)
     if site.gpu_request == "none":
         for name in (*ways, *(["gres"] if gres else [])):
             message = f"--{name}: the partitions of {site.name} allocate GPUs without an option"
-            yield Hit(line=asked.line(name), message=message, advice="leave the option out")
+            yield RuleHit(line=asked.line(name), message=message, advice="leave the option out")
 
 
 @rule(
@@ -137,7 +137,7 @@ def other_gpu_request(subject: Subject) -> Iterator[Hit]:
     why="The site refuses jobs without this option, regardless of Slurm's own default.",
     advice="add the option, or set its variable SBATCH_… where you submit",
 )
-def required_option(subject: Subject) -> Iterator[Hit]:
+def required_option(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     if site is None:
         return
@@ -146,7 +146,7 @@ def required_option(subject: Subject) -> Iterator[Hit]:
         wanted["mem"] = ("mem", "mem-per-cpu", "mem-per-gpu")
     for key, names in wanted.items():
         if not asked.has(*names):
-            yield Hit(line=1, message=f"{site.name} needs --{key}")
+            yield RuleHit(line=1, message=f"{site.name} needs --{key}")
 
 
 @rule(
@@ -157,7 +157,7 @@ def required_option(subject: Subject) -> Iterator[Hit]:
     "harmful.",
     advice="leave the option out",
 )
-def forbidden_option(subject: Subject) -> Iterator[Hit]:
+def forbidden_option(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     if site is None:
         return
@@ -167,4 +167,4 @@ def forbidden_option(subject: Subject) -> Iterator[Hit]:
         reasons = {"cpus-per-task": why, "cpus-per-gpu": why, **reasons}
     for name, why in reasons.items():
         if asked.has(name):
-            yield Hit(line=asked.line(name), message=f"{site.name} refuses --{name}: {why}")
+            yield RuleHit(line=asked.line(name), message=f"{site.name} refuses --{name}: {why}")

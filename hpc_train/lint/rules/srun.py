@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.launches import Launch
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.ranks import rank_launches, starts_several, tasks_of
-from hpc_train.lint.script import Script
+from hpc_train.lint.script import JobScript
 
 
-def _sruns(script: Script) -> Iterator[Launch]:
+def _sruns(script: JobScript) -> Iterator[LaunchCommand]:
     """Yield the launches of training by srun whose options are all visible."""
     for launch in rank_launches(script):
         if launch.outer == "srun" and not launch.opaque:
@@ -26,7 +26,7 @@ def _sruns(script: Script) -> Iterator[Launch]:
     "rank gets one core, and its threads and data loaders share it.",
     advice='write srun --cpus-per-task="$SLURM_CPUS_PER_TASK", which is right on every version',
 )
-def srun_without_cpus(subject: Subject) -> Iterator[Hit]:
+def srun_without_cpus(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     given = ("cpus-per-task", "cpus-per-gpu", "exclusive", "cpu-bind")
     if script.sets("SRUN_CPUS_PER_TASK") or (script.asked.cpus_per_task or 1) < 2:
@@ -35,7 +35,7 @@ def srun_without_cpus(subject: Subject) -> Iterator[Hit]:
         if not launch.option(*given) and script.asked.tasks_per_node != 1:
             cores = script.asked.cpus_per_task
             message = f"the job requests {cores} cores per task, this srun may allocate one each"
-            yield Hit(line=launch.line, message=message)
+            yield RuleHit(line=launch.line, message=message)
 
 
 @rule(
@@ -46,13 +46,13 @@ def srun_without_cpus(subject: Subject) -> Iterator[Hit]:
     "them until the time limit.",
     advice="write srun --kill-on-bad-exit=1 (add --wait=60 for ranks that end early with 0)",
 )
-def no_kill_on_bad_exit(subject: Subject) -> Iterator[Hit]:
+def no_kill_on_bad_exit(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.sets("SLURM_KILL_BAD_EXIT"):
         return
     for launch in _sruns(script):
         if not launch.option("kill-on-bad-exit") and starts_several(launch, script):
-            yield Hit(line=launch.line, message="no --kill-on-bad-exit")
+            yield RuleHit(line=launch.line, message="no --kill-on-bad-exit")
 
 
 @rule(
@@ -63,7 +63,7 @@ def no_kill_on_bad_exit(subject: Subject) -> Iterator[Hit]:
     "the steps that still run.",
     advice='keep its number and wait for it: srun … & pid=$!; wait "$pid"',
 )
-def background_without_wait(subject: Subject) -> Iterator[Hit]:
+def background_without_wait(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if any(command.program == "wait" for command in script.commands):
         return
@@ -73,7 +73,7 @@ def background_without_wait(subject: Subject) -> Iterator[Hit]:
         if command.program in ("srun", "mpirun", "torchrun") and command.ending == "&":
             if long <= command.last_line:
                 message = f"{command.program} … & and no wait after it"
-                yield Hit(line=command.line, message=message)
+                yield RuleHit(line=command.line, message=message)
 
 
 def _takes_long(program: str) -> bool:
@@ -89,11 +89,13 @@ def _takes_long(program: str) -> bool:
     "the value at a comma.",
     advice="export the variable on a line of its own before srun",
 )
-def export_of_values(subject: Subject) -> Iterator[Hit]:
+def export_of_values(subject: Subject) -> Iterator[RuleHit]:
     for launch in subject.script.launches:
         option = launch.option("export")
         if option and re.match(r"^ALL,.*=", option.value or "") and launch.outer == "srun":
-            yield Hit(line=option.line, message=f"--export={option.value} may not set these values")
+            yield RuleHit(
+                line=option.line, message=f"--export={option.value} may not set these values"
+            )
 
 
 @rule(
@@ -104,13 +106,15 @@ def export_of_values(subject: Subject) -> Iterator[Hit]:
     "LD_LIBRARY_PATH and whatever modules and conda have set are gone.",
     advice="export the variable on a line of its own before srun, and remove --export",
 )
-def export_without_all(subject: Subject) -> Iterator[Hit]:
+def export_without_all(subject: Subject) -> Iterator[RuleHit]:
     for launch in subject.script.launches:
         option = launch.option("export")
         value = option.value if option else None
         if option and value and launch.outer == "srun":
             if not {"ALL", "NIL"} & set(value.split(",")) and "$" not in value.partition("=")[0]:
-                yield Hit(line=option.line, message=f"--export={value} drops all other variables")
+                yield RuleHit(
+                    line=option.line, message=f"--export={value} drops all other variables"
+                )
 
 
 @rule(
@@ -121,7 +125,7 @@ def export_without_all(subject: Subject) -> Iterator[Hit]:
     "script itself exports.",
     advice="add `export SLURM_EXPORT_ENV=ALL` before srun",
 )
-def export_none(subject: Subject) -> Iterator[Hit]:
+def export_none(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     unset = any("SLURM_EXPORT_ENV" in [w.text for w in c.words] for c in script.runs("unset"))
     if script.asked.value("export") != "NONE" or script.sets("SLURM_EXPORT_ENV") or unset:
@@ -129,7 +133,9 @@ def export_none(subject: Subject) -> Iterator[Hit]:
     for launch in _sruns(script):
         if not launch.option("export"):
             line = script.asked.line("export")
-            yield Hit(line=line, message="--export=NONE: srun will drop what the script exports")
+            yield RuleHit(
+                line=line, message="--export=NONE: srun will drop what the script exports"
+            )
             return
 
 
@@ -141,7 +147,7 @@ def export_none(subject: Subject) -> Iterator[Hit]:
     "starts aborts, or runs as many single ranks.",
     advice="say it: srun --mpi=pmix (`srun --mpi=list` shows what there is)",
 )
-def srun_without_mpi(subject: Subject) -> Iterator[Hit]:
+def srun_without_mpi(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     site = subject.context.site
     kind = site.launchers.mpi if site else None
@@ -153,7 +159,7 @@ def srun_without_mpi(subject: Subject) -> Iterator[Hit]:
     for launch in _sruns(script):
         if not launch.option("mpi"):
             wanted = f"; the site's profile says --mpi={kind}" if kind else ""
-            yield Hit(line=launch.line, message=f"no --mpi: MpiDefault counts{wanted}")
+            yield RuleHit(line=launch.line, message=f"no --mpi: MpiDefault counts{wanted}")
 
 
 @rule(
@@ -164,7 +170,7 @@ def srun_without_mpi(subject: Subject) -> Iterator[Hit]:
     "that its slots are taken.",
     advice="use one of them: srun PROGRAM, or mpirun PROGRAM",
 )
-def mpirun_below_srun(subject: Subject) -> Iterator[Hit]:
+def mpirun_below_srun(subject: Subject) -> Iterator[RuleHit]:
     for launch in subject.script.launches:
         tasks = tasks_of(launch, subject.script)
         if (
@@ -173,4 +179,4 @@ def mpirun_below_srun(subject: Subject) -> Iterator[Hit]:
             and tasks is not None
             and tasks > 1
         ):
-            yield Hit(line=launch.line, message=f"srun starts {tasks} mpiruns")
+            yield RuleHit(line=launch.line, message=f"srun starts {tasks} mpiruns")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.lint.launches import Launch
-from hpc_train.lint.rule import Hit, Subject, rule
+from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.ranks import (
     flag_number,
     hides_flags,
@@ -14,10 +14,10 @@ from hpc_train.lint.rules.ranks import (
     tasks_of,
     workers_of,
 )
-from hpc_train.lint.script import Script
+from hpc_train.lint.script import JobScript
 
 
-def _torchruns(script: Script) -> Iterator[Launch]:
+def _torchruns(script: JobScript) -> Iterator[LaunchCommand]:
     for launch in rank_launches(script):
         if launch.starter == "torchrun":
             yield launch
@@ -31,7 +31,7 @@ def _torchruns(script: Script) -> Iterator[Launch]:
     "N tasks a node there are N times too many ranks, and the rendezvous hangs or fails.",
     advice="write srun --ntasks-per-node=1, and #SBATCH --ntasks-per-node=1",
 )
-def several_agents(subject: Subject) -> Iterator[Hit]:
+def several_agents(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     for launch in _torchruns(script):
         if launch.outer != "srun" or launch.opaque or launch.option("het-group"):
@@ -44,9 +44,9 @@ def several_agents(subject: Subject) -> Iterator[Hit]:
         each = None if own else script.asked.tasks_per_node
         if tasks and nodes and tasks > nodes:
             message = f"srun starts {tasks} torchruns on {nodes} node{'s' * (nodes > 1)}"
-            yield Hit(line=launch.line, message=message)
+            yield RuleHit(line=launch.line, message=message)
         elif nodes is None and each and each > 1:
-            yield Hit(line=launch.line, message=f"srun starts {each} torchruns on each node")
+            yield RuleHit(line=launch.line, message=f"srun starts {each} torchruns on each node")
 
 
 @rule(
@@ -57,7 +57,7 @@ def several_agents(subject: Subject) -> Iterator[Hit]:
     "core set, in the worst case one core.",
     advice='write srun --cpu-bind=none --cpus-per-task="$SLURM_CPUS_PER_TASK" torchrun …',
 )
-def torchrun_bound(subject: Subject) -> Iterator[Hit]:
+def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if script.sets("SLURM_CPU_BIND"):
         return
@@ -69,7 +69,7 @@ def torchrun_bound(subject: Subject) -> Iterator[Hit]:
             continue
         # With all the cores of the node in the mask, the binding costs little.
         sized = launch.option("cpus-per-task", "exclusive") is not None
-        yield Hit(
+        yield RuleHit(
             line=launch.line,
             message="srun binds torchrun, and so all its workers, to one set of cores",
             severity="info" if sized else None,
@@ -84,14 +84,14 @@ def torchrun_bound(subject: Subject) -> Iterator[Hit]:
     "the node share it, unless the partition gives cores with each GPU.",
     advice="add #SBATCH --cpus-per-task=N with the cores of all ranks of the node",
 )
-def torchrun_without_cores(subject: Subject) -> Iterator[Hit]:
+def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     given = ("cpus-per-task", "cpus-per-gpu", "exclusive", "mincpus", "tres-per-task")
     if not asked.batch or not asked.options or asked.has(*given) or asked.tasks_per_node != 1:
         return
     for launch in _torchruns(subject.script):
         if not launch.option("cpus-per-task", "cpus-per-gpu"):
-            yield Hit(line=launch.line, message="no --cpus-per-task for the workers of a node")
+            yield RuleHit(line=launch.line, message="no --cpus-per-task for the workers of a node")
             return
 
 
@@ -103,11 +103,11 @@ def torchrun_without_cores(subject: Subject) -> Iterator[Hit]:
     "last GPU has no device.",
     advice="let --nproc-per-node be the number of GPUs that each node is asked for",
 )
-def more_workers(subject: Subject) -> Iterator[Hit]:
+def more_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
         if workers > gpus:
             message = f"{workers} workers on a node, but {gpus} GPU{'s' * (gpus > 1)}"
-            yield Hit(line=launch.starter_line, message=message)
+            yield RuleHit(line=launch.starter_line, message=message)
 
 
 @rule(
@@ -118,16 +118,16 @@ def more_workers(subject: Subject) -> Iterator[Hit]:
     "are paid for and idle.",
     advice="let --nproc-per-node be the number of GPUs that each node is asked for",
 )
-def fewer_workers(subject: Subject) -> Iterator[Hit]:
+def fewer_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
         if workers < gpus:
             given = "nproc-per-node" in launch.flags
             said = f"{workers} worker{'s' * (workers > 1)} on a node"
             said = said if given else f"no --nproc-per-node, so {said}"
-            yield Hit(line=launch.starter_line, message=f"{said}, but {gpus} GPUs")
+            yield RuleHit(line=launch.starter_line, message=f"{said}, but {gpus} GPUs")
 
 
-def _workers(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
+def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     script = subject.script
     gpus = script.asked.gpus_per_node
     for launch in _torchruns(script):
@@ -150,7 +150,7 @@ def _workers(subject: Subject) -> Iterator[tuple[Launch, int, int]]:
     "until its timeout, with fewer the rest fails or idles.",
     advice='write --nnodes "$SLURM_NNODES", and start one torchrun on each node',
 )
-def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
+def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     for launch in _torchruns(script):
         nodes = nodes_of(launch, script)
@@ -169,7 +169,7 @@ def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
             named = "--standalone" if "standalone" in launch.flags else f"--nnodes {nnodes}"
             kind = "node" if nodes == nodes_of(launch, script) else "torchrun"
             message = f"{named}, but {nodes} {kind}{'s' * (nodes > 1)}"
-            yield Hit(line=launch.starter_line, message=message)
+            yield RuleHit(line=launch.starter_line, message=message)
 
 
 @rule(
@@ -180,7 +180,7 @@ def wrong_nnodes(subject: Subject) -> Iterator[Hit]:
     "started, and the first one waits for them.",
     advice="start it on every node: srun --ntasks-per-node=1 torchrun …",
 )
-def first_node_only(subject: Subject) -> Iterator[Hit]:
+def first_node_only(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     nodes = script.asked.nodes
     if nodes is None or nodes < 2:
@@ -189,7 +189,7 @@ def first_node_only(subject: Subject) -> Iterator[Hit]:
         nnodes = flag_number(launch, script, "nnodes")
         if launch.outer == "" and nnodes is not None and nnodes > 1:
             message = f"nothing starts torchrun on the other {nodes - 1} of {nodes} nodes"
-            yield Hit(line=launch.line, message=message)
+            yield RuleHit(line=launch.line, message=message)
 
 
 @rule(
@@ -201,7 +201,7 @@ def first_node_only(subject: Subject) -> Iterator[Hit]:
     advice='give the rank inside the step: srun … bash -c \'torchrun --node-rank "$SLURM_NODEID" '
     "…'",
 )
-def no_node_rank(subject: Subject) -> Iterator[Hit]:
+def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if "PET_NODE_RANK" in script.text:
         return
@@ -212,7 +212,7 @@ def no_node_rank(subject: Subject) -> Iterator[Hit]:
         if nnodes is not None and nnodes > 1 and "master-addr" in flags and not dynamic:
             hidden = any("[" in w.raw and w.raw.startswith(("$", '"${')) for w in launch.words)
             if launch.outer == "srun" and not hidden:
-                yield Hit(line=launch.starter_line, message="--master-addr without --node-rank")
+                yield RuleHit(line=launch.starter_line, message="--master-addr without --node-rank")
 
 
 @rule(
@@ -223,10 +223,11 @@ def no_node_rank(subject: Subject) -> Iterator[Hit]:
     "instead of the variable LOCAL_RANK unless told otherwise.",
     advice="write torchrun (python -m torch.distributed.run)",
 )
-def old_launcher(subject: Subject) -> Iterator[Hit]:
+def old_launcher(subject: Subject) -> Iterator[RuleHit]:
     for launch in _torchruns(subject.script):
         if launch.module == "torch.distributed.launch":
-            yield Hit(line=launch.starter_line, message="torch.distributed.launch is deprecated")
+            said = "torch.distributed.launch is deprecated"
+            yield RuleHit(line=launch.starter_line, message=said)
 
 
 @rule(
@@ -237,13 +238,13 @@ def old_launcher(subject: Subject) -> Iterator[Hit]:
     "the CPUs do (loading, augmentation) then uses one core.",
     advice="export OMP_NUM_THREADS as the cores of a rank",
 )
-def no_omp_threads(subject: Subject) -> Iterator[Hit]:
+def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if "OMP_NUM_THREADS" in script.text:
         return
     for launch in _torchruns(script):
         workers = flag_number(launch, script, "nproc-per-node") or script.asked.gpus_per_node
         if "nproc-per-node" in launch.flags and workers != 1:
-            message = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"
-            yield Hit(line=launch.starter_line, message=message)
+            said = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"
+            yield RuleHit(line=launch.starter_line, message=said)
             return

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from hpc_train.model.measurement import ExpectedStudy
-from hpc_train.model.submission import JobState, Standing
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.submission import JobReport, JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
 
@@ -43,7 +43,7 @@ class Judged(Value, frozen=True, kw_only=True):
     run_id: str
     state: JobState
     problem: str = ""
-    standing: Standing | None = None
+    standing: JobReport | None = None
 
 
 class Kept(Value, frozen=True, kw_only=True):

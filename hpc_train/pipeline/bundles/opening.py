@@ -17,7 +17,8 @@ import msgspec
 import zstandard
 
 from hpc_train.errors import StoreError
-from hpc_train.model.measurement import ExpectedStudy
+from hpc_train.files import read_json
+from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.transport import Transport
@@ -31,7 +32,6 @@ from hpc_train.pipeline.bundles.form import (
     Kept,
     Member,
 )
-from hpc_train.runs.files import read_json
 from hpc_train.runs.store import read_run
 
 # A bundle of ten thousand runs needs a tenth of it.

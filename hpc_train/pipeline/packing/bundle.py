@@ -14,15 +14,15 @@ import zstandard
 
 from hpc_train.atomicfile import new_file
 from hpc_train.errors import StoreError
+from hpc_train.files import cannot_write, to_json
 from hpc_train.model.report import Report
-from hpc_train.pipeline.asked import Asked
+from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.bundles.form import ENDING, MANIFEST, SCHEMA, Contents, Member
-from hpc_train.pipeline.disclosure import Hidden
-from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.evidence import ReportInputs
 from hpc_train.pipeline.gates import governed, reference
 from hpc_train.pipeline.packing.members import Make, members
 from hpc_train.pipeline.packing.profile_copy import profile_copies
-from hpc_train.runs.files import cannot_write, to_json
+from hpc_train.pipeline.secret_leaks import Hidden
 from hpc_train.version import VERSION
 
 # Fixed level and one thread, so that the same input gives the same bytes.
@@ -39,7 +39,7 @@ def check_ending(path: Path) -> None:
         raise StoreError(f"--bundle {path}: a bundle's name ends in {ENDING}", f"NAME{ENDING}")
 
 
-def write_bundle(found: Evidence, report: Report, asked: Asked, path: Path) -> None:
+def write_bundle(found: ReportInputs, report: Report, asked: ReportOptions, path: Path) -> None:
     """Pack records, scripts, settings, profile and the report; equal input gives equal bytes.
 
     The options of the report (`asked`) are packed, too: fields that may differ, the gates of the
@@ -60,7 +60,7 @@ def write_bundle(found: Evidence, report: Report, asked: Asked, path: Path) -> N
         raise cannot_write(path, failure) from None
 
 
-def _governed(found: Evidence, asked: Asked) -> Evidence:
+def _governed(found: ReportInputs, asked: ReportOptions) -> ReportInputs:
     from hpc_train.reports.plain_rows import for_programs, plain_rows
 
     study = governed(found, asked)

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.model.measurement import EXCLUDED
+from hpc_train.files import to_json
+from hpc_train.model.expected_study import EXCLUDED
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline import details, digests
 from hpc_train.pipeline.bundles.form import EVIDENCE, PICTURES, RECORDS, Judged, Kept
-from hpc_train.pipeline.evidence import Evidence
+from hpc_train.pipeline.evidence import ReportInputs
 from hpc_train.pipeline.provenance import file_lines
 from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.results.few import one_by_one
 from hpc_train.registry import names
 from hpc_train.regularfile import is_regular
-from hpc_train.runs.files import to_json
 from hpc_train.runs.store import STUDY_FILE
 
 Make = Callable[[], bytes]
@@ -33,7 +33,7 @@ _TABLES = (".csv", ".jsonl", ".parquet", ".yaml", ".yml")
 _UNUSUAL, _LONGEST = re.compile(r"[^\w.+-]"), 100
 
 
-def members(found: Evidence, report: Report) -> dict[str, Make]:
+def members(found: ReportInputs, report: Report) -> dict[str, Make]:
     """Return all files but the manifest and the profiles."""
     records: dict[str, list[Record]] = defaultdict(list)
     own = {run.folder.run_id for run in found.own}
@@ -70,7 +70,7 @@ def _of_run(
         yield digests.KEPT, partial(to_json, logs)
 
 
-def _evidence(found: Evidence, own: set[str]) -> bytes:
+def _evidence(found: ReportInputs, own: set[str]) -> bytes:
     kept = Kept(
         study=found.study,
         warnings=found.warnings,
@@ -95,7 +95,7 @@ def _lines(records: Sequence[Record]) -> bytes:
     return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
 
 
-def _stated(found: Evidence) -> Iterator[tuple[str, Make]]:
+def _stated(found: ReportInputs) -> Iterator[tuple[str, Make]]:
     """Yield the user's files: sizes, exclusions, tables."""
     runs = found.study.runs
     excluded = {run.run_id: run.problem for run in runs if run.state == EXCLUDED}

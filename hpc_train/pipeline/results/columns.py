@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.model.heading import FACTORS, heading, plain_name
+from hpc_train.model.column_headings import FACTORS, heading, plain_name
 from hpc_train.model.record import UNITS
-from hpc_train.model.stated import (
+from hpc_train.model.result_columns import (
     AMBIGUOUS,
     CONDITIONS,
     KNOWN,
@@ -26,7 +26,7 @@ Kind = Literal["size", "measure", "condition", "axis", "unused", "run"]
 _ALLOWED = f"allowed: {', '.join(KNOWN)}; a new axis needs a name that is not similar to these"
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """Kind, name and unit of a column."""
 
     kind: Kind
@@ -35,7 +35,7 @@ class Column(NamedTuple):
     unit: str = ""
 
 
-def columns(table: ResultTable) -> tuple[Column, ...]:
+def columns(table: ResultTable) -> tuple[TableColumn, ...]:
     """Return the meaning of each column; an unknown name is an axis.
 
     Raises:
@@ -53,7 +53,7 @@ def columns(table: ResultTable) -> tuple[Column, ...]:
     return found
 
 
-def _check_enough(found: Sequence[Column], written: Sequence[str], where: str) -> None:
+def _check_enough(found: Sequence[TableColumn], written: Sequence[str], where: str) -> None:
     names = ", ".join(written)
     if not any(column.kind == "size" for column in found):
         raise LogParseError(
@@ -68,7 +68,7 @@ def _check_enough(found: Sequence[Column], written: Sequence[str], where: str) -
         )
 
 
-def _column(name: str, where: str) -> Column:
+def _column(name: str, where: str) -> TableColumn:
     word, factor, unit = heading(name)
     if word in AMBIGUOUS:
         raise LogParseError(f"{where}: {name!r} is ambiguous; call it {AMBIGUOUS[word]}")
@@ -80,7 +80,7 @@ def _column(name: str, where: str) -> Column:
     meant = misspelt(word, KNOWN)
     if meant:
         raise LogParseError(f"{where}: unknown column {name!r}; did you mean {meant!r}?", _ALLOWED)
-    return Column(kind_of(word), word, factor, unit)
+    return TableColumn(kind_of(word), word, factor, unit)
 
 
 def kind_of(word: str) -> Kind:

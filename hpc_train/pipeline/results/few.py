@@ -29,7 +29,7 @@ def held(records: Iterator[Record]) -> tuple[Record, ...] | pd.DataFrame:
     return gathered(chain(first, records))
 
 
-def few(
+def run_level_records(
     records: tuple[Record, ...] | pd.DataFrame, metrics: Sequence[str] = WHOLE_RUN
 ) -> Sequence[Record]:
     """Return the records of these metrics and of networks, or all if they are objects."""

@@ -8,7 +8,7 @@ from typing import get_args
 import msgspec
 
 from hpc_train.errors import nearest
-from hpc_train.model.measurement import ExpectedRun
+from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.study import Scaling
 
 LABEL = "scaling"

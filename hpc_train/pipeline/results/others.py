@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.model.measurement import ExpectedRun, ExpectedStudy
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
@@ -19,7 +19,7 @@ from hpc_train.model.transport import Transport
 from hpc_train.pipeline.expectation import undeclared
 from hpc_train.pipeline.foreign import foreign_runs, nothing
 from hpc_train.pipeline.results.copies import refuse_same_files
-from hpc_train.pipeline.results.few import few, held, joined, metrics_of
+from hpc_train.pipeline.results.few import held, joined, metrics_of, run_level_records
 from hpc_train.pipeline.results.kinds import one_kind
 from hpc_train.pipeline.results.log_ends import log_ends
 from hpc_train.pipeline.results.mlperf_scores import mlperf_notes
@@ -27,10 +27,10 @@ from hpc_train.pipeline.results.points import Points, logs_named, read_points
 from hpc_train.pipeline.results.sizing import sized
 from hpc_train.pipeline.results.table_rows import table_study
 from hpc_train.pipeline.search import Search
-from hpc_train.records.census import Census
 from hpc_train.records.collect import records_of, wanted
-from hpc_train.records.log_names import rank_of
-from hpc_train.records.reading import Log, Wanted
+from hpc_train.records.find_logs import rank_of
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ _OF_BENCHMARKS = frozenset(
 _FIRST = Warmup(steps=1)
 
 
-class Others(NamedTuple):
+class ForeignResults(NamedTuple):
     """Runs with their records, transports and files.
 
     `read` are all files that this was made from.
@@ -59,7 +59,7 @@ class Others(NamedTuple):
     read: tuple[Path, ...] = ()
 
 
-def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
+def load_foreign(paths: Sequence[Path], search: Search, census: ParseStats) -> ForeignResults:
     """Read the results at the paths, with the sizes in a file; `census` is updated.
 
     Raises:
@@ -72,7 +72,7 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
     if kind == "tables":
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
-        return Others(*table_study(paths), (), {}, {}, tuple(paths))
+        return ForeignResults(*table_study(paths), (), {}, {}, tuple(paths))
     named = paths[0] if kind == "points" else search.points
     points = read_points(named) if named is not None else None
     if kind == "records":
@@ -86,13 +86,15 @@ def others(paths: Sequence[Path], search: Search, census: Census) -> Others:
     return _sized(found, points)._replace(read=(named, *found.read))
 
 
-def _sized(found: Others, points: Points) -> Others:
+def _sized(found: ForeignResults, points: Points) -> ForeignResults:
     files = {run.run_id: found.files.get(run.run_id, []) for run in found.study.runs}
     study, more = sized(found.study, found.few, points, files)
     return found._replace(study=study, records=joined((found.records, tuple(more))))
 
 
-def _of_logs(paths: Sequence[Path], look: Wanted, census: Census, *, allow_failed: bool) -> Others:
+def _of_logs(
+    paths: Sequence[Path], look: Wanted, census: ParseStats, *, allow_failed: bool
+) -> ForeignResults:
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
     records = held(records_of(logs, look, census))
@@ -110,7 +112,9 @@ def _of_logs(paths: Sequence[Path], look: Wanted, census: Census, *, allow_faile
     notes = (*study.notes, *mlperf_notes(log.path for log in logs))
     files = {run: [log.path for log in own] for run, own in runs.items()}
     study = msgspec.structs.replace(study, notes=notes)
-    return Others(study, records, few(records), used, files, tuple(log.path for log in logs))
+    return ForeignResults(
+        study, records, run_level_records(records), used, files, tuple(log.path for log in logs)
+    )
 
 
 def _failed(
@@ -130,16 +134,16 @@ def _failed(
     return msgspec.structs.replace(study, runs=runs)
 
 
-def _of_records(paths: Sequence[Path]) -> Others:
+def _of_records(paths: Sequence[Path]) -> ForeignResults:
     refuse_same_files(paths)
     records = _read(paths[0]) if len(paths) == 1 else joined([_read(path) for path in paths])
     runs = metrics_of(records)
     if not runs:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
-    head = few(records)
+    head = run_level_records(records)
     study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs)
     study = msgspec.structs.replace(study, notes=(*study.notes, *_misspelt(paths[0], runs)))
-    return Others(study, records, head, {}, {}, tuple(paths))
+    return ForeignResults(study, records, head, {}, {}, tuple(paths))
 
 
 def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]:

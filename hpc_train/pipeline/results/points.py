@@ -11,8 +11,8 @@ from msgspec import Meta
 
 from hpc_train.decode import decode
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.model.heading import plain_name
-from hpc_train.model.stated import BATCH, SIZES, Stated, complete_sizes, misspelt
+from hpc_train.model.column_headings import plain_name
+from hpc_train.model.result_columns import BATCH, SIZES, Stated, complete_sizes, misspelt
 from hpc_train.model.study import Gates, Scalar, Scaling, Warmup
 from hpc_train.model.value import Value
 from hpc_train.pipeline.foreign import expanded

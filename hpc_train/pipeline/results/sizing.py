@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.model.measurement import EXCLUDED, ExpectedRun, ExpectedStudy
+from hpc_train.model.expected_study import EXCLUDED, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record
-from hpc_train.model.stated import BATCH, Stated
+from hpc_train.model.result_columns import BATCH, Stated
 from hpc_train.pipeline.results.points import Points, by_run
 
 # As in the run table: the log contradicts the stated value.

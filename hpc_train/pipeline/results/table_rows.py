@@ -11,16 +11,16 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.model.measurement import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy
+from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record, Scope
-from hpc_train.model.stated import BATCH, PER_GPU, RESULTS, complete_sizes
+from hpc_train.model.result_columns import BATCH, PER_GPU, RESULTS, complete_sizes
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.expectation import undeclared
-from hpc_train.pipeline.results.columns import Column, columns
+from hpc_train.pipeline.results.columns import TableColumn, columns
 from hpc_train.pipeline.results.copies import Said, refuse_same_rows
 from hpc_train.pipeline.results.labels import LABEL, declared, labelled
-from hpc_train.records.cell import ABSENT, number, whole
+from hpc_train.records.cells import ABSENT, number, whole
 from hpc_train.records.result_table import ResultTable, read_table
 
 _OK = JobState.COMPLETED.value
@@ -46,7 +46,7 @@ class _Row(NamedTuple):
 
     place: str
     line: int
-    cells: dict[Column, str]
+    cells: dict[TableColumn, str]
 
     @property
     def said(self) -> Said:
@@ -93,7 +93,7 @@ def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...
     return msgspec.structs.replace(study, scaling=scaling), tuple(records)
 
 
-def _rows(table: ResultTable, meant: Sequence[Column]) -> Iterator[_Row]:
+def _rows(table: ResultTable, meant: Sequence[TableColumn]) -> Iterator[_Row]:
     for line, cells in table.rows:
         said = {column: text for column, text in zip(meant, cells, strict=True) if column.name}
         known = {column: text for column, text in said.items() if text not in ABSENT}
@@ -124,7 +124,7 @@ def _measured(row: _Row) -> dict[str, float]:
     return found
 
 
-def _value(column: Column, text: str) -> float:
+def _value(column: TableColumn, text: str) -> float:
     name = column.name
     ours = UNITS.get(PER_GPU.get(name, name), "s")
     value = number(text, column.unit or ours) * column.factor
@@ -174,7 +174,7 @@ def _run(name: str, row: _Row, measured: dict[str, float]) -> ExpectedRun:
     )
 
 
-def _timed(row: _Row, column: Column) -> float | None:
+def _timed(row: _Row, column: TableColumn) -> float | None:
     return row.complain("wall_s", lambda: _value(column, row.cells[column])) or None
 
 
@@ -215,7 +215,7 @@ def _numbered(runs: Sequence[ExpectedRun]) -> Iterator[ExpectedRun]:
         yield msgspec.structs.replace(run, repetition=seen[key])
 
 
-def _notes(table: ResultTable, meant: Sequence[Column], rows: Sequence[_Row]) -> Iterator[str]:
+def _notes(table: ResultTable, meant: Sequence[TableColumn], rows: Sequence[_Row]) -> Iterator[str]:
     yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
     read = [
         f"{name!r} is read as {column.name}{_unit(column)}"
@@ -242,5 +242,5 @@ def _notes(table: ResultTable, meant: Sequence[Column], rows: Sequence[_Row]) ->
         )
 
 
-def _unit(column: Column) -> str:
+def _unit(column: TableColumn) -> str:
     return f" in {column.unit}" if column.unit else " over all ranks"

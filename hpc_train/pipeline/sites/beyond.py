@@ -13,7 +13,7 @@ from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.sites.samples import Spot, known_launcher, qualities, sample, spots
+from hpc_train.pipeline.sites.samples import QueueSlot, known_launcher, qualities, sample, spots
 
 _HOUR = 3600
 _MOST_MEMORY = Memory.parse("1024T")
@@ -28,7 +28,7 @@ _LIMITS = {
 Job = Sourced[JobSpec]
 
 
-class Beyond(Value, frozen=True, kw_only=True):
+class OverLimitJob(Value, frozen=True, kw_only=True):
     """A job that asks for too much, and the profile without the limit, which takes it.
 
     `says` is what the refusal must name: a number, or a word.
@@ -40,7 +40,7 @@ class Beyond(Value, frozen=True, kw_only=True):
     lifted: SiteProfile
 
 
-def jobs_beyond(profile: SiteProfile) -> Iterator[Beyond]:
+def jobs_beyond(profile: SiteProfile) -> Iterator[OverLimitJob]:
     """Yield jobs beyond the limits that the profile knows."""
     for spot in spots(profile):
         yield from _beyond_queue(spot)
@@ -68,7 +68,7 @@ def lift(profile: SiteProfile, what: str) -> SiteProfile:
     )
 
 
-def _beyond_queue(spot: Spot) -> Iterator[Beyond]:
+def _beyond_queue(spot: QueueSlot) -> Iterator[OverLimitJob]:
     """Too many nodes or GPUs in all, too long, on the fewest and on the most nodes."""
     least, most = spot.least, spot.most("nodes", spot.least)
     gpus = spot.most("gpus", least)
@@ -92,7 +92,7 @@ def _edges(partition: Partition) -> Iterator[int]:
             yield int(number)
 
 
-def _beyond_node(spot: Spot) -> Iterator[Beyond]:
+def _beyond_node(spot: QueueSlot) -> Iterator[OverLimitJob]:
     """Too many GPUs, cores or bytes of one node."""
     partition, profile = spot.partition, spot.site.value
     gpus, cores = partition.gpus_per_node, partition.cpus_per_node
@@ -115,7 +115,7 @@ def _beyond_node(spot: Spot) -> Iterator[Beyond]:
         yield _job(spot, "cpus_per_task", str(share), **many)
 
 
-def _below(spot: Spot) -> Iterator[Beyond]:
+def _below(spot: QueueSlot) -> Iterator[OverLimitJob]:
     partition = spot.partition
     if (partition.min_nodes or 1) > 1:
         yield _job(spot, "least", str(partition.min_nodes), nodes=(partition.min_nodes or 1) - 1)
@@ -128,7 +128,7 @@ def _below(spot: Spot) -> Iterator[Beyond]:
         yield _job(spot, "least", str(partition.min_time), time=short)
 
 
-def _beyond_site(profile: SiteProfile) -> Iterator[Beyond]:
+def _beyond_site(profile: SiteProfile) -> Iterator[OverLimitJob]:
     """What the site wants to hear, and does not want to."""
     spot = next(spots(profile))
     job = sample(spot, profile.launchers.default)
@@ -149,18 +149,20 @@ def _payer(profile: SiteProfile) -> tuple[str, ...]:
     return ("account",) if profile.account.required else ()
 
 
-def _job(spot: Spot, what: str, says: str, **asked: Any) -> Beyond:
+def _job(spot: QueueSlot, what: str, says: str, **asked: Any) -> OverLimitJob:
     profile = spot.site.value
     found = map(known_launcher, profile.launchers.allowed)
     of_slurm = (one.name for one in found if one and one.ranks_are_tasks)
     launcher = next(of_slurm, profile.launchers.default)
     job = sample(spot, launcher, **asked)
-    return Beyond(what=what, says=says, job=job, lifted=lift(profile, what))
+    return OverLimitJob(what=what, says=says, job=job, lifted=lift(profile, what))
 
 
-def _asked(job: Job, lifted: SiteProfile, what: str, says: str, **asked: Any) -> Beyond:
+def _asked(job: Job, lifted: SiteProfile, what: str, says: str, **asked: Any) -> OverLimitJob:
     of_job = {key: value for key, value in asked.items() if key in JobSpec.__struct_fields__}
     of_size = {key: value for key, value in asked.items() if key not in of_job}
     resources = msgspec.structs.replace(job.value.resources, **of_size)
     spec = msgspec.structs.replace(job.value, resources=resources, **of_job)
-    return Beyond(what=what, says=says, job=Sourced(value=spec, origins={"": what}), lifted=lifted)
+    return OverLimitJob(
+        what=what, says=says, job=Sourced(value=spec, origins={"": what}), lifted=lifted
+    )

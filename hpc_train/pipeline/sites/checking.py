@@ -16,7 +16,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.lint import Linter, LintOptions, make_linter
 from hpc_train.pipeline.sites.samples import (
-    Spot,
+    QueueSlot,
     is_for_one_node,
     jobs_at,
     must_name,
@@ -29,8 +29,8 @@ from hpc_train.plans.build import make_plan
 from hpc_train.plans.context import Job
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
-from hpc_train.sites.provenance import strays
 from hpc_train.sites.search import find_profile
+from hpc_train.sites.sources import strays
 
 Site = Sourced[SiteProfile]
 
@@ -39,7 +39,7 @@ STALE_DAYS = 365
 _READ = 2
 
 
-class Complaint(Value, frozen=True, kw_only=True):
+class ProfileFinding(Value, frozen=True, kw_only=True):
     """One finding on a profile; an error makes it unusable."""
 
     severity: Literal["error", "warning"]
@@ -47,14 +47,14 @@ class Complaint(Value, frozen=True, kw_only=True):
     message: str
 
 
-class Check(Value, frozen=True, kw_only=True):
+class ProfileCheck(Value, frozen=True, kw_only=True):
     """The findings, and the number of sample jobs that were planned, rendered and checked."""
 
-    complaints: tuple[Complaint, ...]
+    complaints: tuple[ProfileFinding, ...]
     jobs: int
 
 
-def check_site(name: str, today: datetime.date) -> Check:
+def check_site(name: str, today: datetime.date) -> ProfileCheck:
     """Load a profile, and plan, render and lint its sample jobs.
 
     Raises:
@@ -64,7 +64,7 @@ def check_site(name: str, today: datetime.date) -> Check:
     try:
         site = load_site(str(path))
     except HpcTrainError as failure:
-        return Check(complaints=(_error("", failure),), jobs=0)
+        return ProfileCheck(complaints=(_error("", failure),), jobs=0)
     jobs = list(sample_jobs(site.value))
     nameless = nameless_job(site.value)
     jobs += [nameless] if nameless else []
@@ -75,10 +75,10 @@ def check_site(name: str, today: datetime.date) -> Check:
         *_queues(site),
         *_jobs(jobs, site, path),
     ]
-    return Check(complaints=tuple(dict.fromkeys(found)), jobs=len(jobs))
+    return ProfileCheck(complaints=tuple(dict.fromkeys(found)), jobs=len(jobs))
 
 
-def _jobs(jobs: Iterable[Job], site: Site, path: Path) -> Iterator[Complaint]:
+def _jobs(jobs: Iterable[Job], site: Site, path: Path) -> Iterator[ProfileFinding]:
     linter = make_linter(LintOptions(site=str(path)))
     folders = template_path(path)
     for job in jobs:
@@ -98,10 +98,10 @@ def _is_read(job: Sourced[JobSpec], profile: SiteProfile) -> bool:
     return job.value.resources.nodes <= _READ and (usual or job.value.partition in (first, None))
 
 
-def _error(place: str, failure: HpcTrainError) -> Complaint:
+def _error(place: str, failure: HpcTrainError) -> ProfileFinding:
     said = _without(place, failure)
     message = f"{said}; {failure.hint}" if failure.hint else said
-    return Complaint(severity="error", place=place, message=message)
+    return ProfileFinding(severity="error", place=place, message=message)
 
 
 def _without(place: str, failure: HpcTrainError) -> str:
@@ -109,23 +109,23 @@ def _without(place: str, failure: HpcTrainError) -> str:
     return failure.message.removeprefix(f"{place}: ")
 
 
-def _queues(site: Site) -> Iterator[Complaint]:
+def _queues(site: Site) -> Iterator[ProfileFinding]:
     """Yield partitions that no job can use, and missing checks of jobs without a partition."""
     for index, spot in enumerate(spots(site.value)):
         if any(jobs_at(spot)):
             continue
         key = f"partitions.{index}" if site.value.partitions else "launchers"
         message = f"partition {spot.partition.name}: no job fits: {_reason(spot, site)}"
-        yield Complaint(severity="error", place=site.near(key), message=message)
+        yield ProfileFinding(severity="error", place=site.near(key), message=message)
     choice = must_name(site.value) or site.value.partition_choice == "fitting"
     if site.value.partitions and not choice and partition_named(site.value, None) is None:
         message = (
             "jobs without a partition are not checked: set partition_choice: job, or a default"
         )
-        yield Complaint(severity="warning", place=site.near("partitions"), message=message)
+        yield ProfileFinding(severity="warning", place=site.near("partitions"), message=message)
 
 
-def _reason(spot: Spot, site: Site) -> str:
+def _reason(spot: QueueSlot, site: Site) -> str:
     launchers = site.value.launchers
     several = (name for name in launchers.allowed if not is_for_one_node(name))
     job = sample(spot, next(several, launchers.default))
@@ -136,19 +136,19 @@ def _reason(spot: Spot, site: Site) -> str:
     return f"its jobs have {spot.least} nodes, and no launcher here starts more than one"
 
 
-def _read_again(text: str, linter: Linter, place: str) -> Iterator[Complaint]:
+def _read_again(text: str, linter: Linter, place: str) -> Iterator[ProfileFinding]:
     for finding in lint_script(text, linter.context, linter.rules):
         if finding.severity != "info":
             message = f"{finding.id}: {finding.message}"
-            yield Complaint(severity=finding.severity, place=place, message=message)
+            yield ProfileFinding(severity=finding.severity, place=place, message=message)
 
 
-def _age(site: Site, today: datetime.date) -> Iterator[Complaint]:
+def _age(site: Site, today: datetime.date) -> Iterator[ProfileFinding]:
     verified = site.value.verified_on
     if site.value.scheduler == "local":
         return
     if verified is None:
-        yield Complaint(
+        yield ProfileFinding(
             severity="warning",
             place=site.origin(""),
             message="no verified_on: the date of the last check is unknown",
@@ -159,15 +159,15 @@ def _age(site: Site, today: datetime.date) -> Iterator[Complaint]:
         age = today - datetime.date(year, month, day)
     except ValueError:
         text = f"verified_on: {verified} is not a date"
-        yield Complaint(severity="error", place=site.near("verified_on"), message=text)
+        yield ProfileFinding(severity="error", place=site.near("verified_on"), message=text)
         return
     if age.days > STALE_DAYS or age.days < 0:
         when = f"{age.days} days ago" if age.days > 0 else "in the future"
         text = f"verified_on: {verified} is {when}"
-        yield Complaint(severity="warning", place=site.near("verified_on"), message=text)
+        yield ProfileFinding(severity="warning", place=site.near("verified_on"), message=text)
 
 
-def _empty_rules(site: Site) -> Iterator[Complaint]:
+def _empty_rules(site: Site) -> Iterator[ProfileFinding]:
     """Warn of rules without the value that they need."""
     profile = site.value
     for index, partition in enumerate(profile.partitions):
@@ -181,13 +181,13 @@ def _empty_rules(site: Site) -> Iterator[Complaint]:
                 rule = {"gpu_type": "gpu_request_typed", "mem_per_gpu": "mem_request: per-gpu"}
                 text = f"{rule.get(key, 'cpu_rule')} has no effect here without {key}"
                 place = site.near(f"partitions.{index}")
-                yield Complaint(severity="warning", place=place, message=text)
+                yield ProfileFinding(severity="warning", place=place, message=text)
 
 
-def _sources(site: Site, path: Path) -> Iterator[Complaint]:
+def _sources(site: Site, path: Path) -> Iterator[ProfileFinding]:
     if not site.value.sources:
         text = "no sources: the values cannot be checked"
-        yield Complaint(severity="warning", place=site.origin(""), message=text)
+        yield ProfileFinding(severity="warning", place=site.origin(""), message=text)
     for stray in strays(path):
         place, _, text = stray.partition(": ")
-        yield Complaint(severity="error", place=place, message=f"covers: {text}")
+        yield ProfileFinding(severity="error", place=place, message=f"covers: {text}")

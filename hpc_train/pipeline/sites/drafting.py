@@ -25,7 +25,7 @@ from hpc_train.specs.override import Override
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
-class Wish(Value, frozen=True, kw_only=True):
+class InitOptions(Value, frozen=True, kw_only=True):
     """Options of a draft; `job` if nodes are probed."""
 
     name: str | None = None
@@ -43,7 +43,7 @@ class Drafted(Value, frozen=True, kw_only=True):
     unread: tuple[str, ...]
 
 
-def init_site(wish: Wish) -> Drafted:
+def init_site(wish: InitOptions) -> Drafted:
     """Query the cluster, and write the draft atomically.
 
     Raises:
@@ -65,7 +65,7 @@ def init_site(wish: Wish) -> Drafted:
     return Drafted(path=target, name=name, text=text, unread=tuple(dict.fromkeys(unread)))
 
 
-def _target(wish: Wish, name: str) -> Path:
+def _target(wish: InitOptions, name: str) -> Path:
     """Return name and file; a profile has the name of its file."""
     path = wish.output or Path("site_profiles", f"{name}.yaml")
     if not _NAME.fullmatch(name):
@@ -116,7 +116,7 @@ def _check(name: str, text: str, cluster: Cluster) -> None:
             ) from None
 
 
-def _write(path: Path, text: str, wish: Wish) -> None:
+def _write(path: Path, text: str, wish: InitOptions) -> None:
     """Write atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")

@@ -10,9 +10,9 @@ import msgspec
 
 from hpc_train.assets import user_folder
 from hpc_train.errors import HpcTrainError, SiteProfileError
+from hpc_train.files import cannot_write
 from hpc_train.model.site import Expected, SiteProfile
 from hpc_train.pipeline.sites.smoke import same_kind
-from hpc_train.runs.files import cannot_write
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import layer_of
 

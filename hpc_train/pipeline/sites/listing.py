@@ -15,7 +15,7 @@ from hpc_train.sites.search import label_of, layer_of, profile_files
 _WEAKEST: tuple[Confidence, ...] = ("low", "medium", "high")
 
 
-class Listed(Value, frozen=True, kw_only=True):
+class ProfileSummary(Value, frozen=True, kw_only=True):
     """One profile in `site list`; `gpus` as `4 a100`, unknown values are empty."""
 
     name: str
@@ -30,7 +30,7 @@ class Listed(Value, frozen=True, kw_only=True):
     layer: str
 
 
-def list_sites() -> Iterator[Listed | HpcTrainError]:
+def list_sites() -> Iterator[ProfileSummary | HpcTrainError]:
     """Yield each profile on the search path, or its error."""
     for path in profile_files():
         try:
@@ -45,14 +45,14 @@ def confidence_of(profile: SiteProfile) -> Confidence | None:
     return profile.confidence or next((word for word in _WEAKEST if word in found), None)
 
 
-def _listed(profile: SiteProfile, path: Path) -> Listed:
+def _listed(profile: SiteProfile, path: Path) -> ProfileSummary:
     nodes = [
         f"{one.gpus_per_node} {one.gpu_type or one.gpu_model or 'GPUs'}"
         for one in profile.partitions
         if one.gpus_per_node and profile.scheduler != "local"
     ]
     network = profile.network
-    return Listed(
+    return ProfileSummary(
         name=profile.name,
         scheduler=profile.scheduler,
         gpus=tuple(dict.fromkeys(nodes)),

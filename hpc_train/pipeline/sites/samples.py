@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import HpcTrainError
+from hpc_train.model.account import sample_account
 from hpc_train.model.job import JobSpec, Resources
 from hpc_train.model.limits import JobQueue, SizeName, limits_on, queue_named
 from hpc_train.model.partition import ANY, Partition, Qos
-from hpc_train.model.payer import sample_account
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
@@ -23,7 +23,7 @@ _MEMORY = Memory.parse("1G")
 _WORD = "any"
 
 
-class Spot(Value, frozen=True, kw_only=True):
+class QueueSlot(Value, frozen=True, kw_only=True):
     """The queue of a sample job: a partition, and a quality of service if required."""
 
     site: Sourced[SiteProfile]
@@ -62,7 +62,7 @@ def sample_jobs(profile: SiteProfile) -> Iterator[Sourced[JobSpec]]:
         yield from jobs_at(spot)
 
 
-def jobs_at(spot: Spot) -> Iterator[Sourced[JobSpec]]:
+def jobs_at(spot: QueueSlot) -> Iterator[Sourced[JobSpec]]:
     """Yield jobs of one partition: launcher x {1, 2, max} nodes; none if none fits.
 
     For the default launcher also the longest time, each quality of service, a part of a shared
@@ -93,14 +93,14 @@ def must_name(profile: SiteProfile) -> bool:
     return profile.partition_choice == "job" or "partition" in profile.required
 
 
-def spots(profile: SiteProfile) -> Iterator[Spot]:
+def spots(profile: SiteProfile) -> Iterator[QueueSlot]:
     """Yield each partition, with a quality of service if the site requires one."""
     site = Sourced(value=profile, origins={})
     for partition in profile.partitions or (Partition(name=ANY),):
         qos = None
         if "qos" in profile.required and not (partition.select and partition.select.qos):
             qos = next((one.name for one in qualities(profile, partition)), _any_qos(profile))
-        yield Spot(site=site, partition=partition, qos=qos)
+        yield QueueSlot(site=site, partition=partition, qos=qos)
 
 
 def qualities(profile: SiteProfile, partition: Partition) -> Iterator[Qos]:
@@ -115,7 +115,7 @@ def _any_qos(profile: SiteProfile) -> str | None:
     return _WORD if all(qos.name == ANY for qos in profile.qos) else None
 
 
-def sample(spot: Spot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
+def sample(spot: QueueSlot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
     """Return a job that requests all GPUs of the nodes by default."""
     profile = spot.site.value
     nodes = asked.pop("nodes", spot.least)
@@ -159,7 +159,7 @@ def known_launcher(name: str) -> Launcher | None:
         return None
 
 
-def _counts(spot: Spot, launcher: str) -> tuple[int, ...]:
+def _counts(spot: QueueSlot, launcher: str) -> tuple[int, ...]:
     least = spot.least
     most = spot.most("nodes", least) or max(2, least)
     total = spot.most("gpus", least)
@@ -171,7 +171,7 @@ def _counts(spot: Spot, launcher: str) -> tuple[int, ...]:
     return tuple(n for n in wanted if n == 1) if is_for_one_node(launcher) else tuple(wanted)
 
 
-def _edges(spot: Spot) -> Iterator[Sourced[JobSpec]]:
+def _edges(spot: QueueSlot) -> Iterator[Sourced[JobSpec]]:
     profile, partition = spot.site.value, spot.partition
     launcher, least = profile.launchers.default, spot.least
     longest = spot.most("time", least)
@@ -183,12 +183,12 @@ def _edges(spot: Spot) -> Iterator[Sourced[JobSpec]]:
         yield sample(msgspec.structs.replace(spot, qos=qos.name), launcher)
 
 
-def _wants_memory(spot: Spot) -> bool:
+def _wants_memory(spot: QueueSlot) -> bool:
     required = "mem" in spot.site.value.required or spot.site.value.mem_request == "required"
     return required and spot.partition.mem_per_gpu is None
 
 
-def _wants_constraint(spot: Spot) -> bool:
+def _wants_constraint(spot: QueueSlot) -> bool:
     select = spot.partition.select
     return "constraint" in spot.site.value.required and not (select and select.constraint)
 
@@ -200,6 +200,6 @@ def _wants_account(profile: SiteProfile) -> bool:
     return bool(known or "account" in profile.required)
 
 
-def _words(spot: Spot, asked: dict[str, Any]) -> tuple[str, ...]:
+def _words(spot: QueueSlot, asked: dict[str, Any]) -> tuple[str, ...]:
     said = (f"{key} = {value}" for key, value in asked.items())
     return ((f"qos {spot.qos}",) if spot.qos else ()) + tuple(said)

@@ -9,8 +9,8 @@ import msgspec
 
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value, encode_unit
-from hpc_train.sites.provenance import source_of
 from hpc_train.sites.search import layer_at
+from hpc_train.sites.sources import source_of
 
 Site = Sourced[SiteProfile]
 
@@ -19,7 +19,7 @@ _WANTED = ("contact", "url", "verified_on", "slurm", "partitions", "network", "i
 _WANTED_OF_PARTITION = ("max_time", "max_nodes", "gpus_per_node", "cpus_per_node")
 
 
-class Shown(Value, frozen=True, kw_only=True):
+class ProfileValue(Value, frozen=True, kw_only=True):
     """One value: key, value, origin, layer of the file, and source.
 
     `source` is the number of the source, counted from 1; 0 means none.
@@ -32,7 +32,7 @@ class Shown(Value, frozen=True, kw_only=True):
     source: int
 
 
-def show_site(site: Site, *, defaults: bool = False) -> tuple[Shown, ...]:
+def show_site(site: Site, *, defaults: bool = False) -> tuple[ProfileValue, ...]:
     """Return the values in the order of the schema, lists by names, without defaults.
 
     With `defaults`, including defaults.
@@ -59,10 +59,10 @@ def unknown_keys(site: Site) -> tuple[str, ...]:
     return tuple(missing)
 
 
-def _shown(site: Site, key: str, name: str, value: Any) -> Shown:
+def _shown(site: Site, key: str, name: str, value: Any) -> ProfileValue:
     origin = site.origin(key)
     source = source_of(site, key) if key in site.origins else None
-    return Shown(
+    return ProfileValue(
         key=name,
         value=value,
         origin=origin,

@@ -7,8 +7,8 @@ from typing import Literal
 
 from hpc_train.errors import PlanError
 from hpc_train.model.container import Container, Containers
+from hpc_train.model.env_names import FROM_SCRIPT
 from hpc_train.model.plan import ContainerPlan, Setting, Topology
-from hpc_train.model.variable import FROM_SCRIPT
 from hpc_train.plans.containers.mounts import (
     Mount,
     check_characters,

@@ -7,8 +7,8 @@ starters of MPI do: it turns InfiniBand off.
 
 from __future__ import annotations
 
+from hpc_train.model.env_names import FROM_SCRIPT
 from hpc_train.model.plan import JobVar, Launch, LaunchRequest, LaunchShell, Token
-from hpc_train.model.variable import FROM_SCRIPT
 from hpc_train.model.versions import at_least
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped

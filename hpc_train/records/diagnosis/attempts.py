@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from hpc_train.records.diagnosis.endings import Ending
 from hpc_train.records.diagnosis.observed import AGAIN, Observed, Start
-from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, Seen, rung
+from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, rung
 from hpc_train.records.line import Line
 
 # What is said by one process of a job alone, or of the program around all of them.
@@ -99,7 +99,9 @@ def _goes_on(start: Start, observed: Observed, file: int) -> bool:
     return any(number == file and line >= start.line for number, line in told)
 
 
-def _over(start: Start, since: int, seen: Sequence[Seen], ended: Sequence[Ending]) -> bool:
+def _over(
+    start: Start, since: int, seen: Sequence[OrderedSighting], ended: Sequence[Ending]
+) -> bool:
     """Whether something says, before a start, that what was started before it had ended."""
     if any(since <= one.line < start.line and one.kind != "restart" for one in ended):
         return True

@@ -21,7 +21,7 @@ from hpc_train.records.diagnosis.missed_target import missed_target
 from hpc_train.records.diagnosis.observed import Observed
 from hpc_train.records.diagnosis.outcome import decide
 from hpc_train.records.diagnosis.root_cause import (
-    Seen,
+    OrderedSighting,
     choose_root,
     exit_code_of,
     rung,
@@ -67,7 +67,7 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     )
 
 
-def _by_state(observed: Observed, end: JobEnd) -> Iterator[Seen]:
+def _by_state(observed: Observed, end: JobEnd) -> Iterator[OrderedSighting]:
     """Yield what the scheduler says of the end where no log does."""
     name = _STATES.get(end.state)
     if name is None or any(one.signature.id == name for one in observed.seen):
@@ -76,20 +76,26 @@ def _by_state(observed: Observed, end: JobEnd) -> Iterator[Seen]:
     text = end.problem or f"the state of the run is {end.state}"
     groups = (("what", "The run"), ("job", ""))
     told = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)
-    yield Seen(sighting=told, signature=signature, file=len(observed.sources))
+    yield OrderedSighting(sighting=told, signature=signature, file=len(observed.sources))
 
 
 def _findings(
-    seen: Iterable[Seen], root: Seen | None, outcome: Outcome, counts: Mapping[str, int]
+    seen: Iterable[OrderedSighting],
+    root: OrderedSighting | None,
+    outcome: Outcome,
+    counts: Mapping[str, int],
 ) -> list[Finding]:
-    by_id: dict[str, list[Seen]] = defaultdict(list)
+    by_id: dict[str, list[OrderedSighting]] = defaultdict(list)
     for one in sorted(seen, key=lambda one: one.survived):
         by_id[one.signature.id].append(one)
     return [_finding(several, root, outcome, counts) for several in by_id.values()]
 
 
 def _finding(
-    several: list[Seen], root: Seen | None, outcome: Outcome, counts: Mapping[str, int]
+    several: list[OrderedSighting],
+    root: OrderedSighting | None,
+    outcome: Outcome,
+    counts: Mapping[str, int],
 ) -> Finding:
     role = _role(several[0], root)
     # The line of the root is what its title is made of, else that of who failed first.
@@ -112,7 +118,7 @@ def _finding(
     )
 
 
-def _severity(chief: Seen, role: Role, outcome: Outcome) -> Severity:
+def _severity(chief: OrderedSighting, role: Role, outcome: Outcome) -> Severity:
     """Return how bad it was in this job: what was survived, and any teardown, is benign."""
     signature = chief.signature
     if chief.survived and signature.severity == "fatal":
@@ -124,14 +130,14 @@ def _severity(chief: Seen, role: Role, outcome: Outcome) -> Severity:
     return "info" if stopped else signature.severity
 
 
-def _one_of_each_rank(several: Iterable[Seen]) -> list[Seen]:
-    first: dict[tuple[int | None, str], Seen] = {}
+def _one_of_each_rank(several: Iterable[OrderedSighting]) -> list[OrderedSighting]:
+    first: dict[tuple[int | None, str], OrderedSighting] = {}
     for one in several:
         first.setdefault((one.sighting.rank, one.sighting.source), one)
     return list(first.values())
 
 
-def _role(first: Seen, root: Seen | None) -> Role:
+def _role(first: OrderedSighting, root: OrderedSighting | None) -> Role:
     if root is not None and first.signature.id == root.signature.id:
         return "root"
     signature = first.signature
@@ -145,13 +151,13 @@ def _role(first: Seen, root: Seen | None) -> Role:
     return "consequence" if follows else "other"
 
 
-def _after(one: Seen, root: Seen) -> bool:
+def _after(one: OrderedSighting, root: OrderedSighting) -> bool:
     if one.when and root.when and one.when != root.when:
         return one.when > root.when
     return one.file != root.file or one.place > root.place
 
 
-def _evidence(seen: Seen) -> Evidence:
+def _evidence(seen: OrderedSighting) -> Evidence:
     sighting = seen.sighting
     groups = dict(sighting.groups)
     frame = {"file", "line"} <= groups.keys()
@@ -176,7 +182,7 @@ def _with_hang(finding: Finding, observed: Observed, ranks: int | None) -> Findi
     return replace(finding, title=hang.title, cause=hang.cause, advice=hang.advice)
 
 
-def _ranks(seen: Sequence[Seen], end: JobEnd) -> int | None:
+def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:
     """Return how many ranks the job had, or at least had to have."""
     if end.ranks is not None:
         return end.ranks

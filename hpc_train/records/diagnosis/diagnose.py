@@ -12,8 +12,8 @@ from hpc_train.records.diagnosis.attempts import attempts_of
 from hpc_train.records.diagnosis.conclude import conclude
 from hpc_train.records.diagnosis.observed import Observed
 from hpc_train.records.diagnosis.scan import last_words, scan
-from hpc_train.records.log_names import rank_of
-from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.find_logs import rank_of
+from hpc_train.records.nccl.counts import Tally
 
 UNKNOWN = "unknown_failure"
 # Roots that say how it ended and not what was done: the end of the log of a rank does.

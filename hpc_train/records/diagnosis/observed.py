@@ -8,7 +8,7 @@ from types import MappingProxyType
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.collectives import Progress, Wait
 from hpc_train.records.diagnosis.endings import Ending
-from hpc_train.records.diagnosis.root_cause import Seen
+from hpc_train.records.diagnosis.root_cause import OrderedSighting
 
 # The kind of a start that repeats one of the first lines of its log.
 AGAIN = "again"
@@ -31,7 +31,7 @@ class Observed(Value, frozen=True, kw_only=True):
     """
 
     sources: tuple[str, ...] = ()
-    seen: tuple[Seen, ...] = ()
+    seen: tuple[OrderedSighting, ...] = ()
     endings: tuple[tuple[int, Ending], ...] = ()
     waits: tuple[Wait, ...] = ()
     progress: tuple[Progress, ...] = ()

@@ -8,7 +8,14 @@ from collections.abc import Mapping, Sequence
 from hpc_train.model.diagnosis import JobEnd, Outcome
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.endings import Ending, Kind
-from hpc_train.records.diagnosis.root_cause import CAUSE, ENDED, EXIT, RAISED_AGAIN, Seen, rung
+from hpc_train.records.diagnosis.root_cause import (
+    CAUSE,
+    ENDED,
+    EXIT,
+    RAISED_AGAIN,
+    OrderedSighting,
+    rung,
+)
 
 # What a program may stumble over while it takes itself apart, its work done.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
@@ -24,7 +31,7 @@ _DOCUMENTS = (".md", ".rst")
 Endings = Sequence[tuple[int, Ending]]
 
 
-class Verdict(Value, frozen=True, kw_only=True):
+class JobOutcome(Value, frozen=True, kw_only=True):
     """How the job ended, and what says so; by `failure` a program says itself that it failed."""
 
     outcome: Outcome
@@ -33,19 +40,21 @@ class Verdict(Value, frozen=True, kw_only=True):
     source: str = ""
 
 
-def decide(endings: Endings, sources: Sequence[str], seen: Sequence[Seen], end: JobEnd) -> Verdict:
+def decide(
+    endings: Endings, sources: Sequence[str], seen: Sequence[OrderedSighting], end: JobEnd
+) -> JobOutcome:
     """Decide on positive evidence first; errors count where there is none, or after the work."""
     if end.exit_code == 0 or end.state == "COMPLETED":
-        return Verdict(outcome="success", why=end.problem or "its script ended with exit code 0")
+        return JobOutcome(outcome="success", why=end.problem or "its script ended with exit code 0")
     if sources and all(source.endswith(_DOCUMENTS) for source in sources):
-        return Verdict(outcome="unknown", why="a document quotes logs; it is no log of a job")
+        return JobOutcome(outcome="unknown", why="a document quotes logs; it is no log of a job")
     last = _last(endings)
     # What a script says after the program does not make good what the program says.
     result = [item for item in last if item[1].kind in ("success", "failure")][-1:]
     if any(item[1].kind == "failure" for item in result):
         file, ending = result[-1]
         why = _says(result[-1], sources)
-        return Verdict(outcome="failed", why=why, failure=ending, source=sources[file])
+        return JobOutcome(outcome="failed", why=why, failure=ending, source=sources[file])
     if last:
         return _after_work(last, sources, seen, end)
     return _without_ending(seen, end)
@@ -63,27 +72,27 @@ def _last(endings: Endings) -> list[tuple[int, Ending]]:
 
 
 def _after_work(
-    done: Endings, sources: Sequence[str], seen: Sequence[Seen], end: JobEnd
-) -> Verdict:
+    done: Endings, sources: Sequence[str], seen: Sequence[OrderedSighting], end: JobEnd
+) -> JobOutcome:
     kinds = [item[1].kind for item in done]
     best = next(kind for kind in _MILDEST if kind in kinds)
     proof = [item for item in done if item[1].kind == best][-1]
     said = _says(proof, sources)
     later = [one for one in seen if _breaks(one, best) and not _before(one, proof)]
     if later and (best != "success" or end.exit_code is not None):
-        return Verdict(
+        return JobOutcome(
             outcome="failed", why=f"the work was done ({said}), but what came after failed"
         )
     code = f"; exit code {end.exit_code} came after" if end.exit_code else ""
-    return Verdict(outcome="success", why=said + code)
+    return JobOutcome(outcome="success", why=said + code)
 
 
-def _breaks(seen: Seen, done: Kind) -> bool:
+def _breaks(seen: OrderedSighting, done: Kind) -> bool:
     torn = done in ("success", "work") and seen.signature.group in _TEARDOWN
     return seen.fatal and rung(seen) <= _MILDEST[done] and not torn
 
 
-def _before(seen: Seen, proof: tuple[int, Ending]) -> bool:
+def _before(seen: OrderedSighting, proof: tuple[int, Ending]) -> bool:
     return seen.file == proof[0] and seen.sighting.line < proof[1].line
 
 
@@ -93,20 +102,20 @@ def _says(item: tuple[int, Ending], sources: Sequence[str]) -> str:
     return f"{sources[file]}:{ending.line} says: {said}"
 
 
-def _without_ending(seen: Sequence[Seen], end: JobEnd) -> Verdict:
+def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
     fatal = [one for one in seen if one.fatal]
     if any(rung(one) < ENDED for one in fatal):
-        return Verdict(outcome="failed", why="nothing says that the work was done")
+        return JobOutcome(outcome="failed", why="nothing says that the work was done")
     if end.exit_code or end.state in ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"):
-        return Verdict(outcome="failed", why=end.problem or f"the run is {end.state}")
+        return JobOutcome(outcome="failed", why=end.problem or f"the run is {end.state}")
     if fatal:
-        return Verdict(outcome="unknown", why="it was ended before its work was done")
+        return JobOutcome(outcome="unknown", why="it was ended before its work was done")
     if any(one.survived for one in seen):
-        return Verdict(
+        return JobOutcome(
             outcome="unknown",
             why="the work went on after the errors, and nothing says that it was done",
         )
-    return Verdict(
+    return JobOutcome(
         outcome="unknown",
         why="nothing in the logs says that it failed, and nothing that its work was done",
     )

@@ -48,7 +48,7 @@ _BUFFERED = 2 * 8192
 CAUSE, ECHO, RAISED_AGAIN, EXIT, ENDED, CONSEQUENCE = range(6)
 
 
-class Seen(Value, frozen=True, kw_only=True):
+class OrderedSighting(Value, frozen=True, kw_only=True):
     """A sighting, its signature, and its place in the order of all files.
 
     `when` is its time or, where the line has none, that of the last sighting before it in the file;
@@ -85,7 +85,7 @@ class Seen(Value, frozen=True, kw_only=True):
         return self.work_after > (0 if slight else _BUFFERED)
 
 
-def rung(seen: Seen) -> int:
+def rung(seen: OrderedSighting) -> int:
     """Return the distance from a root cause.
 
     CAUSE, ECHO of another failure, RAISED_AGAIN by a waiting process, EXIT code, ENDED by a
@@ -105,17 +105,17 @@ def rung(seen: Seen) -> int:
     return ECHO if signature.kind == "general" and _is_echo(seen.sighting) else CAUSE
 
 
-def tells_end(seen: Seen) -> bool:
+def tells_end(seen: OrderedSighting) -> bool:
     """Whether it only says how a process ended."""
     return seen.signature.kind in ("exit", "kill")
 
 
-def exit_code_of(seen: Seen) -> str:
+def exit_code_of(seen: OrderedSighting) -> str:
     """Return the exit code that a launcher states; empty where it is about something else."""
     return dict(seen.sighting.groups).get("exitcode", "")
 
 
-def _crashed(seen: Seen) -> bool:
+def _crashed(seen: OrderedSighting) -> bool:
     return seen.fatal and is_crash(exit_code_of(seen))
 
 
@@ -125,7 +125,9 @@ def _is_echo(sighting: Sighting) -> bool:
     return any(word in sighting.text for word in (*_ECHO_TYPES, *_ECHO_WORDS))
 
 
-def choose_root(candidates: Sequence[Seen], culprit: Culprit | None) -> Seen | None:
+def choose_root(
+    candidates: Sequence[OrderedSighting], culprit: Culprit | None
+) -> OrderedSighting | None:
     """Return the first failure: of the lowest rung, then by time, rank and line.
 
     Times decide where all that are compared have one, in whole seconds; then the rank that was seen
@@ -141,7 +143,7 @@ def choose_root(candidates: Sequence[Seen], culprit: Culprit | None) -> Seen | N
     first = culprit.rank if culprit else None
     timed = all(seen.when for seen in rivals)
 
-    def key(seen: Seen) -> tuple[str, bool, str, int, int]:
+    def key(seen: OrderedSighting) -> tuple[str, bool, str, int, int]:
         time = (seen.when or "") if timed else ""
         other = first is None or seen.sighting.rank != first
         return time[:19], other, time, *seen.place
@@ -149,14 +151,14 @@ def choose_root(candidates: Sequence[Seen], culprit: Culprit | None) -> Seen | N
     return min(rivals, key=key)
 
 
-def specific(seen: Iterable[Seen]) -> list[Seen]:
+def specific(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
     """Leave out what is general where something specific is said of the same line."""
     all_seen = list(seen)
     known = {one.place for one in all_seen if one.signature.kind != "general"}
     return [one for one in all_seen if one.signature.kind != "general" or one.place not in known]
 
 
-def with_times(seen: Iterable[Seen]) -> list[Seen]:
+def with_times(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
     """Give what has no time that of the last sighting before it in its file."""
     last: dict[int, str | None] = {}
     timed = []

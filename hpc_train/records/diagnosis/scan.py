@@ -19,17 +19,17 @@ from hpc_train.records.diagnosis.endings import Ending, EndingReader
 from hpc_train.records.diagnosis.last_epoch import EpochReader
 from hpc_train.records.diagnosis.last_step import StepReader
 from hpc_train.records.diagnosis.observed import AGAIN, Observed, Start
-from hpc_train.records.diagnosis.root_cause import ENDED, Seen, rung
+from hpc_train.records.diagnosis.root_cause import ENDED, OrderedSighting, rung
 from hpc_train.records.diagnosis.second_look import look_again
 from hpc_train.records.dispatch import dispatch
+from hpc_train.records.find_logs import rank_of
 from hpc_train.records.line import Line
 from hpc_train.records.log_file import open_log
-from hpc_train.records.log_names import rank_of
+from hpc_train.records.nccl.counts import Tally
 from hpc_train.records.nccl.reader import TransportReader
-from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.signature_matcher import SymptomReader
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue
-from hpc_train.records.symptoms import SymptomReader
 
 _log = logging.getLogger(__name__)
 # A job of thousands of ranks says the same thing thousands of times.
@@ -75,7 +75,7 @@ class _Gathered:
     def __init__(self, tally: Tally | None) -> None:
         self.tally = tally
         self.known = catalogue()
-        self.seen: list[Seen] = []
+        self.seen: list[OrderedSighting] = []
         self.endings: list[tuple[int, Ending]] = []
         self.said: list[Wait | Progress] = []
         self.counts: Counter[str] = Counter()
@@ -126,7 +126,7 @@ class _Gathered:
     def see(self, sightings: Iterable[Sighting], number: int) -> None:
         for sighting in sightings:
             signature = self.known.by_id[sighting.signature]
-            self.seen.append(Seen(sighting=sighting, signature=signature, file=number))
+            self.seen.append(OrderedSighting(sighting=sighting, signature=signature, file=number))
 
 
 def last_words(path: Path, source: str, lines: int = 8) -> tuple[Evidence, ...]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from hpc_train.model.transport import Adapter, Transport
+from hpc_train.records.nccl.counts import Tally
 from hpc_train.records.nccl.hosts import between_nodes, hosts_of, nodes_of
-from hpc_train.records.nccl.tally import Tally
 
 _MOST = 64
 

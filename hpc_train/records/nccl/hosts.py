@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 
-from hpc_train.records.nccl.tally import Tally
+from hpc_train.records.nccl.counts import Tally
 
 # A name that fewer lines begin with may be two lines in one.
 _LEAST = 5

@@ -10,11 +10,11 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.network import Network
 from hpc_train.model.transport import Transport
 from hpc_train.records.dispatch import dispatch
+from hpc_train.records.find_logs import log_files
 from hpc_train.records.log_file import open_log
-from hpc_train.records.log_names import log_files
+from hpc_train.records.nccl.counts import Tally
 from hpc_train.records.nccl.facts import facts
 from hpc_train.records.nccl.reader import TransportReader
-from hpc_train.records.nccl.tally import Tally
 from hpc_train.records.nccl.verdict import verdict
 
 

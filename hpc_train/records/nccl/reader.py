@@ -10,11 +10,11 @@ from itertools import accumulate
 
 from hpc_train.records.blocks import Block
 from hpc_train.records.line import Line
-from hpc_train.records.literals import finder
+from hpc_train.records.multi_search import finder
 from hpc_train.records.nccl.channels import Channel, channels_in
+from hpc_train.records.nccl.counts import Ends, Tally
+from hpc_train.records.nccl.line_filter import Numbers, all_lines, lines_with
 from hpc_train.records.nccl.messages import EVENTS, LITERALS, MESSAGES, Said
-from hpc_train.records.nccl.tally import Ends, Tally
-from hpc_train.records.nccl.thin import Numbers, all_lines, lines_with
 
 _CHANNELS = (
     b" via NET/",

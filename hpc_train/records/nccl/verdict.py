@@ -10,7 +10,7 @@ from hpc_train.model.network import Fabric, Network
 from hpc_train.model.transport import Transport, TransportFinding
 from hpc_train.records.nccl.adapters import link_layers, link_speeds
 from hpc_train.records.nccl.inside import p2p_disabled
-from hpc_train.records.nccl.words import GDR, SOCKET, fabric_of, network_names, word_of
+from hpc_train.records.nccl.labels import GDR, SOCKET, fabric_of, network_names, word_of
 
 _SLOW: tuple[Fabric | None, ...] = (None, "ethernet")
 # Whose plug-in NCCL needs, so that it does not fall back to sockets.

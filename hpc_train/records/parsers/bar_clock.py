@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hpc_train.records.parsers.bars import Bar
+from hpc_train.records.parsers.progress_bar import Bar
 
 _LEAST_S = 20
 _RESOLUTION_S = 1
@@ -18,7 +18,7 @@ _RESOLUTION_S = 1
 _ROUNDING = 0.01
 
 
-class Interval(NamedTuple):
+class MeanInterval(NamedTuple):
     """The mean time [s] of so many iterations."""
 
     step_time: float
@@ -41,7 +41,7 @@ class BarClock:
     def __init__(self) -> None:
         self._from: dict[int | None, _State] = {}
 
-    def interval(self, rank: int | None, loop: object, bar: Bar) -> Interval | None:
+    def interval(self, rank: int | None, loop: object, bar: Bar) -> MeanInterval | None:
         """Return the interval that ends with this state of a loop's bar, if it is long enough."""
         start = self._from.get(rank)
         if start is None or start.loop != loop or bar.elapsed + _RESOLUTION_S < start.elapsed:
@@ -53,11 +53,11 @@ class BarClock:
             return None
         if took >= _LEAST_S:
             self._from[rank] = _State(loop, bar.done, bar.elapsed)
-            return Interval(took / steps, steps)
+            return MeanInterval(took / steps, steps)
         if start.is_whole and bar.done == bar.total and "v_num=" in bar.fields and _agrees(bar):
             # Lightning's rate of a whole epoch is its mean, with more digits than the clock.
             self._from[rank] = start._replace(done=bar.done, is_whole=False)
-            return Interval(bar.step_time or 0.0, steps)
+            return MeanInterval(bar.step_time or 0.0, steps)
         return None
 
     def interrupt(self, rank: int | None) -> None:

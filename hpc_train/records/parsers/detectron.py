@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.clock import CLOCK, seconds
+from hpc_train.records.parsers.durations import CLOCK, seconds
 from hpc_train.records.parsers.intervals import Intervals
 from hpc_train.records.parsers.json_value import finite, scan_object, whole
 from hpc_train.records.parsers.number import NUMBER, VALUE, number, scaled

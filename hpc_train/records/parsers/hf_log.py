@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.clock import seconds
+from hpc_train.records.parsers.durations import seconds
 from hpc_train.records.parsers.number import number
 
 Log = Mapping[str, str]

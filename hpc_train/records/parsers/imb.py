@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import number, scaled
+from hpc_train.records.parsers.table_state import Attention
 
 _TITLE = re.compile(r"# Benchmarking (?P<name>[A-Za-z_]{3,40})\s*$")
 _PROCESSES = re.compile(r"# (?:\( )?#processes = (\d{1,9})\b")

@@ -30,7 +30,7 @@ from hpc_train.records.parsers.megatron_memory import memory
 from hpc_train.records.parsers.megatron_model import MODEL, model
 from hpc_train.records.parsers.megatron_setup import SETUP, setup
 from hpc_train.records.parsers.number import NUMBER, number, scaled
-from hpc_train.records.parsers.phases import Table, phases
+from hpc_train.records.parsers.timers import Table, phases
 
 _HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
 # GPT-NeoX starts the line with it.

@@ -62,18 +62,18 @@ _PREFIXES = {"K": 1e-9, "M": 1e-6, "G": 1e-3, "T": 1.0, "P": 1e3, "E": 1e6, "Z":
 MOST = 1e100
 
 
-class Reading(NamedTuple):
+class FieldValue(NamedTuple):
     """The value of a field; no number if it is not finite."""
 
     number: float | None
 
 
-def reading(text: str) -> Reading | None:
+def reading(text: str) -> FieldValue | None:
     """Return the first number of a value; None if the text has not the form of one."""
     match = _VALUE.fullmatch(text)
     if match is None:
         return None
     value = number(match["number"])
     if value is None or abs(value) > MOST:
-        return Reading(None)
-    return Reading(value * _PREFIXES.get(match["prefix"] or "", 1.0))
+        return FieldValue(None)
+    return FieldValue(value * _PREFIXES.get(match["prefix"] or "", 1.0))

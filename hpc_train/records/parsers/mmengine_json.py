@@ -17,7 +17,7 @@ from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.fields import Field
 from hpc_train.records.parsers.json_value import finite, scan_object, whole
 from hpc_train.records.parsers.number import scaled
-from hpc_train.records.parsers.running_step import Place, RunningStep
+from hpc_train.records.parsers.step_counter import RunningStep, StepPosition
 
 _FIELDS = {
     "time": Field("step_time", "per_rank", mean=True),
@@ -83,7 +83,7 @@ class MmEngineJson:
             mean = steps if field.mean else 1
             yield Hit(field.metric, scaled(value, field.scale), scope, step, steps=mean)
 
-    def _at(self, epoch: object, done: int) -> Place:
+    def _at(self, epoch: object, done: int) -> StepPosition:
         """Return the place of an iteration, whose number may count on over the epochs."""
         before, self._last = self._last, (epoch, done)
         if before is None:

@@ -19,7 +19,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit
 from hpc_train.records.parsers.number import NUMBER, number, scaled
-from hpc_train.records.parsers.running_step import Place, RunningStep
+from hpc_train.records.parsers.step_counter import RunningStep, StepPosition
 
 _LINE = re.compile(
     rf"(?:Node\[(?P<node>\d{{1,7}})\] +(?:[\d:,. -]{{0,30}}INFO:root:)?)?"
@@ -66,7 +66,7 @@ class MxnetSpeedometer:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
         self._each_for_itself = False
         self._in_percent = False
-        self._told: dict[int | None, tuple[Place, str, set[str]]] = {}
+        self._told: dict[int | None, tuple[StepPosition, str, set[str]]] = {}
 
     def read(self, line: Line) -> Iterable[Hit]:
         """Return what one callback printed."""
@@ -103,7 +103,7 @@ class MxnetSpeedometer:
         if value is not None:
             yield Hit("loss", value, "per_rank", step, rank, steps=since)
 
-    def _is_new(self, who: int | None, place: Place, match: re.Match[str]) -> bool:
+    def _is_new(self, who: int | None, place: StepPosition, match: re.Match[str]) -> bool:
         """Whether a rate is not that of the line before, which showed another metric."""
         name, rate = _NAME.match(match["rest"]), match["rate"]
         shown = name[1] if name else ""

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.number import countable, number
+from hpc_train.records.parsers.table_state import Attention
 
 _METRICS = {
     "time": "latency",

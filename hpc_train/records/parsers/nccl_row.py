@@ -22,7 +22,7 @@ _VALUE = re.compile(r"N/A|-?nan|-?inf|-?\d{1,20}(?:\.\d{0,10})?(?:[eE][-+]?\d{1,
 _DATE = re.compile(r"\d{4}-\d\d-\d\d")
 
 
-class Layout(NamedTuple):
+class RowLayout(NamedTuple):
     """The columns of a table: the names before the first time, what each later one states."""
 
     lead: tuple[str, ...]
@@ -55,7 +55,7 @@ class Layout(NamedTuple):
                 yield Hit(metric, value, "global", message_size=size, variant=variant)
 
 
-def layout(text: str) -> Layout | None:
+def layout(text: str) -> RowLayout | None:
     """Return the columns that the line with their names states; None if it is no such line."""
     head = _HEAD.search(text)
     if head is None:
@@ -71,7 +71,7 @@ def layout(text: str) -> Layout | None:
     for name in names[first:]:
         placement += name in _TIMES
         columns.append(_column(name, _PLACEMENTS[min(placement, 1)]))
-    return Layout(tuple(names[:first]), tuple(columns))
+    return RowLayout(tuple(names[:first]), tuple(columns))
 
 
 def starts_row(words: Sequence[str]) -> bool:

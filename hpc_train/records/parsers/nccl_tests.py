@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.nccl_row import Layout, are_values, layout, starts_row
+from hpc_train.records.parsers.nccl_row import RowLayout, are_values, layout, starts_row
 from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsers.table_state import Attention
 
 _DEVICE = re.compile(
     # Who pasted the table somewhere may have lost the `#`.
@@ -103,7 +103,7 @@ class _Table:
     """The table that one process prints, and the devices that it listed."""
 
     def __init__(self, rank: int | None) -> None:
-        self.layout: Layout | None = None
+        self.layout: RowLayout | None = None
         self._rank = rank
         self._devices: dict[tuple[str, int], tuple[str, str]] = {}
         self._listed = False
@@ -120,7 +120,7 @@ class _Table:
         process = (device["host"] or "", device["pid"] or "")
         self._apart |= self._devices.setdefault(key, process) != process
 
-    def head(self, columns: Layout) -> Iterator[Hit]:
+    def head(self, columns: RowLayout) -> Iterator[Hit]:
         """Begin a table; yield the number of ranks that take part."""
         self.layout, self._begun = columns, []
         if self._listed or not self._devices:

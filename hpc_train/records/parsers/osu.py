@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.number import number, scaled
+from hpc_train.records.parsers.table_state import Attention
 
 _TITLE = re.compile(r"(?:^|# ?)OSU [A-Z][^\n]{0,60}\b(?:Test|Benchmark)\b")
 _COLUMN = re.compile(

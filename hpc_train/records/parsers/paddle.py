@@ -26,7 +26,7 @@ from hpc_train.records.parsers.base import Hit, Unreadable
 from hpc_train.records.parsers.fields import Field
 from hpc_train.records.parsers.intervals import Intervals
 from hpc_train.records.parsers.number import NUMBER, number
-from hpc_train.records.parsers.running_step import RunningStep
+from hpc_train.records.parsers.step_counter import RunningStep
 
 _PLACE = re.compile(
     r"\[Train\]\[Epoch {1,6}(?P<clas>\d{1,9})/\d{1,9}\]\[Iter:? {1,8}(?P<i1>\d{1,9})/\d{1,9}\]"

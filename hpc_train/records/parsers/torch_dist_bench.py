@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.attention import Attention
 from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.number import number
+from hpc_train.records.parsers.table_state import Attention
 
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([KMGTP]?)i?B")

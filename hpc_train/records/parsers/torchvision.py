@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.clock import CLOCK, seconds
+from hpc_train.records.parsers.durations import CLOCK, seconds
 from hpc_train.records.parsers.number import NUMBER, VALUE, number
 
 # A number that ends its line may have been cut; only the last field has nothing behind it.

@@ -27,7 +27,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsers.base import OF_LINE, Hit
 from hpc_train.records.parsers.number import NUMBER, number, scaled
-from hpc_train.records.parsers.running_step import Place, RunningStep
+from hpc_train.records.parsers.step_counter import RunningStep, StepPosition
 
 _EPOCH = r"(?P<epoch>\d{1,9})"
 _N = NUMBER
@@ -138,7 +138,7 @@ _SHAPES = (
         {"loss": _Fact("loss", "per_rank", "step")},
     ),
 )
-_NOWHERE = Place(0, 1)
+_NOWHERE = StepPosition(0, 1)
 
 
 class Tutorials:

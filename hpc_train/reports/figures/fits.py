@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.law import Fit
+from hpc_train.model.scaling_fit import Fit
 from hpc_train.reports.figures.axes import value_axis
 from hpc_train.reports.figures.canvas import Canvas
 from hpc_train.reports.figures.legend import (

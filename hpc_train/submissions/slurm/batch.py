@@ -10,7 +10,7 @@ from hpc_train.model.run import RunFolder, RunName
 from hpc_train.model.value import Value
 
 
-class Batch(Value, frozen=True, kw_only=True):
+class SbatchCall(Value, frozen=True, kw_only=True):
     """One submission: options of sbatch, the script (the file and its text), and its arguments.
 
     `elements` are the indices of an array's tasks, equal to the numbers of the repetitions; empty
@@ -31,7 +31,7 @@ class Batch(Value, frozen=True, kw_only=True):
         return f"{job}_{name.repetition}" if self.elements and name else job
 
 
-def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[Batch, ...]:
+def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[SbatchCall, ...]:
     """Combine the repetitions of a point into an array, up to the largest allowed index.
 
     `array_size` is Slurm's MaxArraySize: the largest number plus one; 0 where there are no arrays.
@@ -46,9 +46,9 @@ def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[Batch, ...]:
     return tuple(_batch(group, text) for (_, _, text), group in groups.items())
 
 
-def allocation(home: Path, runs: Sequence[RunFolder], script: Path, text: str) -> Batch:
+def allocation(home: Path, runs: Sequence[RunFolder], script: Path, text: str) -> SbatchCall:
     """Return the one job that runs them all, in turn."""
-    return Batch(
+    return SbatchCall(
         runs=tuple(runs),
         script=script.absolute(),
         text=text,
@@ -58,12 +58,12 @@ def allocation(home: Path, runs: Sequence[RunFolder], script: Path, text: str) -
     )
 
 
-def _batch(runs: Sequence[RunFolder], text: str) -> Batch:
+def _batch(runs: Sequence[RunFolder], text: str) -> SbatchCall:
     first = runs[0]
     folder = str(first.path.absolute())
     name = RunName.parse(first.run_id)
     if len(runs) == 1 or name is None:
-        return Batch(
+        return SbatchCall(
             runs=tuple(runs),
             script=first.script.absolute(),
             text=text,
@@ -72,7 +72,7 @@ def _batch(runs: Sequence[RunFolder], text: str) -> Batch:
         )
     before = folder.removesuffix(f"{name.repetition}{name.ending}")
     elements = sorted(found.repetition for run in runs if (found := RunName.parse(run.run_id)))
-    return Batch(
+    return SbatchCall(
         runs=tuple(runs),
         script=first.script.absolute(),
         text=text,

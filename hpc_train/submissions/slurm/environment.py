@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from hpc_train.errors import nearest
-from hpc_train.model.submission import Cluster
+from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.shell import clean_environment
 from hpc_train.slurm_options import sbatch_variables
 
@@ -35,7 +35,7 @@ def options_in(script: str) -> frozenset[str]:
 
 
 def scrubbed(
-    environment: Mapping[str, str], cluster: Cluster, options: Collection[str]
+    environment: Mapping[str, str], cluster: SlurmEndpoint, options: Collection[str]
 ) -> dict[str, str | None]:
     """Return what to change in the environment of sbatch: a value to set, or None to remove.
 
@@ -76,7 +76,7 @@ def _wished(name: str) -> bool:
 
 def notices(environment: Mapping[str, str], options: Collection[str]) -> tuple[str, ...]:
     """Return messages on the variables that are removed and those that remain effective."""
-    changes = scrubbed(environment, Cluster(), options)
+    changes = scrubbed(environment, SlurmEndpoint(), options)
     said = _leaks(environment, [name for name in changes if option_of(name) is None])
     for name in sorted(environment):
         option = option_of(name)

@@ -12,16 +12,16 @@ from pathlib import Path
 
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
-from hpc_train.model.submission import Cluster, JobState, Standing, Submission
-from hpc_train.submissions.base import Terms
-from hpc_train.submissions.record import mark
-from hpc_train.submissions.slurm.batch import Batch, allocation, batches
-from hpc_train.submissions.slurm.commands import ask
+from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.slurm.batch import SbatchCall, allocation, batches
+from hpc_train.submissions.slurm.cli import ask
+from hpc_train.submissions.slurm.nested_state import turn
 from hpc_train.submissions.slurm.query import standings
-from hpc_train.submissions.slurm.search import search
+from hpc_train.submissions.slurm.recovery import search
 from hpc_train.submissions.slurm.states import is_ending
 from hpc_train.submissions.slurm.submit import submit_batches
-from hpc_train.submissions.slurm.turns import turn
+from hpc_train.submissions.submission_file import mark
 
 ALLOCATIONS = ".allocations"
 # Slurm's default of MaxArraySize (man slurm.conf), if it cannot be queried.
@@ -33,7 +33,7 @@ _LOOKS = 12
 class SlurmExecutor:
     """Submits scripts with sbatch; keeps no state and leaves no process."""
 
-    def submit(self, home: Path, runs: Sequence[RunFolder], terms: Terms) -> None:
+    def submit(self, home: Path, runs: Sequence[RunFolder], terms: ExecutorOptions) -> None:
         """Submit a job or array for each point, or one allocation; see `Executor.submit`."""
         todo = _batches(home, runs, terms)
         jobs = 1 if terms.allocation else len(runs)
@@ -45,19 +45,19 @@ class SlurmExecutor:
             )
         submit_batches(todo, terms)
 
-    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, Standing]:
+    def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """Query each cluster once; see `Executor.query`."""
-        by_cluster: dict[Cluster, dict[RunFolder, Submission]] = defaultdict(dict)
+        by_cluster: dict[SlurmEndpoint, dict[RunFolder, Submission]] = defaultdict(dict)
         for run, submission in runs.items():
             by_cluster[submission.cluster][run] = submission
-        found: dict[RunFolder, Standing] = {}
+        found: dict[RunFolder, JobReport] = {}
         for cluster, mine in by_cluster.items():
             found.update(_ask(cluster, mine))
         return found
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
         """Cancel all with one scancel for each cluster; see `Executor.cancel`."""
-        by_cluster: dict[Cluster, set[str]] = defaultdict(set)
+        by_cluster: dict[SlurmEndpoint, set[str]] = defaultdict(set)
         for run, submission in runs.items():
             if not submission.answered:
                 raise SubmitError(
@@ -71,7 +71,9 @@ class SlurmExecutor:
             mark(run, submission, JobState.CANCELLED, "cancelled by the user")
 
 
-def _batches(home: Path, runs: Sequence[RunFolder], terms: Terms) -> tuple[Batch, ...]:
+def _batches(
+    home: Path, runs: Sequence[RunFolder], terms: ExecutorOptions
+) -> tuple[SbatchCall, ...]:
     if terms.allocation is None:
         return batches(runs, _array_size(terms) if len(runs) > 1 else 0)
     now = datetime.datetime.now(datetime.timezone.utc)
@@ -84,7 +86,7 @@ def _batches(home: Path, runs: Sequence[RunFolder], terms: Terms) -> tuple[Batch
     return (allocation(home, runs, script, terms.allocation.text),)
 
 
-def _array_size(terms: Terms) -> int:
+def _array_size(terms: ExecutorOptions) -> int:
     """Return the smaller of the limits of Slurm and the profile."""
     config = ask(terms.cluster, "scontrol", "show", "config")
     match = re.search(r"^MaxArraySize\s*=\s*(\d+)", config.stdout, re.MULTILINE)
@@ -93,7 +95,9 @@ def _array_size(terms: Terms) -> int:
     return size if most is None else min(size, most)
 
 
-def _ask(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFolder, Standing]:
+def _ask(
+    cluster: SlurmEndpoint, runs: Mapping[RunFolder, Submission]
+) -> dict[RunFolder, JobReport]:
     found = search(cluster, {run: s for run, s in runs.items() if not s.answered})
     known = {run: submission for run, submission in runs.items() if submission.answered}
     if known:
@@ -111,7 +115,7 @@ def _ask(cluster: Cluster, runs: Mapping[RunFolder, Submission]) -> dict[RunFold
     return found
 
 
-def _scancel(cluster: Cluster, jobs: Sequence[str]) -> None:
+def _scancel(cluster: SlurmEndpoint, jobs: Sequence[str]) -> None:
     done = ask(cluster, "scancel", *jobs)
     # A job that has just ended is not an error.
     errors = [line for line in done.stderr.splitlines() if "error" in line]
@@ -122,7 +126,7 @@ def _scancel(cluster: Cluster, jobs: Sequence[str]) -> None:
         raise SubmitError(f"scancel: {said.removeprefix('scancel: error: ')}", hint)
 
 
-def _await_end(cluster: Cluster, jobs: Collection[str]) -> None:
+def _await_end(cluster: SlurmEndpoint, jobs: Collection[str]) -> None:
     """Wait until the queue shows that the jobs have ended; scancel returns earlier."""
     today = datetime.date.today().isoformat()
     for _ in range(_LOOKS):
@@ -136,6 +140,6 @@ def _await_end(cluster: Cluster, jobs: Collection[str]) -> None:
     raise SubmitError(f"scancel: {', '.join(sorted(there))}: {said}", "try again")
 
 
-def _has_left(standing: Standing) -> bool:
+def _has_left(standing: JobReport) -> bool:
     """Whether a job has ended or is ending; False if its state is unknown."""
     return standing.state.finished or is_ending(standing.reason)

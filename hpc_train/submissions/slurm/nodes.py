@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from hpc_train.model.submission import Cluster
-from hpc_train.submissions.slurm.commands import ask
+from hpc_train.model.submission import SlurmEndpoint
+from hpc_train.submissions.slurm.cli import ask
 
 
-def broken_nodes(cluster: Cluster) -> tuple[str, ...]:
+def broken_nodes(cluster: SlurmEndpoint) -> tuple[str, ...]:
     """Return the nodes that are down, draining, drained or failing; none without an answer."""
     said = ask(cluster, "sinfo", "--Node", "--noheader", "--states=down,drain,fail", "--format=%N")
     return tuple(sorted(set(said.stdout.split())))

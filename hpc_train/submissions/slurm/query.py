@@ -6,16 +6,16 @@ from collections.abc import Collection, Mapping
 
 import msgspec
 
-from hpc_train.model.submission import Cluster, JobState, Standing
-from hpc_train.submissions.slurm.commands import transient
+from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
+from hpc_train.submissions.slurm.cli import transient
 from hpc_train.submissions.slurm.sacct import sacct
-from hpc_train.submissions.slurm.squeue import Entry, squeue
+from hpc_train.submissions.slurm.squeue import QueueEntry, squeue
 
 # Prefix of the comment that identifies a job.
 MARK = "hpctrain:"
 
 
-def standings(cluster: Cluster, jobs: Mapping[str, str], since: str) -> dict[str, Standing]:
+def standings(cluster: SlurmEndpoint, jobs: Mapping[str, str], since: str) -> dict[str, JobReport]:
     """Return the states of jobs (id -> comment), with one squeue and, for the rest, one sacct.
 
     squeue keeps a job for MinJobAge (300 s by default) after its end. A job that neither lists is
@@ -27,7 +27,7 @@ def standings(cluster: Cluster, jobs: Mapping[str, str], since: str) -> dict[str
         return dict.fromkeys(jobs, silence(answer.failure))
     found = _ours(answer.entries, jobs)
     forgotten = [job for job in jobs if job not in found]
-    rest = Standing(state=JobState.LOST, reason="Slurm no longer knows it, and it recorded no end")
+    rest = JobReport(state=JobState.LOST, reason="Slurm no longer knows it, and it recorded no end")
     if forgotten:
         past = sacct(cluster, forgotten, since)
         found.update({entry.job: _past(entry.standing, entry.job) for entry in past.entries})
@@ -36,7 +36,7 @@ def standings(cluster: Cluster, jobs: Mapping[str, str], since: str) -> dict[str
     return {job: found.get(job, rest) for job in jobs}
 
 
-def _ours(entries: Collection[Entry], jobs: Mapping[str, str]) -> dict[str, Standing]:
+def _ours(entries: Collection[QueueEntry], jobs: Mapping[str, str]) -> dict[str, JobReport]:
     """Return the state of each job that is listed, by itself or as part of an array."""
     there = {entry.job: entry for entry in entries}
     found = {}
@@ -55,18 +55,18 @@ def _is_same(comment: str, ours: str) -> bool:
     return not ours or comment == ours or not comment.startswith(MARK)
 
 
-def silence(failure: str) -> Standing:
+def silence(failure: str) -> JobReport:
     """Return the state of every job if Slurm does not answer."""
-    return Standing(state=JobState.UNKNOWN, reason=f"Slurm does not answer: {failure}")
+    return JobReport(state=JobState.UNKNOWN, reason=f"Slurm does not answer: {failure}")
 
 
-def _named(standing: Standing, job: str) -> Standing:
+def _named(standing: JobReport, job: str) -> JobReport:
     return msgspec.structs.replace(standing, job=job)
 
 
-def _past(standing: Standing, job: str) -> Standing:
+def _past(standing: JobReport, job: str) -> JobReport:
     """Use only final states of the accounting: it reports lost jobs as running."""
     if standing.state.finished:
         return _named(standing, job)
     said = f"it is {standing.state.value} in the accounting, but not in the queue"
-    return Standing(state=JobState.UNKNOWN, reason=said, job=job)
+    return JobReport(state=JobState.UNKNOWN, reason=said, job=job)

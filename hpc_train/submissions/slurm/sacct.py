@@ -6,13 +6,13 @@ import datetime
 import logging
 from collections.abc import Collection
 
-from hpc_train.model.submission import Cluster, JobState, Standing
-from hpc_train.submissions.slurm.commands import ask, unanswered
+from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
+from hpc_train.submissions.slurm.cli import ask, unanswered
 from hpc_train.submissions.slurm.reasons import sentence
 from hpc_train.submissions.slurm.squeue import (
     FIELD,
-    Entry,
     QueueAnswer,
+    QueueEntry,
     base_ids,
     epoch,
     job_ids,
@@ -26,7 +26,7 @@ _FIELDS = "JobID,State,Start,NodeList,ExitCode,Reason,JobName"
 _NOT_STARTED = "53"
 
 
-def sacct(cluster: Cluster, jobs: Collection[str], since: str) -> QueueAnswer:
+def sacct(cluster: SlurmEndpoint, jobs: Collection[str], since: str) -> QueueAnswer:
     """Query the accounting for jobs submitted since a date; there may be no accounting.
 
     The query starts one day earlier: the date may be of another time zone, and Slurm's commands
@@ -52,9 +52,9 @@ def sacct(cluster: Cluster, jobs: Collection[str], since: str) -> QueueAnswer:
     return QueueAnswer(entries=wanted(parse(done.stdout), jobs))
 
 
-def parse(text: str) -> tuple[Entry, ...]:
+def parse(text: str) -> tuple[QueueEntry, ...]:
     """Parse the output of sacct; a malformed line is skipped with a warning."""
-    entries: dict[str, Entry] = {}
+    entries: dict[str, QueueEntry] = {}
     for line in text.split("\n"):
         fields = line.split(FIELD, 6)
         try:
@@ -69,11 +69,11 @@ def parse(text: str) -> tuple[Entry, ...]:
             # The record of pending elements, `9_[7,9]`, may list elements that have their own
             # record.
             if "[" not in word or job not in entries:
-                entries[job] = Entry(job=job, standing=standing, comment="", name=name)
+                entries[job] = QueueEntry(job=job, standing=standing, comment="", name=name)
     return tuple(entries.values())
 
 
-def _standing(word: str, reason: str, code: str, nodes: str, start: float | None) -> Standing:
+def _standing(word: str, reason: str, code: str, nodes: str, start: float | None) -> JobReport:
     state, said = job_state(word)
     if state is JobState.PENDING:
         said = sentence(reason) or said
@@ -82,7 +82,7 @@ def _standing(word: str, reason: str, code: str, nodes: str, start: float | None
         said = _exit(code)
     if nodes == "None assigned":
         nodes, start = "", None
-    return Standing(state=state, reason=said, start=start, nodes=nodes)
+    return JobReport(state=state, reason=said, start=start, nodes=nodes)
 
 
 def _exit(code: str) -> str:

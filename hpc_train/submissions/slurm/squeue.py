@@ -7,9 +7,9 @@ import logging
 import re
 from collections.abc import Collection, Iterator
 
-from hpc_train.model.submission import Cluster, JobState, Standing
+from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
 from hpc_train.model.value import Value
-from hpc_train.submissions.slurm.commands import ask, unanswered
+from hpc_train.submissions.slurm.cli import ask, unanswered
 from hpc_train.submissions.slurm.reasons import sentence
 from hpc_train.submissions.slurm.states import job_state
 
@@ -24,11 +24,11 @@ _JOB = re.compile(r"([0-9]+)(?:_([0-9]+)|_\[(.+)\]|\+([0-9]+))?")
 _RANGE = re.compile(r"([0-9]+)(?:-([0-9]+)(?::([0-9]+))?)?")
 
 
-class Entry(Value, frozen=True, kw_only=True):
+class QueueEntry(Value, frozen=True, kw_only=True):
     """One job, or one element of an array (`123_4`)."""
 
     job: str
-    standing: Standing
+    standing: JobReport
     comment: str
     name: str
 
@@ -36,11 +36,11 @@ class Entry(Value, frozen=True, kw_only=True):
 class QueueAnswer(Value, frozen=True, kw_only=True):
     """The answer of squeue, or its error on one line."""
 
-    entries: tuple[Entry, ...] = ()
+    entries: tuple[QueueEntry, ...] = ()
     failure: str = ""
 
 
-def squeue(cluster: Cluster, jobs: Collection[str], user: str | None = None) -> QueueAnswer:
+def squeue(cluster: SlurmEndpoint, jobs: Collection[str], user: str | None = None) -> QueueAnswer:
     """Query jobs, or with `user` all jobs of that user; jobs unknown to Slurm are left out.
 
     Slurm removes a job from the queue MinJobAge seconds (300 by default) after its end.
@@ -71,9 +71,9 @@ def squeue(cluster: Cluster, jobs: Collection[str], user: str | None = None) -> 
     return QueueAnswer(entries=entries if user is not None else wanted(entries, jobs))
 
 
-def parse(text: str) -> tuple[Entry, ...]:
+def parse(text: str) -> tuple[QueueEntry, ...]:
     """Parse the output of squeue; a malformed record is skipped with a warning."""
-    entries: list[Entry] = []
+    entries: list[QueueEntry] = []
     for record in text.split(RECORD):
         # For several clusters, squeue prints a line with the name of each before its jobs.
         fields = record.lstrip("\n").split(FIELD, 6)
@@ -86,11 +86,11 @@ def parse(text: str) -> tuple[Entry, ...]:
             continue
         standing = _standing(state, reason, epoch(start), nodes)
         said = "" if comment == "(null)" else comment
-        entries += [Entry(job=job, standing=standing, comment=said, name=name) for job in ids]
+        entries += [QueueEntry(job=job, standing=standing, comment=said, name=name) for job in ids]
     return tuple(entries)
 
 
-def _standing(word: str, reason: str, start: float | None, nodes: str) -> Standing:
+def _standing(word: str, reason: str, start: float | None, nodes: str) -> JobReport:
     state, said = job_state(word)
     if state is JobState.PENDING:
         said = sentence(reason) or said
@@ -99,7 +99,7 @@ def _standing(word: str, reason: str, start: float | None, nodes: str) -> Standi
     if state.finished and not nodes:
         # It never started; Slurm gives the end time as its start time.
         start = None
-    return Standing(state=state, reason=said, start=start, nodes=nodes)
+    return JobReport(state=state, reason=said, start=start, nodes=nodes)
 
 
 def epoch(text: str) -> float | None:
@@ -122,7 +122,7 @@ def selection(jobs: Collection[str]) -> list[str]:
     return [option] if len(option) <= _LONGEST else []
 
 
-def wanted(entries: Collection[Entry], jobs: Collection[str]) -> tuple[Entry, ...]:
+def wanted(entries: Collection[QueueEntry], jobs: Collection[str]) -> tuple[QueueEntry, ...]:
     """Keep the entries of jobs; the id of an array stands for all its elements.
 
     In squeue's answer, too: an array that was cancelled as a whole has no elements there.

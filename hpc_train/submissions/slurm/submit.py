@@ -12,11 +12,11 @@ import msgspec
 from hpc_train.errors import SubmitError
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
-from hpc_train.submissions.base import Terms
-from hpc_train.submissions.record import write
-from hpc_train.submissions.slurm.batch import Batch
-from hpc_train.submissions.slurm.handover import Call, Sbatch, begin, hand_over
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.slurm.batch import SbatchCall
 from hpc_train.submissions.slurm.query import MARK
+from hpc_train.submissions.slurm.sbatch import Call, Sbatch, begin, hand_over
+from hpc_train.submissions.submission_file import write
 
 # From this number on, the next sbatch starts while the previous one waits for its answer: half of
 # its time is its own start. Fewer calls are sequential, so that job ids have the order of the runs.
@@ -24,12 +24,12 @@ _MANY = 16
 
 
 class _Asked(Value, frozen=True, kw_only=True):
-    batch: Batch
+    batch: SbatchCall
     submission: Submission
     call: Call
 
 
-def submit_batches(todo: Sequence[Batch], terms: Terms) -> None:
+def submit_batches(todo: Sequence[SbatchCall], terms: ExecutorOptions) -> None:
     """Submit batches, and write each run's submission.json.
 
     Raises:
@@ -55,7 +55,7 @@ def submit_batches(todo: Sequence[Batch], terms: Terms) -> None:
         raise SubmitError(said, hint, transient=failure.transient) from None
 
 
-def _ask(batch: Batch, terms: Terms) -> _Asked:
+def _ask(batch: SbatchCall, terms: ExecutorOptions) -> _Asked:
     """Record the request, and start sbatch.
 
     If the process is killed before the answer, the job is found by its comment.
@@ -99,7 +99,7 @@ def _settle_late(asked: _Asked) -> int:
         return 0
 
 
-def _record(batch: Batch, asked: Submission, job: str) -> None:
+def _record(batch: SbatchCall, asked: Submission, job: str) -> None:
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     for run in batch.runs:
         native_id = batch.native_id(run, job)

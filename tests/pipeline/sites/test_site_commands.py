@@ -10,14 +10,14 @@ import msgspec
 import pytest
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.pipeline.sites.checking import Check, check_site
+from hpc_train.pipeline.sites.checking import ProfileCheck, check_site
 from hpc_train.pipeline.sites.detecting import Host, detect_site, this_host
-from hpc_train.pipeline.sites.listing import Listed, list_sites
+from hpc_train.pipeline.sites.listing import ProfileSummary, list_sites
 from hpc_train.pipeline.sites.samples import nameless_job
 from hpc_train.pipeline.sites.showing import show_site, unknown_keys
 from hpc_train.sites.load import load_site
-from hpc_train.sites.provenance import source_of, strays
 from hpc_train.sites.search import announcement, find_profile
+from hpc_train.sites.sources import source_of, strays
 from tests.probe.machines import Slurm
 
 TODAY = datetime.date(2026, 11, 21)
@@ -46,7 +46,7 @@ def mine(profiles: Path) -> Path:
 
 
 def test_list_sums_a_profile_up(mine: Path) -> None:
-    rows = {one.name: one for one in list_sites() if isinstance(one, Listed)}
+    rows = {one.name: one for one in list_sites() if isinstance(one, ProfileSummary)}
     assert rows["mine"].gpus == ("4 a100",)
     assert (rows["mine"].verified_on, rows["mine"].confidence) == ("2026-08", "low")
     assert (rows["mine"].layer, rows["local"].layer) == ("user", "shipped")
@@ -55,7 +55,7 @@ def test_list_sums_a_profile_up(mine: Path) -> None:
 def test_list_goes_on_behind_a_broken_profile(mine: Path) -> None:
     (mine.parent / "broken.yaml").write_text("schema: 1\nscheduler: slurm\nname: broken\n")
     found = list(list_sites())
-    assert [type(one) is Listed for one in found].count(False) == 1
+    assert [type(one) is ProfileSummary for one in found].count(False) == 1
     assert any("broken.yaml" in one.message for one in found if isinstance(one, HpcTrainError))
 
 
@@ -100,7 +100,7 @@ def test_show_leaves_defaults_out_unless_asked(mine: Path) -> None:
     )
 
 
-def messages(check: Check) -> str:
+def messages(check: ProfileCheck) -> str:
     return "\n".join(f"{one.severity}: {one.place}: {one.message}" for one in check.complaints)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.diagnosis import Culprit
 from hpc_train.records.diagnosis.conclude import _after
-from hpc_train.records.diagnosis.root_cause import Seen, choose_root
+from hpc_train.records.diagnosis.root_cause import OrderedSighting, choose_root
 from hpc_train.records.diagnosis.torchrun import first_of
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue
@@ -14,16 +14,18 @@ SECOND = "2025-04-24T10:00:07"
 
 def seen(
     rank: int, when: str | None = None, *, file: int = 0, line: int = 1, root: bool = False
-) -> Seen:
+) -> OrderedSighting:
     groups = (("root", "yes"), ("exitcode", "1")) if root else ()
     name = "torchrun_child_failed_rank" if root else "cuda_oom"
     sighting = Sighting(
         signature=name, source="a.log", line=line, text="", rank=rank, time=when, groups=groups
     )
-    return Seen(sighting=sighting, signature=catalogue().by_id[name], file=file, when=when)
+    return OrderedSighting(
+        sighting=sighting, signature=catalogue().by_id[name], file=file, when=when
+    )
 
 
-def root_of(*rivals: Seen, first: int | None = None) -> int | None:
+def root_of(*rivals: OrderedSighting, first: int | None = None) -> int | None:
     culprit = None if first is None else Culprit(rank=first, host="", exit_code=1, said_by="x")
     root = choose_root(rivals, culprit)
     return root.sighting.rank if root else None

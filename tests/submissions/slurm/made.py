@@ -7,10 +7,10 @@ import json
 from pathlib import Path
 from typing import Any
 
+from hpc_train.files import read_json
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Submission
-from hpc_train.runs.files import read_json
-from hpc_train.submissions.record import write
+from hpc_train.submissions.submission_file import write
 
 
 def runs(home: Path, *names: str, text: str = "#!/bin/bash\n") -> list[RunFolder]:

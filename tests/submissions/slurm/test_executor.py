@@ -11,10 +11,10 @@ import pytest
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.script import Script
-from hpc_train.model.submission import Cluster, JobState
-from hpc_train.submissions.base import Terms
-from hpc_train.submissions.record import write
+from hpc_train.model.submission import JobState, SlurmEndpoint
+from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.executor import ALLOCATIONS, SlurmExecutor
+from hpc_train.submissions.submission_file import write
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, says, submission, submitted
 
@@ -29,8 +29,8 @@ def states(*made: RunFolder) -> dict[str, str]:
 
 def test_excluded_nodes_and_the_sites_configuration(slurm: FakeSlurm, tmp_path: Path) -> None:
     (run,) = runs(tmp_path, "p-r1")
-    cluster = Cluster(conf="/site/slurm.conf", poll_s=7.0)
-    SLURM.submit(tmp_path, [run], Terms(cluster=cluster, exclude=("n1", "n2")))
+    cluster = SlurmEndpoint(conf="/site/slurm.conf", poll_s=7.0)
+    SLURM.submit(tmp_path, [run], ExecutorOptions(cluster=cluster, exclude=("n1", "n2")))
     assert option(slurm.calls("sbatch")[0], "exclude") == "n1,n2"
     assert submission(run).cluster == cluster
 
@@ -38,7 +38,7 @@ def test_excluded_nodes_and_the_sites_configuration(slurm: FakeSlurm, tmp_path: 
 def test_what_is_asked_is_written_before_it_is_asked(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2")
     slurm.on("sbatch", f"for r in 1 2; do cp {tmp_path}/p-r$r/submission.json $S/$r; done")
-    SLURM.submit(tmp_path, made, Terms())
+    SLURM.submit(tmp_path, made, ExecutorOptions())
     for number, run in enumerate(made, 1):
         before = msgspec.json.decode((slurm.folder / str(number)).read_bytes())
         after = submission(run)
@@ -48,20 +48,20 @@ def test_what_is_asked_is_written_before_it_is_asked(slurm: FakeSlurm, tmp_path:
 
 
 def test_a_single_run_needs_no_word_about_arrays(slurm: FakeSlurm, tmp_path: Path) -> None:
-    SLURM.submit(tmp_path, runs(tmp_path, "p-r1"), Terms())
+    SLURM.submit(tmp_path, runs(tmp_path, "p-r1"), ExecutorOptions())
     assert slurm.calls("scontrol") == []
 
 
 def test_a_silent_slurm_has_the_usual_array_size(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.on("scontrol", f"echo '{BUSY}' >&2; exit 1")
     made = runs(tmp_path, "p-r999", "p-r1000", "p-r1001")
-    SLURM.submit(tmp_path, made, Terms())
+    SLURM.submit(tmp_path, made, ExecutorOptions())
     assert [option(argv, "array") for argv in slurm.calls("sbatch")] == ["999,1000", None]
 
 
 def test_an_allocation_is_a_file_of_its_own(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "q-r1")
-    SLURM.submit(tmp_path, made, Terms(allocation=SCRIPT))
+    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
     (path,) = (tmp_path / ALLOCATIONS).iterdir()
     assert path.read_text() == SCRIPT.text
     assert slurm.calls("sbatch")[0][-2:] == [str(path), str(tmp_path)]
@@ -72,7 +72,7 @@ def test_the_script_of_a_refused_allocation_is_taken_away(slurm: FakeSlurm, tmp_
     slurm.on("sbatch", "echo 'sbatch: error: no' >&2; exit 1")
     made = runs(tmp_path, "p-r1", "q-r1")
     with pytest.raises(SubmitError):
-        SLURM.submit(tmp_path, made, Terms(allocation=SCRIPT))
+        SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
     assert list((tmp_path / ALLOCATIONS).iterdir()) == []
     assert not any(run.submission.exists() for run in made)
 
@@ -80,18 +80,18 @@ def test_the_script_of_a_refused_allocation_is_taken_away(slurm: FakeSlurm, tmp_
 def test_an_allocation_that_cannot_be_written(slurm: FakeSlurm, tmp_path: Path) -> None:
     (tmp_path / ALLOCATIONS).write_text("")
     with pytest.raises(StoreError, match=r"\.sbatch: File exists"):
-        SLURM.submit(tmp_path, runs(tmp_path, "p-r1"), Terms(allocation=SCRIPT))
+        SLURM.submit(tmp_path, runs(tmp_path, "p-r1"), ExecutorOptions(allocation=SCRIPT))
     assert slurm.calls("sbatch") == []
 
 
 def test_after_a_silence_in_the_middle_the_rest_is_not_tried(
     slurm: FakeSlurm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hpc_train.submissions.slurm.handover._PAUSES_S", ())
+    monkeypatch.setattr("hpc_train.submissions.slurm.sbatch._PAUSES_S", ())
     slurm.on("sbatch", f"[ $n = 1 ] || {{ echo '{BUSY}' >&2; exit 1; }}")
     made = runs(tmp_path, "p-r1", "q-r1", "s-r1")
     with pytest.raises(SubmitError, match="1 of 3 runs were submitted, then: sbatch was not") as e:
-        SLURM.submit(tmp_path, made, Terms())
+        SLURM.submit(tmp_path, made, ExecutorOptions())
     assert e.value.transient
     assert [run.submission.exists() for run in made] == [True, True, False]
     assert [submission(run).answered for run in made[:2]] == [True, False]
@@ -101,7 +101,7 @@ def test_the_advice_for_a_later_refusal_is_kept(slurm: FakeSlurm, tmp_path: Path
     refuse = "echo 'sbatch: error: Invalid qos specification' >&2; exit 1"
     slurm.on("sbatch", f"[ $n = 1 ] || {{ {refuse}; }}")
     with pytest.raises(SubmitError) as failure:
-        SLURM.submit(tmp_path, runs(tmp_path, "p-r1", "q-r1"), Terms())
+        SLURM.submit(tmp_path, runs(tmp_path, "p-r1", "q-r1"), ExecutorOptions())
     assert "--qos" in failure.value.hint
     assert not failure.value.transient
 
@@ -110,8 +110,8 @@ def test_each_cluster_is_asked_once(slurm: FakeSlurm, tmp_path: Path) -> None:
     conf = tmp_path / "slurm.conf"
     conf.touch()
     made = runs(tmp_path, "p-r1", "p-r2", "q-r1")
-    SLURM.submit(tmp_path, made[:2], Terms())
-    SLURM.submit(tmp_path, made[2:], Terms(cluster=Cluster(conf=str(conf))))
+    SLURM.submit(tmp_path, made[:2], ExecutorOptions())
+    SLURM.submit(tmp_path, made[2:], ExecutorOptions(cluster=SlurmEndpoint(conf=str(conf))))
     assert set(states(*made).values()) == {"PENDING"}
     assert len(slurm.calls("squeue")) == 2
 
@@ -130,7 +130,7 @@ def test_the_accounting_is_asked_since_the_oldest_of_the_forgotten_jobs(
 
 def test_elements_of_an_array_stand_each_for_themselves(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2", "p-r3")
-    SLURM.submit(tmp_path, made, Terms())
+    SLURM.submit(tmp_path, made, ExecutorOptions())
     slurm.becomes("1001_2", "RUNNING", nodes="n1")
     slurm.becomes("1001_3", "FAILED", nodes="n1", reason="NonZeroExitCode")
     assert states(*made) == {"p-r1": "PENDING", "p-r2": "RUNNING", "p-r3": "FAILED"}
@@ -138,7 +138,7 @@ def test_elements_of_an_array_stand_each_for_themselves(slurm: FakeSlurm, tmp_pa
 
 def test_runs_of_an_allocation_take_turns(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2", "p-r3")
-    SLURM.submit(tmp_path, made, Terms(allocation=SCRIPT))
+    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
     assert set(states(*made).values()) == {"PENDING"}
     slurm.becomes("1001", "RUNNING", start="1970-01-02T00:00:00", nodes="n[1-2]")
     says(made[0], started=2e5, ended=2e5 + 1, exit_code=3)
@@ -150,7 +150,7 @@ def test_runs_of_an_allocation_take_turns(slurm: FakeSlurm, tmp_path: Path) -> N
 
 def test_an_allocation_without_an_answer_is_found_for_all(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2")
-    SLURM.submit(tmp_path, made, Terms(allocation=SCRIPT))
+    SLURM.submit(tmp_path, made, ExecutorOptions(allocation=SCRIPT))
     for run in made:
         write(run, msgspec.structs.replace(submission(run), native_id=""))
     slurm.becomes("1001", "RUNNING", start="1970-01-02T00:00:00", nodes="n1")
@@ -163,7 +163,7 @@ def test_an_allocation_without_an_answer_is_found_for_all(slurm: FakeSlurm, tmp_
 
 def test_cancelling_is_one_scancel_for_all(slurm: FakeSlurm, tmp_path: Path) -> None:
     made = runs(tmp_path, "p-r1", "p-r2", "q-r1")
-    SLURM.submit(tmp_path, made, Terms())
+    SLURM.submit(tmp_path, made, ExecutorOptions())
     SLURM.cancel(tmp_path, {run: submission(run) for run in made})
     assert slurm.calls("scancel") == [["1001_1", "1001_2", "1002"]]
     assert {submission(run).state for run in made} == {JobState.CANCELLED}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.model.submission import Cluster, JobState, Standing
+from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
 from hpc_train.submissions.slurm.query import standings
 from hpc_train.submissions.slurm.squeue import FIELD, RECORD
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
@@ -19,8 +19,8 @@ def past(job: str, state: str, code: str = "0:0") -> str:
     return FIELD.join((job, state, "2026-11-21T01:00:00", "n1", code, "None", "j"))
 
 
-def ask(*jobs: str) -> dict[str, Standing]:
-    return standings(Cluster(), dict.fromkeys(jobs, ""), SINCE)
+def ask(*jobs: str) -> dict[str, JobReport]:
+    return standings(SlurmEndpoint(), dict.fromkeys(jobs, ""), SINCE)
 
 
 def test_the_queue_is_enough_for_what_it_knows(slurm: FakeSlurm) -> None:
@@ -92,8 +92,10 @@ def test_a_strangers_job_of_the_same_number_is_not_ours(slurm: FakeSlurm) -> Non
     """Ids start at 1 again when a Slurm is set up anew."""
     text = RUNNING[:-1] + "hpctrain:theirs"
     (slurm.folder / "queue").write_text(f"{text}{RECORD}\n")
-    assert standings(Cluster(), {"1": "hpctrain:ours"}, SINCE)["1"].state is JobState.LOST
-    assert standings(Cluster(), {"1": "hpctrain:theirs"}, SINCE)["1"].state is JobState.RUNNING
+    assert standings(SlurmEndpoint(), {"1": "hpctrain:ours"}, SINCE)["1"].state is JobState.LOST
+    assert (
+        standings(SlurmEndpoint(), {"1": "hpctrain:theirs"}, SINCE)["1"].state is JobState.RUNNING
+    )
     assert ask("1")["1"].state is JobState.RUNNING, "whoever names no comment means any job"
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_train.model.submission import Cluster, JobState
+from hpc_train.model.submission import JobState, SlurmEndpoint
 from hpc_train.submissions.slurm.sacct import parse, sacct
 from hpc_train.submissions.slurm.squeue import FIELD, epoch
 
@@ -99,31 +99,33 @@ def write(program: Path, script: str) -> None:
 )
 def test_no_accounting_is_a_failure(program: Path, said: str, failure: str) -> None:
     write(program, f"echo '{said}' >&2; exit 1")
-    assert sacct(Cluster(), ["7"], "2026-11-21").failure == failure
+    assert sacct(SlurmEndpoint(), ["7"], "2026-11-21").failure == failure
 
 
 def test_a_database_that_drops_the_line_is_a_failure_though_sacct_ends_with_0(
     program: Path,
 ) -> None:
     write(program, "echo 'sacct: error: DBD_GET_JOBS_COND failure: Unspecified error' >&2")
-    failure = sacct(Cluster(), ["7"], "2026-11-21").failure
+    failure = sacct(SlurmEndpoint(), ["7"], "2026-11-21").failure
     assert failure == "DBD_GET_JOBS_COND failure: Unspecified error"
 
 
 def test_no_sacct_is_a_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("SLURM_CONF", raising=False)
-    assert sacct(Cluster(), ["7"], "2026-11-21").failure == "No such file or directory: 'sacct'"
+    assert (
+        sacct(SlurmEndpoint(), ["7"], "2026-11-21").failure == "No such file or directory: 'sacct'"
+    )
 
 
 def test_the_words_of_the_question(program: Path) -> None:
     write(program, f'printf "%s\\n" "$@" > {program}.words; cat {ANSWERS}/sacct.txt')
-    answer = sacct(Cluster(), ["249_7", "249_9", "250", "777"], "2026-11-01")
+    answer = sacct(SlurmEndpoint(), ["249_7", "249_9", "250", "777"], "2026-11-01")
     assert [entry.job for entry in answer.entries] == ["250", "249_7", "249_9"]
     words = program.with_name("sacct.words").read_text().splitlines()
     assert "--jobs=249,250,777" in words
     assert "--starttime=2026-10-31" in words
-    assert sacct(Cluster(), [], "2026-11-01").entries == ()
+    assert sacct(SlurmEndpoint(), [], "2026-11-01").entries == ()
 
 
 def test_a_question_imports_neither_submitit_nor_pandas() -> None:

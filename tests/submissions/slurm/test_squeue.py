@@ -10,11 +10,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hpc_train.model.submission import Cluster, JobState, Standing
+from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
 from hpc_train.submissions.slurm.squeue import (
     FIELD,
     RECORD,
-    Entry,
+    QueueEntry,
     base_ids,
     epoch,
     job_ids,
@@ -27,7 +27,7 @@ from hpc_train.submissions.slurm.squeue import (
 ANSWERS = Path(__file__).parent / "answers"
 
 
-def standings(name: str) -> dict[str, Standing]:
+def standings(name: str) -> dict[str, JobReport]:
     return {
         f"{entry.job} {entry.name}": entry.standing for entry in parse((ANSWERS / name).read_text())
     }
@@ -180,9 +180,9 @@ def test_one_question_names_each_job_once() -> None:
 
 
 def test_only_what_was_asked_for_is_kept() -> None:
-    standing = Standing(state=JobState.RUNNING)
+    standing = JobReport(state=JobState.RUNNING)
     entries = [
-        Entry(job=job, standing=standing, comment="", name="")
+        QueueEntry(job=job, standing=standing, comment="", name="")
         for job in ("7", "12_1", "12_2", "13_1", "70")
     ]
     kept = wanted(entries, ["7", "12_2", "13"])
@@ -204,30 +204,30 @@ def write(program: Path, script: str) -> None:
 
 def test_one_unknown_job_is_no_failure(program: Path) -> None:
     write(program, "echo 'slurm_load_jobs error: Invalid job id specified' >&2; exit 1")
-    answer = squeue(Cluster(), ["7"])
+    answer = squeue(SlurmEndpoint(), ["7"])
     assert (answer.entries, answer.failure) == ((), "")
 
 
 @pytest.mark.parametrize("code", [0, 1])
 def test_an_error_is_a_failure_even_with_0(program: Path, code: int) -> None:
     write(program, f"echo 'squeue: error: Invalid user: x' >&2; exit {code}")
-    assert squeue(Cluster(), (), user="x").failure == "Invalid user: x"
+    assert squeue(SlurmEndpoint(), (), user="x").failure == "Invalid user: x"
 
 
 def test_no_jobs_are_no_question(program: Path) -> None:
     write(program, f"touch {program}.asked")
-    assert squeue(Cluster(), ["_3", ""]).entries == ()
+    assert squeue(SlurmEndpoint(), ["_3", ""]).entries == ()
     assert not program.with_name("squeue.asked").exists()
 
 
 def test_the_words_of_the_question(program: Path) -> None:
     write(program, f'printf "%s\\n" "$@" > {program}.words; cat {ANSWERS}/squeue_waiting.txt')
-    answer = squeue(Cluster(), ["228_5", "228_7", "224"])
+    answer = squeue(SlurmEndpoint(), ["228_5", "228_7", "224"])
     assert sorted(entry.job for entry in answer.entries) == ["224", "228_5", "228_7"]
     words = program.with_name("squeue.words").read_text().splitlines()
     assert "--jobs=224,228" in words
     assert not any(word.startswith("--user") for word in words)
-    answer = squeue(Cluster(), (), user="ada")
+    answer = squeue(SlurmEndpoint(), (), user="ada")
     assert len(answer.entries) == 11
     words = program.with_name("squeue.words").read_text().splitlines()
     assert "--user=ada" in words

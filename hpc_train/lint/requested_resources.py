@@ -1,0 +1,123 @@
+"""What a script's directives ask Slurm for, in numbers; None where that is not known."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hpc_train.lint.directives import Directive
+from hpc_train.lint.options import Option
+from hpc_train.model.value import Value
+
+_GPU = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d{1,9}))?(?=$|,|\()")
+
+
+class RequestedResources(Value, frozen=True, kw_only=True):
+    """The options that count (the last of each name) and the sizes that follow from them.
+
+    `batch` is false for a script without directives: its options are on the command line of sbatch.
+    """
+
+    batch: bool
+    options: dict[str, Option]
+    nodes: int | None = None
+    tasks: int | None = None
+    tasks_per_node: int | None = None
+    cpus_per_task: int | None = None
+    gpus_per_node: int | None = None
+
+    def has(self, *names: str) -> bool:
+        """Return whether any of these options is there."""
+        return any(name in self.options for name in names)
+
+    def value(self, name: str) -> str | None:
+        """Return the value of an option; None without it."""
+        return self.options[name].value if name in self.options else None
+
+    def line(self, *names: str) -> int:
+        """Return where the last of these options stands; 1 when none is there."""
+        lines = [self.options[name].line for name in names if name in self.options]
+        return max(lines, default=1)
+
+    @property
+    def slurm(self) -> dict[str, int]:
+        """The variables that Slurm will set, as far as they are known."""
+        known = {
+            "SLURM_NNODES": self.nodes,
+            "SLURM_JOB_NUM_NODES": self.nodes,
+            "SLURM_NTASKS": self.tasks,
+            "SLURM_NPROCS": self.tasks,
+            "SLURM_NTASKS_PER_NODE": self.tasks_per_node,
+            "SLURM_TASKS_PER_NODE": self.tasks_per_node if self.nodes == 1 else None,
+            "SLURM_CPUS_PER_TASK": self.cpus_per_task,
+            "SLURM_GPUS_ON_NODE": self.gpus_per_node,
+            "SLURM_GPUS_PER_NODE": self.gpus_per_node if self.has("gpus-per-node") else None,
+        }
+        return {name: value for name, value in known.items() if value is not None}
+
+
+def asked_of(directives: Iterable[Directive]) -> RequestedResources:
+    """Read the sizes; of a heterogeneous job nothing is known."""
+    directives = tuple(directives)
+    if any(directive.group for directive in directives):
+        return RequestedResources(batch=True, options={})
+    options = {o.name: o for d in directives if not d.late for o in d.options}
+    bare = RequestedResources(batch=bool(directives), options=options)
+    if not directives:
+        return bare
+    nodes = _nodes(bare)
+    tasks, per_node = _tasks(bare, nodes)
+    return RequestedResources(
+        batch=True,
+        options=options,
+        nodes=nodes,
+        tasks=tasks,
+        tasks_per_node=per_node,
+        cpus_per_task=_number(bare.value("cpus-per-task")),
+        gpus_per_node=_gpus(bare, nodes),
+    )
+
+
+def _number(text: str | None) -> int | None:
+    match = re.fullmatch(r"^\s*(\d{1,9})\s*", text or "")
+    return int(match[1]) if match else None
+
+
+def _nodes(asked: RequestedResources) -> int | None:
+    if asked.has("nodes"):
+        low, _, high = (asked.value("nodes") or "").partition("-")
+        return _number(low) if high in ("", low) else None
+    spread = ("ntasks", "nodelist", "gpus", "ntasks-per-gpu", "gpus-per-task", "nodefile")
+    return None if asked.has(*spread) and _number(asked.value("ntasks")) != 1 else 1
+
+
+def _tasks(asked: RequestedResources, nodes: int | None) -> tuple[int | None, int | None]:
+    if asked.has("ntasks-per-gpu", "gpus-per-task", "ntasks-per-socket") and not asked.has(
+        "ntasks", "ntasks-per-node"
+    ):
+        return None, None
+    tasks, per_node = _number(asked.value("ntasks")), _number(asked.value("ntasks-per-node"))
+    if asked.has("ntasks-per-node"):
+        total = nodes * per_node if nodes and per_node else None
+        return (tasks if asked.has("ntasks") else total), per_node
+    if asked.has("ntasks"):
+        even = tasks is not None and nodes and tasks % nodes == 0
+        return tasks, tasks // nodes if even and tasks and nodes else None
+    return nodes, 1
+
+
+def _gpus(asked: RequestedResources, nodes: int | None) -> int | None:
+    if asked.has("gpus-per-node"):
+        return gpu_count(asked.value("gpus-per-node") or "")
+    if "gpu" in (asked.value("gres") or ""):
+        match = _GPU.search(asked.value("gres") or "")
+        return int(match[1] or 1) if match else None
+    if asked.has("gpus"):
+        total = gpu_count(asked.value("gpus") or "")
+        return total // nodes if total and nodes and total % nodes == 0 else None
+    return None
+
+
+def gpu_count(text: str) -> int | None:
+    """Read `4` or `a100:4`."""
+    return _number(text.rpartition(":")[2])

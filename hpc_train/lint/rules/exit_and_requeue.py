@@ -1,0 +1,194 @@
+"""Rules on how a script ends: exit codes, signals, requeue."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from itertools import islice, pairwise
+
+from hpc_train.lint.rule import RuleHit, Subject, rule
+from hpc_train.lint.rules.ranks import rank_launches
+from hpc_train.lint.script import JobScript
+from hpc_train.lint.shell.ast import Command
+
+_SIGNALS = re.compile(r"(?:SIG)?(USR1|USR2|TERM|INT|HUP|CONT)|10|12|15")
+_WAIT = (
+    "wait for each one by its number: srun … & pids+=($!), then "
+    'for pid in "${pids[@]}"; do wait "$pid" || code=1; done; exit "${code:-0}"'
+)
+_TALK = ("echo", "date", "printf", "sleep", "ls", "nvidia-smi", "deactivate")
+
+
+def _runs_in_front(script: JobScript) -> Iterator[Command]:
+    for launch in rank_launches(script):
+        if launch.command.ending != "&" and launch.command.inside == "":
+            yield launch.command
+
+
+def _sets(script: JobScript, *flags: str) -> bool:
+    """Whether the script has `set -e`, `set -o pipefail` or the like, or asks for it in #!."""
+    for command in script.runs("set"):
+        texts = [word.text for word in command.words[1:]]
+        if any(flag in texts for flag in flags if len(flag) > 1):
+            return True
+        if any(
+            re.match(rf"-[a-zA-Z]*{flag}", t) for flag in flags if len(flag) == 1 for t in texts
+        ):
+            return True
+    return any(re.match(rf"#!.*\s-\w*{flag}", script.lines[0]) for flag in flags if len(flag) == 1)
+
+
+@rule(
+    "HT401",
+    "warning",
+    "exit code lost in a pipe",
+    why="The code of a pipe is that of its last command: `srun … | tee` ends with 0 when the "
+    "training has failed, and Slurm reports COMPLETED.",
+    advice="add `set -o pipefail` before it",
+)
+def lost_in_pipe(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if _sets(script, "pipefail") or "PIPESTATUS" in script.text:
+        return
+    following = dict(pairwise(script.commands))
+    for launch in rank_launches(script):
+        command = launch.command
+        if command.ending not in ("|", "|&") or command.inside:
+            continue
+        # `python list.py | sort` prepares something; what is teed is worth a log.
+        teed = command in following and following[command].program == "tee"
+        if launch.outer or launch.starter != "python" or teed:
+            yield RuleHit(line=command.line, message="the training's exit code is lost in the pipe")
+
+
+@rule(
+    "HT402",
+    "warning",
+    "exit code replaced by the last command",
+    why="The state of a job is that of its script's last command: after a failed training, "
+    "`echo done` or a `wait` without a number makes it COMPLETED, and --dependency=afterok jobs "
+    "start.",
+    advice="add `set -e` (a bare `wait` gives 0 all the same), or keep the code: srun …; code=$?; "
+    "echo done; exit $code",
+)
+def replaced_by_last(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    yield from _bare_wait(script)
+    outer = [command for command in script.commands if command.inside == ""]
+    runs = [c for c in _runs_in_front(script) if c.ending in ("\n", ";", "")]
+    if not runs or _sets(script, "e", "errexit") or re.search(r"\$\?|ERR\b|EXIT\b", script.text):
+        return
+    last = outer[-1]
+    if last.program in _TALK and last.line > runs[-1].line and runs[-1] in outer:
+        message = f"the job ends with the code of `{last.program}`, not of line {runs[-1].line}"
+        yield RuleHit(line=last.line, message=message)
+
+
+def _bare_wait(script: JobScript) -> Iterator[RuleHit]:
+    """`wait` alone gives 0, whatever became of what it waited for."""
+    started = [launch.line for launch in rank_launches(script) if launch.command.ending == "&"]
+    waits = [command for command in script.runs("wait") if not command.inside]
+    if any(len(c.words) > 1 and not c.words[1].text.startswith("-") for c in waits):
+        return
+    for command in (one for one in waits if len(one.words) == 1):
+        if started and command.line >= started[0] and not _fails_behind(script, command.line):
+            message = f"`wait` gives 0, whatever the code of line {started[0]} was"
+            yield RuleHit(line=command.line, message=message, advice=_WAIT)
+            return
+
+
+def _fails_behind(script: JobScript, line: int) -> bool:
+    """Whether the script ends with a code of its own making behind a line."""
+    exits = [c for c in script.runs("exit") if len(c.words) > 1 and c.line >= line]
+    return any(command.words[1].text not in ("0", "$?") for command in exits)
+
+
+@rule(
+    "HT403",
+    "warning",
+    "trap that runs too late",
+    why="bash runs a trap only after the command in the foreground has ended: with srun in "
+    "front, nothing happens before the time limit ends both.",
+    advice="start it in the background and wait for it, again after each trap: srun … & pid=$!; "
+    'while wait "$pid"; kill -0 "$pid" 2>/dev/null; do :; done; wait "$pid"; exit $?',
+)
+def late_trap(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    for command, signals in islice(_traps(script), 1):
+        late = [run.line for run in _runs_in_front(script) if run.line > command.line]
+        if late:
+            message = f"the trap of {signals[0]} waits for the command of line {late[0]}"
+            yield RuleHit(line=command.line, message=message)
+
+
+def _traps(script: JobScript) -> Iterator[tuple[Command, list[str]]]:
+    """Yield the traps that handle a signal; '' ignores it, - gives it back."""
+    for command in script.runs("trap"):
+        texts = [word.text for word in command.words[1:] if word.text != "--"]
+        signals = [text for text in texts[1:] if _SIGNALS.fullmatch(text)]
+        if signals and texts[0] not in ("", "-", ":"):
+            yield command, signals
+
+
+@rule(
+    "HT404",
+    "warning",
+    "signal that the trap does not get",
+    why="--signal=USR1@120 goes to the job's steps, not to the batch script, so that a trap "
+    "in the script never runs.",
+    advice="write --signal=B:USR1@120 for a trap in the script",
+)
+def signal_not_to_batch(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    value = script.asked.value("signal") or ""
+    named = re.fullmatch(r"(?:R:)?(?:SIG)?([A-Z0-9]+)(?:@\d+)?", value)
+    if named is None:
+        return
+    for _, signals in _traps(script):
+        if named[1] in [signal.removeprefix("SIG") for signal in signals]:
+            line = script.asked.line("signal")
+            yield RuleHit(line=line, message=f"--signal={value} does not reach the script's trap")
+            return
+
+
+@rule(
+    "HT405",
+    "warning",
+    "requeue of a whole job array",
+    why="An array's job id selects all its elements: `scontrol requeue` with it requeues every "
+    "element.",
+    advice='scontrol requeue "${SLURM_ARRAY_JOB_ID}_${SLURM_ARRAY_TASK_ID}"',
+)
+def requeue_of_array(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if not script.asked.has("array"):
+        return
+    for command in (*script.commands, *script.task_commands):
+        texts = [word.text for word in command.words]
+        if texts[:2] != ["scontrol", "requeue"] or "ARRAY_TASK_ID" in " ".join(texts):
+            continue
+        if re.search(r"SLURM_(ARRAY_)?JOB_?ID", " ".join(texts)):
+            yield RuleHit(line=command.line, message="this id selects all elements of the array")
+
+
+@rule(
+    "HT406",
+    "warning",
+    "$0 in a batch script",
+    why="Slurm runs a copy of the script in its spool folder, so that $0 and BASH_SOURCE do "
+    "not lead to the project.",
+    advice="write the path, or take $SLURM_SUBMIT_DIR",
+)
+def own_path(subject: Subject) -> Iterator[RuleHit]:
+    script = subject.script
+    if not script.asked.batch:
+        return
+    for command in script.commands:
+        if command.program in ("echo", "printf", "basename"):
+            continue
+        for word in (*command.words, *command.assignments):
+            found = {"0", "BASH_SOURCE"} & set(word.expanded)
+            if found:
+                name = "BASH_SOURCE" if "BASH_SOURCE" in found else "$0"
+                yield RuleHit(line=word.line, message=f"{name} is a copy in Slurm's spool folder")
+                break

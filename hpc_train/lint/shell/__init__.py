@@ -1,0 +1,1 @@
+"""The shell language of a job script: words, commands, the syntax tree."""

@@ -1,0 +1,60 @@
+"""A block of a log -> the few of its lines on which NCCL says something."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from hpc_train.records.blocks import Block
+from hpc_train.records.multi_search import Find
+
+# A place that is found costs as much as a few lines that are only counted.
+_LENGTH = 256
+
+
+class FilteredLines(NamedTuple):
+    """Lines, and where in the block each of them begins [B]; None where these are all its lines."""
+
+    joined: bytes
+    starts: Sequence[int] | None = None
+
+    def worth_it(self, block: Block) -> bool:
+        """Whether these lines are few."""
+        return self.starts is not None and len(self.starts) * _LENGTH < block.end
+
+
+def lines_with(find: Find, block: Block) -> FilteredLines:
+    """Return the lines of a block that hold a literal."""
+    text, lines, starts, stop = bytes(memoryview(block.data)[: block.end]), [], [], -1
+    for at, _ in find(memoryview(text)):
+        if at > stop:
+            start = text.rfind(b"\n", stop + 1, at) + 1 or stop + 1
+            stop = text.find(b"\n", at)
+            stop = len(text) if stop < 0 else stop
+            lines.append(text[start:stop])
+            starts.append(start)
+    return FilteredLines(b"\n".join(lines), starts)
+
+
+def all_lines(block: Block) -> FilteredLines:
+    """Return all lines of a block."""
+    return FilteredLines(bytes(memoryview(block.data)[: block.end]))
+
+
+class Numbers:
+    """Counts the lines of a block before requested positions, one after the other."""
+
+    def __init__(self, block: Block, first: int, starts: Sequence[int] | None) -> None:
+        self._data = block.data
+        self._number = first
+        self._starts = starts
+        self._counted = 0
+
+    def of(self, index: int) -> int:
+        """Return the number of a line in the log."""
+        if self._starts is None:
+            return self._number + index
+        start = self._starts[index]
+        self._number += self._data.count(b"\n", self._counted, start)
+        self._counted = start
+        return self._number

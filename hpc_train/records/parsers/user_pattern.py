@@ -1,0 +1,53 @@
+"""Lines of one's own: the metrics, units and scope are those that a LogPattern states."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
+from hpc_train.model.regex_checks import literal_of
+from hpc_train.model.regex_cost import touching
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.pattern import PatternParser
+
+# Before and after the literal. Nobody has bounded the pattern; where its time grows with the cube
+# of the length (`MOST_TOUCHING`), 1,024 characters would take seconds, and 384 take 0.1 s.
+_NEAR = (256, 768)
+_NEARER = (96, 288)
+
+
+class OwnPattern:
+    """Parser of one LogPattern, which was checked."""
+
+    title = "a pattern of one's own"
+    wants_next = False
+
+    def __init__(self, pattern: LogPattern) -> None:
+        compiled = re.compile(pattern.regex)
+        slow = len(touching(pattern.regex)) >= MOST_TOUCHING
+        self._before, self._after = _NEARER if slow else _NEAR
+        literal = pattern.literal or literal_of(pattern.regex)
+        metrics = (name for name in compiled.groupindex if name not in PLACES)
+        self.sample = pattern.regex
+        self.literals = (literal.encode(),)
+        self.states = dict.fromkeys(metrics, pattern.scope)
+        self._parser = PatternParser(
+            title=self.title,
+            literals=self.literals,
+            pattern=compiled,
+            states=self.states,
+            sample=pattern.regex,
+            scale=pattern.scale,
+            units=pattern.units,
+        )
+
+    def read(self, line: Line) -> Iterable[Hit]:
+        """Yield the metrics of the first match, near the literal."""
+        raw = line.raw
+        if len(raw) > self._before + self._after:
+            at = raw.find(self.literals[0])
+            near = raw[max(0, at - self._before) : at + self._after]
+            line = Line(near, line.number, line.file_rank)
+        return self._parser.read(line)

@@ -1,0 +1,143 @@
+"""One log file -> its records, and how far it was read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from hpc_train.errors import LogParseError
+from hpc_train.model.log_pattern import LogPattern
+from hpc_train.records.dispatch import Asked, Mark, dispatch
+from hpc_train.records.find_logs import rank_of, readable
+from hpc_train.records.live import is_live
+from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.parsers.base import LogParser
+from hpc_train.records.parsers.user_pattern import OwnPattern
+from hpc_train.records.record_codec import Pack, Packer, pressed
+from hpc_train.records.run_parsers import hits_in, maker
+
+
+class Log(NamedTuple):
+    """A log file, the run that it is of, and the name that its records give it."""
+
+    run: str
+    path: Path
+    source: str
+
+
+class Wanted(NamedTuple):
+    """Which parsers to ask; patterns of one's own; that of a prefix that only this site has.
+
+    `usual`: all parsers, and what the study says; nothing that was asked for this time only.
+    """
+
+    parsers: tuple[str, ...]
+    prefix: str = ""
+    patterns: tuple[LogPattern, ...] = ()
+    usual: bool = True
+
+    def with_patterns(self, patterns: Sequence[LogPattern]) -> Wanted:
+        """Return the same with the patterns of a study; a format that was named stands alone."""
+        if len(self.parsers) == 1:
+            return self
+        return self._replace(patterns=(*self.patterns, *patterns))
+
+
+class Reading(msgspec.Struct):
+    """What a file holds: packs of its records, and what was seen.
+
+    `offset` [B] is where its last whole line ends, `line` the number of the next one; `resumable`
+    says that it can be read on from there, when it has grown.
+    """
+
+    packs: list[bytes] = msgspec.field(default_factory=list)
+    census: ParseStats = msgspec.field(default_factory=ParseStats)
+    offset: int = 0
+    line: int = 1
+    resumable: bool = False
+
+
+Parsers = Mapping[str, LogParser]
+
+
+def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
+    """Return a fresh parser of each kind; those of one's own patterns are asked first."""
+    own = {
+        "pattern" if number == 1 else f"pattern-{number}": OwnPattern(pattern)
+        for number, pattern in enumerate(wanted.patterns, 1)
+    }
+    return own | {name: maker(name)() for name in wanted.parsers}
+
+
+def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark) -> Iterator[Pack]:
+    """Yield the records of a file from `mark` on.
+
+    A file that cannot be read is noted in `census`; the records before the damage count. Those of
+    a live pipe come line by line.
+    """
+    before, packer, live = census.lines, Packer(log.run, log.source), is_live(log.path)
+    try:
+        with open_log(log.path, mark.offset) as stream:
+            lines = dispatch(stream, tuple(parsers.values()), rank_of(log.path), mark)
+            if prefix:
+                lines = _without_prefix(lines, re.compile(prefix))
+            for name, line, hits in hits_in(lines, parsers, log.source, census):
+                packer.add(name, line, hits)
+                if packer.is_full or live:
+                    yield packer.taken()
+        if census.lines == before and is_binary(log.path):
+            census.failed[log.source] = readable(f"{log.path}: {BINARY}")
+    except LogParseError as error:
+        census.failed[log.source] = readable(error.message)
+    if len(packer):
+        yield packer.taken()
+
+
+def whole(log: Log, wanted: Wanted) -> Reading:
+    """Read a file from its beginning."""
+    reading = Reading()
+    for _ in extend(log, wanted, reading):
+        pass
+    return reading
+
+
+def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Pack]:
+    """Yield what a file holds behind a reading of it; in the end, the reading holds it, too."""
+    parsers, mark = parsers_of(wanted), Mark(reading.offset, reading.line)
+    census = reading.census
+    for pack in read(log, parsers, wanted.prefix, census, mark):
+        reading.packs.append(pressed(pack))
+        yield pack
+    resumable = mark.end == mark.offset and _remember_nothing(parsers, wanted)
+    reading.resumable = resumable and not census.failed and is_plain(log.path)
+    reading.offset, reading.line = mark.offset, mark.line
+
+
+def _remember_nothing(parsers: Parsers, wanted: Wanted) -> bool:
+    """Whether fresh parsers would read on as these would."""
+    fresh = parsers_of(wanted)
+    return all(_same(parsers[name], fresh[name]) for name in parsers)
+
+
+def _same(one: object, other: object) -> bool:
+    """Whether two objects are equal or, where they do not say, made of equal parts."""
+    if one is other or type(one) is not type(other):
+        return one is other
+    if type(one).__eq__ is not object.__eq__:
+        return one == other
+    parts = getattr(one, "__dict__", None)
+    if parts is None:
+        return False
+    others = vars(other)
+    return parts.keys() == others.keys() and all(_same(parts[key], others[key]) for key in parts)
+
+
+def _without_prefix(lines: Iterator[Asked], site: re.Pattern[str]) -> Iterator[Asked]:
+    for line, asked in lines:
+        line.peel(site)
+        yield line, asked

@@ -1,0 +1,176 @@
+"""Lines of one log -> sightings of the failure signatures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from functools import lru_cache
+
+from msgspec.structs import replace
+
+from hpc_train.records.line import Line
+from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsers.nccl_tests import NcclTests
+from hpc_train.records.signatures.base import Sighting, Signature
+from hpc_train.records.signatures.catalogue import Catalogue, catalogue
+from hpc_train.records.timestamps import Clock, node_of
+from hpc_train.records.torchrun_report import LITERALS as BOX
+from hpc_train.records.torchrun_report import FailedRank, FailureBox
+from hpc_train.records.tracebacks import INSIDE, Raised, Speaker, Tracebacks, speaker_of
+
+EXCEPTION = "python_exception"
+RANK_FAILED = "torchrun_child_failed_rank"
+LAST_ERROR = "nccl_last_error"
+APART = "nccl_tests_ranks_apart"
+
+_IGNORED = (b"Exception ignored in", b"--- Logging error ---")
+# Such a line says something of those that follow.
+_BEGINS = frozenset({*BOX, *_IGNORED, b"Traceback (most recent call last)", b"algbw", b"  Rank "})
+_KEPT = 200
+_TEXT = 500
+# A shell that traces its commands (`set -x`) shows what it runs, not what happened.
+_TRACED = b"+"
+
+
+@lru_cache(maxsize=4)
+def _literals(known: Catalogue) -> tuple[bytes, ...]:
+    return tuple(sorted({*BOX, *_IGNORED, *known.literals}))
+
+
+class SymptomReader:
+    """Finds what the catalogue knows in one log.
+
+    Of each signature the first 200 sightings are handed on; `counts` has the number of all.
+    """
+
+    def __init__(self, source: str, known: Catalogue | None = None) -> None:
+        """Begin a log; `known` is the catalogue, by default that of this machine."""
+        self.source = source
+        self._known = known or catalogue()
+        self.literals = _literals(self._known)
+        self.counts: Counter[str] = Counter()
+        self._clock = Clock()
+        self._tracebacks = Tracebacks()
+        self._box = FailureBox()
+        self._last_error: set[Speaker] = set()
+        self._tests = NcclTests()
+        # Lines that are only counted when they come again.
+        self._again: dict[bytes, str] = {}
+
+    @property
+    def wants_next(self) -> bool:
+        """Whether a traceback or box is open, or NCCL's last error or the year is to come."""
+        multiline = self._box.is_open or self._tracebacks.any_open
+        return multiline or bool(self._last_error) or self._clock.wants_year
+
+    def read(self, line: Line) -> list[Sighting]:
+        """Return what the line, with those before it, shows."""
+        calm = not self.wants_next
+        if calm and line.raw in self._again:
+            self.counts[self._again[line.raw]] += 1
+            return []
+        sighting = self._look(line)
+        if sighting is None:
+            return []
+        self.counts[sighting.signature] += 1
+        # torchrun names the first failure last.
+        first = ("root", "yes") in sighting.groups
+        if first or self.counts[sighting.signature] <= _KEPT:
+            return [sighting]
+        if calm and len(self._again) < _KEPT and line.held.isdisjoint(_BEGINS):
+            self._again[line.raw] = sighting.signature
+        return []
+
+    def _look(self, line: Line) -> Sighting | None:
+        self._clock.look(line.text)
+        if line.raw.lstrip().startswith(_TRACED):
+            return None
+        entry = self._box.read(line)
+        raised = self._tracebacks.read(line, entry.rank if entry else None)
+        if entry is not None:
+            return self._of_entry(entry)
+        if raised is not None:
+            return None if raised is INSIDE else self._of_exception(line, raised)
+        return self._of_line(line)
+
+    def _of_line(self, line: Line) -> Sighting | None:
+        if self._apart(line):
+            return self._forced(APART, line)
+        speaker = speaker_of(line)
+        if speaker in self._last_error:
+            self._last_error.discard(speaker)
+            return self._match(line) or self._forced(LAST_ERROR, line)
+        if line.text.endswith("Last error:"):
+            self._last_error.add(speaker)
+            return None
+        return self._match(line)
+
+    def _apart(self, line: Line) -> bool:
+        """Return whether a table of nccl-tests begins, whose process saw no other."""
+        if b"Rank " not in line.raw and b"algbw" not in line.raw:
+            return False
+        hits = self._tests.read(line)
+        return any(isinstance(hit, Hit) and hit.variant == "apart" for hit in hits)
+
+    def _match(self, line: Line) -> Sighting | None:
+        owners, single = self._known.owners, self._known.single
+        for one in sorted({owner for literal in line.held for owner in owners.get(literal, ())}):
+            match = single[one].search(line.text)
+            if match:
+                return self._sighting(single[one], line, match.groupdict())
+        return None
+
+    def _forced(self, name: str, line: Line) -> Sighting | None:
+        signature = self._known.by_id[name]
+        match = signature.search(line.text.strip())
+        return self._sighting(signature, line, match.groupdict()) if match else None
+
+    def _of_exception(self, line: Line, raised: Raised) -> Sighting | None:
+        known = self._match(line)
+        if known is None and raised.ignored:
+            return None
+        sighting = known or self._forced(EXCEPTION, line)
+        if sighting is None:
+            return None
+        # An assertion without a text is told by its code.
+        code = raised.code if raised.code.startswith("assert ") else ""
+        told = {"file": raised.file, "line": raised.line, "caller": raised.caller, "code": code}
+        frame = tuple((name, value) for name, value in told.items() if value)
+        rank = raised.rank if sighting.rank is None or raised.rank is not None else sighting.rank
+        return replace(sighting, groups=(*sighting.groups, *frame), rank=rank)
+
+    def _of_entry(self, entry: FailedRank) -> Sighting:
+        if entry.time:
+            self._clock.time(entry.time)
+        return Sighting(
+            signature=RANK_FAILED,
+            source=self.source,
+            line=entry.line,
+            text=entry.text[:_TEXT],
+            rank=entry.rank,
+            node=entry.node,
+            time=entry.time,
+            groups=entry.groups,
+        )
+
+    def _sighting(
+        self, signature: Signature, line: Line, stated: Mapping[str, str | None]
+    ) -> Sighting:
+        if self.counts[signature.id] >= _KEPT:
+            # It is only counted.
+            return Sighting(signature=signature.id, source=self.source, line=line.number, text="")
+        groups = {name: value for name, value in stated.items() if value is not None}
+        rank = line.rank
+        if rank is None and groups.get("rank", "").isdecimal():
+            rank = int(groups["rank"])
+        text = line.text.strip()
+        return Sighting(
+            signature=signature.id,
+            source=self.source,
+            line=line.number,
+            text=text[:_TEXT],
+            rank=rank,
+            node=groups.get("node") or node_of(text),
+            time=self._clock.time(text),
+            groups=tuple(groups.items()),
+        )

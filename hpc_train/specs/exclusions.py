@@ -1,0 +1,72 @@
+"""Exclusions by a person -> runs by name, each with the given reason."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.decode import decode
+from hpc_train.errors import ReportError, nearest
+from hpc_train.model.expected_study import EXCLUDED, ExpectedStudy
+from hpc_train.yamlfile import read
+
+FILE = "exclude.yaml"
+
+
+def exclusions(words: Sequence[str]) -> dict[str, str]:
+    """Return run -> reason from words like `1-srun-r2=node 3 was down`.
+
+    Raises:
+        ReportError: a run or a reason is missing.
+    """
+    found = {}
+    for word in words:
+        run, _, reason = word.partition("=")
+        if not run or not reason.strip():
+            raise ReportError(
+                f"--exclude {word!r}: a run and a reason are needed",
+                "--exclude 'RUN=reason'",
+            )
+        found[run] = reason.strip()
+    return found
+
+
+def without(study: ExpectedStudy, excluded: Mapping[str, str], home: Path | None) -> ExpectedStudy:
+    """Return the study with the excluded runs marked, with their reasons.
+
+    `home` is a study's folder, which may hold `exclude.yaml`: run -> reason.
+
+    Raises:
+        ReportError: no such run, or no reason.
+    """
+    kept = _kept(home / FILE) if home is not None else {}
+    wanted = {**kept, **{run: ("--exclude", reason) for run, reason in excluded.items()}}
+    known = [run.run_id for run in study.runs]
+    for run in wanted.keys() - set(known):
+        raise ReportError(
+            f"{wanted[run][0]}: no run is called {run!r}{nearest(run, known)}",
+            f"there are: {', '.join(known[:8])}{', …' if len(known) > 8 else ''}",
+        )
+    if not wanted:
+        return study
+    runs = tuple(
+        msgspec.structs.replace(run, state=EXCLUDED, problem=wanted[run.run_id][1])
+        if run.run_id in wanted
+        else run
+        for run in study.runs
+    )
+    return msgspec.structs.replace(study, runs=runs)
+
+
+def _kept(path: Path) -> dict[str, tuple[str, str]]:
+    """Return run -> place and reason from a file; empty if there is no file."""
+    if not path.is_file():
+        return {}
+    document = read(path, ReportError)
+    reasons = decode(document.data, dict[str, str], document.origins, ReportError).value
+    for run, reason in reasons.items():
+        if not reason.strip():
+            raise ReportError(f"{document.origins[run]}: {run}: a reason is needed", "run: reason")
+    return {run: (document.origins[run], reason.strip()) for run, reason in reasons.items()}

@@ -1,0 +1,160 @@
+"""One call of sbatch, through submitit: retried if Slurm is slow, never submitted twice."""
+
+from __future__ import annotations
+
+import logging
+import os
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from hpc_train.errors import SubmitError
+from hpc_train.model.value import Value
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.slurm.batch import SbatchCall
+from hpc_train.submissions.slurm.cli import ask, transient
+from hpc_train.submissions.slurm.environment import options_in, scrubbed
+from hpc_train.submissions.slurm.recovery import find, owner
+from hpc_train.submissions.slurm.sbatch_errors import advice
+
+if TYPE_CHECKING:
+    from subprocess import Popen
+
+    from hpc_train.shell import Finished
+    from hpc_train.submissions.slurm.submitit_script import ScriptExecutor
+
+_PAUSES_S = (2.0, 4.0, 8.0, 16.0, 30.0)
+# After these errors the request was not accepted; after any other it may have been.
+_NOT_REACHED = ("unable to contact", "connection refused", "no route to host", "unreachable")
+_UNDER_WAY_S = 15.0
+
+
+class Sbatch(Value, frozen=True, kw_only=True):
+    """The arguments of one sbatch call."""
+
+    batch: SbatchCall
+    terms: ExecutorOptions
+    comment: str
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Options that are not in the script, because they belong to this one submission."""
+        options = [f"--output={self.batch.output}", f"--comment={self.comment}"]
+        if self.batch.elements:
+            most = self.terms.limits.max_array_running
+            share = f"%{most}" if most else ""
+            options.append(f"--array={','.join(map(str, self.batch.elements))}{share}")
+        if self.terms.exclude:
+            options.append(f"--exclude={','.join(self.terms.exclude)}")
+        return tuple(options)
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The whole command, as one would type it."""
+        return (
+            "sbatch",
+            "--parsable",
+            *self.options,
+            str(self.batch.script),
+            *self.batch.arguments,
+        )
+
+
+class Call(Value, frozen=True, kw_only=True):
+    """A started sbatch process; `note` is called before each start."""
+
+    sbatch: Sbatch
+    note: Callable[[], None]
+    executor: ScriptExecutor
+    process: Popen[bytes] | Finished
+
+
+def begin(sbatch: Sbatch, note: Callable[[], None]) -> Call:
+    """Start an sbatch."""
+    executor = _executor(sbatch)
+    # Immediately before: after a kill in between, the state of the run is unknown for two minutes.
+    note()
+    return Call(sbatch=sbatch, note=note, executor=executor, process=executor.start())
+
+
+def hand_over(call: Call) -> str:
+    """Return the id of the job that a call created, repeating the call if necessary.
+
+    If the answer is lost, the queue is searched for the job's comment before the request is
+    repeated, after a delay in which Slurm can complete a pending request.
+
+    Raises:
+        SubmitError: refused; `transient` if it is unknown whether the job was accepted.
+    """
+    sbatch, process, failure = call.sbatch, call.process, ""
+    for pause_s in (*_PAUSES_S, None):
+        try:
+            return call.executor.job(process).job_id
+        except SubmitError as refusal:
+            failure, unreadable = refusal.message, refusal.transient
+        if not unreadable and not transient(failure):
+            raise SubmitError(f"sbatch: {_line(failure)}", _advice(sbatch, failure))
+        if pause_s is None:
+            break
+        job, silent = _look_again(sbatch, _patience(failure, pause_s))
+        if job is not None:
+            return job
+        if silent or unreadable:
+            break
+        call.note()
+        process = call.executor.start()
+    said = f"sbatch was not answered: {_line(failure)}"
+    hint = "hpctrain status finds the job if it was accepted; submit again later"
+    raise SubmitError(said, hint, transient=True)
+
+
+def _advice(sbatch: Sbatch, failure: str) -> str:
+    left_out = ", ".join(sbatch.terms.exclude)
+    if left_out and "node" in failure.lower():
+        return f"without {left_out} there may be too few nodes"
+    return advice(failure)
+
+
+def _patience(failure: str, pause_s: float) -> float:
+    """Return the delay, and log it: a request that reached Slurm may be in progress."""
+    if not any(words in failure.lower() for words in _NOT_REACHED):
+        pause_s = max(pause_s, _UNDER_WAY_S)
+    logging.getLogger(__name__).warning(
+        "Slurm does not answer (%s); trying again in %.0f s", _line(failure), pause_s
+    )
+    return pause_s
+
+
+def _look_again(sbatch: Sbatch, pause_s: float) -> tuple[str | None, bool]:
+    """Wait, then search for the job; return whether Slurm never responded."""
+    cluster = sbatch.terms.cluster
+    for further_s in (0.0, *_PAUSES_S):
+        time.sleep(pause_s + further_s)
+        jobs, silent = find(cluster, sbatch.comment, owner(sbatch.batch.runs[0].path))
+        if not silent:
+            if len(jobs) > 1:
+                # The request was accepted late, and repeated: cancel one of the two jobs.
+                ask(cluster, "scancel", *jobs[1:])
+            return (jobs[0] if jobs else None), False
+    return None, True
+
+
+def _executor(sbatch: Sbatch) -> ScriptExecutor:
+    # The import takes 90 ms, which a query does not need.
+    from hpc_train.submissions.slurm.submitit_script import ScriptExecutor
+
+    batch = sbatch.batch
+    return ScriptExecutor(
+        batch.runs[0].path,
+        batch.script,
+        sbatch.options,
+        batch.arguments,
+        scrubbed(os.environ, sbatch.terms.cluster, options_in(batch.text)),
+    )
+
+
+def _line(text: str) -> str:
+    """Return the message of sbatch on one line, without the prefix of each part."""
+    return "; ".join(
+        line.removeprefix("sbatch: error: ").strip() for line in text.splitlines() if line.strip()
+    )

@@ -1,0 +1,123 @@
+"""What a submission may cost at most."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from hpc_train.errors import PlanError
+from hpc_train.model.plan import LaunchPlan, Topology
+from hpc_train.model.site import Reporting
+from hpc_train.plans.cost import Cost, bill, check_budget, cost_of
+from hpc_train.plans.shared_allocation import TURN_S
+from tests.pipeline.on_slurm import job
+from tests.submissions.slurm.fake_slurm import FakeSlurm
+
+HOUR = 3600
+
+
+@pytest.fixture
+def plan(slurm: FakeSlurm) -> LaunchPlan:
+    return job().points[0].plan
+
+
+def sized(plan: LaunchPlan, nodes: int, tasks: int, gpus: int, time_s: int | None) -> LaunchPlan:
+    topology = Topology(nodes=nodes, tasks_per_node=tasks, gpus_per_node=gpus, cpus_per_task=8)
+    return msgspec.structs.replace(plan, topology=topology, time_s=time_s)
+
+
+def nested(*plans: LaunchPlan) -> list[LaunchPlan]:
+    return [msgspec.structs.replace(plan, nested=True) for plan in plans]
+
+
+def test_every_run_until_its_time_limit(plan: LaunchPlan) -> None:
+    found = cost_of([sized(plan, 2, 4, 4, HOUR), sized(plan, 1, 1, 1, HOUR // 2)])
+    assert found == Cost(runs=2, gpu_hours=8 + 0.5, core_hours=2 * 4 * 8 + 4)
+
+
+def test_runs_that_share_an_allocation_hold_its_largest_size(plan: LaunchPlan) -> None:
+    found = cost_of(nested(sized(plan, 4, 4, 4, HOUR), sized(plan, 1, 1, 1, HOUR)))
+    hours = 2 * (HOUR + TURN_S) / HOUR
+    assert found.gpu_hours == pytest.approx(16 * hours)
+    assert found.core_hours == pytest.approx(4 * 32 * hours)
+
+
+def test_the_largest_size_may_be_that_of_no_run(plan: LaunchPlan) -> None:
+    """As in a retry of parts of a grid: four nodes for one run, eight GPUs a node for another."""
+    found = cost_of(nested(sized(plan, 4, 1, 1, HOUR), sized(plan, 1, 8, 8, HOUR)))
+    hours = 2 * (HOUR + TURN_S) / HOUR
+    assert found.gpu_hours == pytest.approx(4 * 8 * hours)
+    assert found.core_hours == pytest.approx(4 * 64 * hours)
+
+
+def test_without_a_limit_there_is_no_bound(plan: LaunchPlan) -> None:
+    found = cost_of([sized(plan, 1, 1, 1, HOUR), sized(plan, 1, 1, 1, None)])
+    assert found == Cost(runs=2, gpu_hours=None, core_hours=None)
+    assert str(found) == "2 runs without a time limit: the cost has no bound (--time sets one)"
+
+
+def test_nothing_costs_nothing() -> None:
+    assert cost_of([]) == Cost(runs=0, gpu_hours=0, core_hours=0)
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        (Cost(runs=1, gpu_hours=0.25, core_hours=2), "1 run: at most 0.25 GPU-hours, 2 core-hours"),
+        (Cost(runs=3, gpu_hours=0, core_hours=2), "3 runs: at most no GPUs, 2 core-hours"),
+        (
+            Cost(runs=9, gpu_hours=1234.5678, core_hours=0.33333),
+            "9 runs: at most 1235 GPU-hours, 0.3333 core-hours",
+        ),
+    ],
+)
+def test_it_is_said_in_one_line(cost: Cost, said: str) -> None:
+    assert str(cost) == said
+
+
+def test_a_budget(plan: LaunchPlan) -> None:
+    cost = cost_of([sized(plan, 2, 4, 4, HOUR)])
+    check_budget(cost, None)
+    check_budget(cost, 8)
+    with pytest.raises(PlanError) as failure:
+        check_budget(cost, 7.99)
+    said = "--max-gpu-hours 7.99: 1 run: at most 8 GPU-hours, 64 core-hours"
+    assert failure.value.message == said
+    assert "a larger limit" in failure.value.hint
+
+
+@pytest.mark.parametrize("hours", [float("nan"), float("inf"), -1.0])
+def test_a_budget_is_a_number_of_hours(plan: LaunchPlan, hours: float) -> None:
+    with pytest.raises(PlanError, match=f"--max-gpu-hours {hours:g}: not a number of hours"):
+        check_budget(cost_of([sized(plan, 1, 1, 1, HOUR)]), hours)
+
+
+def test_a_budget_needs_a_bound(plan: LaunchPlan) -> None:
+    cost = cost_of([sized(plan, 1, 1, 1, None)])
+    check_budget(cost, None)
+    with pytest.raises(PlanError) as failure:
+        check_budget(cost, 1e9)
+    assert failure.value.message.startswith(
+        "--max-gpu-hours 1e+09 cannot be checked: 1 run without"
+    )
+    assert "--time 1h" in failure.value.hint
+
+
+def test_exclusive_nodes_may_count_whole(slurm: FakeSlurm) -> None:
+    shared, alone = job().points[0].plan, job("exclusive=true").points[0].plan
+    cost = cost_of([sized(shared, 1, 1, 1, HOUR), sized(alone, 1, 1, 1, HOUR)])
+    assert str(cost) == (
+        "2 runs: at most 2 GPU-hours, 16 core-hours, but exclusive nodes may count whole"
+    )
+    check_budget(cost, 2)
+    with pytest.raises(PlanError, match="exclusive nodes may count whole"):
+        check_budget(cost, 1.9)
+
+
+def test_the_bill_is_in_money_where_the_site_has_a_price() -> None:
+    cost = Cost(runs=9, gpu_hours=1080, core_hours=8640)
+    dear = Reporting(price_per_gpu_hour=2.5, currency="EUR")
+    assert bill(cost, dear).endswith("; at most 2,700.00 EUR at 2.5 EUR a GPU-hour")
+    assert bill(cost, Reporting(price_per_gpu_hour=2.5)).endswith("2,700.00 at 2.5 a GPU-hour")
+    assert bill(cost, Reporting()) == str(cost)
+    assert bill(Cost(runs=1, gpu_hours=None, core_hours=None), dear).endswith("(--time sets one)")

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hpc_train.model.run import Run
+from hpc_train.pipeline.query import runs_below
+from hpc_train.runs.settings_diff import HIDDEN, differences
+
+STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
+NOTHING: list[list[dict[str, str]]] = [[], []]
+
+
+def runs(launcher: str) -> list[Run]:
+    own = [run for run in runs_below(STUDY) if f"-{launcher}-" in run.folder.run_id]
+    assert len(own) == 6
+    return own
+
+
+def changed(run: Run, **fields: Any) -> Run:
+    assert run.manifest is not None
+    plan = msgspec.structs.replace(run.manifest.plan, **fields)
+    return msgspec.structs.replace(run, manifest=msgspec.structs.replace(run.manifest, plan=plan))
+
+
+def test_only_what_differs_is_named_and_never_the_sizes() -> None:
+    assert differences(runs("torchrun"), runs("torchrun")[:3], NOTHING) == ()
+    found = differences(runs("torchrun"), runs("spawn"), NOTHING)
+    assert ("launcher", "torchrun", "spawn") in found
+    assert not {"nodes", "tasks_per_node", "name"} & {name for name, _, _ in found}
+
+
+def test_env_directives_and_modules_are_compared_and_long_values_cut() -> None:
+    (one, *_) = runs("spawn")
+    other = changed(
+        one,
+        env=(("NCCL_ALGO", "Ring" * 40),),
+        directives=(("exclusive", ""), ("nodes", "7")),
+        modules=("cuda/12", "nccl"),
+    )
+    found = {name: (a, b) for name, a, b in differences([changed(one, env=())], [other], NOTHING)}
+    assert found["modules"] == ("--", "cuda/12 nccl")
+    assert found["sbatch exclusive"] == ("--", "(set)")
+    assert "sbatch nodes" not in found
+    a, b = found["env.NCCL_ALGO"]
+    assert a == "--"
+    assert len(b) == 60
+    assert b.endswith("…")
+
+
+def test_secrets_are_never_shown() -> None:
+    (one, *_) = runs("spawn")
+    sides = [
+        [changed(one, env=(("WANDB_API_KEY", f"0123456789abcdef{i}"), ("URL", url)))]
+        for i, url in enumerate(("https://a:hunter22@host", "https://host"))
+    ]
+    found = differences(sides[0], sides[1], NOTHING)
+    assert ("env.WANDB_API_KEY", HIDDEN, HIDDEN) in found
+    assert "hunter22" not in str(found)
+    assert "0123456789abcdef" not in str(found)
+
+
+def test_conditions_that_one_side_does_not_record_are_no_difference() -> None:
+    a = [{"torch": "2.12", "gpu": "A100"}, {"torch": "2.12", "gpu": "A100"}]
+    found = differences((), (), [a, [{"torch": "2.13"}, {}]])
+    assert found == (("torch", "2.12", "2.13"),)

@@ -1,0 +1,78 @@
+"""submission.json is the old one or the new one; status.json is read whatever it holds."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import StoreError
+from hpc_train.files import read_json
+from hpc_train.model.run import Failure, RunFolder
+from hpc_train.model.submission import JobState, SlurmEndpoint, Submission
+from hpc_train.submissions.submission_file import has_ended, mark, status_of, write
+
+ASKED = Submission(
+    executor="slurm",
+    native_id="",
+    submitted="2026-11-21T01:00:00+00:00",
+    cluster=SlurmEndpoint(conf="/x", poll_s=5.0),
+    comment="hpctrain:a",
+    command=("sbatch", "ä b"),
+    shared=True,
+)
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunFolder:
+    return RunFolder(path=tmp_path)
+
+
+def test_it_reads_back_as_it_was_written(run: RunFolder) -> None:
+    write(run, ASKED)
+    assert read_json(run.submission, Submission) == ASKED
+    assert [path.name for path in run.path.iterdir()] == ["submission.json"]
+
+
+def test_an_end_is_added_to_what_was_there(run: RunFolder) -> None:
+    mark(run, ASKED, JobState.CANCELLED, "by you")
+    found = read_json(run.submission, Submission)
+    assert (found.state, found.reason) == (JobState.CANCELLED, "by you")
+    assert (found.comment, found.command) == (ASKED.comment, ASKED.command)
+
+
+def test_a_folder_that_is_gone(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match=r"no/submission\.json: No such file or directory"):
+        write(RunFolder(path=tmp_path / "no"), ASKED)
+
+
+def test_when_it_cannot_be_replaced_nothing_is_left(run: RunFolder) -> None:
+    # A folder in its place: the new file can be written, but not renamed.
+    run.submission.mkdir()
+    with pytest.raises(StoreError, match="Is a directory"):
+        write(run, ASKED)
+    assert [path.name for path in run.path.iterdir()] == ["submission.json"]
+
+
+@pytest.mark.parametrize("content", [None, "", "{", "[]", '{"ended": 2}', '{"started": "x"}'])
+def test_a_job_that_says_nothing_readable(run: RunFolder, content: str | None) -> None:
+    if content is not None:
+        run.status.write_text(content)
+    assert status_of(run) is None
+    assert not has_ended(run)
+
+
+def test_what_a_job_says(run: RunFolder) -> None:
+    run.status.write_text('{"started": 1.5, "ended": null, "job": "7_1", "pid": 9}')
+    found = status_of(run)
+    assert found is not None
+    assert (found.started, found.job, found.pid) == (1.5, "7_1", 9)
+    assert not has_ended(run)
+    run.status.write_text(
+        '{"started": 1.5, "ended": 2, "exit_code": 3, '
+        '"failure": {"rank": null, "host": "n1", "exit_code": 3}}'
+    )
+    assert has_ended(run)
+    found = status_of(run)
+    assert found is not None
+    assert found.failure == Failure(rank=None, host="n1", exit_code=3)
