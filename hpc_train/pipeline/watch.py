@@ -13,6 +13,8 @@ from hpc_train.model.submission import JobReport, JobState
 from hpc_train.pipeline.query import ask, judge, read_runs
 from hpc_train.runs.store import RunFiles
 
+# Clocks of the nodes and of this machine may differ by so much [s].
+_CLOCKS_S = 60.0
 _FIRST_S = 2.0
 # Minimum ratio of the pause to the duration of reading.
 _REST = 4
@@ -34,7 +36,7 @@ class Watch:
         self._answers: Mapping[RunFolder, JobReport] | None = None
         self._known: Mapping[RunFolder, RunFiles] = {}
         self._took_s = 0.0
-        self._asked = clock()
+        self._begun = self._asked = clock()
         self._pause_s = _FIRST_S if just_submitted else 0.0
 
     def runs(self) -> tuple[Run, ...]:
@@ -64,15 +66,20 @@ class Watch:
 
     def _standings(self, files: Sequence[RunFiles]) -> dict[RunFolder, JobReport]:
         if self._answers is None:
-            return {item.folder: _guess(item) for item in files if _goes_on(item)}
+            since = self._begun - _CLOCKS_S
+            return {item.folder: _guess(item) for item in files if _may_go_on(item, since)}
         return {
             run: msgspec.structs.replace(answer, asked=self._asked)
             for run, answer in self._answers.items()
         }
 
 
-def _goes_on(item: RunFiles) -> bool:
-    ended = item.status is not None and item.status.ended is not None
+def _may_go_on(item: RunFiles, since: float) -> bool:
+    """Whether the scheduler may still have a job; one that failed just now may be requeued."""
+    status = item.status
+    ended = status is not None and status.ended is not None
+    if status is not None and status.ended is not None and status.exit_code != 0:
+        ended = status.ended < since
     return item.submission is not None and item.submission.state is None and not ended
 
 

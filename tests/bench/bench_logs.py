@@ -36,7 +36,7 @@ PATTERN = "@hpct \\{|Worker [0-9]+ - Epoch"
 COLLECT = """
 import json, resource, sys, time
 from pathlib import Path
-from hpc_train.records.parse_stats import Census
+from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.index import Index
 kept, look = Path(sys.argv[2]), wanted(sys.argv[4])
@@ -45,7 +45,7 @@ index = None
 if sys.argv[3] == "index":
     index = Index(look, kept.read_bytes() if kept.exists() else b"")
 logs = logs_of("bench", [Path(sys.argv[1])])
-count = sum(1 for _ in records_of(logs, look, Census(), index))
+count = sum(1 for _ in records_of(logs, look, ParseStats(), index))
 if index is not None and (content := index.content()):
     kept.write_bytes(content)
 used = resource.getrusage(resource.RUSAGE_SELF)

@@ -21,14 +21,14 @@ CONTROLLER_DAEMON = "slurmctld"
 _LAUNCH = """\
 import sys
 import msgspec
-from hpc_train.lab import record
+from hpc_train.lab import state_file
 from hpc_train.lab.daemons import launch
 name, host, *argv = sys.argv[1:]
-lab = record.read()
+lab = state_file.read()
 fresh = launch(lab.settings, host, (*argv, "-f", f"{lab.settings.folder}/slurm.conf"))
 fresh = msgspec.structs.replace(fresh, name=name)
 others = [daemon for daemon in lab.daemons if daemon.name != name]
-record.write(msgspec.structs.replace(lab, daemons=(*others, fresh)))
+state_file.write(msgspec.structs.replace(lab, daemons=(*others, fresh)))
 """
 
 

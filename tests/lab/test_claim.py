@@ -150,7 +150,7 @@ def test_a_dead_lab_is_no_obstacle(
     assert "removing the remains of a lab" in done.stderr
     assert not Path(lab.settings.folder).exists()
     assert is_alive(stranger)
-    assert hpctrain("down").stdout == f"the lab in {other_folder} is gone\n"
+    assert hpctrain("down").stdout == f"the lab in {other_folder} was stopped\n"
 
 
 def test_munge_tells_of_a_lab_whose_processes_cannot_be_seen(tmp_path: Path) -> None:

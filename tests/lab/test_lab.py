@@ -190,5 +190,5 @@ def test_a_lab_without_its_record_is_removed(no_lab: None, hpctrain: Hpctrain) -
     lab = state_file.read()
     assert lab is not None
     state_file.RECORD.unlink()
-    assert hpctrain("down").stdout == f"the lab in {lab.settings.folder} is gone\n"
+    assert hpctrain("down").stdout == f"the lab in {lab.settings.folder} was stopped\n"
     assert [trace for trace in traces(lab) if not trace.endswith("/config0/hpctrain")] == []

@@ -87,7 +87,7 @@ def test_with_a_quality_of_service(hpctrain: Hpctrain, site: Path) -> None:
     assert "to start at" in asked(twin, "-N1", "--qos=Fast")
     assert "QOSMaxWall" in asked(twin, "-N1", "--qos=Fast", "--time=11")
     assert "Invalid qos" in asked(twin, "-N1", "--qos=slow")
-    assert hpctrain("twin", "--down", NAME).stdout == f"the twin of {NAME} is gone\n"
+    assert hpctrain("twin", "--down", NAME).stdout == f"the twin of {NAME} was stopped\n"
     assert not any(is_alive(daemon) for daemon in twin.daemons)
     assert not Path(twin.place.folder).exists()
     assert read(NAME) is None

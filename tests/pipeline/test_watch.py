@@ -81,6 +81,16 @@ def test_before_the_first_question_the_files_speak(slurm: FakeSlurm, clock: Cloc
     assert slurm.calls("squeue") == []
 
 
+def test_a_failure_counts_when_the_scheduler_has_let_go(slurm: FakeSlurm, clock: Clock) -> None:
+    (run,) = submit(job(), RESULTS, []).new
+    watch = Watch(run.path, just_submitted=True, clock=clock)
+    says(run, started=NOW, ended=NOW + 1, exit_code=9)
+    assert only(watch).state is JobState.RUNNING
+    slurm.becomes("1001", "FAILED", nodes="n1")
+    clock.now += 2
+    assert only(watch).state is JobState.FAILED
+
+
 def test_what_ended_before_stays_as_it_was(slurm: FakeSlurm, clock: Clock) -> None:
     home = submit(study(), RESULTS, []).home
     failed, cancelled, goes_on, waits = sorted(
