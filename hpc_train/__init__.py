@@ -1,4 +1,9 @@
-"""hpctrain: job scripts, site profiles and scaling reports for distributed PyTorch on Slurm."""
+"""hpctrain: job scripts, site profiles and scaling reports for distributed PyTorch on Slurm.
+
+Here: `collect` for Python users; as modules, what every stage may use: errors, decoding, files,
+processes, the registry of plug-ins.
+Not here: anything that only one stage needs. docs/architecture.md is the map of the packages.
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""A multi-node Slurm cluster on one Linux machine, for testing job scripts and launchers."""
+"""A multi-node Slurm cluster on one Linux machine, for testing job scripts and launchers.
+
+Here: its configuration files, networks and daemons, its start and its removal.
+Not here: questions to a Slurm that is not the lab's (`probe`, `submissions.slurm`).
+"""

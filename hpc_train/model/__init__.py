@@ -1,1 +1,5 @@
-"""The values that the stages exchange; no side effects, no scheduler, no torch."""
+"""The values that the stages exchange; no side effects, no scheduler, no torch.
+
+Here: immutable types, the rules that two stages need, and the registry of metrics.
+Not here: reading or writing files, and rules that one stage alone needs.
+"""

@@ -1,1 +1,5 @@
-"""Live Slurm and machine -> `Cluster`, `Hardware`, a draft of a profile."""
+"""Live Slurm and machine -> `Cluster`, `Hardware`, a draft of a profile.
+
+Here: commands that inspect a cluster or a machine, and parsing of their output.
+Not here: states of submitted jobs (`submissions.slurm`), comparison with a profile (`sites.drift`).
+"""

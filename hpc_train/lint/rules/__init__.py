@@ -1,4 +1,8 @@
-"""All rules."""
+"""All rules.
+
+Here: one module for each subject; a function with `@rule` is a rule.
+Not here: reading of scripts (`lint`, `lint.shell`), queues and limits of a site (`model.limits`).
+"""
 
 from __future__ import annotations
 

@@ -1,1 +1,5 @@
-"""Foreign results in logs, records or tables."""
+"""Foreign results in logs, records or tables.
+
+Here: what a file without a run folder contains, and which runs it describes.
+Not here: parsing of lines (`records`), statistics (`tables`).
+"""

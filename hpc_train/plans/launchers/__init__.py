@@ -1,1 +1,5 @@
-"""Launchers: a topology -> argv and the words that name each rank; one module each."""
+"""Launchers: a topology -> argv and the variables that name each rank.
+
+Here: one module for each launcher, with all facts about it; `base.Launcher` lists them.
+Not here: whether a site offers a launcher (`plans.context`), the shell around it (`templates/`).
+"""

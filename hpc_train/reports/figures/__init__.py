@@ -1,4 +1,8 @@
-"""Tables of a study and its laws -> figures, each with the numbers that it shows."""
+"""Tables of a study and its laws -> figures, each with the numbers that it shows.
+
+Here: one module for each figure, and what they share.
+Not here: the numbers themselves (`tables`), images as files (`reports.figure_files`).
+"""
 
 from __future__ import annotations
 

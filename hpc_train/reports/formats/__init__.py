@@ -1,1 +1,5 @@
-"""Report -> text; one module per format, each with `render(report)`."""
+"""Report -> text; one module per format, each with `render(report)`.
+
+Here: the syntax of a format.
+Not here: which tables and sentences a report has (`reports`).
+"""

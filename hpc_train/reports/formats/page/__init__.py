@@ -1,1 +1,5 @@
-"""The parts of the HTML page; `whole.page` puts them together."""
+"""The parts of the HTML page; `render.page` puts them together.
+
+Here: the data and the template of the page.
+Not here: drawing of figures (`reports.figures`).
+"""
