@@ -16,8 +16,8 @@ from hpc_train.records.find_logs import rank_of, readable
 from hpc_train.records.live import is_live
 from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsers.base import LogParser
-from hpc_train.records.parsers.user_pattern import OwnPattern
+from hpc_train.records.parsing.base import LogParser
+from hpc_train.records.parsing.user_pattern import UserPattern
 from hpc_train.records.record_codec import Pack, Packer, pressed
 from hpc_train.records.run_parsers import hits_in, maker
 
@@ -68,7 +68,7 @@ Parsers = Mapping[str, LogParser]
 def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
     """Return a fresh parser of each kind; those of one's own patterns are asked first."""
     own = {
-        "pattern" if number == 1 else f"pattern-{number}": OwnPattern(pattern)
+        "pattern" if number == 1 else f"pattern-{number}": UserPattern(pattern)
         for number, pattern in enumerate(wanted.patterns, 1)
     }
     return own | {name: maker(name)() for name in wanted.parsers}

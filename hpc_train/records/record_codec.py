@@ -16,7 +16,7 @@ import zstandard
 
 from hpc_train.model.record import UNITS, Record
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import OF_LINE, Hit
+from hpc_train.records.parsing.base import OF_LINE, Hit
 
 # Enough to press well and to have neighbours at hand, and few enough that records come while a log
 # is read.

@@ -8,9 +8,9 @@ from typing import cast
 
 from hpc_train import registry
 from hpc_train.records.line import Line
-from hpc_train.records.not_finite import may_be_no_number, not_finite
 from hpc_train.records.parse_stats import ParseStats, count
-from hpc_train.records.parsers.base import Hit, LogParser
+from hpc_train.records.parsing.base import Hit, LogParser
+from hpc_train.records.parsing.not_finite import may_be_no_number, not_finite
 
 
 # To look all names up takes as long as to read a small file, and each file has fresh parsers.

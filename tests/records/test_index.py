@@ -24,13 +24,13 @@ EVENT = b'@hpct {"step":%d,"step_time":0.5}\n'
 MEASURE = """
 import sys
 from pathlib import Path
-from hpc_train.records.parse_stats import Census
+from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.index import Index
 log, kept = map(Path, sys.argv[1:])
 look = wanted("events")
 index = Index(look, kept.read_bytes() if kept.exists() else b"")
-print(sum(1 for _ in records_of(logs_of("r", [log]), look, Census(), index)))
+print(sum(1 for _ in records_of(logs_of("r", [log]), look, ParseStats(), index)))
 kept.write_bytes(index.content() or kept.read_bytes())
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """

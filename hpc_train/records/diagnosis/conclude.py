@@ -17,19 +17,19 @@ from hpc_train.model.diagnosis import (
     Severity,
 )
 from hpc_train.records.diagnosis.hang import explain_hang
-from hpc_train.records.diagnosis.missed_target import missed_target
 from hpc_train.records.diagnosis.observed import Observed
-from hpc_train.records.diagnosis.outcome import decide
+from hpc_train.records.diagnosis.outcome import decide, missed_target
 from hpc_train.records.diagnosis.root_cause import (
     OrderedSighting,
     choose_root,
     exit_code_of,
+    first_of,
+    is_first,
     rung,
     specific,
     tells_end,
     with_times,
 )
-from hpc_train.records.diagnosis.torchrun import first_of, is_first
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.records.signatures.explain import explain

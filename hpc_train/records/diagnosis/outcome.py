@@ -5,7 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from hpc_train.model.diagnosis import JobEnd, Outcome
+from msgspec.structs import replace
+
+from hpc_train.model.diagnosis import Evidence, Finding, JobEnd, Outcome
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.endings import Ending, Kind
 from hpc_train.records.diagnosis.root_cause import (
@@ -17,6 +19,26 @@ from hpc_train.records.diagnosis.root_cause import (
     rung,
 )
 
+_NO_TARGET = Finding(
+    id="mlperf_aborted",
+    group="python",
+    severity="fatal",
+    role="root",
+    title="The training ended without reaching its target (run_stop: aborted)",
+    cause="It did not converge in the epochs that it has, or was stopped.",
+    advice="Compare hyperparameters and seed with a run that converged; look at the last losses.",
+    evidence=(),
+)
+_WRONG_NUMBERS = Finding(
+    id="collective_wrong_result",
+    group="nccl",
+    severity="fatal",
+    role="root",
+    title="The collective gave wrong numbers",
+    cause="Memory, a link or a library corrupts data.",
+    advice="Test each node by itself (nccl-tests -c 1); look at dmesg for ECC and link errors.",
+    evidence=(),
+)
 # What a program may stumble over while it takes itself apart, its work done.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
 # The kinds of evidence that work is done, the best first, and the mildest failure that undoes each.
@@ -119,3 +141,10 @@ def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
         outcome="unknown",
         why="nothing in the logs says that it failed, and nothing that its work was done",
     )
+
+
+def missed_target(ending: Ending, source: str) -> Finding:
+    """Return the finding of an ending of the kind `failure`."""
+    known = _WRONG_NUMBERS if "Out of bounds" in ending.text else _NO_TARGET
+    place = Evidence(source=source, line=ending.line, text=ending.text)
+    return replace(known, evidence=(place,))

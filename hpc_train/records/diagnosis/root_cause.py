@@ -12,6 +12,8 @@ from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.signatures.exit_codes import is_crash
 
+# By torchrun itself, or by the shell around a rank.
+_TERMINATED = (-15, 143)
 _ECHO_TYPES = (
     "DistBackendError",
     "DistNetworkError",
@@ -166,3 +168,26 @@ def with_times(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
         last[one.file] = one.sighting.time or last.get(one.file)
         timed.append(replace(one, when=last[one.file]))
     return timed
+
+
+def first_of(seen: Iterable[OrderedSighting]) -> Culprit | None:
+    """Return the first failure that all agents report; who was told to stop is a victim."""
+    named = [_culprit(one.sighting) for one in seen if is_first(one)]
+    guilty = [one for one in named if one.exit_code not in _TERMINATED] or named
+    return min(guilty, key=lambda one: one.time or "", default=None)
+
+
+def is_first(seen: OrderedSighting) -> bool:
+    """Whether torchrun says that this failure came first."""
+    return ("root", "yes") in seen.sighting.groups
+
+
+def _culprit(sighting: Sighting) -> Culprit:
+    groups = dict(sighting.groups)
+    return Culprit(
+        rank=sighting.rank,
+        host=sighting.node or "",
+        exit_code=int(groups["exitcode"]),
+        time=sighting.time,
+        said_by="torchrun",
+    )

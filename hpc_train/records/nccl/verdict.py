@@ -8,8 +8,7 @@ import msgspec
 
 from hpc_train.model.network import Fabric, Network
 from hpc_train.model.transport import Transport, TransportFinding
-from hpc_train.records.nccl.adapters import link_layers, link_speeds
-from hpc_train.records.nccl.inside import p2p_disabled
+from hpc_train.records.nccl.hardware_checks import link_layers, link_speeds, p2p_disabled
 from hpc_train.records.nccl.labels import GDR, SOCKET, fabric_of, network_names, word_of
 
 _SLOW: tuple[Fabric | None, ...] = (None, "ethernet")

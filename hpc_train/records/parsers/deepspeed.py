@@ -24,9 +24,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.number import COUNTABLE, NUMBER, number
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import COUNTABLE, NUMBER, number
+from hpc_train.records.parsing.step_counts import Intervals
 
 _RATES = {
     "RunningAvgSamplesPerSec": "running_average",

@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.durations import CLOCK, seconds
-from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.json_value import finite, scan_object, whole
-from hpc_train.records.parsers.number import NUMBER, VALUE, number, scaled
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.durations import CLOCK, seconds
+from hpc_train.records.parsing.json_value import finite, scan_object, whole
+from hpc_train.records.parsing.number import NUMBER, VALUE, number, scaled
+from hpc_train.records.parsing.step_counts import Intervals
 
 # A number that ends its line may have been cut; only the last fields have nothing behind them.
 _LAST = rf"({NUMBER})"

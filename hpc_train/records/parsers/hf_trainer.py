@@ -13,17 +13,17 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.hf_bar import HfBar
-from hpc_train.records.parsers.hf_log import (
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.hf_bar import HfBar
+from hpc_train.records.parsing.hf_log import (
     accuracy_hits,
     hits_of_log,
     step_of,
     summary_hits,
     total_of,
 )
-from hpc_train.records.parsers.number import NUMBER, countable, number, quotient
-from hpc_train.records.parsers.progress_bar import Bar, bar_of
+from hpc_train.records.parsing.number import NUMBER, countable, number, quotient
+from hpc_train.records.parsing.progress_bar import Bar, bar_of
 
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)
 _EVALUATION = re.compile(r"""\{['"]eval_\w{1,80}['"]: """)

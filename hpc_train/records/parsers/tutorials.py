@@ -25,9 +25,9 @@ from typing import Literal, NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import OF_LINE, Hit
-from hpc_train.records.parsers.number import NUMBER, number, scaled
-from hpc_train.records.parsers.step_counter import RunningStep, StepPosition
+from hpc_train.records.parsing.base import OF_LINE, Hit
+from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
 
 _EPOCH = r"(?P<epoch>\d{1,9})"
 _N = NUMBER

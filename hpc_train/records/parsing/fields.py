@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hpc_train.model.record import Scope
-from hpc_train.records.parsers.number import NUMBER
+from hpc_train.records.parsing.number import NUMBER
 
 _FIELD = re.compile(r"^\s{0,40}([^:=]{1,80})[:=]\s{0,40}(\S.{0,80})")
 # The first Megatron had no colons: `lm loss 9.2E+00`.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 
-from hpc_train.records.parsers.number import COUNTABLE
+from hpc_train.records.parsing.number import COUNTABLE
 
 scan = json.JSONDecoder().raw_decode
 

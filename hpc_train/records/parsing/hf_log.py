@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.durations import seconds
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.durations import seconds
+from hpc_train.records.parsing.number import number
 
 Log = Mapping[str, str]
 

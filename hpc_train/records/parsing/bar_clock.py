@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hpc_train.records.parsers.progress_bar import Bar
+from hpc_train.records.parsing.progress_bar import Bar
 
 _LEAST_S = 20
 _RESOLUTION_S = 1

@@ -12,8 +12,8 @@ comes late, and its epoch does not rise as the bar does.
 
 from __future__ import annotations
 
-from hpc_train.records.parsers.number import number
-from hpc_train.records.parsers.progress_bar import Bar
+from hpc_train.records.parsing.number import number
+from hpc_train.records.parsing.progress_bar import Bar
 
 # tqdm draws at most ten times a second: of faster steps the bar does not know the last one.
 _SLOW_S = 0.2

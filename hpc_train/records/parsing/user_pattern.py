@@ -9,8 +9,8 @@ from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
 from hpc_train.model.regex_checks import literal_of
 from hpc_train.model.regex_cost import touching
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.pattern import PatternParser
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.pattern import PatternParser
 
 # Before and after the literal. Nobody has bounded the pattern; where its time grows with the cube
 # of the length (`MOST_TOUCHING`), 1,024 characters would take seconds, and 384 take 0.1 s.
@@ -18,7 +18,7 @@ _NEAR = (256, 768)
 _NEARER = (96, 288)
 
 
-class OwnPattern:
+class UserPattern:
     """Parser of one LogPattern, which was checked."""
 
     title = "a pattern of one's own"
