@@ -24,9 +24,9 @@ NAMES = "*.out, *.log, *.err, *.txt, *.o123, stdout, stderr, metrics.csv, plain 
 
 
 def log_files(paths: Iterable[Path]) -> list[Path]:
-    """Return the log files among `paths` in order: a file itself, of a folder what lies below it.
+    """Return the log files of `paths`, sorted: files as given, and those below a folder.
 
-    Folders that cannot be listed, hidden ones and links to folders are passed over.
+    Unreadable and hidden folders and links to folders are skipped.
     """
     files: set[Path] = set()
     for path in paths:
@@ -56,7 +56,7 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a file; a loop of links counts as one, whose reader says what it is."""
+    """Whether an entry is a file; a loop of links counts as one, and fails when it is read."""
     try:
         return entry.is_file()
     except OSError:
@@ -64,15 +64,15 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def readable(name: str) -> str:
-    r"""Return the name of a file as text that can be written; of what is no UTF-8, `\xff`."""
+    r"""Return a file name as printable UTF-8; other bytes become `\xff`."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
 
 
 def jobs_of(files: Sequence[Path]) -> dict[Path, list[Path]]:
-    """Return the files of each job, in their order: a file is a job by itself, but for a few.
+    """Return the files of each job, in their order; by default each file is one job.
 
-    One job are the files of a folder with files of several ranks, those of torchrun's log folder,
-    and the two of standard output and standard error. The key is the file, or the folder.
+    Several files form one job if they are in a folder with files of several ranks, in a log folder
+    of torchrun, or are the standard output and error of one name. The key is the file or folder.
     """
     ranks = Counter(file.parent for file in files if rank_of(file) is not None)
     there = set(files)

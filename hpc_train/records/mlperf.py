@@ -1,4 +1,4 @@
-"""A log of an MLPerf run -> what it says of itself, words included."""
+"""A log of an MLPerf run -> its benchmark, submitter, status and other metadata."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from hpc_train.records.parsing.base import Hit
 
 
 class MlperfRun(Value, frozen=True, kw_only=True):
-    """One run; `status` is `failed` where it never stopped, else what it says (`success`)."""
+    """One run; `status` is that of `run_stop` (`success`), or `failed` without that event."""
 
     benchmark: str
     platform: str
@@ -51,7 +51,7 @@ class _Scaling(msgspec.Struct):
 
 
 def scaling_factor(folder: Path) -> float:
-    """Return by what the score of the results in a folder is multiplied: 1 without scaling.json.
+    """Return the factor for the score of the results in a folder: 1 without scaling.json.
 
     Raises:
         LogParseError: the file cannot be read, or states no positive factor.

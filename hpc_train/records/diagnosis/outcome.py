@@ -1,4 +1,4 @@
-"""What logs say of the end of the work -> whether the job succeeded; before any word of error."""
+"""Endings in the logs -> whether the job succeeded; evidence of success precedes errors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _WRONG_NUMBERS = Finding(
     advice="Test each node by itself (nccl-tests -c 1); look at dmesg for ECC and link errors.",
     evidence=(),
 )
-# What a program may stumble over while it takes itself apart, its work done.
+# Groups of errors that a program may print at teardown, after its work.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
 # The kinds of evidence that work is done, the best first, and the mildest failure that undoes each.
 _MILDEST: Mapping[Kind, int] = {
@@ -54,7 +54,7 @@ Endings = Sequence[tuple[int, Ending]]
 
 
 class JobOutcome(Value, frozen=True, kw_only=True):
-    """How the job ended, and what says so; by `failure` a program says itself that it failed."""
+    """How the job ended, and the evidence; `failure` is a failure that the program reports."""
 
     outcome: Outcome
     why: str
@@ -69,9 +69,11 @@ def decide(
     if end.exit_code == 0 or end.state == "COMPLETED":
         return JobOutcome(outcome="success", why=end.problem or "its script ended with exit code 0")
     if sources and all(source.endswith(_DOCUMENTS) for source in sources):
-        return JobOutcome(outcome="unknown", why="a document quotes logs; it is no log of a job")
+        return JobOutcome(
+            outcome="unknown", why="a document that quotes logs is not the log of a job"
+        )
     last = _last(endings)
-    # What a script says after the program does not make good what the program says.
+    # A message of the script after the program does not override that of the program.
     result = [item for item in last if item[1].kind in ("success", "failure")][-1:]
     if any(item[1].kind == "failure" for item in result):
         file, ending = result[-1]
@@ -83,7 +85,7 @@ def decide(
 
 
 def _last(endings: Endings) -> list[tuple[int, Ending]]:
-    """Leave out, file by file, what was said before the work began once more."""
+    """Drop, for each file, the endings before a restart of the work."""
     kept: list[tuple[int, Ending]] = []
     for file, ending in endings:
         if ending.kind == "restart":
@@ -127,7 +129,7 @@ def _says(item: tuple[int, Ending], sources: Sequence[str]) -> str:
 def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
     fatal = [one for one in seen if one.fatal]
     if any(rung(one) < ENDED for one in fatal):
-        return JobOutcome(outcome="failed", why="nothing says that the work was done")
+        return JobOutcome(outcome="failed", why="no line shows that the work was done")
     if end.exit_code or end.state in ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"):
         return JobOutcome(outcome="failed", why=end.problem or f"the run is {end.state}")
     if fatal:
@@ -135,11 +137,11 @@ def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
     if any(one.survived for one in seen):
         return JobOutcome(
             outcome="unknown",
-            why="the work went on after the errors, and nothing says that it was done",
+            why="the work went on after the errors, and no line shows that it was done",
         )
     return JobOutcome(
         outcome="unknown",
-        why="nothing in the logs says that it failed, and nothing that its work was done",
+        why="the logs show neither a failure nor that the work was done",
     )
 
 

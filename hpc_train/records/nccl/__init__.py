@@ -1,1 +1,5 @@
-"""NCCL, RCCL and OFI plug-in lines -> which way the data of a run went."""
+"""Lines of NCCL, RCCL and the OFI plug-in -> the transports that a run used.
+
+Here: reading, counting and judging these lines. Not here: benchmarks such as nccl-tests, whose
+tables `records.parsers` reads.
+"""

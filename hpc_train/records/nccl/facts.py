@@ -7,13 +7,13 @@ from collections import Counter, defaultdict
 from hpc_train.model.transport import Adapter, Transport
 from hpc_train.records.nccl.counts import Tally
 
-# A name that fewer lines begin with may be two lines in one.
+# A name with fewer lines may be a fragment of two interleaved lines.
 _LEAST = 5
 _MOST = 64
 
 
 def facts(tally: Tally) -> Transport | None:
-    """Return what was seen; None where no line was NCCL's."""
+    """Return the transport that the lines show; None without a line of NCCL."""
     if not tally.first:
         return None
     between = between_nodes(tally)
@@ -115,7 +115,7 @@ def _speeds(tally: Tally, adapter: str) -> tuple[float, ...]:
 
 
 def _environment(tally: Tally) -> dict[str, str]:
-    """Return the variables that were really set; where ranks differ, all values."""
+    """Return the environment variables that were set; all values if ranks differ."""
     named = [kind for kind in tally.facts if kind.startswith("env ")][:_MOST]
     return {
         kind.removeprefix("env "): " | ".join(list(tally.facts[kind])[:4]) for kind in sorted(named)
@@ -123,20 +123,20 @@ def _environment(tally: Tally) -> dict[str, str]:
 
 
 def hosts_of(tally: Tally) -> tuple[str, ...]:
-    """Return the hosts' names, without what broken lines make look like one."""
+    """Return the names of the hosts, without fragments of interleaved lines."""
     named = Counter({host: lines for host, lines in tally.hosts.items() if host})
     least = next((n for n in (_LEAST, 2, 1) if any(v >= n for v in named.values())), 1)
     return tuple(sorted(host for host, lines in named.items() if lines >= least))
 
 
 def nodes_of(tally: Tally, between: Counter[str]) -> int | None:
-    """Return the number of nodes: as NCCL counts them, else the names that containers have."""
+    """Return the number of nodes: as NCCL states it, else by host names."""
     if "nodes" in tally.largest:
         return int(tally.largest["nodes"])
     seen = max(len(hosts_of(tally)), _ranks_on_one_gpu(tally))
     if seen > 1:
         return seen
-    # Only one node's lines may be there.
+    # The logs may contain the lines of one node only.
     return 1 if seen == 1 and not between and tally.channels else None
 
 
@@ -167,9 +167,9 @@ def between_nodes(tally: Tally) -> Counter[str]:
 
 
 def _ranks_on_one_gpu(tally: Tally) -> int:
-    """Return how many ranks of the largest communicator sit on GPUs of one name and bus.
+    """Return how many ranks of the largest communicator have the same host name and GPU bus.
 
-    More than one: so many nodes call themselves the same.
+    A number above one is that of nodes with the same host name.
     """
     largest = int(tally.largest.get("ranks", 0))
     seats = {seat: n for seat, n in tally.seats.items() if seat.ranks == largest and seat.bus}

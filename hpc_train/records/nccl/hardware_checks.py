@@ -11,7 +11,7 @@ _SHOWN = 12
 
 
 def link_layers(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    """Find InfiniBand beside Ethernet."""
+    """Find InfiniBand and Ethernet adapters used together."""
     layers = {adapter.link_layer for adapter in facts.adapters}
     if len(layers) < 2 or facts.nodes == 1:
         return
@@ -19,14 +19,14 @@ def link_layers(facts: Transport, _promised: Network) -> Iterator[TransportFindi
     yield TransportFinding(
         id="nccl_mixed_link_layers",
         severity="warning",
-        message=f"NCCL takes adapters of different link layers together: {listed}",
+        message=f"NCCL uses adapters of different link layers together: {listed}",
         advice="name those of the fast network in NCCL_IB_HCA (network.hcas of the profile)",
         evidence=facts.places("adapter"),
     )
 
 
 def link_speeds(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    """Find links of one layer that run slower than others: all wait for the slowest."""
+    """Find links of one layer with different speeds: collectives wait for the slowest."""
     if facts.nodes == 1:
         return
     for layer in sorted({adapter.link_layer for adapter in facts.adapters}):
@@ -38,8 +38,8 @@ def link_speeds(facts: Transport, _promised: Network) -> Iterator[TransportFindi
             id="nccl_mixed_link_speeds",
             severity="warning",
             message=f"adapters of one kind run at different speeds [Gbit/s]: {listed}",
-            advice="a link that came up slow shows in `ibstat`, `ethtool` and at its cable; slow "
-            "adapters that belong to another network do not belong in NCCL_IB_HCA",
+            advice="a link that came up slow shows in `ibstat`, `ethtool` and at its cable; "
+            "exclude the adapters of another network in NCCL_IB_HCA",
             evidence=facts.places("speed", "adapter"),
         )
 
@@ -49,7 +49,7 @@ def _at(adapter: Adapter) -> str:
 
 
 def p2p_disabled(facts: Transport, _promised: Network) -> Iterator[TransportFinding]:
-    """Find channels that go through the host's memory though both GPUs are in one node."""
+    """Find channels through host memory between GPUs of one node."""
     shared = facts.channels.get("SHM", 0)
     direct = sum(n for kind, n in facts.channels.items() if kind.startswith("P2P/"))
     if not shared:
@@ -58,7 +58,7 @@ def p2p_disabled(facts: Transport, _promised: Network) -> Iterator[TransportFind
     some = f", {direct} do not" if direct else ""
     yield TransportFinding(
         id="nccl_p2p_disabled",
-        # Between the sockets of a node with PCIe alone, NCCL takes this way of itself.
+        # Between CPU sockets of a node with PCIe only, NCCL uses host memory by default.
         severity="warning" if off or facts.nvlink or not direct else "info",
         message=f"{shared} channels inside the nodes go through the host's memory (SHM){some}",
         advice="take NCCL_P2P_DISABLE=1 out of the environment"

@@ -9,7 +9,7 @@
 
 `both_ways` counts what is sent and what is received: twice the algbw of others. The payload, or
 `data size: 4.0 GB` (1e9 B), is the message_size of what follows. Ranks that share a pipe mix their
-lines, so that a line says nothing about its rank.
+lines, so that the rank of a line is unknown.
 """
 
 from __future__ import annotations

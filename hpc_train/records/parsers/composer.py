@@ -8,8 +8,8 @@
 | `memory/peak_reserved_mem` | memory, printed in GB | GiB | per rank |
 | `lr-<optimizer>/group0` | learning_rate | 1 | global |
 
-The batches of the block's head count from 1; where it counts within an epoch, or in tokens, the
-line `time/batch`, which counts from 0, says which batch it is.
+The batches in the header of a block count from 1; if it counts within an epoch, or in tokens, the
+batch is that of the line `time/batch`, which counts from 0.
 """
 
 from __future__ import annotations

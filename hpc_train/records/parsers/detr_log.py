@@ -46,7 +46,7 @@ class DetrLog:
     wants_next = False
 
     def __call__(self) -> DetrLog:
-        """Return itself: it remembers nothing."""
+        """Return itself: it has no state."""
         return self
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:

@@ -1,10 +1,10 @@
-"""Lines `@hpct {json}`, printed by the reference workload and by anyone's script.
+"""Lines `@hpct {json}`, printed by the reference workload or by any script.
 
-The key `event` says what the line is: `start` and `end` describe the run (global), `epoch` an
+The key `event` is the kind of the line: `start` and `end` describe the run (global), `epoch` an
 epoch (global, its number is the step), `step` a step (per rank). Without `event`, `step_time` and
 `samples` are per rank if there is a `step`, and everything else is global. The key `scope`
-overrides. `conditions` is an object: what the run says of itself (`torch`, `gpu`). Metrics are the
-names of `model.record.UNITS`, in those units; other keys, null and values that are no finite
+overrides. `conditions` is an object: properties of the run (`torch`, `gpu`). Metrics are the
+names of `model.record.UNITS`, in those units; other keys, null and values that are not finite
 numbers are ignored.
 """
 
@@ -98,7 +98,7 @@ def _flat(body: bytes) -> dict[str, Any] | None:
 
 
 def _nested(data: bytes, start: int) -> tuple[dict[str, Any] | None, int]:
-    """Decode what the fast way cannot: braces or `@` in a string, nested values, NaN, bad UTF-8."""
+    """Decode other events: braces or `@` in a string, nested values, NaN, bad UTF-8."""
     text = data[start : start + _LONGEST].decode("utf-8", "surrogateescape")
     try:
         event, length = scan(text)
@@ -108,7 +108,7 @@ def _nested(data: bytes, start: int) -> tuple[dict[str, Any] | None, int]:
 
 
 def _rank(stated: int | None, line: Line, start: int, floor: int) -> int | None:
-    """Return who printed the event that starts at `start`, after one that ended at `floor`."""
+    """Return the rank of the event that starts at `start`, after one that ended at `floor`."""
     if stated is not None:
         return stated
     if floor == 0:
@@ -124,7 +124,7 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
     step = whole(event.get(key)) if key else None
     if "scope" in event:
         scope = _stated_scope(event["scope"]) or scope
-    # In an event with a kind, `epoch` says where in the run it happened.
+    # In an event with a kind, `epoch` is its position in the run.
     metrics = _FREE_METRICS if kind is None else _METRICS
     size = whole(event.get("message_size"))
     stated = condition_hits(event.get("conditions"), rank)
@@ -151,7 +151,7 @@ def _free_scope(metric: str, step: int | None) -> Scope:
 
 
 class StepEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    """The keys that the workload writes, and no other one: those are for the slower way."""
+    """The keys that the workload writes; other events are decoded as dictionaries."""
 
     v: int
     event: Literal["step"]
@@ -167,7 +167,7 @@ _decode_step = msgspec.json.Decoder(StepEvent).decode
 
 
 def step_event(body: bytes) -> StepEvent | None:
-    """Decode a step of the workload; None if it has another form, is damaged or something else."""
+    """Decode a step event of the workload; None if it has another form or is damaged."""
     if not body.startswith(_STEP_AS_PRINTED):
         return None
     try:
@@ -178,7 +178,7 @@ def step_event(body: bytes) -> StepEvent | None:
 
 
 def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
-    """Return what a step states, in the order in which the workload writes it."""
+    """Return the values of a step, in the order in which the workload writes them."""
     step, hits = event.step, []
     # Written out: a loop over the names costs as much again as all the rest.
     if event.step_time is not None:
@@ -193,8 +193,8 @@ def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
 def condition_hits(stated: object, rank: int | None) -> list[Hit]:
     """Return the conditions as hits whose `variant` is `NAME=VALUE`; several ranks may print them.
 
-    Texts, numbers and booleans count; control characters are left out and long texts cut. What
-    looks like a secret is no condition.
+    Texts, numbers and booleans count; control characters are left out and long texts cut. Values
+    that look like a secret are dropped.
     """
     if not isinstance(stated, dict):
         return []

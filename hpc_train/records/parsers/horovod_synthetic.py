@@ -1,4 +1,4 @@
-"""Horovod's synthetic benchmarks of PyTorch and TensorFlow, and those that print like them.
+"""Horovod's synthetic benchmarks of PyTorch and TensorFlow, and benchmarks with the same output.
 
 `Iter #0: 123.4 img/sec per GPU` and `Img/sec per GPU: 123.4 +-1.2` are per GPU,
 `Total img/sec on 8 GPU(s): 987.2 +-9.6` of all; all in 1/s. What follows `+-` is 1.96 standard

@@ -1,6 +1,6 @@
-"""PyTorch's ImageNet example and its kin: `Epoch: [0][ 10/5005]  Time 0.3 ( 0.4)  Loss ..`.
+"""PyTorch's ImageNet example and its variants: `Epoch: [0][ 10/5005]  Time 0.3 ( 0.4)  Loss ..`.
 
-Seconds of this iteration (its mean over the epoch in brackets), printed by every rank about
+Seconds of this iteration (its mean over the epoch in brackets), printed by every rank for
 itself. apex's variant adds `Speed`, images/s of the whole job. ` * Acc@1 71.4` is the accuracy
 over the validation set, in per cent.
 """
@@ -47,7 +47,7 @@ class ImageNet:
     wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the iterations, of which ranks may write two on a line, or the accuracy."""
+        """Yield the iterations on a line, which may be those of two ranks, or the accuracy."""
         text = line.text
         places = list(_PLACE.finditer(text))
         if not places:

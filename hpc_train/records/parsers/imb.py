@@ -9,8 +9,8 @@
 | `# #processes = 2` | world_size, of the table | 1 | global |
 
 `#bytes` is the message_size. Times are means over the repetitions, minimum, maximum and mean are
-over the processes. Old versions take 2^20 B for a megabyte, new ones 10^6 B: a row of a size says
-which, as its rate is the size times 1, 2 or 4 by its time; where it cannot be told, it is left out.
+over the processes. Old versions take 2^20 B for a megabyte, new ones 10^6 B: the unit
+follows from a row, as its rate is the size times 1, 2 or 4 by its time; else the rate is omitted.
 The rate of Sendrecv and Exchange counts both directions: variant `bidirectional`.
 """
 
@@ -44,12 +44,12 @@ _BOTH_WAYS = ("Sendrecv", "Exchange", "Biband")
 # 2^20 bytes in 10^6, as a power of 2.
 _BINARY = math.log2(2**20 / 1e6)
 _CLEAR = 0.01
-# Two decimals of these are precise enough to tell.
+# Two decimals of these are precise enough to infer the unit.
 _LEAST_RATE, _LEAST_TIME = 5.0, 1.0
 
 
 class Imb:
-    """Parser of one table after the other."""
+    """Parser of successive tables."""
 
     title = "Intel MPI Benchmarks"
     literals = (b"# Benchmarking ", b"#repetitions ", b"#processes = ")

@@ -12,7 +12,7 @@ One process may drive several devices, and a step is one of all of them. Only th
 an epoch's bar counts: those before show running means, and the time that is left. With `val_`
 values on the line the clock ran through the validation, and the time of a step has the variant
 with_validation; of one digit alone (`2ms/step`) it has the variant rounded. Lines of verbose=2 and
-of Keras 1 to 3 are read. Where the program says `Train on 60000 samples`, steps are samples.
+of Keras 1 to 3 are read. After a line `Train on 60000 samples`, steps are samples.
 """
 
 from __future__ import annotations
@@ -126,7 +126,7 @@ def _values(epoch: int, found: KerasLine) -> Iterator[Hit]:
 
 
 class KerasLine(NamedTuple):
-    """`each` [s] is the time of a step, or of a sample; 0 where nothing says it.
+    """`each` [s] is the time of a step, or of a sample; 0 if not printed.
 
     `ended`: it shows no time that is left. `last`: it cannot be drawn again, as the next drawing
     would go back over it. `doubtful`: Keras 3 draws the last step like the end of the epoch.
@@ -144,13 +144,13 @@ class KerasLine(NamedTuple):
 
 
 def line_of(text: str) -> KerasLine | None:
-    """Return what a line shows; None if it is none of Keras'."""
+    """Return what a line shows; None if it is not a line of Keras."""
     text, last = text[:_LONGEST].rstrip("\b "), not text.endswith("\b")
     head = _HEAD.match(text)
     if head is None and not text.lstrip().startswith("- "):
         return None
     parts = [part.strip() for part in text[head.end() if head else 0 :].split(" - ")]
-    # What is left of a longer drawing stands behind more blanks.
+    # The remainder of a longer drawing follows two blanks or more.
     parts = [part.removeprefix("- ").partition("  ")[0] for part in parts]
     times = [match for part in parts if (match := _TIME.fullmatch(part) or _EACH.fullmatch(part))]
     clock = next((match for match in times if "clock" in match.groupdict()), None)

@@ -8,7 +8,7 @@
 | loss | loss, of the batch of all devices | 1 | global |
 
 As `metric_logger.py` prints them, on every process or on the first one; steps count from 0. The
-first versions say `TFLOP/s`, of a device as well. Steps are timed without waiting for the device:
+first versions print `TFLOP/s`, of a device as well. Steps are timed without waiting for the device:
 the first one of a log holds the compilation, the second one may be its dispatch alone, and both
 have the variant startup.
 """

@@ -28,7 +28,7 @@ from hpc_train.records.parsing.mlperf_event import (
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
 _WORDS = frozenset({"submission_benchmark", "submission_platform", "submission_org"})
-# What most events say is of no interest.
+# Most events contain no measurement.
 _TELLING = frozenset(
     {
         *_OF_THE_JOB, *_WORDS, "run_start", "run_stop", "max_sequence_length", "eval_accuracy",
@@ -134,7 +134,7 @@ class Mlperf:
         self.words.setdefault(key, value)
 
     def _machine(self, gpus: int | None) -> Iterator[Hit]:
-        """Yield the GPUs of the machine, unless the run itself has said how many it uses."""
+        """Yield the GPUs of the machine, unless the run itself has stated the number."""
         if gpus and not self._job.keys() & {"machine", "number_of_ranks"}:
             self._job["machine"] = gpus
             yield Hit("world_size", gpus, "global", once="machine")

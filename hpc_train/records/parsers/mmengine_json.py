@@ -2,8 +2,8 @@
 
 Values, units and scopes are those of the lines of text: `time` [s] and `loss` of the printing rank
 (MMCV reduces the loss over the ranks), `lr`, `grad_norm`, `memory` [MiB there, GiB here]. MMEngine
-numbers iterations within the run (`step`), MMCV within the epoch, and says `"mode": "train"`.
-How many iterations a value is the mean of, the file does not say; those since the line before are
+numbers iterations within the run (`step`), MMCV within the epoch, with `"mode": "train"`.
+The file does not state how many iterations a value is the mean of; those since the line before are
 assumed of MMCV, whose lines are that far apart.
 """
 

@@ -94,7 +94,7 @@ class NcclTests:
         elif found := table.row(text):
             self._table.begin()
             yield from found
-        # NCCL may say thousands of lines before the first row.
+        # NCCL may print thousands of lines before the first row.
         elif b"NCCL" not in line.raw:
             self._table.other()
 

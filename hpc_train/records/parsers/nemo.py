@@ -2,7 +2,7 @@
 
 Seconds of an optimiser step of the whole job, and everything else is global, too; TFLOP/s and
 tokens per second are per GPU, memory is that of the printing rank (B there, GiB here). A bar that
-names no `train_step_timing` tells the mean time between two of its states (see `bar_clock`).
+names no `train_step_timing` gives the mean time between two of its states (see `bar_clock`).
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ class Nemo:
         if last != self._last:
             match = _EPOCH.search(text)
             epoch = int(match[1]) if match else 0
-            # Without a total, the bar of a later epoch does not say; `global_step` does.
+            # Without a total, the bar of a later epoch lacks the run's step; `global_step` has it.
             step = _step(fields, epoch * bar.total + bar.done)
             took = self._clock.interval(line.rank, epoch, bar)
             if took is not None and not _TIMINGS & fields.keys():

@@ -2,7 +2,7 @@
 
 Printed by rank 0. `Batch (t)` is the mean over the batches since the last line [s]; the rates, of
 the last batch, are images/s of the whole job and of one GPU. The place in the epoch is counted in
-samples: the first line of an epoch comes after one batch, and so says how many that are.
+samples: the first line of an epoch comes after one batch, and so gives the samples of a batch.
 """
 
 from __future__ import annotations

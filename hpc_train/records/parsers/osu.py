@@ -41,7 +41,7 @@ _SIZE = re.compile(r"\d{1,15}")
 
 
 class Osu:
-    """Parser of one table after the other."""
+    """Parser of successive tables."""
 
     title = "OSU micro-benchmarks"
     literals = (b"OSU MPI", b"# OSU ", b"# Size", b"Latency(us)", b"Bandwidth (MB/s)")

@@ -12,7 +12,7 @@
 PaddleClas (`[Train][Epoch 1/10][Iter: 10/100]`) prints means since the fifth iteration of the
 epoch: variant running_average. Each process drives one GPU, and its `ips` is its own batch by its
 time; tokens/s without `ips_total` are those of all ranks in some scripts and of one in others, and
-are left out. PaddleVideo prints the time of one step. Lines of an evaluation state nothing.
+are left out. PaddleVideo prints the time of one step. Lines of an evaluation are ignored.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _whole(match: re.Match[str]) -> bool:
 
 
 def _field(key: str, match: re.Match[str], total: bool) -> Field | None:
-    """Return what a key stands for; of a rate, that says its unit."""
+    """Return the field of a key; that of a rate depends on its unit."""
     unit = (match["unit"] or "").strip().partition("/")[0]
     if key == "ips_total":
         return _TOTAL if unit == "tokens" else None

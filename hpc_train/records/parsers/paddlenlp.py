@@ -55,7 +55,7 @@ class PaddleNlp:
     wants_next = False
 
     def __call__(self) -> PaddleNlp:
-        """Return itself: it remembers nothing."""
+        """Return itself: it has no state."""
         return self
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:

@@ -42,7 +42,7 @@ _SIZE = re.compile(r"\d{1,15}")
 
 
 class Perftest:
-    """Parser of one table after the other."""
+    """Parser of successive tables."""
 
     title = "perftest (ib_write_bw, ib_read_lat and the like)"
     literals = (b"#bytes ", b" BW Test")

@@ -61,7 +61,7 @@ class TfTimeHistory:
             yield from self._size(text)
 
     def _size(self, text: str) -> Iterator[Hit]:
-        """Yield the number of GPUs once the last of the final parameters that say it is read."""
+        """Yield the number of GPUs after the last of the final parameters that state it."""
         if " parameters: {" in text:
             self._is_final, self._gpus = _FINAL.search(text) is not None, 0
         gpus, workers = _GPUS.search(text), _WORKERS.search(text)

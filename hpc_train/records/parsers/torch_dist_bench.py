@@ -41,7 +41,7 @@ _NAMED = re.compile(r"([a-z_]{3,24}) (busbw|median)")
 
 
 class TorchDistBench:
-    """Parser of one table after the other."""
+    """Parser of successive tables."""
 
     title = "torch-dist-bench.py of *Machine Learning Engineering*"
     literals = (

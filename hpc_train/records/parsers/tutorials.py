@@ -1,4 +1,4 @@
-"""Training loops that many people start from: those of PyTorch, AWS, SageMaker and NERSC.
+"""Training loops of widely used tutorials: PyTorch, AWS, SageMaker and NERSC.
 
 | line | states |
 |---|---|
@@ -44,7 +44,7 @@ class _Fact(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """A line: its groups `epoch`, `gpu` (a rank) and `batch` say where it belongs.
+    """A line: its groups `epoch`, `gpu` (a rank) and `batch` state its position.
 
     Batches are counted from `first`. Other groups are facts, in this order.
     """

@@ -30,7 +30,7 @@ _EPOCH = re.compile(
 _TQDM = re.compile(
     r"(?:\|[^|]{0,400}\|)? {0,4}(?P<done>\d{1,9})/(?P<total>\d{1,9}) \[(?P<time>[\d:]{4,12})<"
 )
-# What is left of a longer text before may stand behind the time.
+# The remainder of a longer text may follow the time.
 _OWN = re.compile(
     r" [━─╸]{4,40} (?P<done>\d{1,9})/(?P<total>\d{1,9}) (?:[\d.]{1,12}K?(?:it/s|s/it) )?"
     r"(?P<time>\d{1,2}\.\d(?=s)|(?:\d{1,3}:)?\d{1,2}:\d\d)"

@@ -7,8 +7,8 @@ r"""Arguments that programs print at their start -> the number of ranks.
 | `running on rank 0 with world size 8` | 8 |
 | `\| distributed init (rank 0, world 2): env://` (LAVIS) | 2 |
 
-Global. An argument of 1 or less is often a default that says nothing; beside
-`multiprocessing_distributed` it counts nodes. Both state nothing.
+Global. An argument of 1 or less is often a default, and beside
+`multiprocessing_distributed` it counts nodes. Both are ignored.
 """
 
 from __future__ import annotations

@@ -18,8 +18,8 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
     """One measurement that a line states.
 
     `unit` may stay empty for the metrics of `model.record.UNITS`. `rank` is only needed where the
-    text itself names one. `steps` says of how many steps the value is the mean. `variant`
-    tells two values of one metric apart (`in_place`, `max`). Hits of the same parser, metric and
+    text itself names one. `steps` is the number of steps of which the value is the mean. `variant`
+    distinguishes two values of one metric (`in_place`, `max`). Hits of the same parser, metric and
     `once` are one measurement that several ranks print: the first one counts.
     """
 
@@ -40,9 +40,9 @@ class Unreadable(msgspec.Struct, frozen=True, gc=False):
 
 
 class LogParser(Protocol):
-    """Reads one kind of log; an object reads the files of one log, line by line, and may remember.
+    """Reads one kind of log; an object reads one log, line by line, and may have state.
 
-    What is registered is a class or function that returns a fresh one. `literals`: every line that
+    A class or function that returns a new parser is registered. `literals`: every line that
     the parser looks for holds at least one of them (no line end in it; the rarer, the faster), and
     only those lines are handed to `read`. `wants_next` asks for the following line as well,
     whatever it holds: a parser sets it at the head of a table and clears it at the end.
@@ -63,5 +63,5 @@ class LogParser(Protocol):
     def wants_next(self) -> bool: ...
 
     def read(self, line: Line) -> Iterable[Hit | Unreadable]:
-        """Return what `line.text` states; nothing if it is no line of this kind."""
+        """Return the measurements in `line.text`; none if the line has another format."""
         ...

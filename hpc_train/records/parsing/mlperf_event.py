@@ -28,7 +28,7 @@ _START = re.compile(
     r" +\([^()]{1,512}\) +(?P<old_key>\w{1,64})(?P<old_value>: *)?"
     r")"
 )
-# To tell where JSON is wrong takes as long as all that stands before it.
+# Locating an error in JSON takes as long as reading all text before it.
 _BROKEN = 64
 
 
@@ -39,7 +39,7 @@ class _Object(msgspec.Struct, gc=False):
     metadata: Any = None
 
 
-# Three times as fast as `json`, which is asked where this one sees an error: text after the object,
+# Three times as fast as `json`, which is used where this one fails: text after the object,
 # NaN, a key that is missing.
 _decode = msgspec.json.Decoder(_Object).decode
 
@@ -63,7 +63,7 @@ class Event(NamedTuple):
 
 
 def event_key(text: str) -> str | None:
-    """Return the key of the one event that ends a line; None where that is not sure at once."""
+    """Return the key of the one event that ends a line; None if that needs the full parser."""
     _, mark, event = text.partition(":::")
     if mark and event.startswith("MLLOG {"):
         with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -141,7 +141,7 @@ def gpus_of_system(text: str) -> int | None:
 
 
 def gpus_of_platform(name: str) -> int | None:
-    """Return the GPUs of a machine whose name says their number: `8xNVIDIA DGX H100`."""
+    """Return the GPUs of a machine whose name contains their number: `8xNVIDIA DGX H100`."""
     match = _NAMED.match(name)
     if match is None:
         return None

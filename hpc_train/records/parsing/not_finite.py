@@ -1,7 +1,7 @@
 """A line whose training loss is NaN or infinite -> the measurement `not_finite`.
 
-A loss without a number is no measurement, but without this one the last finite loss before it would
-look like the end of the training.
+A loss that is not finite is no measurement of `loss`; without `not_finite`, the last finite loss
+before it would look like the end of the training.
 """
 
 from __future__ import annotations

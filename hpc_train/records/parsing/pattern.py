@@ -16,9 +16,9 @@ from hpc_train.records.parsing.number import COUNTABLE, number, scaled
 
 @dataclass(frozen=True, kw_only=True)
 class PatternParser:
-    """Takes each named group as a metric, except `step` and `rank`, which say where it belongs.
+    """Takes each named group as a metric, except `step` and `rank`, which are its position.
 
-    A group that took no part, or holds no finite number, states nothing. `scale` multiplies what
+    A group that did not match, or holds no finite number, is ignored. `scale` multiplies what
     is printed in other units than those of `model.record.UNITS` (`{"step_time": 1e-3}` for ms).
     """
 
@@ -32,7 +32,7 @@ class PatternParser:
     wants_next: bool = False
 
     def __call__(self) -> PatternParser:
-        """Return itself: it remembers nothing, so that one serves for all logs."""
+        """Return itself: it has no state, so that one object reads all logs."""
         return self
 
     def read(self, line: Line) -> list[Hit]:

@@ -1,1 +1,1 @@
-"""Catalogue of what goes wrong in a training job, and how logs say so."""
+"""Catalogue of failures of training jobs, and the log lines that identify them."""
