@@ -19,9 +19,8 @@ from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.pipeline.sources import is_bundle, tell_apart
 from hpc_train.pipeline.transport import promised_to
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
-from hpc_train.records.find_logs import log_files, readable
+from hpc_train.records.find_logs import jobs_of, log_files, readable
 from hpc_train.records.log_file import BINARY, is_binary
-from hpc_train.records.log_jobs import jobs_of
 from hpc_train.records.nccl.counts import Tally
 from hpc_train.records.nccl.read import transport_in
 from hpc_train.regularfile import is_folder

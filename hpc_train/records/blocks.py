@@ -1,18 +1,18 @@
-"""Log -> blocks of whole lines, so that neither the log's size nor its longest line matters."""
+"""Log -> blocks of whole lines, in bounded memory for any size of log and of line."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-# The part of the processor's cache that is ours: a larger block is read from memory twice.
+# Fits into a core's cache: a larger block would be read from memory twice.
 SIZE = 1 << 20
-# Of a line that is longer than a block, so much is left for the next one: what is on the cut.
+# Overlap [B] of the parts of a line that is longer than a block, for matches across the cut.
 _CARRIED = 1 << 16
 
 
 class Stream(Protocol):
-    """What a log is read from: a file, a decompressor, a pipe."""
+    """A source of bytes: a file, a decompressor or a pipe."""
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Fill a part of the buffer and return how many bytes that is, 0 at the end."""
@@ -36,10 +36,10 @@ def blocks(stream: Stream, size: int = SIZE) -> Iterator[Block]:
     held = 0
     while count := stream.readinto(view[held:]):
         new, held = held, held + count
-        # What is carried over holds no end of a line.
+        # The bytes carried over contain no line end.
         end = data.rfind(b"\n", new, held) + 1
         if end == 0 and held < size:
-            # A pipe gives little at a time.
+            # A read from a pipe may be short.
             continue
         end = end or data.rfind(b"\r", 0, held) + 1 or size - min(_CARRIED, size // 2)
         yield Block(data, end)

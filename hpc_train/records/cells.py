@@ -18,7 +18,7 @@ def number(text: str, unit: str) -> float:
     """Return the number in a cell; `unit` is the one that its column is in.
 
     Raises:
-        ValueError: it is none that can be calculated with; the text says why.
+        ValueError: the cell is not a finite number; the message gives the reason.
     """
     text = text.strip()
     if not _NUMBER.fullmatch(text):

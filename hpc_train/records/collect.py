@@ -1,4 +1,4 @@
-"""logs -> Record: every measurement of some logs, each with its file and line."""
+"""Logs -> Record: every measurement in the logs, each with its file and line."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ def collect(
 ) -> Iterator[Record]:
     """Yield the records of log files, ordered by file name and line.
 
-    A folder among `paths` stands for the logs below it, plain or compressed. `auto` asks every
+    A folder in `paths` stands for the logs below it, plain or compressed. `auto` tries every
     parser that has a literal in a line, in the order of the registry: the first one that can read
-    the line has it. `source` is written relative to `root`. A file that cannot be read, and lines
+    the line is used. `source` is written relative to `root`. A file that cannot be read, and lines
     that were cut or written over, are skipped with a warning, and counted in `census`; so are
-    values that are not possible (`value_checks`).
+    impossible values (`value_checks`).
 
     Raises:
         UnknownNameError: no such parser (at once).
@@ -59,7 +59,7 @@ def collect(
 def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -> Wanted:
     """Return what to look for: one parser or, with `auto`, all, and a prefix of the site.
 
-    Patterns of one's own are asked first; `pattern` stands for these alone.
+    User patterns are tried first; `pattern` selects these alone.
 
     Raises:
         UnknownNameError: no such parser.
@@ -83,7 +83,7 @@ def _check_prefix(pattern: str) -> None:
     if may_explode(pattern):
         repeated = "a repeated group with a repeat may take exponential time"
         raise LogParseError(f"--prefix: {repeated}", _PREFIX_HINT)
-    # At the beginning of each line, and for every line.
+    # The prefix is matched at the beginning of every line.
     if len(repeats := touching(pattern, anchored=True)) > _MOST_TOUCHING:
         same = f"repeats that touch one another match the same characters: {', '.join(repeats)}"
         raise LogParseError(f"--prefix: {same}; on some lines that takes long", _PREFIX_HINT)
@@ -121,7 +121,7 @@ def packs_in(
 def each_once(
     logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None
 ) -> Iterator[Pack]:
-    """Yield records as `packs_in` does; damaged lines and files are counted, not warned of."""
+    """Yield records as `packs_in` does; damage is counted, without warnings."""
     packs = _once(logs, wanted, census, index)
     if any(is_live(log.path) for log in logs):
         packs = _until_a_pause(packs)
@@ -150,7 +150,7 @@ def _once(
 
 
 def _again(pack: Pack, once: set[tuple[str, str, str, str]], census: ParseStats) -> set[int]:
-    """Return the places of what was said before, and note in `once` what was not."""
+    """Return the positions of repeated measurements; add the new ones to `once`."""
     again = set()
     for place, key in pack.once.items():
         kind, rank = pack.kinds[pack.kind[place]], pack.rank[place]

@@ -1,7 +1,6 @@
 """Packs of records -> lines of CSV, in the order of the fields of `Record`.
 
-What many records have in common is quoted once: a third of the time of `csv.writer`, which is much
-where every line of a log states something.
+Fields that many records share are quoted once, which takes a third of the time of `csv.writer`.
 """
 
 from __future__ import annotations

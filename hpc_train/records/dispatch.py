@@ -1,4 +1,4 @@
-"""A log -> its lines, each with the readers that look for something on it; one pass for all."""
+"""A log -> the lines of interest, each with the readers that want it; one pass for all."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ Asked = tuple[Line, Sequence[int]]
 
 
 class Reader(Protocol):
-    """Whoever looks for something in a log: says in which lines."""
+    """A consumer of lines, selected by the literals that they contain."""
 
     @property
     def literals(self) -> tuple[bytes, ...]:
-        """Every line of interest holds at least one of them, and they hold no line end."""
+        """Every line of interest contains at least one of them; none contains a line end."""
         ...
 
     @property
     def wants_next(self) -> bool:
-        """Whether the following line is wanted, whatever it holds."""
+        """Whether the following line is wanted, whatever it contains."""
         ...
 
 
 class BlockReader(Protocol):
-    """Whoever finds so much in a log that line by line would be slow, and reads it in blocks."""
+    """A consumer of whole blocks, for content too frequent to be read line by line."""
 
     @property
     def literals(self) -> tuple[bytes, ...]:
-        """Every block of interest holds at least one of them."""
+        """Every block of interest contains at least one of them."""
         ...
 
     def read_block(self, block: Block, number: int, /) -> None:
@@ -45,9 +45,9 @@ class BlockReader(Protocol):
 
 
 class Mark:
-    """How far a log was read: the offset [B] behind its last whole line, the next line's number.
+    """How far a log was read: the offset [B] after its last whole line, the next line's number.
 
-    `end` [B] is behind all that was read; after it, a line may go on.
+    `end` [B] is the offset after all bytes read, which may be within a line.
     """
 
     __slots__ = ("end", "line", "offset")
@@ -58,7 +58,7 @@ class Mark:
 
 
 class _LiteralIndex(NamedTuple):
-    """All literals, who looks for each, and who wants a line with several of them."""
+    """All literals, the readers of each, and the readers of lines with several of them."""
 
     literals: tuple[bytes, ...]
     owners: tuple[tuple[int, ...], ...]
@@ -77,7 +77,7 @@ def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _LiteralIndex:
 
 
 class ReaderSet:
-    """Who reads which line: for its literals, and because of the line before."""
+    """Which readers read a line: by its literals, or because they want the line that follows."""
 
     def __init__(self, readers: Sequence[Reader]) -> None:
         self._readers = readers
@@ -88,19 +88,19 @@ class ReaderSet:
         self.heard(range(len(readers)))
 
     def of(self, held: tuple[int, ...]) -> Sequence[int]:
-        """Return who wants a line with the literals of these numbers, the eager ones first."""
+        """Return the readers of a line with these literals, the eager ones first."""
         known = self._with_eager if self.eager else self._roll.known
         asked = known.get(held)
         if asked is None:
             owners = sorted({owner for one in held for owner in self.alone[one]})
             asked = tuple(dict.fromkeys([*self.eager, *owners]))
-            # A line can hold a literal a thousand times; that need not be remembered.
+            # A line may contain a literal a thousand times; such combinations are not cached.
             if len(held) < _FEW:
                 known[held] = asked
         return asked
 
     def heard(self, asked: Sequence[int]) -> None:
-        """Note who wants the next line: whoever has not just read has not changed its mind."""
+        """Update which readers want the next line; only those that have just read can change."""
         readers, eager = self._readers, self.eager
         for number in asked:
             if readers[number].wants_next:
@@ -114,7 +114,7 @@ class ReaderSet:
 
 
 class _Blocked:
-    """Who reads which block; `literals` are those of the lines, then the `own` ones."""
+    """Which readers read a block; `literals` are those of the lines, then the `own` ones."""
 
     def __init__(self, readers: Sequence[BlockReader], lines: tuple[bytes, ...]) -> None:
         wanted = {literal for reader in readers for literal in reader.literals}
@@ -127,7 +127,7 @@ class _Blocked:
         ]
 
     def handed(self, block: Block, number: int, found: list[Occurrence]) -> list[Occurrence]:
-        """Hand a block to who wants it; return what is found for readers of lines."""
+        """Pass a block to its readers; return the occurrences for readers of lines."""
         held = {literal for _, literal in found}
         for reader, literals in self._readers:
             if not held.isdisjoint(literals):
@@ -145,11 +145,11 @@ def dispatch(
     mark: Mark | None = None,
     whole: Sequence[BlockReader] = (),
 ) -> Iterator[Asked]:
-    """Yield each line of interest with the numbers of the readers that it is for.
+    """Yield each line of interest with the numbers of its readers.
 
-    Readers that want it because of the line before come first; apart from that they come in their
-    order. `mark` says where the stream stands, and at the end how far it was read. The readers in
-    `whole` are handed the blocks that hold something for them.
+    Readers that want it because of the previous line come first, the others in their order. `mark`
+    is the position of the stream; it is updated to how far the stream was read. The readers in
+    `whole` receive the blocks that contain one of their literals.
     """
     audience = ReaderSet(readers)
     blocked = _Blocked(whole, audience.literals)

@@ -1,12 +1,18 @@
-"""Paths -> log files: which of a folder's files are logs, and the rank that a name states."""
+"""Paths -> log files, the rank that a file name states, and the files of each job."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+# torchrun --log-dir: RUN/attempt_0/3/stderr.log, with a number for each local rank.
+_ATTEMPT = re.compile(r"^attempt_\d{1,6}$")
+# `job.out` and `job.err`, `job.o4711` and `job.e4711`, `stdout` and `stderr`, packed or not.
+_ERRORS = re.compile(r"(?:(?<=\.)err|(?<=\.)stderr|(?<=\.)e(?=\d+(?:\.|$))|^stderr)")
+_OUTPUT = {"err": "out", "stderr": "stdout", "e": "o"}
 _LOG = re.compile(
     r"(?:\.(?:out|log|err|txt|stdout|stderr|[oe]\d+)(?:\.\d{1,4})?|^std(?:out|err)|metrics\.csv)"
     r"(?:\.(?:gz|xz|zst|bz2))?$"
@@ -18,9 +24,9 @@ NAMES = "*.out, *.log, *.err, *.txt, *.o123, stdout, stderr, metrics.csv, plain 
 
 
 def log_files(paths: Iterable[Path]) -> list[Path]:
-    """Return the log files among `paths` in order: a file itself, of a folder what lies below it.
+    """Return the log files of `paths`, sorted: files as given, and those below a folder.
 
-    Folders that cannot be listed, hidden ones and links to folders are passed over.
+    Unreadable and hidden folders and links to folders are skipped.
     """
     files: set[Path] = set()
     for path in paths:
@@ -50,7 +56,7 @@ def _below(folder: Path, depth: int) -> Iterator[Path]:
 
 
 def _is_file(entry: os.DirEntry[str]) -> bool:
-    """Whether an entry is a file; a loop of links counts as one, whose reader says what it is."""
+    """Whether an entry is a file; a loop of links counts as one, and fails when it is read."""
     try:
         return entry.is_file()
     except OSError:
@@ -58,5 +64,29 @@ def _is_file(entry: os.DirEntry[str]) -> bool:
 
 
 def readable(name: str) -> str:
-    r"""Return the name of a file as text that can be written; of what is no UTF-8, `\xff`."""
+    r"""Return a file name as printable UTF-8; other bytes become `\xff`."""
     return os.fsencode(name).decode("utf-8", "backslashreplace")
+
+
+def jobs_of(files: Sequence[Path]) -> dict[Path, list[Path]]:
+    """Return the files of each job, in their order; by default each file is one job.
+
+    Several files form one job if they are in a folder with files of several ranks, in a log folder
+    of torchrun, or are the standard output and error of one name. The key is the file or folder.
+    """
+    ranks = Counter(file.parent for file in files if rank_of(file) is not None)
+    there = set(files)
+    jobs: dict[Path, list[Path]] = {}
+    for file in files:
+        jobs.setdefault(_key(file, ranks, there), []).append(file)
+    return jobs
+
+
+def _key(file: Path, ranks: Counter[Path], there: set[Path]) -> Path:
+    for folder in file.parents:
+        if _ATTEMPT.match(folder.name):
+            return folder.parent
+    if ranks[file.parent] > 1:
+        return file.parent
+    output = file.with_name(_ERRORS.sub(lambda end: _OUTPUT[end[0]], file.name, count=1))
+    return output if output in there else file

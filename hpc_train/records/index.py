@@ -1,4 +1,4 @@
-"""Index: what log files held when they were last read, so that only what is new is read again."""
+"""Index: records of log files from the last reading, so that only new lines are read."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import msgspec
 
 from hpc_train.model.record import Record
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsers.base import LogParser
+from hpc_train.records.parsing.base import LogParser
 from hpc_train.records.read_log import Log, Reading, Wanted, extend, parsers_of
 from hpc_train.records.record_codec import Pack, unpressed
 from hpc_train.version import VERSION
@@ -24,9 +24,9 @@ _SEAL = 32
 
 
 class _Entry(msgspec.Struct, frozen=True):
-    """A file as it was, and what it held.
+    """The state of a file and the records read from it.
 
-    `state`: inode, size [B] and time [ns]; `tail` is a digest of what stands before the mark.
+    `state`: inode, size [B] and time [ns]; `tail` is a digest of the text before the mark.
     """
 
     run: str
@@ -43,7 +43,7 @@ class Index:
     """Readings of files, for as long as the same parsers would read them."""
 
     def __init__(self, wanted: Wanted, kept: bytes = b"") -> None:
-        """Take up what `content` returned once; damaged or of other parsers, it is nothing."""
+        """Load what `content` returned; ignored if damaged or written by other parsers."""
         self._wanted = wanted
         self._made_by = _fingerprint(wanted)
         self._old = self._entries(kept)
@@ -58,7 +58,7 @@ class Index:
         return self._known(log) is not None
 
     def packs(self, log: Log, census: ParseStats, read: Reading | None = None) -> Iterator[Pack]:
-        """Yield the records of a file; of one that has only grown, the new part is read.
+        """Yield the records of a file; of a file that has grown, only the new part is read.
 
         `read` is what was read of it since `knows`, as it knew nothing.
         """
@@ -99,7 +99,7 @@ class Index:
         return msgspec.structs.replace(old.reading, packs=[*old.reading.packs], census=census)
 
     def content(self) -> bytes | None:
-        """Return what to keep, None if that is what was kept already."""
+        """Return the bytes to store; None if they have not changed."""
         if not self._changed and self._new.keys() == self._old.keys():
             return None
         kept = msgspec.msgpack.encode(self._new)
@@ -129,7 +129,7 @@ def _tail(path: Path, offset: int) -> bytes:
 
 
 def _fingerprint(wanted: Wanted) -> bytes:
-    """Return what changes with hpctrain, its set of parsers, and each of them."""
+    """Return a key that changes with the version, the set of parsers, and each parser."""
     parts = [VERSION, wanted.prefix, repr(wanted.patterns)]
     parts += [f"{name} {_version(parser)}" for name, parser in parsers_of(wanted).items()]
     parts += [_file_of(kind) for kind in (Record, ParseStats, Pack, Reading, Index)]

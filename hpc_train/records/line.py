@@ -1,4 +1,4 @@
-"""Line: what a parser sees of a log, free of prefixes, colours and broken characters."""
+"""Line: a line of a log without prefixes, colours and invalid characters."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Line(msgspec.Struct, gc=False):
     """One line of a log, or a window of it where it is very long.
 
     `raw` holds its bytes, `number` counts from 1. `text` is what the program wrote: without rank
-    prefixes, terminal escapes, blanks at the end and NUL; bytes that are no UTF-8 become U+FFFD.
+    prefixes, terminal escapes, trailing blanks and NUL; bytes that are not UTF-8 become U+FFFD.
     """
 
     raw: bytes
@@ -56,12 +56,12 @@ class Line(msgspec.Struct, gc=False):
         return self.prefix.host
 
     def peel(self, site: re.Pattern[str]) -> None:
-        """Take off the prefixes, one that only this site has among them."""
+        """Remove the prefixes; `site` matches one that only this site uses."""
         self._prefix = peel(clean(self.raw), site)
 
     @property
     def prefix(self) -> Prefix:
-        """What stood before the text: rank, local rank, host."""
+        """The prefix before the text: rank, local rank, host."""
         if self._prefix is None:
             self._prefix = peel(clean(self.raw))
         return self._prefix

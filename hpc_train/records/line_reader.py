@@ -23,20 +23,20 @@ class Subscribers(Protocol):
 
     @property
     def literals(self) -> Sequence[bytes]:
-        """What is looked for, by number."""
+        """The searched literals, by number."""
         ...
 
     @property
     def alone(self) -> Sequence[Sequence[int]]:
-        """Who reads a line that holds one literal, by the number of the literal."""
+        """The readers of a line that contains one literal, by the number of the literal."""
         ...
 
     def of(self, held: tuple[int, ...], /) -> Sequence[int]:
-        """Return who wants a line that holds these literals."""
+        """Return the readers of a line that contains these literals."""
         ...
 
     def heard(self, asked: Sequence[int], /) -> None:
-        """Be told who has read the line."""
+        """Update which readers want the next line, after these have read one."""
         ...
 
 
@@ -47,7 +47,7 @@ def lines_of(
     number: int,
     file_rank: int | None = None,
 ) -> Generator[Found, None, int]:
-    """Yield the lines of a block that are wanted, with who wants them.
+    """Yield the lines of a block that are wanted, with their readers.
 
     Line feeds and carriage returns end a line; only line feeds are counted, as editors do.
     `number` is that of the block's first line; that of the next block's is returned.

@@ -1,7 +1,7 @@
-"""Items of a live pipe -> lots, each complete before long, however slowly the items come.
+"""Items of a live pipe -> batches, each delivered within a bounded time.
 
-A generator that waits for the next item cannot hand on those that it holds. So a thread takes the
-items, and whoever reads the lots waits for a bounded time.
+A generator that waits for the next item cannot deliver those that it has. So a thread takes the
+items, and the reader of the batches waits for a bounded time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-# [s]; a reader does not take it for a delay.
+# [s]; below what a user notices as a delay.
 PATIENCE = 0.25
 
 
 def is_live(path: Path) -> bool:
-    """Whether what stands at a path may still be coming: a pipe, a socket or a terminal."""
+    """Whether a path is a pipe, a socket or a terminal, whose content may still arrive."""
     try:
         kind = path.stat().st_mode
     except OSError:
@@ -30,7 +30,7 @@ def is_live(path: Path) -> bool:
 def lots(items: Iterable[T], most: int, patience: float = PATIENCE) -> Iterator[list[T]]:
     """Yield the items in lots of `most`, or of what came within `patience` [s] after the first.
 
-    What `items` raises is raised behind the items that came before.
+    An exception of `items` is raised after the items before it.
     """
     arrivals = _Arrivals(items, most)
     try:
@@ -41,7 +41,7 @@ def lots(items: Iterable[T], most: int, patience: float = PATIENCE) -> Iterator[
 
 
 class _Arrivals(Generic[T]):
-    """Items that a thread has taken and nobody has read yet, at most one lot of them."""
+    """Items that a thread has taken and that are not read yet, at most one batch."""
 
     def __init__(self, items: Iterable[T], most: int) -> None:
         self._items = items
@@ -50,7 +50,7 @@ class _Arrivals(Generic[T]):
         self._failure: BaseException | None = None
         self._ended = self._stopped = False
         self._change = threading.Condition()
-        # Whoever stops reading is not kept by a pipe that says nothing more.
+        # A daemon: a silent pipe must not keep the program from ending.
         threading.Thread(target=self._fill, daemon=True).start()
 
     def take(self, patience: float) -> list[T]:
@@ -85,7 +85,7 @@ class _Arrivals(Generic[T]):
             self._change.notify_all()
 
     def _add(self, item: T) -> bool:
-        """Add an item when there is room; return whether anybody still reads."""
+        """Add an item when there is room; return whether it is still read."""
         with self._change:
             while len(self._held) >= self._most and not self._stopped:
                 self._change.wait()

@@ -1,4 +1,4 @@
-"""Path -> stream of a log's bytes, unpacked."""
+"""Path -> stream of a log's bytes, decompressed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from hpc_train.regularfile import open_regular, open_stream
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
 BINARY = "is no text, but a binary file"
 _START = 4096
-# What a pipe of Linux holds.
+# Capacity of a pipe on Linux [B].
 _PIPE = 1 << 16
 # None of those that terminals know: backspace to carriage return, escape.
 _CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])
@@ -33,14 +33,14 @@ class _Packed(Protocol):
 
 
 class _Unpacked:
-    """Fills buffers from a decompressor; what stands before some damage is not lost."""
+    """Fills buffers from a decompressor; the data before a damaged part are kept."""
 
     def __init__(self, packed: _Packed) -> None:
         self._packed = packed
         self._damage: Exception | None = None
 
     def readinto(self, buffer: memoryview, /) -> int:
-        """Fill the buffer, as far as there is something."""
+        """Fill the buffer with what is available."""
         if self._damage is not None:
             raise self._damage
         filled = 0
@@ -61,7 +61,7 @@ class _Unpacked:
 def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
     """Open a log for reading, from `offset` [B] of a plain file on.
 
-    What is packed with gzip, xz, zstd or bzip2 is unpacked, whatever its name.
+    Data compressed with gzip, xz, zstd or bzip2 are decompressed, whatever the file name.
 
     Raises:
         LogParseError: the file cannot be read, or its compressed data are damaged.
@@ -109,7 +109,7 @@ def _packed(start: bytes) -> str:
 
 
 class _Plain:
-    """Gives what has come through a pipe so far, instead of waiting for a full buffer."""
+    """Returns what a pipe has delivered so far, instead of waiting for a full buffer."""
 
     def __init__(self, file: io.BufferedReader) -> None:
         self._file = file

@@ -1,4 +1,4 @@
-"""A log of an MLPerf run -> what it says of itself, words included."""
+"""A log of an MLPerf run -> its benchmark, submitter, status and other metadata."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.value import Value
 from hpc_train.records.dispatch import dispatch
 from hpc_train.records.log_file import open_log
-from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.mlperf import Mlperf
+from hpc_train.records.parsing.base import Hit
 
 
 class MlperfRun(Value, frozen=True, kw_only=True):
-    """One run; `status` is `failed` where it never stopped, else what it says (`success`)."""
+    """One run; `status` is that of `run_stop` (`success`), or `failed` without that event."""
 
     benchmark: str
     platform: str
@@ -51,7 +51,7 @@ class _Scaling(msgspec.Struct):
 
 
 def scaling_factor(folder: Path) -> float:
-    """Return by what the score of the results in a folder is multiplied: 1 without scaling.json.
+    """Return the factor for the score of the results in a folder: 1 without scaling.json.
 
     Raises:
         LogParseError: the file cannot be read, or states no positive factor.

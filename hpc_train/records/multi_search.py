@@ -1,4 +1,4 @@
-"""Many literals -> where they occur in a block, in one pass however many they are."""
+"""Many literals -> where they occur in a block, in one pass."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def finder(literals: tuple[bytes, ...], once: frozenset[bytes] = frozenset()) ->
         def note(number: int, _start: int, end: int, _flags: int, _context: object) -> None:
             append((end - 1, number))
 
-        # Any buffer will do, though the types say bytes.
+        # Any buffer is accepted, although the annotation is bytes.
         database.scan(data, match_event_handler=note)  # type: ignore[type-var]
         return found
 

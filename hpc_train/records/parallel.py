@@ -1,4 +1,4 @@
-"""Many log files -> their readings in order, by two processes where that is worth it."""
+"""Many log files -> their readings in order, by two processes if that is faster."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ import msgspec
 from hpc_train.records.read_log import Log, Reading, Wanted, whole
 
 _PROCESSES = 2
-# Less is read before a second process has started.
+# Fewer bytes are read before a second process has started.
 _WORTH = 64_000_000
 _LOT = 16_000_000
 _WAITING = 2 * _PROCESSES
@@ -26,7 +26,7 @@ def worth_it(sizes: Sequence[int]) -> bool:
     """Whether two processes read files of these sizes [B] faster, and may be started."""
     if sum(sizes) - max(sizes, default=0) < _WORTH // 2 or sum(sizes) < _WORTH:
         return False
-    # A fork takes no other thread along, but the locks that it holds.
+    # A forked process has no other threads, but keeps the locks that they held.
     tasks = Path("/proc/self/task")
     if not tasks.is_dir() or len(list(tasks.iterdir())) > 1:
         return False

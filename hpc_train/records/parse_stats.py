@@ -1,4 +1,4 @@
-"""Census: statistics of reading logs: formats, damaged lines and errors."""
+"""Statistics of reading logs: formats, damaged lines and errors."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ class ParseStats(msgspec.Struct):
 
     `known`: lines that each parser read; `nearly`: lines with a parser's literal that no parser
     could read. `damaged`: cut lines of each source. `failed`: why a source was not read. `ranks`:
-    of each run, the highest rank of those that only repeated what another one had said. `refused`:
-    by run, metric and reason, the values that are not possible (`value_checks`).
+    of each run, the highest rank that only repeated measurements of others. `refused`:
+    by run, metric and reason, the impossible values (`value_checks`).
     """
 
     known: dict[str, LineSample] = msgspec.field(default_factory=dict)

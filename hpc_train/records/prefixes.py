@@ -1,4 +1,4 @@
-"""What launchers put in front of a line, and the rank and host that it names."""
+"""Prefixes that launchers add to a line, and the rank and host that they name."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ _PREFIX = re.compile(
     r"|(?P<address>\d{1,3}\.\d{1,3}\.\d{1,3}\.\d{1,3}): "  # pdsh, which DeepSpeed calls
     r")"
 )
-# Of a site's pattern, which nothing bounds.
+# Length [characters] in which a site's pattern, which may be unbounded, is searched.
 _LONGEST = 512
 # Kinds whose pattern has no other group: most lines of most logs.
 _ALONE = frozenset({"task", "mpi", "rank", "of", "local", "intel", "address"})
 
 
 class Prefix(msgspec.Struct, frozen=True, gc=False):
-    """What the prefixes of a line name, and what follows them.
+    """The rank, host and task that the prefixes of a line name, and the text after them.
 
     `rank` is global; `local` is the rank within an agent of torchrun, or on the host; `task` the
     label of srun.

@@ -16,14 +16,14 @@ from hpc_train.records.find_logs import rank_of, readable
 from hpc_train.records.live import is_live
 from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsers.base import LogParser
-from hpc_train.records.parsers.user_pattern import OwnPattern
+from hpc_train.records.parsing.base import LogParser
+from hpc_train.records.parsing.user_pattern import UserPattern
 from hpc_train.records.record_codec import Pack, Packer, pressed
 from hpc_train.records.run_parsers import hits_in, maker
 
 
 class Log(NamedTuple):
-    """A log file, the run that it is of, and the name that its records give it."""
+    """A log file, its run, and its name in records."""
 
     run: str
     path: Path
@@ -31,9 +31,9 @@ class Log(NamedTuple):
 
 
 class Wanted(NamedTuple):
-    """Which parsers to ask; patterns of one's own; that of a prefix that only this site has.
+    """The parsers to use, the user's patterns, and the pattern of a prefix of this site.
 
-    `usual`: all parsers, and what the study says; nothing that was asked for this time only.
+    `usual`: all parsers and the settings of the study, without options of one command.
     """
 
     parsers: tuple[str, ...]
@@ -42,17 +42,17 @@ class Wanted(NamedTuple):
     usual: bool = True
 
     def with_patterns(self, patterns: Sequence[LogPattern]) -> Wanted:
-        """Return the same with the patterns of a study; a format that was named stands alone."""
+        """Return the same with the patterns of a study, unless one format was named."""
         if len(self.parsers) == 1:
             return self
         return self._replace(patterns=(*self.patterns, *patterns))
 
 
 class Reading(msgspec.Struct):
-    """What a file holds: packs of its records, and what was seen.
+    """The result of reading a file: packs of its records, and statistics.
 
     `offset` [B] is where its last whole line ends, `line` the number of the next one; `resumable`
-    says that it can be read on from there, when it has grown.
+    is true if reading may continue there when the file has grown.
     """
 
     packs: list[bytes] = msgspec.field(default_factory=list)
@@ -66,9 +66,9 @@ Parsers = Mapping[str, LogParser]
 
 
 def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
-    """Return a fresh parser of each kind; those of one's own patterns are asked first."""
+    """Return a new parser of each kind; those of user patterns come first."""
     own = {
-        "pattern" if number == 1 else f"pattern-{number}": OwnPattern(pattern)
+        "pattern" if number == 1 else f"pattern-{number}": UserPattern(pattern)
         for number, pattern in enumerate(wanted.patterns, 1)
     }
     return own | {name: maker(name)() for name in wanted.parsers}
@@ -107,7 +107,7 @@ def whole(log: Log, wanted: Wanted) -> Reading:
 
 
 def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Pack]:
-    """Yield what a file holds behind a reading of it; in the end, the reading holds it, too."""
+    """Yield the records after the end of a reading, and add them to it."""
     parsers, mark = parsers_of(wanted), Mark(reading.offset, reading.line)
     census = reading.census
     for pack in read(log, parsers, wanted.prefix, census, mark):
@@ -119,13 +119,13 @@ def extend(log: Log, wanted: Wanted, reading: Reading) -> Iterator[Pack]:
 
 
 def _remember_nothing(parsers: Parsers, wanted: Wanted) -> bool:
-    """Whether fresh parsers would read on as these would."""
+    """Whether new parsers would continue as these would."""
     fresh = parsers_of(wanted)
     return all(_same(parsers[name], fresh[name]) for name in parsers)
 
 
 def _same(one: object, other: object) -> bool:
-    """Whether two objects are equal or, where they do not say, made of equal parts."""
+    """Whether two objects are equal or, without `__eq__`, have equal attributes."""
     if one is other or type(one) is not type(other):
         return one is other
     if type(one).__eq__ is not object.__eq__:

@@ -1,7 +1,7 @@
-"""Packs: some records of a log as columns, as which they are checked, kept and written.
+"""Packs: records of a log as columns, the form in which they are checked and stored.
 
-What many records have in common is held once, so that a record costs a row of five cells; pressed
-into bytes, a pack takes a twentieth of the room that its records take as objects.
+What many records have in common is held once, so that a record costs a row of five cells; as
+compressed bytes, a pack takes a twentieth of the memory of its records as objects.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import zstandard
 
 from hpc_train.model.record import UNITS, Record
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import OF_LINE, Hit
+from hpc_train.records.parsing.base import OF_LINE, Hit
 
 # Enough to press well and to have neighbours at hand, and few enough that records come while a log
 # is read.
@@ -151,12 +151,12 @@ def packs_of(records: Iterable[Record]) -> Iterator[Pack]:
 
 
 def pressed(pack: Pack) -> bytes:
-    """Return a pack as bytes."""
+    """Return a pack as compressed bytes."""
     return zstandard.compress(msgspec.msgpack.encode(pack), _LEVEL)
 
 
 def unpressed(content: bytes) -> Pack:
-    """Return the pack that was pressed."""
+    """Return the pack of compressed bytes."""
     return _decode(zstandard.decompress(content))
 
 

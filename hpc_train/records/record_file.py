@@ -25,7 +25,7 @@ _AGAIN = "write it again: hpctrain collect LOG… -o FILE"
 
 
 def is_record_file(path: Path) -> bool:
-    """Whether a file holds records: by its ending, and by what its first line names."""
+    """Whether a file holds records: by its suffix and the names in its first line."""
     if path.suffix == ".parquet":
         return True
     if path.suffix not in (".csv", ".jsonl", ".json") or not path.is_file():
@@ -38,7 +38,7 @@ def is_record_file(path: Path) -> bool:
         try:
             row = msgspec.json.decode(first)
         except msgspec.DecodeError:
-            # Damaged, which is said when it is read.
+            # Damaged: reported when it is read.
             return all(f'"{name}":' in first for name in _NEEDED)
         names = list(row) if isinstance(row, dict) else []
     return set(_NEEDED).issubset(names)
@@ -48,7 +48,7 @@ def read_record_file(path: Path) -> tuple[Record, ...]:
     """Read the records of a CSV or JSON lines file.
 
     Raises:
-        LogParseError: a newer hpctrain wrote it, or a line is damaged; it says which.
+        LogParseError: a newer hpctrain wrote the file, or a line is damaged (file:line).
     """
     rows = _csv_rows(path) if path.suffix == ".csv" else _json_rows(path)
     try:
@@ -60,7 +60,7 @@ def read_record_file(path: Path) -> tuple[Record, ...]:
 
 
 def newer(where: str, schema: object) -> LogParseError:
-    """Return the complaint about a file of a newer schema."""
+    """Return the error for a file of a newer schema."""
     return LogParseError(
         f"{where}: written by a newer hpctrain (schema {schema}, this one reads {SCHEMA})",
         "use that hpctrain, or collect the logs again with this one",

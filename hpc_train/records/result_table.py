@@ -1,4 +1,4 @@
-"""A foreign CSV file -> its columns and rows, each with its line."""
+"""A CSV file of another program -> its columns and rows, each with its line."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def is_result_table(path: Path) -> bool:
 
 
 def read_table(path: Path) -> ResultTable:
-    """Read a table; a byte order mark, CRLF, and `;` or tabs between cells are fine.
+    """Read a table; a byte order mark, CRLF, and `;` or tabs between cells are accepted.
 
     Raises:
         LogParseError: it is empty, not UTF-8, has rows of different lengths, or is a report.
@@ -94,7 +94,7 @@ def _text(path: Path) -> str:
 
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Yield line and cells; a row of empty cells is none, nor is a comment."""
+    """Yield line and cells, without empty rows and comments."""
     delimiter = _separator(_first(text))
     reader = csv.reader(io.StringIO(text, None), delimiter=delimiter, strict=True)
     before = 0
@@ -108,12 +108,12 @@ def _rows(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
 
 
 def is_comment(line: str) -> bool:
-    """Whether a line is one: `# like this`; `#GPUs` is a heading."""
+    """Whether a line is a comment: `# like this`; `#GPUs` is a heading."""
     return line.lstrip('\ufeff" \t').startswith(_COMMENT)
 
 
 def _first(text: str) -> str:
-    """Return the header's line, as far as it can be told before the cells are."""
+    """Return the line of the header, before the cells are split."""
     lines = (line for line in text.splitlines() if line.strip())
     return next((line for line in lines if not is_comment(line)), "")
 

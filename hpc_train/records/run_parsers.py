@@ -1,4 +1,4 @@
-"""Lines -> what the parsers find in them; and the parsers by their names."""
+"""Lines -> the measurements that parsers find in them; parsers by name."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import cast
 
 from hpc_train import registry
 from hpc_train.records.line import Line
-from hpc_train.records.not_finite import may_be_no_number, not_finite
 from hpc_train.records.parse_stats import ParseStats, count
-from hpc_train.records.parsers.base import Hit, LogParser
+from hpc_train.records.parsing.base import Hit, LogParser
+from hpc_train.records.parsing.not_finite import may_be_no_number, not_finite
 
 
-# To look all names up takes as long as to read a small file, and each file has fresh parsers.
+# Looking up all names takes as long as reading a small file, and each file has new parsers.
 @cache
 def maker(name: str) -> Callable[[], LogParser]:
-    """Return what makes a parser for one log.
+    """Return the factory of a parser; each log needs a new parser.
 
     Raises:
         UnknownNameError: no such parser.
@@ -30,7 +30,7 @@ def hits_in(
     source: str,
     census: ParseStats,
 ) -> Iterator[tuple[str, Line, list[Hit]]]:
-    """Yield what the parsers find in each line: the first of those asked that can, reads it."""
+    """Yield the hits of each line, from the first of its parsers that can read it."""
     names, reads = tuple(parsers), [parser.read for parser in parsers.values()]
     for line, asked in lines:
         damaged, reader = 0, asked[0]
@@ -44,7 +44,7 @@ def hits_in(
                 damaged, reader = len(found) - len(hits), number
                 count(census.known, names[number], source, line)
                 break
-            # Another one may know the line better.
+            # A later parser may read the whole line.
             damaged = damaged or len(found)
         else:
             for number in asked:

@@ -9,8 +9,8 @@ from functools import lru_cache
 from msgspec.structs import replace
 
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
 from hpc_train.records.parsers.nccl_tests import NcclTests
+from hpc_train.records.parsing.base import Hit
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.signatures.catalogue import Catalogue, catalogue
 from hpc_train.records.timestamps import Clock, node_of
@@ -24,7 +24,7 @@ LAST_ERROR = "nccl_last_error"
 APART = "nccl_tests_ranks_apart"
 
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
-# Such a line says something of those that follow.
+# Such a line gives the context of the next lines.
 _BEGINS = frozenset({*BOX, *_IGNORED, b"Traceback (most recent call last)", b"algbw", b"  Rank "})
 _KEPT = 200
 _TEXT = 500
@@ -38,9 +38,9 @@ def _literals(known: Catalogue) -> tuple[bytes, ...]:
 
 
 class SymptomReader:
-    """Finds what the catalogue knows in one log.
+    """Finds the failure signatures in one log.
 
-    Of each signature the first 200 sightings are handed on; `counts` has the number of all.
+    The first 200 sightings of each signature are returned; `counts` has the total numbers.
     """
 
     def __init__(self, source: str, known: Catalogue | None = None) -> None:
@@ -54,7 +54,7 @@ class SymptomReader:
         self._box = FailureBox()
         self._last_error: set[Speaker] = set()
         self._tests = NcclTests()
-        # Lines that are only counted when they come again.
+        # Repetitions of these lines are only counted.
         self._again: dict[bytes, str] = {}
 
     @property
@@ -64,7 +64,7 @@ class SymptomReader:
         return multiline or bool(self._last_error) or self._clock.wants_year
 
     def read(self, line: Line) -> list[Sighting]:
-        """Return what the line, with those before it, shows."""
+        """Return the sightings in a line, with the context of those before it."""
         calm = not self.wants_next
         if calm and line.raw in self._again:
             self.counts[self._again[line.raw]] += 1
@@ -106,7 +106,7 @@ class SymptomReader:
         return self._match(line)
 
     def _apart(self, line: Line) -> bool:
-        """Return whether a table of nccl-tests begins, whose process saw no other."""
+        """Whether a table of nccl-tests begins whose process found no other."""
         if b"Rank " not in line.raw and b"algbw" not in line.raw:
             return False
         hits = self._tests.read(line)
@@ -132,7 +132,7 @@ class SymptomReader:
         sighting = known or self._forced(EXCEPTION, line)
         if sighting is None:
             return None
-        # An assertion without a text is told by its code.
+        # An assertion without a message is described by its source line.
         code = raised.code if raised.code.startswith("assert ") else ""
         told = {"file": raised.file, "line": raised.line, "caller": raised.caller, "code": code}
         frame = tuple((name, value) for name, value in told.items() if value)

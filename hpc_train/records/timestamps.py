@@ -1,4 +1,4 @@
-"""Text of a line -> when and where it was written, as far as it says so."""
+"""Text of a line -> the time and host that it states."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _NODES = (
 
 
 class Clock:
-    """Reads the times of one log; the year of the stamps without one is that of those before."""
+    """Reads the times of one log; a stamp without a year has that of the stamps before it."""
 
     def __init__(self) -> None:
         self._year: str | None = None

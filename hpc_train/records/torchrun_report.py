@@ -1,4 +1,4 @@
-"""torchrun's report of failed ranks -> one entry for each, with what its lines say."""
+"""torchrun's report of failed ranks -> one entry for each rank."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ _EXIT = re.compile(r"^(-?\d{1,6}) \(pid: (\d{1,10})\)(?: +\((SIG\w{2,10})\))?")
 _SIGNAL = re.compile(r"^Signal \d{1,3} \((SIG\w{2,10})\)")
 _NOTHING = "To enable traceback"
 _MOST = 4096
-# Before torch 1.10 the fields of an entry are ordinary words: only a head tells what they are.
+# Before torch 1.10 the fields of an entry are ordinary words: only a header identifies them.
 _LINES = 24
 
 
 class FailedRank(Value, frozen=True, kw_only=True):
-    """A failed rank: where its exit code stands, and what is said of it."""
+    """A failed rank: the line of its exit code, and the fields of its entry."""
 
     line: int
     text: str
@@ -45,7 +45,7 @@ class FailedRank(Value, frozen=True, kw_only=True):
 
 
 class FailureBox:
-    """Reads the boxes of one log; agents that write into it at once are told apart."""
+    """Reads the reports in one log, which several agents may write at the same time."""
 
     def __init__(self) -> None:
         self._fields: dict[Speaker, dict[str, str]] = {}

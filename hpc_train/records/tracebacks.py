@@ -1,4 +1,4 @@
-"""Lines of several ranks -> the tracebacks of Python among them, one of each rank at a time."""
+"""Lines of several ranks -> Python tracebacks, at most one open per rank."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class _Open:
 
 
 class Tracebacks:
-    """Follows the tracebacks of one log; ranks are told apart by the prefixes of their lines."""
+    """Follows the tracebacks of one log; the prefix of a line identifies its rank."""
 
     def __init__(self) -> None:
         self._open: dict[Speaker, _Open] = {}
@@ -82,7 +82,7 @@ class Tracebacks:
     def read(self, line: Line, rank: int | None = None) -> Raised | None:
         """Take a line; return the exception if it ends a traceback, INSIDE if it is a part of one.
 
-        `rank` is whose traceback it is, where its own lines do not say so.
+        `rank` is the rank of the traceback if its lines have no prefix.
         """
         text, speaker = line.text, speaker_of(line)
         if text.startswith(_IGNORED):
@@ -124,7 +124,7 @@ class Tracebacks:
 
 
 def speaker_of(line: Line) -> Speaker:
-    """Return who wrote a line, as far as its prefixes tell."""
+    """Return the rank, task or host that wrote a line, by its prefixes."""
     prefix = line.prefix
     return prefix.rank, prefix.local, prefix.task
 

@@ -13,7 +13,7 @@ _WHY = (
 
 
 def is_apart(record: Record) -> bool:
-    """Whether a record shows that a benchmark's process found no other."""
+    """Whether a record shows that a process of a benchmark was connected to no other."""
     return record.metric == "world_size" and record.variant == "apart"
 
 

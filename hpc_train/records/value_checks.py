@@ -1,17 +1,17 @@
-"""Records -> those whose value is possible; the others are refused and counted.
+"""Records -> those with possible values; the others are refused and counted.
 
-Of every parser, a user's patterns and plug-ins among them:
+For every parser, including user patterns and plug-ins:
 
 - a fraction (`accuracy`, `mfu`) is from 0 to 1;
 - a time of a step, an epoch or a training is above 0, and so is a rate of samples or tokens; any
   other time (s, us) or rate (.../s) is not negative; all of them are finite;
 - a rate is at most 1,000 times the median of its neighbours: up to five values before it and five
   after it in the same file, of the same parser, metric, variant, unit, scope, rank and message
-  size, at least three of which are above 0. A step time counts as a rate of steps. Of a live pipe,
-  the values after it are those that came at once.
+  size, at least three of which are above 0. A step time counts as a rate of steps. In a live pipe,
+  only values that arrived in the same batch come after it.
 
-Only rates that are too high are compared: a first step or a stall may well take 1,000 times as long
-as the others.
+Only rates that are too high are compared: a first step or a stall may take 1,000 times as long as
+the others.
 """
 
 from __future__ import annotations
@@ -42,13 +42,13 @@ _ASIDE = 5
 _LEAST_NEIGHBOURS = 3
 _series = attrgetter("metric", "parser", "variant", "unit", "scope", "message_size")
 _Key = tuple[Any, int | None]
-"""A series of values that are neighbours: what `_series` tells apart, and the rank."""
+"""Key of a series of neighbouring values: the fields of `_series`, and the rank."""
 
 
 class _Check(NamedTuple):
-    """From where to where a value is possible, what is wrong with others; whether it is a rate.
+    """The range of possible values, the error for others, and whether the metric is a rate.
 
-    Nothing is wrong with the values of most metrics.
+    Most metrics have no limits.
     """
 
     low: float
@@ -108,7 +108,7 @@ def _far_above(pack: Pack, wrong: Container[int], before: dict[_Key, list[float]
 def _rates(pack: Pack, wrong: Container[int]) -> dict[_Key, list[int]]:
     """Return the places of the rates of each series."""
     is_rate = [_check(kind.metric, kind.unit).is_rate for kind in pack.kinds]
-    # Kinds differ in more than what tells series apart, and numbers are compared faster.
+    # Several kinds may form one series, and numbers are compared faster than tuples.
     numbers: dict[Any, int] = {}
     series = [numbers.setdefault(_series(kind), len(numbers)) for kind in pack.kinds]
     found: dict[tuple[int, int | None], list[int]] = {}
@@ -121,7 +121,7 @@ def _rates(pack: Pack, wrong: Container[int]) -> dict[_Key, list[int]]:
 
 @lru_cache(maxsize=1024)
 def _check(metric: str, unit: str) -> _Check:
-    """Return what a value must be."""
+    """Return the check of a metric."""
     is_rate = unit.endswith("/s") or metric == "step_time"
     if metric in FRACTIONS:
         return _Check(0.0, 1.0, "is not from 0 to 1", False)

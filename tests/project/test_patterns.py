@@ -79,7 +79,14 @@ def test_no_pattern_is_slow_on_hostile_text(part: int) -> None:
 
 def test_patterns_are_found_wherever_they_are_held() -> None:
     places = " ".join(place for _, place in found())
-    for part in ("records.parsers", "lint.rules", "endings", "prefixes", "sites"):
+    for part in (
+        "records.parsers",
+        "records.parsing",
+        "lint.rules",
+        "endings",
+        "prefixes",
+        "sites",
+    ):
         assert part in places
     assert len(found()) > 600
     assert {one.compiled for one in packaged()} <= {pattern for pattern, _ in found()}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 
 def bar(epoch: int, done: int, clock: str, rate: str = "?it/s", total: int = 100) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 LINE = (
     "step   843 | loss: 0.315987 | lr 1.7098e-03 | norm: 0.4969 | dt: 471.28ms | tok/sec: 34764.61"

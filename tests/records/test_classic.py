@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 SPEED = b"Node[0] Epoch[%d] Batch [%d-%d]\tSpeed: %d.50 samples/sec\taccuracy=nan\n"
 

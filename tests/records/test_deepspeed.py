@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 PROFILE = (Path(__file__).parents[1] / "logs/deepspeed/profile.txt").read_bytes()
 TIMER = (

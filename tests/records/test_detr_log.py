@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 LINE = (
     '{"train_lr": 5.06e-05, "train_loss": 6.697745880396437, "test_loss": 6.130513332508229, '

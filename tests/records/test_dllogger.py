@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import brief, parse
+from tests.records.parse_text import brief, parse
 
 HEAD = "DLL 2024-05-06 07:08:09.123456 - "
 

@@ -10,7 +10,7 @@ from hpc_train import registry
 from hpc_train.model.record import UNITS, Record
 from hpc_train.records.run_parsers import maker
 from hpc_train.tables.record_frame import records_frame
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 EXTREME = (
     "0", "-0.0", "-1", "5e-324", "1e-320", "1e308", "1.7976931348623157e308", "1e999", "-1e999",

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsing.base import Hit
 from hpc_train.records.run_parsers import maker
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 
 def hits_of(name: str, text: bytes) -> list[Hit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 BANNER = b"***** Running training *****\n  Total optimization steps = 10\n"
 

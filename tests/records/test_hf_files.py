@@ -10,10 +10,10 @@ from hpc_train.model.record import Record
 from hpc_train.records.collect import collect
 from hpc_train.records.line import Line
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsers.base import Unreadable
-from hpc_train.records.parsers.durations import seconds
 from hpc_train.records.parsers.hf_trainer import HfTrainer
-from tests.records.parsing import brief, parse, values
+from hpc_train.records.parsing.base import Unreadable
+from hpc_train.records.parsing.durations import seconds
+from tests.records.parse_text import brief, parse, values
 
 LOGS = Path(__file__).parents[1] / "logs"
 

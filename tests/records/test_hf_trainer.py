@@ -9,7 +9,7 @@ import pytest
 from hpc_train.model.record import Record
 from hpc_train.records.collect import collect
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 BANNER = b"***** Running training *****\n  Total optimization steps = 10\n"
 LOGS = Path(__file__).parents[1] / "logs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 BAR = "[==============================]"
 Found = list[tuple[object, ...]]

@@ -10,9 +10,9 @@ import pytest
 
 from hpc_train.records.line import Line
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsing.base import Hit
 from hpc_train.records.run_parsers import maker
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 LOGS = Path(__file__).parents[1] / "logs"
 NANOTRON = (

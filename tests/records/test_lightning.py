@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.records.collect import collect
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import Brief, brief, parse, values
+from tests.records.parse_text import Brief, brief, parse, values
 
 LOGS = Path(__file__).parents[1] / "logs"
 

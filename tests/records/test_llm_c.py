@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import parse, values
+from tests.records.parse_text import parse, values
 
 CUDA = (
     "step    1/10 | loss 11.032358 (+nanz)| norm 22.1414 (-0.25z)| lr 8.57e-07 | 2575.63 ms | "

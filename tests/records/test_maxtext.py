@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 LINE = (
     b"completed step: 5, seconds: 0.434, TFLOP/s/device: 237.045, Tokens/s/device: 9447.649, "

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 LOG = (Path(__file__).parents[1] / "logs/megatron/four_ranks.out").read_bytes()
 LINE = b" iteration %d/ 100 | elapsed time per iteration (ms): %d.0 | global batch size:  8 |\n"

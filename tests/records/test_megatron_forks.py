@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 
 def test_megatron_deepspeed() -> None:

@@ -11,9 +11,9 @@ from hpc_train.errors import LogParseError
 from hpc_train.records.collect import collect
 from hpc_train.records.mlperf import mlperf_run, scaling_factor
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.parsers.base import Unreadable
-from hpc_train.records.parsers.mlperf_event import events_of
-from tests.records.parsing import parse, values
+from hpc_train.records.parsing.base import Unreadable
+from hpc_train.records.parsing.mlperf_event import events_in
+from tests.records.parse_text import parse, values
 
 LOGS = Path(__file__).parents[1] / "logs" / "mlperf"
 
@@ -212,7 +212,7 @@ def test_ranks_that_a_run_uses_are_more_than_the_name_of_its_machine() -> None:
 
 
 def test_broken_events_without_end_are_given_up() -> None:
-    found = list(islice(events_of(":::MLLOG {" * 8000), 200))
+    found = list(islice(events_in(":::MLLOG {" * 8000), 200))
     assert len(found) < 100
     assert all(isinstance(event, Unreadable) for event in found)
 

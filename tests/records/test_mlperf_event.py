@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpc_train.records.parsers.base import Unreadable
-from hpc_train.records.parsers.mlperf_event import Event, events_of, key_of
+from hpc_train.records.parsing.base import Unreadable
+from hpc_train.records.parsing.mlperf_event import Event, event_key, events_in
 
 WORDS = st.text('ab_é"\\ \n', max_size=6)
 NUMBERS = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
@@ -29,7 +29,7 @@ def test_alone_and_before_other_text(
     body = {"key": key, "time_ms": time_ms, "value": value, "metadata": metadata, "more": value}
     line = f":::MLLOG {json.dumps(body, ensure_ascii=ascii_only)}"
     # What follows the object is for `json`, as it always was.
-    alone, before = list(events_of(line)), list(events_of(f"{line} and more"))
+    alone, before = list(events_in(line)), list(events_in(f"{line} and more"))
     assert alone == before == [Event(key, float(time_ms), value, metadata)]
 
 
@@ -38,11 +38,11 @@ def test_alone_and_before_other_text(
     ['{"key": "a", "time_ms": 1', '{"time_ms": 1}', '{"key": 1, "time_ms": 1}', '{"key": "a"}'],
 )
 def test_what_is_no_event(text: str) -> None:
-    assert [type(event) for event in events_of(f":::MLLOG {text}")] == [Unreadable]
+    assert [type(event) for event in events_in(f":::MLLOG {text}")] == [Unreadable]
 
 
 def test_numbers_that_only_one_decoder_takes() -> None:
-    (event,) = events_of(':::MLLOG {"key": "a", "time_ms": 1, "value": NaN}')
+    (event,) = events_in(':::MLLOG {"key": "a", "time_ms": 1, "value": NaN}')
     assert isinstance(event, Event)
     assert event.value != event.value
 
@@ -54,10 +54,10 @@ def test_key_that_is_read_at_once(
 ) -> None:
     event = json.dumps({"key": key, "time_ms": time_ms, "value": value})
     line = f"{before}:::MLLOG {event}"
-    assert key_of(line) == (None if ":::" in before else key)
+    assert event_key(line) == (None if ":::" in before else key)
     cut = line[:length]
-    if (found := key_of(cut)) is not None:
-        assert [each.key for each in events_of(cut) if isinstance(each, Event)] == [found]
+    if (found := event_key(cut)) is not None:
+        assert [each.key for each in events_in(cut) if isinstance(each, Event)] == [found]
 
 
 @pytest.mark.parametrize(
@@ -72,4 +72,4 @@ def test_key_that_is_read_at_once(
     ],
 )
 def test_key_that_takes_a_longer_look(line: str) -> None:
-    assert key_of(line) is None
+    assert event_key(line) is None

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 NEW = (
     "2022/12/13 19:00:18 - mmengine - INFO - Epoch(train) [2][ 100/3104]  base_lr: 2.0000e-02 "

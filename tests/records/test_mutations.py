@@ -13,7 +13,7 @@ from hpc_train import registry
 from hpc_train.model.record import UNITS
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.run_parsers import maker
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 NAMES = tuple(registry.BUILT_IN["parsers"])
 LOGS = Path(__file__).resolve().parents[1] / "logs"

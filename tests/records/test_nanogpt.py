@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsing.base import Hit
 from hpc_train.records.run_parsers import maker
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 
 def hits_of(name: str, text: bytes) -> list[Hit]:

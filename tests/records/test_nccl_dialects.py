@@ -73,4 +73,4 @@ def test_plugin_that_gives_up_gpudirect() -> None:
     (finding,) = verdict(seen(text)).findings
     assert finding.id == "nccl_no_gpudirect"
     assert "log:2" in finding.evidence
-    assert finding.advice.startswith("the plug-in says that GPUDirect is not there")
+    assert finding.advice.startswith("the plug-in reports no GPUDirect")

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 PLACE = {"time": 50.5, "alg_bw": 20.9, "bus_bw": 31.4, "nwrong": None}
 RESULT = {

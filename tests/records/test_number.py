@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.records.parsers.number import scaled
-from tests.records.parsing import values
+from hpc_train.records.parsing.number import scaled
+from tests.records.parse_text import values
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 DETECTION = (
     "[11/09 20:15:14] ppdet.engine INFO: Epoch: [{}] [ {}/157] learning_rate: 0.000042 "

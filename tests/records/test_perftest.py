@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 LINE = "-" * 87
 Found = list[tuple[int | None, str, str, float, str]]

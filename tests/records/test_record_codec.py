@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hpc_train.model.record import Record, Scope
 from hpc_train.records import record_codec
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsing.base import Hit
 from hpc_train.records.record_codec import Packer, packs_of, pressed, unpressed
 
 SCOPES: tuple[Scope, ...] = ("global", "per_gpu", "per_rank")

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from hpc_train import registry
 from hpc_train.model.record import UNITS
+from hpc_train.records import parsers
 from hpc_train.records.multi_search import finder
+from hpc_train.records.parsers import base as plugin_base
+from hpc_train.records.parsers import number as plugin_number
+from hpc_train.records.parsers import pattern as plugin_pattern
+from hpc_train.records.parsing import base, number, pattern
 from hpc_train.records.run_parsers import maker
 from tests.records.noise import noise
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 NOISE = noise(5_000_000)
 NAMES = tuple(registry.BUILT_IN["parsers"])
@@ -55,3 +62,18 @@ def test_literals_are_rare_in_what_programs_print(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_module_says_units_and_scope(name: str) -> None:
     assert len(maker(name)().title) > 3
+
+
+def test_parsers_holds_registered_parsers_and_the_plugin_interface_only() -> None:
+    modules = {file.stem for file in Path(parsers.__file__).parent.glob("*.py")} - {"__init__"}
+    targets = registry.BUILT_IN["parsers"].values()
+    registered = {target.partition(":")[0].rpartition(".")[2] for target in targets}
+    assert modules - registered == {"base", "number", "pattern"}
+    assert registered <= modules
+
+
+def test_plugins_get_the_types_that_the_reader_compares_with() -> None:
+    assert plugin_base.Hit is base.Hit
+    assert plugin_base.Unreadable is base.Unreadable
+    assert plugin_pattern.PatternParser is pattern.PatternParser
+    assert plugin_number.number is number.number

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import parse, values
+from tests.records.parse_text import parse, values
 
 LOGS = Path(__file__).parents[1] / "logs/torchtitan"
 COLOURS = (LOGS / "colours.log").read_bytes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import Brief, brief, parse
+from tests.records.parse_text import Brief, brief, parse
 
 
 @pytest.mark.parametrize(

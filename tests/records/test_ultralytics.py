@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 ROW = "     20/100      2.34G     0.4741     0.5874      1.012          3        640: "
 TQDM = f"{ROW}100%|██████████| 1600/1600 [01:36<00:00, 16.53it/s]"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 LINE = (
     "step:3 - critic/returns/mean:0.003788670524954796 - response_length/max:128.0 - "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.parse_stats import ParseStats
-from tests.records.parsing import brief, parse, values
+from tests.records.parse_text import brief, parse, values
 
 
 def steps_of(text: bytes, metric: str) -> list[tuple[float, int | None, int]]:

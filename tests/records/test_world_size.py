@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 DEEPSPEED = "[2024-09-15 00:13:21,400] [INFO] [config.py:1003:print]   world_size ........ 4\n"
 TF_FINAL = (

@@ -1,4 +1,4 @@
-"""What was observed in logs that were appended to -> what was observed in each attempt."""
+"""Observations in logs with several attempts appended -> observations of each attempt."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpc_train.records.diagnosis.observed import AGAIN, Observed, Start
 from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, rung
 from hpc_train.records.line import Line
 
-# What is said by one process of a job alone, or of the program around all of them.
+# Lines that one process of a job prints, or the program that starts all of them.
 _SURE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
     (b"nohup: ignoring input", re.compile(r"^nohup: ignoring input")),
     (b"will restart worker group", re.compile(r"attempts left; will restart worker group")),
@@ -41,7 +41,7 @@ class StartReader:
     wants_next = False
 
     def read(self, line: Line) -> Iterator[Start]:
-        """Yield the start that a line tells."""
+        """Yield the start that a line shows."""
         if line.raw.lstrip().startswith(b"+"):
             return
         if line.raw.strip() == _REPORT:
@@ -88,7 +88,7 @@ def _line(start: Start) -> int:
 
 
 def _goes_on(start: Start, observed: Observed, file: int) -> bool:
-    """Whether anything is told behind a report of LSF, which may be the end of the log."""
+    """Whether anything follows a report of LSF, which may be the end of the log."""
     if start.kind != _REPORT.decode():
         return True
     told = (
@@ -102,11 +102,11 @@ def _goes_on(start: Start, observed: Observed, file: int) -> bool:
 def _over(
     start: Start, since: int, seen: Sequence[OrderedSighting], ended: Sequence[Ending]
 ) -> bool:
-    """Whether something says, before a start, that what was started before it had ended."""
+    """Whether the log states, before a start, that the previous attempt had ended."""
     if any(since <= one.line < start.line and one.kind != "restart" for one in ended):
         return True
     between = [one for one in seen if since <= one.sighting.line < start.line]
-    # Many ranks may begin with the same line: then a launcher or Slurm has to tell the end.
+    # Many ranks may begin with the same line: then a launcher or Slurm must report the end.
     return any(
         rung(one) == ENDED
         or (one.fatal and (start.kind != AGAIN or rung(one) == EXIT or one.by_slurm))
@@ -123,7 +123,7 @@ def _part(observed: Observed, firsts: Sequence[list[int]], number: int, last: in
     index = {source: file for file, source in enumerate(observed.sources)}
     seen = tuple(one for one in observed.seen if within(*one.place))
     if number < last:
-        # The work after its errors is that of the next attempt.
+        # Work after the errors belongs to the next attempt.
         seen = tuple(replace(one, work_after=0) for one in seen)
     return replace(
         observed,

@@ -1,4 +1,4 @@
-"""What PyTorch's watchdog says of collectives that did not end: which one, and how far a rank was.
+"""Reports of PyTorch's watchdog on collectives that timed out: which one, and each rank's progress.
 
 Two kinds of line, both in all versions since 1.10: the collective that timed out (`WorkNCCL(…)`),
 and how far the process group of a rank was (`last enqueued … last completed …`). `[Rank r]` counts
@@ -69,7 +69,7 @@ class CollectiveReader:
         self._source = source
 
     def read(self, line: Line) -> Iterator[Wait | Progress]:
-        """Yield what a line says."""
+        """Yield the timeout or the progress that a line reports."""
         text = line.text
         wait = _WAIT.search(text)
         if wait is not None:

@@ -1,4 +1,4 @@
-"""What was observed -> Diagnosis: the outcome, the root, what followed, what else is worth it."""
+"""Observations -> Diagnosis: the outcome, the root cause, its consequences, other findings."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from hpc_train.model.diagnosis import (
     Severity,
 )
 from hpc_train.records.diagnosis.hang import explain_hang
-from hpc_train.records.diagnosis.missed_target import missed_target
 from hpc_train.records.diagnosis.observed import Observed
-from hpc_train.records.diagnosis.outcome import decide
+from hpc_train.records.diagnosis.outcome import decide, missed_target
 from hpc_train.records.diagnosis.root_cause import (
     OrderedSighting,
     choose_root,
     exit_code_of,
+    first_of,
+    is_first,
     rung,
     specific,
     tells_end,
     with_times,
 )
-from hpc_train.records.diagnosis.torchrun import first_of, is_first
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.records.signatures.explain import explain
@@ -40,14 +40,14 @@ _STATES = {
     "NODE_FAIL": "slurm_node_failure",
     "PREEMPTED": "slurm_preempted",
 }
-# Lines that are shown of one finding.
+# Most lines shown for one finding.
 _SHOWN = 5
 _ROLES: dict[Role, int] = {"root": 0, "consequence": 1, "other": 2}
 _SEVERITIES: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign": 3}
 
 
 def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
-    """Return what the logs of one job come down to; the same for the same logs."""
+    """Return the diagnosis of one job; deterministic."""
     seen = [*specific(with_times(observed.seen)), *_by_state(observed, end)]
     verdict = decide(observed.endings, observed.sources, seen, end)
     culprit = end.first_failure or first_of(seen)
@@ -68,7 +68,7 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
 
 
 def _by_state(observed: Observed, end: JobEnd) -> Iterator[OrderedSighting]:
-    """Yield what the scheduler says of the end where no log does."""
+    """Yield the end that the scheduler reports, if no log does."""
     name = _STATES.get(end.state)
     if name is None or any(one.signature.id == name for one in observed.seen):
         return
@@ -119,7 +119,7 @@ def _finding(
 
 
 def _severity(chief: OrderedSighting, role: Role, outcome: Outcome) -> Severity:
-    """Return how bad it was in this job: what was survived, and any teardown, is benign."""
+    """Return the severity in this job: errors survived, and those at teardown, are benign."""
     signature = chief.signature
     if chief.survived and signature.severity == "fatal":
         return "benign" if outcome == "success" else "info"
@@ -183,7 +183,7 @@ def _with_hang(finding: Finding, observed: Observed, ranks: int | None) -> Findi
 
 
 def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:
-    """Return how many ranks the job had, or at least had to have."""
+    """Return the number of ranks of the job, or a lower limit."""
     if end.ranks is not None:
         return end.ranks
     known = [one.sighting.rank for one in seen if one.sighting.rank is not None]

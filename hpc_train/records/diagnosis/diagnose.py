@@ -16,7 +16,7 @@ from hpc_train.records.find_logs import rank_of
 from hpc_train.records.nccl.counts import Tally
 
 UNKNOWN = "unknown_failure"
-# Roots that say how it ended and not what was done: the end of the log of a rank does.
+# Root causes that state how a rank ended, but not what it did: the end of its log does.
 _WORDLESS = frozenset(
     {
         "exit_killed",
@@ -32,8 +32,7 @@ def diagnose_logs(
 ) -> tuple[Diagnosis, tuple[str, ...]]:
     """Return the diagnosis, and a sentence for each file that could not be read.
 
-    `names` are how the files are called in evidence. What NCCL says is added to `tally`, on the
-    way.
+    `names` are the file names in evidence. Lines of NCCL are counted in `tally` in the same pass.
 
     Raises:
         LogParseError: none of the files can be read.

@@ -1,4 +1,4 @@
-"""Lines by which a program says that its work is done, or that it ended without it."""
+"""Lines by which a program reports that its work is done, or that it ended without it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Kind = Literal["success", "work", "bench", "part", "restart", "failure"]
 
 
 class Ending(Value, frozen=True, kw_only=True):
-    """A line that tells how the work ended; `restart` takes back what was said before it."""
+    """A line that states how the work ended; `restart` cancels the endings before it."""
 
     kind: Kind
     line: int
@@ -42,7 +42,7 @@ _MLPERF: tuple[_Pattern, ...] = (
         re.compile(r"^RESULT,[\w .-]{1,60},[\d,]{1,24}[\w .-]{0,40},\d{4}-\d\d-\d\d "),
     ),
 )
-# What launchers, schedulers and PyTorch's own trainers say.
+# Endings by launchers, schedulers and PyTorch's own trainers.
 _LAUNCHERS: tuple[_Pattern, ...] = (
     ("success", b"Training completed", re.compile(r"(?:^|- |\] )Training completed\b")),
     *(
@@ -160,7 +160,7 @@ class EndingReader:
     wants_next = False
 
     def read(self, line: Line) -> Iterator[Ending]:
-        """Yield what the line says of the end."""
+        """Yield the ending that the line states."""
         # A script that is traced only quotes it.
         if not line.raw.lstrip().startswith(b"+"):
             yield from _said(line)
@@ -175,6 +175,6 @@ def _said(line: Line) -> Iterator[Ending]:
 
 
 def _stop(text: str) -> str:
-    """Return what MLPerf says of the end, without the rest of its line."""
+    """Return the status of MLPerf's `run_stop`, without the rest of its line."""
     found = _STATUS.search(text)
     return f"run_stop, {found[0]}" if found else text

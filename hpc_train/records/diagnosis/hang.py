@@ -1,4 +1,4 @@
-"""What all ranks say of a collective that did not end -> which rank did not come, or why not."""
+"""Timeouts of a collective on all ranks -> which rank did not join it, or why it hung."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.collectives import Progress, Wait
 
-# A job that stands in one of its first collectives has never communicated.
+# A job that hangs in one of its first collectives has never communicated.
 _FIRST = 20
 # Name of the group of all ranks.
 _DEFAULT = "0"
 
 
 class Hang(Value, frozen=True, kw_only=True):
-    """What is known of a collective that timed out; `late` are the ranks that did not come."""
+    """The explanation of a collective that timed out; `late` are the ranks that did not join."""
 
     title: str
     cause: str
@@ -26,7 +26,7 @@ class Hang(Value, frozen=True, kw_only=True):
 def explain_hang(
     waits: Sequence[Wait], progress: Sequence[Progress], ranks: int | None
 ) -> Hang | None:
-    """Return which rank the others waited for, if that can be said; None without a timeout.
+    """Return which rank the others waited for, if known; None without a timeout.
 
     `ranks` is the number of ranks of the job, where it is known.
     """
@@ -154,7 +154,7 @@ def _behind(chief: Wait, group: Sequence[Progress], waiting: set[int], waited: s
 def _absent(
     first: Mapping[int, Wait], group: Sequence[Progress], ranks: int | None, waited: str
 ) -> Hang | None:
-    """Find the ranks that never complained, where most of them did."""
+    """Find the ranks that reported no timeout, if most of them did."""
     heard = {rank for rank in first if rank >= 0} | {
         one.rank for one in group if one.rank is not None
     }
@@ -164,7 +164,7 @@ def _absent(
     if not silent or len(silent) >= len(heard) or not everybody:
         return None
     return Hang(
-        title=f"{waited}; {listed(silent).lower()} never said that it waited",
+        title=f"{waited}; {listed(silent).lower()} reported no timeout",
         cause="a rank that does not wait has not come: it died, hangs in its own code, or its node "
         "is gone",
         advice=f"look at the end of the log of {listed(silent).lower()} and at its node "

@@ -1,4 +1,4 @@
-"""The last epoch of all, told once with its results: it says that the training is done."""
+"""The last epoch, reported once with its results: evidence that the training is done."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _CLOSED = re.compile(rb"[\]:,. ]{0,4}$")
 
 
 class EpochReader:
-    """Finds, block by block, the last epoch in one log, and the epochs that take it back.
+    """Finds the last epoch in one log, by blocks, and the later epochs that cancel it.
 
-    It counts only behind the last but one, and once: ranks or steps say the same several times.
+    It counts only after the last but one, and once: ranks or steps may repeat the same line.
     """
 
     literals = (b"poch ", b"poch: ", b"poch:")

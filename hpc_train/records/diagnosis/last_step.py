@@ -1,4 +1,4 @@
-"""The last step of all, among the many steps that a training counts: it says that work is done."""
+"""The last step of a training, `iteration 500/500`: evidence that the work is done."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WORD = re.compile(rb"\w")
 
 
 class StepReader:
-    """Finds, block by block, the last step in one log, and the steps that take it back."""
+    """Finds the last step in one log, by blocks, and the later steps that cancel it."""
 
     literals = (b"iteration ", b"iteration: ", b"[step=")
 
@@ -29,14 +29,14 @@ class StepReader:
         self._done = False
 
     def read_block(self, block: Block, number: int) -> None:
-        """Note the last steps; after one, an earlier step says that it was one of an epoch."""
+        """Note the last steps; an earlier step after one shows that it ended an epoch only."""
         text = bytes(memoryview(block.data)[: block.end])
         if not self._done and not any(last.search(text) for last in _LAST):
             return
         stop = counted = 0
         for step in merge(*(one.finditer(text) for one in _STEPS), key=re.Match.start):
             at = step.start()
-            # Of a line, the first one counts.
+            # The first step on a line counts.
             if at < stop or (text[at] != ord("[") and _WORD.match(text[at - 1 : at])):
                 continue
             stop = len(text) if (end := text.find(b"\n", at)) < 0 else end

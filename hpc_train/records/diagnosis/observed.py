@@ -1,4 +1,4 @@
-"""What is observed in the logs of one job, before anything is judged."""
+"""Observations in the logs of one job, before the diagnosis."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class Start(Value, frozen=True, kw_only=True):
 
 
 class Observed(Value, frozen=True, kw_only=True):
-    """What the logs of one job say, in the order of files and lines; `failed` could not be read.
+    """Observations in the logs of one job, ordered by file and line; `failed` could not be read.
 
-    `endings` stand with the number of their file. `counts` says how often each signature was seen,
-    of which `seen` has the first ones. `starts` are the lines by which an attempt may begin;
-    `first_line` is that of the attempt, where it is one of several.
+    `endings` have the number of their file. `counts` is the number of sightings of each signature;
+    `seen` has the first ones. `starts` are the lines by which an attempt may begin; `first_line`
+    is that of the attempt, if it is one of several.
     """
 
     sources: tuple[str, ...] = ()

@@ -1,11 +1,13 @@
-"""What logs say of the end of the work -> whether the job succeeded; before any word of error."""
+"""Endings in the logs -> whether the job succeeded; evidence of success precedes errors."""
 
 from __future__ import annotations
 
 import textwrap
 from collections.abc import Mapping, Sequence
 
-from hpc_train.model.diagnosis import JobEnd, Outcome
+from msgspec.structs import replace
+
+from hpc_train.model.diagnosis import Evidence, Finding, JobEnd, Outcome
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.endings import Ending, Kind
 from hpc_train.records.diagnosis.root_cause import (
@@ -17,7 +19,27 @@ from hpc_train.records.diagnosis.root_cause import (
     rung,
 )
 
-# What a program may stumble over while it takes itself apart, its work done.
+_NO_TARGET = Finding(
+    id="mlperf_aborted",
+    group="python",
+    severity="fatal",
+    role="root",
+    title="The training ended without reaching its target (run_stop: aborted)",
+    cause="It did not converge in the epochs that it has, or was stopped.",
+    advice="Compare hyperparameters and seed with a run that converged; look at the last losses.",
+    evidence=(),
+)
+_WRONG_NUMBERS = Finding(
+    id="collective_wrong_result",
+    group="nccl",
+    severity="fatal",
+    role="root",
+    title="The collective gave wrong numbers",
+    cause="Memory, a link or a library corrupts data.",
+    advice="Test each node by itself (nccl-tests -c 1); look at dmesg for ECC and link errors.",
+    evidence=(),
+)
+# Groups of errors that a program may print at teardown, after its work.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
 # The kinds of evidence that work is done, the best first, and the mildest failure that undoes each.
 _MILDEST: Mapping[Kind, int] = {
@@ -32,7 +54,7 @@ Endings = Sequence[tuple[int, Ending]]
 
 
 class JobOutcome(Value, frozen=True, kw_only=True):
-    """How the job ended, and what says so; by `failure` a program says itself that it failed."""
+    """How the job ended, and the evidence; `failure` is a failure that the program reports."""
 
     outcome: Outcome
     why: str
@@ -47,9 +69,11 @@ def decide(
     if end.exit_code == 0 or end.state == "COMPLETED":
         return JobOutcome(outcome="success", why=end.problem or "its script ended with exit code 0")
     if sources and all(source.endswith(_DOCUMENTS) for source in sources):
-        return JobOutcome(outcome="unknown", why="a document quotes logs; it is no log of a job")
+        return JobOutcome(
+            outcome="unknown", why="a document that quotes logs is not the log of a job"
+        )
     last = _last(endings)
-    # What a script says after the program does not make good what the program says.
+    # A message of the script after the program does not override that of the program.
     result = [item for item in last if item[1].kind in ("success", "failure")][-1:]
     if any(item[1].kind == "failure" for item in result):
         file, ending = result[-1]
@@ -61,7 +85,7 @@ def decide(
 
 
 def _last(endings: Endings) -> list[tuple[int, Ending]]:
-    """Leave out, file by file, what was said before the work began once more."""
+    """Drop, for each file, the endings before a restart of the work."""
     kept: list[tuple[int, Ending]] = []
     for file, ending in endings:
         if ending.kind == "restart":
@@ -105,7 +129,7 @@ def _says(item: tuple[int, Ending], sources: Sequence[str]) -> str:
 def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
     fatal = [one for one in seen if one.fatal]
     if any(rung(one) < ENDED for one in fatal):
-        return JobOutcome(outcome="failed", why="nothing says that the work was done")
+        return JobOutcome(outcome="failed", why="no line shows that the work was done")
     if end.exit_code or end.state in ("FAILED", "TIMEOUT", "NODE_FAIL", "OUT_OF_MEMORY"):
         return JobOutcome(outcome="failed", why=end.problem or f"the run is {end.state}")
     if fatal:
@@ -113,9 +137,16 @@ def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
     if any(one.survived for one in seen):
         return JobOutcome(
             outcome="unknown",
-            why="the work went on after the errors, and nothing says that it was done",
+            why="the work went on after the errors, and no line shows that it was done",
         )
     return JobOutcome(
         outcome="unknown",
-        why="nothing in the logs says that it failed, and nothing that its work was done",
+        why="the logs show neither a failure nor that the work was done",
     )
+
+
+def missed_target(ending: Ending, source: str) -> Finding:
+    """Return the finding of an ending of the kind `failure`."""
+    known = _WRONG_NUMBERS if "Out of bounds" in ending.text else _NO_TARGET
+    place = Evidence(source=source, line=ending.line, text=ending.text)
+    return replace(known, evidence=(place,))

@@ -1,4 +1,4 @@
-"""Sightings -> which of them is the root: what may be one, and which came first."""
+"""Sightings -> the root cause: which sightings may be one, and which came first."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.signatures.exit_codes import is_crash
 
+# Exit codes of ranks that torchrun, or the shell around a rank, terminated.
+_TERMINATED = (-15, 143)
 _ECHO_TYPES = (
     "DistBackendError",
     "DistNetworkError",
@@ -30,7 +32,7 @@ _ECHO_WORDS = (
     "Connection reset by peer",
     "communicator was aborted",
 )
-# What one process or thread caught, and another raises again; the cause has a traceback of its own.
+# Exceptions of another process or thread, raised again; the cause has its own traceback.
 _RAISED = re.compile(
     r"Caught \w{1,80} in (?:replica \d|DataLoader worker process|pin memory thread)"
     r"|^(?:jax\._src\.traceback_util\.)?UnfilteredStackTrace: "
@@ -68,18 +70,18 @@ class OrderedSighting(Value, frozen=True, kw_only=True):
 
     @property
     def by_slurm(self) -> bool:
-        """Whether Slurm says it."""
+        """Whether the line is a message of Slurm."""
         return self.signature.group == "slurm"
 
     @property
     def fatal(self) -> bool:
-        """Whether a job does not survive it."""
+        """Whether a job cannot continue after it."""
         return self.signature.severity == "fatal" and not self.survived
 
     @property
     def survived(self) -> bool:
         """Whether the work went on after it."""
-        # A tool of the script around the work says it, or a library that has another way.
+        # Printed by a tool of the job script, or by a library that has a fallback.
         frame = "file" in dict(self.sighting.groups)
         slight = self.signature.group in _SLIGHT and not frame and self.sighting.rank is None
         return self.work_after > (0 if slight else _BUFFERED)
@@ -106,12 +108,12 @@ def rung(seen: OrderedSighting) -> int:
 
 
 def tells_end(seen: OrderedSighting) -> bool:
-    """Whether it only says how a process ended."""
+    """Whether the line only states how a process ended."""
     return seen.signature.kind in ("exit", "kill")
 
 
 def exit_code_of(seen: OrderedSighting) -> str:
-    """Return the exit code that a launcher states; empty where it is about something else."""
+    """Return the exit code that a launcher states, or an empty string."""
     return dict(seen.sighting.groups).get("exitcode", "")
 
 
@@ -130,14 +132,14 @@ def choose_root(
 ) -> OrderedSighting | None:
     """Return the first failure: of the lowest rung, then by time, rank and line.
 
-    Times decide where all that are compared have one, in whole seconds; then the rank that was seen
-    to fail first; then the order of lines.
+    Times decide if all compared sightings have one, in whole seconds; then the rank that was
+    seen to fail first; then the order of lines.
     """
     if not candidates:
         return None
     lowest = min(map(rung, candidates))
     rivals = specific([seen for seen in candidates if rung(seen) == lowest])
-    # Who missed the process says so before the scheduler tells what it killed.
+    # The observer of a missing process reports it before the scheduler reports what it killed.
     if any(seen.signature.late for seen in rivals):
         rivals = [seen for seen in rivals if seen.signature.kind != "general"]
     first = culprit.rank if culprit else None
@@ -152,17 +154,40 @@ def choose_root(
 
 
 def specific(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
-    """Leave out what is general where something specific is said of the same line."""
+    """Drop general sightings of a line that also has a specific one."""
     all_seen = list(seen)
     known = {one.place for one in all_seen if one.signature.kind != "general"}
     return [one for one in all_seen if one.signature.kind != "general" or one.place not in known]
 
 
 def with_times(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
-    """Give what has no time that of the last sighting before it in its file."""
+    """Give sightings without a time that of the previous sighting in their file."""
     last: dict[int, str | None] = {}
     timed = []
     for one in seen:
         last[one.file] = one.sighting.time or last.get(one.file)
         timed.append(replace(one, when=last[one.file]))
     return timed
+
+
+def first_of(seen: Iterable[OrderedSighting]) -> Culprit | None:
+    """Return the first failure that all agents report; a terminated rank is a victim."""
+    named = [_culprit(one.sighting) for one in seen if is_first(one)]
+    guilty = [one for one in named if one.exit_code not in _TERMINATED] or named
+    return min(guilty, key=lambda one: one.time or "", default=None)
+
+
+def is_first(seen: OrderedSighting) -> bool:
+    """Whether torchrun reports this failure as the first."""
+    return ("root", "yes") in seen.sighting.groups
+
+
+def _culprit(sighting: Sighting) -> Culprit:
+    groups = dict(sighting.groups)
+    return Culprit(
+        rank=sighting.rank,
+        host=sighting.node or "",
+        exit_code=int(groups["exitcode"]),
+        time=sighting.time,
+        said_by="torchrun",
+    )

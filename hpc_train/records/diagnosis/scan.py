@@ -1,4 +1,4 @@
-"""Log files -> all that they say of failures, ends and collectives; one pass over each."""
+"""Log files -> their failures, endings and collectives; one pass over each."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue
 
 _log = logging.getLogger(__name__)
-# A job of thousands of ranks says the same thing thousands of times.
+# A job of thousands of ranks repeats the same line thousands of times.
 _MOST = 5000
 _TAIL = 1 << 16
 _LONGEST = 500
 
 
 def scan(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None) -> Observed:
-    """Read log files; `names` are how they are called in evidence.
+    """Read log files; `names` are their names in evidence.
 
-    A file that cannot be read is skipped with a warning. What NCCL says is added to `tally`.
+    A file that cannot be read is skipped with a warning. Lines of NCCL are counted in `tally`.
 
     Raises:
         LogParseError: none of the files can be read.
@@ -101,7 +101,7 @@ class _Gathered:
                     if 3 in asked:
                         self.starts += ((number, start) for start in starts.read(line))
         finally:
-            # What stands before the damage counts.
+            # The lines before the damage count.
             ended = sorted([*steps.endings, *epochs.endings, *ended], key=lambda one: one.line)
             self.endings += [(number, ending) for ending in ended]
         self.counts += symptoms.counts
@@ -110,7 +110,7 @@ class _Gathered:
         self._again(path, number)
 
     def _again(self, path: Path, number: int) -> None:
-        """Look once more into a log with errors: what did it survive, does it begin again?"""
+        """Read a log with errors again: which errors it survived, and where it restarts."""
         bad = [one for one in self.seen if one.file == number and (one.fatal or rung(one) == ENDED)]
         if not bad:
             return

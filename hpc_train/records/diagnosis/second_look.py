@@ -1,4 +1,4 @@
-"""A log with errors -> how far the work went on after each, and where the log begins again."""
+"""A log with errors -> how far the work went on after each, and where the log restarts."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class SecondLook(Value, frozen=True, kw_only=True):
 
 
 def look_again(path: Path, lines: Sequence[int]) -> SecondLook:
-    """Read a log once more, for what stands on some of its lines; a pipe can be read but once."""
+    """Read a log again for the offsets of some lines; a pipe can be read only once."""
     look = _Look(lines)
     with suppress(LogParseError):
         if path.is_file():

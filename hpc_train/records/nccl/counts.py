@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-# Beyond so many different ones, ends are not told apart any more: bounded memory.
+# Most different ends that are counted separately: bounded memory.
 _MOST = 200_000
 
 
 class Ends(NamedTuple):
-    """Both ranks of a network channel, and on which host which of them printed the line."""
+    """Both ranks of a network channel, and the host and the rank that printed the line."""
 
     kind: str
     sender: int
@@ -20,7 +20,7 @@ class Ends(NamedTuple):
 
 
 class Seat(NamedTuple):
-    """Where a rank of a communicator of so many ranks sits."""
+    """The host and GPU of a rank, in a communicator of `ranks` ranks."""
 
     ranks: int
     rank: int
@@ -55,7 +55,7 @@ class Tally:
             self.elsewhere[ends.kind] += channels
 
     def seat(self, seat: Seat, lines: int) -> None:
-        """Count a rank that is ready."""
+        """Count a rank that was initialised."""
         if len(self.seats) < _MOST or seat in self.seats:
             self.seats[seat] += lines
 
@@ -70,7 +70,7 @@ class Tally:
         self.largest[kind] = max(value, self.largest.get(kind, value))
 
     def add(self, other: Tally) -> None:
-        """Add what another log says; the places of this one come first."""
+        """Add the counts of another log; the places of this one come first."""
         for mine, theirs in (
             (self.channels, other.channels),
             (self.elsewhere, other.elsewhere),

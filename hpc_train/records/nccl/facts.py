@@ -1,18 +1,19 @@
-"""Tally -> Transport without a verdict: what the lines say, as one value."""
+"""Tally -> Transport without findings: hosts, nodes and the channels between them."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 
 from hpc_train.model.transport import Adapter, Transport
 from hpc_train.records.nccl.counts import Tally
-from hpc_train.records.nccl.hosts import between_nodes, hosts_of, nodes_of
 
+# A name with fewer lines may be a fragment of two interleaved lines.
+_LEAST = 5
 _MOST = 64
 
 
 def facts(tally: Tally) -> Transport | None:
-    """Return what was seen; None where no line was NCCL's."""
+    """Return the transport that the lines show; None without a line of NCCL."""
     if not tally.first:
         return None
     between = between_nodes(tally)
@@ -114,8 +115,65 @@ def _speeds(tally: Tally, adapter: str) -> tuple[float, ...]:
 
 
 def _environment(tally: Tally) -> dict[str, str]:
-    """Return the variables that were really set; where ranks differ, all values."""
+    """Return the environment variables that were set; all values if ranks differ."""
     named = [kind for kind in tally.facts if kind.startswith("env ")][:_MOST]
     return {
         kind.removeprefix("env "): " | ".join(list(tally.facts[kind])[:4]) for kind in sorted(named)
     }
+
+
+def hosts_of(tally: Tally) -> tuple[str, ...]:
+    """Return the names of the hosts, without fragments of interleaved lines."""
+    named = Counter({host: lines for host, lines in tally.hosts.items() if host})
+    least = next((n for n in (_LEAST, 2, 1) if any(v >= n for v in named.values())), 1)
+    return tuple(sorted(host for host, lines in named.items() if lines >= least))
+
+
+def nodes_of(tally: Tally, between: Counter[str]) -> int | None:
+    """Return the number of nodes: as NCCL states it, else by host names."""
+    if "nodes" in tally.largest:
+        return int(tally.largest["nodes"])
+    seen = max(len(hosts_of(tally)), _ranks_on_one_gpu(tally))
+    if seen > 1:
+        return seen
+    # The logs may contain the lines of one node only.
+    return 1 if seen == 1 and not between and tally.channels else None
+
+
+def between_nodes(tally: Tally) -> Counter[str]:
+    """Count the channels between nodes by kind; if the hosts are unknown, those over a network.
+
+    Ranks are those of a communicator, of which a job has many; so a channel stays inside a node
+    only if both its ends were printed there.
+    """
+    stated = int(tally.largest.get("nodes", 0))
+    found: Counter[str] = Counter()
+    if stated == 1:
+        return found
+    found.update(tally.elsewhere)
+    trusted = max(stated, _ranks_on_one_gpu(tally)) <= len(hosts_of(tally))
+    senders: dict[tuple[int, int], set[str]] = defaultdict(set)
+    receivers: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for ends in tally.ends:
+        (senders if ends.sends else receivers)[ends.sender, ends.receiver].add(ends.host)
+    for ends, channels in tally.ends.items():
+        pair = ends.sender, ends.receiver
+        inside = len(senders[pair]) == 1 and senders[pair] == receivers[pair] != {""}
+        if not (trusted and inside):
+            found[ends.kind] += channels
+    if stated > 1 and tally.channels["P2P/MNNVL"]:
+        found["P2P/MNNVL"] = tally.channels["P2P/MNNVL"]
+    return found
+
+
+def _ranks_on_one_gpu(tally: Tally) -> int:
+    """Return how many ranks of the largest communicator have the same host name and GPU bus.
+
+    A number above one is that of nodes with the same host name.
+    """
+    largest = int(tally.largest.get("ranks", 0))
+    seats = {seat: n for seat, n in tally.seats.items() if seat.ranks == largest and seat.bus}
+    # Several communicators of that size number the same GPUs differently.
+    if {seat.rank for seat in seats} != set(range(largest)) or sum(seats.values()) != largest:
+        return 0
+    return max(Counter((seat.host, seat.bus) for seat in seats).values(), default=0)

@@ -1,4 +1,4 @@
-"""Facts -> one short word for the way that the data went, for a column of a table."""
+"""Transport -> a short label for a column of a table."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ _PROVIDERS = {"efa": "EFA", "cxi": "Slingshot", "tcp": "OFI tcp", "sockets": "OF
 def word_of(facts: Transport) -> str:
     """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `P2P`, `SHM` …
 
-    Between nodes, the network alone decides. `P2P` is GPU to GPU where no line says over what.
-    `mixed` is more than one way. Empty where no line says what is used.
+    Between nodes, the network alone decides. `P2P` is GPU to GPU over an unknown link.
+    `mixed` is more than one transport. Empty if no line states the transport.
     """
     if facts.between_nodes:
-        # NVLink reaches some of the nodes, the network the others.
+        # NVLink connects some of the nodes, the network the others.
         networks = [kind for kind in facts.between_nodes if kind.startswith("NET/")]
         return _only(_network_word(kind, facts) for kind in networks or facts.between_nodes)
     inside = {kind for kind, number in facts.channels.items() if number}
@@ -31,7 +31,7 @@ def word_of(facts: Transport) -> str:
 
 
 def network_names(facts: Transport) -> Mapping[str, int]:
-    """Return what carries data between nodes, `IB`, `Socket`: by channels, else by choice."""
+    """Return the networks between nodes, `IB`, `Socket`: by channels, else as selected."""
     counts: dict[str, int] = {}
     for kind, number in facts.between_nodes.items():
         name = kind.removesuffix(GDR).partition("/")[2]
@@ -58,7 +58,7 @@ def _network_word(kind: str, facts: Transport) -> str:
 
 
 def fabric_of(name: str, facts: Transport) -> str:
-    """Return what people call a network of NCCL: `RoCE` for `IB` over Ethernet, `EFA`."""
+    """Return the common name of a network of NCCL: `RoCE` for `IB` over Ethernet, `EFA`."""
     if name == "IB" or name.startswith(("IBext", "NCCL RDMA")):
         return "RoCE" if {a.link_layer for a in facts.adapters} == {"RoCE"} else "IB"
     if name.endswith("Libfabric") or name.startswith("OFI"):

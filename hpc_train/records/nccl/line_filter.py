@@ -1,4 +1,4 @@
-"""A block of a log -> the few of its lines on which NCCL says something."""
+"""A block of a log -> its lines of NCCL."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LENGTH = 256
 
 
 class FilteredLines(NamedTuple):
-    """Lines, and where in the block each of them begins [B]; None where these are all its lines."""
+    """Lines, and the offset of each in the block [B]; None if these are all its lines."""
 
     joined: bytes
     starts: Sequence[int] | None = None

@@ -1,4 +1,4 @@
-"""What NCCL says of itself, apart from its channels, in the words of all its versions -> Tally."""
+"""Messages of NCCL other than channels, in the wording of all its versions -> Tally."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from hpc_train.records.nccl.counts import Seat, Tally
 
 
 class Said(NamedTuple):
-    """A match, the host that said so, and how many lines did."""
+    """A match, the host that printed it, and the number of equal lines."""
 
     match: re.Match[str]
     host: str
     lines: int
 
 
-# Counts in a tally what was said, and yields the kinds of fact that it stated.
+# Adds a message to a tally, and yields the kinds of fact that it states.
 Count = Callable[[Tally, Said], Iterator[str]]
 
 
 class Message(NamedTuple):
-    """A shape of line: words that it holds, its pattern, and what becomes of a match."""
+    """A kind of line: its literal, its pattern, and the function that counts a match."""
 
     words: str
     pattern: re.Pattern[str]

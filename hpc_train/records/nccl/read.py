@@ -21,10 +21,10 @@ from hpc_train.records.nccl.verdict import verdict
 def transport_of(
     paths: Sequence[Path], promised: Network | None = None, *, root: Path | None = None
 ) -> Transport | None:
-    """Return what NCCL used, from all the files of a run; None where no line of them is NCCL's.
+    """Return the transport that NCCL used in a run; None without a line of NCCL.
 
     A folder stands for the logs in it. `promised` is the profile's network; evidence is written
-    relative to `root`. A file that cannot be read is left out; who reads its records names it.
+    relative to `root`. A file that cannot be read is skipped: reading its records reports it.
     """
     together = Tally()
     for path in log_files(list(paths)):
@@ -36,7 +36,7 @@ def transport_of(
 
 
 def transport_in(tally: Tally, promised: Network | None = None) -> Transport | None:
-    """Return what a tally adds up to; None where no line was NCCL's."""
+    """Return the transport of a tally; None without a line of NCCL."""
     seen = facts(tally)
     return verdict(seen, promised) if seen else None
 

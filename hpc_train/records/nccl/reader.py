@@ -1,4 +1,4 @@
-"""Lines of one log -> Tally; channels, of which there can be millions, by their bytes."""
+"""Lines of one log -> Tally; channels, possibly millions, are parsed as bytes."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ _Printed = tuple[bytes, int, int]
 class TransportReader:
     """Reads one log, block by block, for `records.dispatch`; `source` names the log in evidence.
 
-    What every rank prints alike is counted as it comes, and parsed once; so is what differs in the
-    number of the channel alone.
+    Equal lines of all ranks are counted and parsed once; so are lines that differ only in the
+    number of the channel.
     """
 
     literals = (*_CHANNELS, *LITERALS)
@@ -56,7 +56,7 @@ class TransportReader:
 
     @property
     def tally(self) -> Tally:
-        """What the lines so far add up to."""
+        """The counts of the lines so far."""
         for raw, number, times in _with_literal(
             [(raw, first, times) for raw, (first, times) in self._alike.items()]
         ):
@@ -67,7 +67,7 @@ class TransportReader:
         return self._tally
 
     def read_block(self, block: Block, number: int) -> None:
-        """Count what the lines of a block say; those that ran into one another count as several."""
+        """Count the lines of a block; interleaved lines count as several."""
         thin = self._thin
         said = lines_with(finder(self.literals), block) if thin else all_lines(block)
         text = said.joined
@@ -77,7 +77,7 @@ class TransportReader:
         self._thin = said.worth_it(block) if thin else strangers
 
     def _count(self, lines: Sequence[bytes], numbers: Numbers) -> bool:
-        """Count lines; return whether most are of others, and not alike."""
+        """Count lines; return whether most are not of NCCL, and differ."""
         alike, at, ours, others = self._alike, 0, 0, 0
         # In the order in which they are first seen.
         for raw, times in Counter(lines).items():
@@ -99,7 +99,7 @@ class TransportReader:
     def _read(self, raw: bytes, number: int, lines: int) -> None:
         if _VIA in raw:
             self._channels(raw, number, lines)
-            # Where no other rank wrote into it, a channel's line says nothing else.
+            # Unless another rank wrote into it, the line of a channel contains nothing else.
             if raw.count(b"NCCL ") == raw.count(_VIA) == 1:
                 return
         self._statements(Line(raw, number), lines)
@@ -150,7 +150,7 @@ class TransportReader:
 
 
 def _with_literal(said: Sequence[_Printed]) -> Iterator[_Printed]:
-    """Leave out the lines that hold none of the literals."""
+    """Drop the lines that contain none of the literals."""
     parts = [
         (raw[start : start + _PART], number, times)
         for raw, number, times in said
@@ -164,7 +164,7 @@ def _with_literal(said: Sequence[_Printed]) -> Iterator[_Printed]:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """Take a line apart where another rank wrote into it: the host, and what it said."""
+    """Split a line where another rank wrote into it: the host and the message of each part."""
     starts = list(_WHO_TEXT.finditer(text))
     if not starts or starts[0].start() > 0:
         yield "", text[: starts[0].start()] if starts else text

@@ -1,4 +1,4 @@
-"""Facts, and what the site profile promises -> Transport with its verdict and findings."""
+"""Transport and the network of the site profile -> Transport with verdict and findings."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ import msgspec
 
 from hpc_train.model.network import Fabric, Network
 from hpc_train.model.transport import Transport, TransportFinding
-from hpc_train.records.nccl.adapters import link_layers, link_speeds
-from hpc_train.records.nccl.inside import p2p_disabled
+from hpc_train.records.nccl.hardware_checks import link_layers, link_speeds, p2p_disabled
 from hpc_train.records.nccl.labels import GDR, SOCKET, fabric_of, network_names, word_of
 
 _SLOW: tuple[Fabric | None, ...] = (None, "ethernet")
@@ -36,9 +35,9 @@ Rule = Callable[[Transport, Network], Iterator[TransportFinding]]
 
 
 def verdict(facts: Transport, promised: Network | None = None) -> Transport:
-    """Judge what was seen, by itself and by what the profile says of the network.
+    """Return the transport with its findings, also against the network of the profile.
 
-    One node alone needs no network: nothing is found there but GPUs that do not reach one another.
+    One node needs no network: its only finding is GPUs without direct access to each other.
     """
     network = promised or Network()
     findings = [finding for rule in _RULES for finding in rule(facts, network)]
@@ -116,7 +115,7 @@ def _gdr_advice(facts: Transport) -> str:
         return f"NCCL_NET_GDR_LEVEL={level} turns it off; PHB or PXB allow it"
     if "gdr refused" in facts.first:
         return (
-            "the plug-in says that GPUDirect is not there: this kind of node lacks it, or "
+            "the plug-in reports no GPUDirect: this type of node lacks it, or "
             "libfabric was built without it (`fi_info -c FI_HMEM`)"
         )
     if "gdr far" in facts.first:
@@ -140,7 +139,7 @@ def _mixed_networks(facts: Transport, _promised: Network) -> Iterator[TransportF
         id="nccl_mixed_networks",
         severity="warning",
         message=f"several networks carry NCCL's data between nodes: {counts}",
-        advice="the nodes differ in adapters, container or plug-in; NCCL_NET makes NCCL say which",
+        advice="the nodes differ in adapters, container or plug-in; NCCL_NET selects one",
         evidence=tuple(
             place for kind in facts.between_nodes if (place := facts.first.get(kind)) is not None
         )[:4],
@@ -155,7 +154,7 @@ def _plugin(facts: Transport, promised: Network) -> Iterator[TransportFinding]:
         id="nccl_plugin_missing",
         severity="error",
         message=f"NCCL finds no network plug-in, and {promised.fabric} needs {wanted}",
-        advice="wrong container or LD_LIBRARY_PATH: the folder with libnccl-net.so belongs on it",
+        advice="wrong container or LD_LIBRARY_PATH: add the folder with libnccl-net.so to it",
         evidence=facts.places("plugin missing"),
     )
 

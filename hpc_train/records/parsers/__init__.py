@@ -1,6 +1,7 @@
-"""One module per kind of log; each is registered in `hpc_train.registry`.
+"""Parsers of training logs, one module per format, registered in `hpc_train.registry`.
 
-Here: the lines of one program, with unit and scope of each value, and notations that several
-programs share.
-Not here: reading files and finding lines (`records`), failures (`records.signatures`).
+Here: the lines of one program, with unit and scope of each value; `base`, `pattern` and `number`
+are the import paths that plug-ins use.
+Not here: what parsers share (`records.parsing`), reading files (`records`), failures
+(`records.signatures`).
 """

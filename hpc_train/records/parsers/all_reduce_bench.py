@@ -9,7 +9,7 @@
 
 `both_ways` counts what is sent and what is received: twice the algbw of others. The payload, or
 `data size: 4.0 GB` (1e9 B), is the message_size of what follows. Ranks that share a pipe mix their
-lines, so that a line says nothing about its rank.
+lines, so that the rank of a line is unknown.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import countable, number, scaled
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.number import countable, number, scaled
 
 _NUMBER = r"(\d{1,15}(?:\.\d{1,10})?)"
 _SIZE = re.compile(rf"data size: {_NUMBER} GB$")

@@ -8,7 +8,7 @@
 | tok/sec | tokens_per_second, of this step, over all ranks | 1/s | global |
 | mfu (nanochat), in per cent | mfu, of this step | 1 | per GPU |
 
-Printed by the master rank. nanochat's lines are told by the share that is done: `(0.05%)`.
+Printed by the master rank. nanochat's lines are recognised by their progress: `(0.05%)`.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.number import NUMBER, number, scaled
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.fields import Field
+from hpc_train.records.parsing.number import NUMBER, number, scaled
 
 _HEAD = re.compile(
     r"\bstep:? {0,8}(?P<step>\d{1,12})(?:/\d{1,12})?(?P<share> \(\d{1,3}\.\d{1,3}%\))?(?: \||,)"
     r"(?= (?:train )?loss:? )"
 )
-# The first sessions of the lecture separate by commas; a number before none of them may be cut.
+# The first versions separate fields by commas; a number without one after it may be cut.
 _FIELD = re.compile(
     rf" (?P<key>(?:[a-z]{{1,8}} )?[a-z/]{{1,12}}):? {{1,4}}(?P<value>{NUMBER})"
     r"(?P<unit>ms|%)?(?P<end> \||,|$)"
@@ -68,7 +68,7 @@ class BuildNanoGpt:
     wants_next = False
 
     def __call__(self) -> BuildNanoGpt:
-        """Return itself: it remembers nothing."""
+        """Return itself: it has no state."""
         return self
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:

@@ -8,8 +8,8 @@
 | `memory/peak_reserved_mem` | memory, printed in GB | GiB | per rank |
 | `lr-<optimizer>/group0` | learning_rate | 1 | global |
 
-The batches of the block's head count from 1; where it counts within an epoch, or in tokens, the
-line `time/batch`, which counts from 0, says which batch it is.
+The batches in the header of a block count from 1; if it counts within an epoch, or in tokens, the
+batch is that of the line `time/batch`, which counts from 0.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.number import number, scaled
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.fields import Field
+from hpc_train.records.parsing.number import number, scaled
 
 _HEAD = re.compile(
     r"\[(?:epoch=(?P<epoch>\d{1,9})\]\[)?batch=(?P<batch>\d{1,15})(?:/(?P<of>\d{1,15}))?\]:?"

@@ -11,7 +11,7 @@
 | `dist_world_size=8`, `Discovered MPI settings of .. world_size=8,` | world_size | global |
 | `[config.py:1000:print]   world_size ..... 8` | world_size, see below | global |
 
-The running average is that of the whole run but its first steps. Rates without a global_step are of
+The running average is that of the run except its first steps. Rates without a global_step are of
 old versions, which did not count accumulated gradients: with those, they are left out. Printed by
 rank 0. The configuration's world_size is the number of data parallel ranks: where Megatron or a
 pipeline has other ranks besides, it states nothing.
@@ -24,16 +24,16 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.number import COUNTABLE, NUMBER, number
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import COUNTABLE, NUMBER, number
+from hpc_train.records.parsing.step_counts import Intervals
 
 _RATES = {
     "RunningAvgSamplesPerSec": "running_average",
     "CurrSamplesPerSec": "",
     "SamplesPerSec": "",
 }
-# What ends a line may be cut: a number of many digits is right all the same.
+# The end of a line may be cut, which does not matter for a number with many digits.
 _TIMER = re.compile(
     r"\b(?P<key>global_step|(?:RunningAvg|Curr)?SamplesPerSec|MaxMemAllocated)="
     rf"(?P<value>{NUMBER}(?=,|GB)|\d{{1,15}}\.\d{{3,30}}$)"
@@ -51,7 +51,7 @@ _WORLD = re.compile(
     r"\bdist_world_size=(\d{1,9})$|\bDiscovered MPI settings of .{1,80}? world_size=(\d{1,9}),"
 )
 _CONFIG_WORLD = re.compile(r"\[config\.py:\d{1,6}:\w{1,20}\] {1,8}world_size \.{3,60} (\d{1,9})$")
-# Megatron and its like state the number of ranks themselves.
+# Megatron and its descendants state the number of ranks themselves.
 _PARALLEL = re.compile(r"ProcessCoord\(|_parallel_size \.|\busing world size: ")
 
 

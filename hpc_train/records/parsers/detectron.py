@@ -3,8 +3,8 @@
 Losses are reduced over the ranks (median of the last 20), times are seconds of an iteration on
 the printing rank, memory is its own (MiB there, GiB here). maskrcnn_benchmark prints the median
 of 20 and the mean in brackets; new detectron2 `last_time`, which is then the one that counts, old
-ones only the mean since the start, variant `running_average`. At the end both state the time of the
-whole training, and the mean of an iteration; maskrcnn_benchmark divides by the configured number of
+versions only the mean since the start, variant `running_average`. At the end both state the time of
+the training, and the mean of an iteration; maskrcnn_benchmark divides by the configured number of
 iterations, so that its mean counts only if so many were run. A line of detectron2's metrics.json
 holds the same, medians of the last 20.
 """
@@ -16,11 +16,11 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.durations import CLOCK, seconds
-from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.json_value import finite, scan_object, whole
-from hpc_train.records.parsers.number import NUMBER, VALUE, number, scaled
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.durations import CLOCK, seconds
+from hpc_train.records.parsing.json_value import finite, scan_object, whole
+from hpc_train.records.parsing.number import NUMBER, VALUE, number, scaled
+from hpc_train.records.parsing.step_counts import Intervals
 
 # A number that ends its line may have been cut; only the last fields have nothing behind them.
 _LAST = rf"({NUMBER})"

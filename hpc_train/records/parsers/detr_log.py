@@ -16,10 +16,10 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.json_value import finite, scan_object, whole
-from hpc_train.records.parsers.number import scaled
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.fields import Field
+from hpc_train.records.parsing.json_value import finite, scan_object, whole
+from hpc_train.records.parsing.number import scaled
 
 _FIELDS = {
     "train_loss": Field("loss", "global"),
@@ -46,7 +46,7 @@ class DetrLog:
     wants_next = False
 
     def __call__(self) -> DetrLog:
-        """Return itself: it remembers nothing."""
+        """Return itself: it has no state."""
         return self
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:

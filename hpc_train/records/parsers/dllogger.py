@@ -2,7 +2,7 @@
 
 Rank 0 prints for the whole job: all values are global. Names are free; those of NVIDIA's examples
 are known. Rates are 1/s, times s unless `ms` stands behind them or in the metadata; `top1` is a
-percentage. What belongs to validation is left out, but for the accuracy. The speech examples print
+percentage. Values of the validation are ignored, except the accuracy. The speech examples print
 `epoch 1 | iter 2/48 | loss 40.9 | took 0.5 s`, seconds of one iteration.
 """
 
@@ -13,12 +13,12 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.json_value import finite, scan_object, whole
-from hpc_train.records.parsers.number import NUMBER, number, scaled
-from hpc_train.records.parsers.step_counter import RunningStep
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.json_value import finite, scan_object, whole
+from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.step_counts import RunningStep
 
-# `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is what AWS's examples for Neuron made of it.
+# `LOG Wed May  1 10:00:00 2024 - (0, 14) ..` is the variant of AWS's examples for Neuron.
 _TEXT = re.compile(
     r"(?:DLL \d{4}-\d\d-\d\d [\d:.]{5,20}|LOG \w{3} \w{3} +\d{1,2} [\d:]{8} \d{4})"
     r" - (?P<rest>.*)"
@@ -128,7 +128,7 @@ class DlLogger:
                 yield from self._hits(key, value, "", step)
 
     def _step(self, place: list[object]) -> int | None:
-        """Return the step of `(epoch, step)`; both count from 0 or 1, as the script likes."""
+        """Return the step of `(epoch, step)`; both count from 0 or 1, depending on the script."""
         if len(place) != 2 or (step := whole(place[1])) is None:
             return None
         return self._steps.at(place[0], step).step
@@ -157,7 +157,7 @@ class DlLogger:
 
 
 def _place(text: str) -> tuple[list[object], str]:
-    """Split what the call was about from its values."""
+    """Split the step of a call from its values."""
     tuple_ = _TUPLE.match(text)
     if tuple_:
         parts: list[object] = [int(part) for part in tuple_["parts"].split(",") if part.strip()]

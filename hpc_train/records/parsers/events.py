@@ -1,10 +1,10 @@
-"""Lines `@hpct {json}`, printed by the reference workload and by anyone's script.
+"""Lines `@hpct {json}`, printed by the reference workload or by any script.
 
-The key `event` says what the line is: `start` and `end` describe the run (global), `epoch` an
+The key `event` is the kind of the line: `start` and `end` describe the run (global), `epoch` an
 epoch (global, its number is the step), `step` a step (per rank). Without `event`, `step_time` and
 `samples` are per rank if there is a `step`, and everything else is global. The key `scope`
-overrides. `conditions` is an object: what the run says of itself (`torch`, `gpu`). Metrics are the
-names of `model.record.UNITS`, in those units; other keys, null and values that are no finite
+overrides. `conditions` is an object: properties of the run (`torch`, `gpu`). Metrics are the
+names of `model.record.UNITS`, in those units; other keys, null and values that are not finite
 numbers are ignored.
 """
 
@@ -12,18 +12,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 
 from hpc_train.model.record import UNITS, Scope
+from hpc_train.model.secret import looks_secret, secret_form
 from hpc_train.records.line import Line, clean
-from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsers.conditions import condition_hits
-from hpc_train.records.parsers.json_value import finite, scan, whole
-from hpc_train.records.parsers.step_event import step_event, step_hits
+from hpc_train.records.parsing.base import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsing.json_value import finite, scan, whole
 from hpc_train.records.prefixes import peel
 
+MOST_CONDITIONS = 50
+_LONGEST_CONDITION = 200
+_CONDITION_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_.-]{0,49}")
+_STEP_AS_PRINTED = b'{"v":1,"event":"step",'
+
+_Whole = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
 _LONGEST = 16_384
 # Stops at `@` and `{`: where another rank writes into the line, its event is found next.
 _EVENT = re.compile(rb"@hpct (\{[^{}@\r\n]{0,16384}\}?)")
@@ -93,7 +98,7 @@ def _flat(body: bytes) -> dict[str, Any] | None:
 
 
 def _nested(data: bytes, start: int) -> tuple[dict[str, Any] | None, int]:
-    """Decode what the fast way cannot: braces or `@` in a string, nested values, NaN, bad UTF-8."""
+    """Decode other events: braces or `@` in a string, nested values, NaN, bad UTF-8."""
     text = data[start : start + _LONGEST].decode("utf-8", "surrogateescape")
     try:
         event, length = scan(text)
@@ -103,7 +108,7 @@ def _nested(data: bytes, start: int) -> tuple[dict[str, Any] | None, int]:
 
 
 def _rank(stated: int | None, line: Line, start: int, floor: int) -> int | None:
-    """Return who printed the event that starts at `start`, after one that ended at `floor`."""
+    """Return the rank of the event that starts at `start`, after one that ended at `floor`."""
     if stated is not None:
         return stated
     if floor == 0:
@@ -119,7 +124,7 @@ def _hits(event: dict[str, Any], rank: int | None) -> list[Hit]:
     step = whole(event.get(key)) if key else None
     if "scope" in event:
         scope = _stated_scope(event["scope"]) or scope
-    # In an event with a kind, `epoch` says where in the run it happened.
+    # In an event with a kind, `epoch` is its position in the run.
     metrics = _FREE_METRICS if kind is None else _METRICS
     size = whole(event.get("message_size"))
     stated = condition_hits(event.get("conditions"), rank)
@@ -143,3 +148,77 @@ def _stated_scope(raw: object) -> Scope | None:
 
 def _free_scope(metric: str, step: int | None) -> Scope:
     return "per_rank" if metric in _RANKS_OWN and step is not None else "global"
+
+
+class StepEvent(msgspec.Struct, gc=False, forbid_unknown_fields=True):
+    """The keys that the workload writes; other events are decoded as dictionaries."""
+
+    v: int
+    event: Literal["step"]
+    rank: _Whole | None = None
+    epoch: _Whole | None = None
+    step: _Whole | None = None
+    step_time: float | None = None
+    samples: float | None = None
+    loss: float | None = None
+
+
+_decode_step = msgspec.json.Decoder(StepEvent).decode
+
+
+def step_event(body: bytes) -> StepEvent | None:
+    """Decode a step event of the workload; None if it has another form or is damaged."""
+    if not body.startswith(_STEP_AS_PRINTED):
+        return None
+    try:
+        event = _decode_step(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return None
+    return None if None in (event.step_time, event.samples, event.loss) else event
+
+
+def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
+    """Return the values of a step, in the order in which the workload writes them."""
+    step, hits = event.step, []
+    # Written out: a loop over the names costs as much again as all the rest.
+    if event.step_time is not None:
+        hits.append(Hit("step_time", event.step_time, "per_rank", step, rank))
+    if event.samples is not None:
+        hits.append(Hit("samples", event.samples, "per_rank", step, rank))
+    if event.loss is not None:
+        hits.append(Hit("loss", event.loss, "per_rank", step, rank))
+    return hits
+
+
+def condition_hits(stated: object, rank: int | None) -> list[Hit]:
+    """Return the conditions as hits whose `variant` is `NAME=VALUE`; several ranks may print them.
+
+    Texts, numbers and booleans count; control characters are left out and long texts cut. Values
+    that look like a secret are dropped.
+    """
+    if not isinstance(stated, dict):
+        return []
+    variants = [
+        f"{name}={text}"
+        for name, value in stated.items()
+        if _CONDITION_NAME.fullmatch(name)
+        and (text := _condition_text(value))
+        and not _is_secret(name, text)
+    ]
+    return [
+        Hit("condition", 1.0, "global", rank=rank, variant=variant, once=variant)
+        for variant in variants[:MOST_CONDITIONS]
+    ]
+
+
+def _condition_text(value: object) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if not isinstance(value, (str, int, float)):
+        return ""
+    words = " ".join(str(value).split())
+    return "".join(letter for letter in words if letter.isprintable())[:_LONGEST_CONDITION].strip()
+
+
+def _is_secret(name: str, text: str) -> bool:
+    return looks_secret(name, text) or bool(secret_form(text))

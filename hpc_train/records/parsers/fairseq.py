@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, VALUE, number, quotient
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import NUMBER, VALUE, number, quotient
 
 _JSON = re.compile(rf'"(\w{{1,40}})": "?{VALUE}(?=["}},])')
 _SIMPLE = re.compile(rf"[ ,](\w{{1,40}})={VALUE}(?=[,\]\s]|$)")
@@ -77,13 +77,13 @@ class Fairseq:
         values = {_METRICS[name]: number(found[name]) for name in _METRICS if name in found}
         values["step_time"] = _step_time(found)
         for metric, value in values.items():
-            # The first line of a run has no interval to be the mean of, and says 0.
+            # The first line of a run has no interval, and prints 0.
             if value is not None and not (metric == "tokens_per_second" and value == 0):
                 yield Hit(metric, value, "global", update, steps=steps, once=f"{update}")
 
 
 def _update(found: dict[str, str], place: re.Match[str] | None) -> int | None:
-    """Return the number of the update; 0 before the first, None if the line does not say."""
+    """Return the number of the update; 0 before the first, None if unknown."""
     stated = number(found.get("num_updates", ""))
     if stated is not None:
         return int(stated) if 0 <= stated < 1e15 else None

@@ -1,9 +1,9 @@
-"""Hugging Face's Trainer, and what prints through it: axolotl, TRL, ms-swift.
+"""Hugging Face's Trainer and programs that use it: axolotl, TRL, ms-swift.
 
 A dictionary for each log and one at the end (see `hf_log`), a bar that counts optimiser steps (see
 `hf_bar`), a banner, a table of metrics. Times are seconds and everything but memory is global:
 ranks and nodes that print the same are counted once. The bar shows a running mean of the last
-steps. The number of GPUs is the batch of all over that of one.
+steps. The number of GPUs is the total batch size divided by that of one device.
 """
 
 from __future__ import annotations
@@ -13,17 +13,17 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.hf_bar import HfBar
-from hpc_train.records.parsers.hf_log import (
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.hf_bar import HfBar
+from hpc_train.records.parsing.hf_log import (
     accuracy_hits,
     hits_of_log,
     step_of,
     summary_hits,
     total_of,
 )
-from hpc_train.records.parsers.number import NUMBER, countable, number, quotient
-from hpc_train.records.parsers.progress_bar import Bar, bar_of
+from hpc_train.records.parsing.number import NUMBER, countable, number, quotient
+from hpc_train.records.parsing.progress_bar import Bar, bar_of
 
 _START = re.compile(r"""\{['"](?:loss|train_runtime|eval_loss)['"]: """)
 _EVALUATION = re.compile(r"""\{['"]eval_\w{1,80}['"]: """)
@@ -162,7 +162,7 @@ class HfTrainer:
             variant, once = "running_average", f"speed {step}"
             yield Hit("step_time", time, "global", step, variant=variant, once=once)
         if runtime is not None and planned:
-            # The time of a step over the whole run, which the rates are too rounded to tell.
+            # The time of a step over the whole run; the printed rates are too rounded for it.
             mean = runtime / planned
             yield Hit("step_time", mean, "global", steps=planned, variant="mean", once="summary")
 
@@ -187,7 +187,7 @@ class HfTrainer:
         yield Hit(metric, value, scope, once="banner")
 
     def _world_size(self, accumulated: float) -> Iterator[Hit]:
-        """Yield the number of GPUs that the batch of all is shared by."""
+        """Yield the number of GPUs: total batch size by that of one device."""
         each = self._batch.get("batch_size", 0) * accumulated
         of_all = self._batch.get("global_batch_size", 0)
         if each >= 1 and of_all >= each and of_all % each == 0:

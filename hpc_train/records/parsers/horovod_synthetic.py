@@ -1,4 +1,4 @@
-"""Horovod's synthetic benchmarks of PyTorch and TensorFlow, and those that print like them.
+"""Horovod's synthetic benchmarks of PyTorch and TensorFlow, and benchmarks with the same output.
 
 `Iter #0: 123.4 img/sec per GPU` and `Img/sec per GPU: 123.4 +-1.2` are per GPU,
 `Total img/sec on 8 GPU(s): 987.2 +-9.6` of all; all in 1/s. What follows `+-` is 1.96 standard
@@ -14,8 +14,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import NUMBER, number
 
 _WHAT = r"(?:im(?:a)?ges?|img|samples|sequences|sentences|examples|seqs?)/sec(?:ond)?"
 _CI = r"(?: ?(?:\+-|\+/-|±) ?"

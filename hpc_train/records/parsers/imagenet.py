@@ -1,6 +1,6 @@
-"""PyTorch's ImageNet example and its kin: `Epoch: [0][ 10/5005]  Time 0.3 ( 0.4)  Loss ..`.
+"""PyTorch's ImageNet example and its variants: `Epoch: [0][ 10/5005]  Time 0.3 ( 0.4)  Loss ..`.
 
-Seconds of this iteration (its mean over the epoch in brackets), printed by every rank about
+Seconds of this iteration (its mean over the epoch in brackets), printed by every rank for
 itself. apex's variant adds `Speed`, images/s of the whole job. ` * Acc@1 71.4` is the accuracy
 over the validation set, in per cent.
 """
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, VALUE, number
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import NUMBER, VALUE, number
 
 # A number that ends its line may have been cut.
 _VALUE = rf"{VALUE}(?=\s)"
@@ -47,7 +47,7 @@ class ImageNet:
     wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the iterations, of which ranks may write two on a line, or the accuracy."""
+        """Yield the iterations on a line, which may be those of two ranks, or the accuracy."""
         text = line.text
         places = list(_PLACE.finditer(text))
         if not places:

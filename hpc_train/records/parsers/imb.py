@@ -9,8 +9,8 @@
 | `# #processes = 2` | world_size, of the table | 1 | global |
 
 `#bytes` is the message_size. Times are means over the repetitions, minimum, maximum and mean are
-over the processes. Old versions take 2^20 B for a megabyte, new ones 10^6 B: a row of a size says
-which, as its rate is the size times 1, 2 or 4 by its time; where it cannot be told, it is left out.
+over the processes. Old versions take 2^20 B for a megabyte, new ones 10^6 B: the unit
+follows from a row, as its rate is the size times 1, 2 or 4 by its time; else the rate is omitted.
 The rate of Sendrecv and Exchange counts both directions: variant `bidirectional`.
 """
 
@@ -22,9 +22,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number, scaled
-from hpc_train.records.parsers.table_state import Attention
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import number, scaled
+from hpc_train.records.parsing.table_state import TableState
 
 _TITLE = re.compile(r"# Benchmarking (?P<name>[A-Za-z_]{3,40})\s*$")
 _PROCESSES = re.compile(r"# (?:\( )?#processes = (\d{1,9})\b")
@@ -44,12 +44,12 @@ _BOTH_WAYS = ("Sendrecv", "Exchange", "Biband")
 # 2^20 bytes in 10^6, as a power of 2.
 _BINARY = math.log2(2**20 / 1e6)
 _CLEAR = 0.01
-# Two decimals of these are precise enough to tell.
+# Two decimals of these are precise enough to infer the unit.
 _LEAST_RATE, _LEAST_TIME = 5.0, 1.0
 
 
 class Imb:
-    """Parser of one table after the other."""
+    """Parser of successive tables."""
 
     title = "Intel MPI Benchmarks"
     literals = (b"# Benchmarking ", b"#repetitions ", b"#processes = ")
@@ -62,7 +62,7 @@ class Imb:
     states: Mapping[str, Scope] = {"world_size": "global", "latency": "global", "algbw": "global"}
 
     def __init__(self) -> None:
-        self._attention = Attention()
+        self._table = TableState()
         self._columns: list[str] = []
         self._name = ""
         self._mega: float | None = None
@@ -70,7 +70,7 @@ class Imb:
     @property
     def wants_next(self) -> bool:
         """Whether rows may follow."""
-        return self._attention.wanted
+        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what a row states, or how many processes take part."""
@@ -82,19 +82,19 @@ class Imb:
             yield Hit("world_size", float(count), "global", variant=self._name)
         elif _HEAD.match(text):
             self._columns = _COLUMN.findall(text)
-            self._attention.begin()
+            self._table.begin()
         elif self._columns and text[:1].isdigit():
             yield from self._row(text.split())
         else:
-            self._attention.other()
+            self._table.other()
 
     def _row(self, words: list[str]) -> Iterator[Hit | Unreadable]:
         if len(words) != len(self._columns) or not all(map(_NUMBER.fullmatch, words)):
-            self._attention.other()
+            self._table.other()
             if len(words) > 1:
                 yield Unreadable()
             return
-        self._attention.begin()
+        self._table.begin()
         row = dict(zip(self._columns, words, strict=True))
         size = int(row["#bytes"]) if row.get("#bytes", "").isdecimal() else None
         for column, variant in _LATENCIES.items():

@@ -8,7 +8,7 @@
 | loss | loss, of the batch of all devices | 1 | global |
 
 As `metric_logger.py` prints them, on every process or on the first one; steps count from 0. The
-first versions say `TFLOP/s`, of a device as well. Steps are timed without waiting for the device:
+first versions print `TFLOP/s`, of a device as well. Steps are timed without waiting for the device:
 the first one of a log holds the compilation, the second one may be its dispatch alone, and both
 have the variant startup.
 """
@@ -20,8 +20,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.number import number
 
 # All have three decimals: a number that was cut has fewer.
 _N = r"\d{1,15}\.\d{3}(?!\d)"

@@ -22,15 +22,13 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsers.fields import fields
-from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.megatron_fields import FIELDS, MOST, reading
-from hpc_train.records.parsers.megatron_memory import memory
-from hpc_train.records.parsers.megatron_model import MODEL, model
-from hpc_train.records.parsers.megatron_setup import SETUP, setup
-from hpc_train.records.parsers.number import NUMBER, number, scaled
-from hpc_train.records.parsers.timers import Table, phases
+from hpc_train.records.parsing.base import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsing.fields import fields
+from hpc_train.records.parsing.megatron_fields import FIELDS, MOST, reading
+from hpc_train.records.parsing.megatron_sizes import MODEL, SETUP, memory, model, setup
+from hpc_train.records.parsing.megatron_timers import Table, phases
+from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.step_counts import Intervals
 
 _HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
 # GPT-NeoX starts the line with it.

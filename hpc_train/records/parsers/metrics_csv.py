@@ -13,8 +13,8 @@ from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number, quotient, scaled
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import number, quotient, scaled
 
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
 _EPOCHS = "epoch"

@@ -16,14 +16,19 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.json_value import finite, whole
-from hpc_train.records.parsers.mlperf_event import Event, events_of, key_of
-from hpc_train.records.parsers.mlperf_system import gpus_of_platform, gpus_of_system
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.json_value import finite, whole
+from hpc_train.records.parsing.mlperf_event import (
+    Event,
+    event_key,
+    events_in,
+    gpus_of_platform,
+    gpus_of_system,
+)
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
 _WORDS = frozenset({"submission_benchmark", "submission_platform", "submission_org"})
-# What most events say is of no interest.
+# Most events contain no measurement.
 _TELLING = frozenset(
     {
         *_OF_THE_JOB, *_WORDS, "run_start", "run_stop", "max_sequence_length", "eval_accuracy",
@@ -87,11 +92,11 @@ class Mlperf:
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what the events of a line state."""
         text = line.text
-        if (key := key_of(text)) is not None and key not in _TELLING:
+        if (key := event_key(text)) is not None and key not in _TELLING:
             return
         if gpus := gpus_of_system(text):
             yield from self._machine(gpus)
-        for event in events_of(text):
+        for event in events_in(text):
             if isinstance(event, Unreadable):
                 yield event
                 continue
@@ -129,7 +134,7 @@ class Mlperf:
         self.words.setdefault(key, value)
 
     def _machine(self, gpus: int | None) -> Iterator[Hit]:
-        """Yield the GPUs of the machine, unless the run itself has said how many it uses."""
+        """Yield the GPUs of the machine, unless the run itself has stated the number."""
         if gpus and not self._job.keys() & {"machine", "number_of_ranks"}:
             self._job["machine"] = gpus
             yield Hit("world_size", gpus, "global", once="machine")

@@ -2,8 +2,8 @@
 
 Values, units and scopes are those of the lines of text: `time` [s] and `loss` of the printing rank
 (MMCV reduces the loss over the ranks), `lr`, `grad_norm`, `memory` [MiB there, GiB here]. MMEngine
-numbers iterations within the run (`step`), MMCV within the epoch, and says `"mode": "train"`.
-How many iterations a value is the mean of, the file does not say; those since the line before are
+numbers iterations within the run (`step`), MMCV within the epoch, with `"mode": "train"`.
+The file does not state how many iterations a value is the mean of; those since the line before are
 assumed of MMCV, whose lines are that far apart.
 """
 
@@ -13,11 +13,11 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.json_value import finite, scan_object, whole
-from hpc_train.records.parsers.number import scaled
-from hpc_train.records.parsers.step_counter import RunningStep, StepPosition
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.fields import Field
+from hpc_train.records.parsing.json_value import finite, scan_object, whole
+from hpc_train.records.parsing.number import scaled
+from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
 
 _FIELDS = {
     "time": Field("step_time", "per_rank", mean=True),

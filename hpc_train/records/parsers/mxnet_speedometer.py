@@ -17,9 +17,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import OF_LINE, Hit
-from hpc_train.records.parsers.number import NUMBER, number, scaled
-from hpc_train.records.parsers.step_counter import RunningStep, StepPosition
+from hpc_train.records.parsing.base import OF_LINE, Hit
+from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
 
 _LINE = re.compile(
     rf"(?:Node\[(?P<node>\d{{1,7}})\] +(?:[\d:,. -]{{0,30}}INFO:root:)?)?"

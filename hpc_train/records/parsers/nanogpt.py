@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.records.parsers.pattern import PatternParser
+from hpc_train.records.parsing.pattern import PatternParser
 
 PARSER = PatternParser(
     title="nanoGPT",

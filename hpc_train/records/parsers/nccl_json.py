@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import countable, number
-from hpc_train.records.parsers.table_state import Attention
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.number import countable, number
+from hpc_train.records.parsing.table_state import TableState
 
 _METRICS = {
     "time": "latency",
@@ -59,7 +59,7 @@ class NcclJson:
     )
 
     def __init__(self) -> None:
-        self._attention = Attention()
+        self._table = TableState()
         self._size: int | None = None
         self._within = ""
         self._per_process = {"nthreads": 1, "ngpus": 1}
@@ -69,7 +69,7 @@ class NcclJson:
     @property
     def wants_next(self) -> bool:
         """Whether the file goes on: only where it was laid out on many lines."""
-        return self._attention.wanted
+        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield what the keys on a line state."""
@@ -78,12 +78,12 @@ class NcclJson:
             found, ended = True, match[1] == "end_time"
             yield from self._key(match[1], None if match[2] is None else number(match[2]))
         if found:
-            self._attention.begin()
+            self._table.begin()
         # The times of all iterations are lines that hold a number.
         elif _LETTER.search(line.text):
-            self._attention.other()
+            self._table.other()
         if ended:
-            self._attention.end()
+            self._table.end()
 
     def _key(self, key: str, value: float | None) -> Iterator[Hit]:
         if key == "size":

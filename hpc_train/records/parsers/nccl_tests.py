@@ -22,10 +22,10 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.nccl_row import RowLayout, are_values, layout, starts_row
-from hpc_train.records.parsers.number import NUMBER, number
-from hpc_train.records.parsers.table_state import Attention
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.nccl_row import RowLayout, are_values, layout, starts_row
+from hpc_train.records.parsing.number import NUMBER, number
+from hpc_train.records.parsing.table_state import TableState
 
 _DEVICE = re.compile(
     # Who pasted the table somewhere may have lost the `#`.
@@ -67,13 +67,13 @@ class NcclTests:
     )
 
     def __init__(self) -> None:
-        self._attention = Attention()
+        self._table = TableState()
         self._tables: dict[int | None, _Table] = {}
 
     @property
     def wants_next(self) -> bool:
         """Whether rows may follow."""
-        return self._attention.wanted
+        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what a line states: a head, a row or a foot; device lines are only counted."""
@@ -84,19 +84,19 @@ class NcclTests:
         if device := _DEVICE.search(text):
             table.note(device)
         elif columns := layout(text):
-            self._attention.begin()
+            self._table.begin()
             yield from table.head(columns)
         elif foot := _FOOT.search(text):
             table.layout = None
             if all(other.layout is None for other in self._tables.values()):
-                self._attention.end()
+                self._table.end()
             yield from _foot(foot)
         elif found := table.row(text):
-            self._attention.begin()
+            self._table.begin()
             yield from found
-        # NCCL may say thousands of lines before the first row.
+        # NCCL may print thousands of lines before the first row.
         elif b"NCCL" not in line.raw:
-            self._attention.other()
+            self._table.other()
 
 
 class _Table:

@@ -2,7 +2,7 @@
 
 Seconds of an optimiser step of the whole job, and everything else is global, too; TFLOP/s and
 tokens per second are per GPU, memory is that of the printing rank (B there, GiB here). A bar that
-names no `train_step_timing` tells the mean time between two of its states (see `bar_clock`).
+names no `train_step_timing` gives the mean time between two of its states (see `bar_clock`).
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.bar_clock import BarClock
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number, scaled
-from hpc_train.records.parsers.progress_bar import bar_of
+from hpc_train.records.parsing.bar_clock import BarClock
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import number, scaled
+from hpc_train.records.parsing.progress_bar import bar_of
 
 _LINE = re.compile(
     r"Training epoch (?P<epoch>\d{1,9}), iteration (?P<done>\d{1,12})/(?P<total>\d{1,12}) \| "
@@ -83,7 +83,7 @@ class Nemo:
         if last != self._last:
             match = _EPOCH.search(text)
             epoch = int(match[1]) if match else 0
-            # Without a total, the bar of a later epoch does not say; `global_step` does.
+            # Without a total, the bar of a later epoch lacks the run's step; `global_step` has it.
             step = _step(fields, epoch * bar.total + bar.done)
             took = self._clock.interval(line.rank, epoch, bar)
             if took is not None and not _TIMINGS & fields.keys():

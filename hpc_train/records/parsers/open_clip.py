@@ -2,7 +2,7 @@
 
 Printed by rank 0. `Batch (t)` is the mean over the batches since the last line [s]; the rates, of
 the last batch, are images/s of the whole job and of one GPU. The place in the epoch is counted in
-samples: the first line of an epoch comes after one batch, and so says how many that are.
+samples: the first line of an epoch comes after one batch, and so gives the samples of a batch.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import NUMBER, number
 
 _PLACE = re.compile(r"Train Epoch: (\d{1,9}) \[ *(\d{1,15})/(\d{1,15}) \(\d{1,3}%\)\]")
 _BATCH = re.compile(

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number, scaled
-from hpc_train.records.parsers.table_state import Attention
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import number, scaled
+from hpc_train.records.parsing.table_state import TableState
 
 _TITLE = re.compile(r"(?:^|# ?)OSU [A-Z][^\n]{0,60}\b(?:Test|Benchmark)\b")
 _COLUMN = re.compile(
@@ -41,7 +41,7 @@ _SIZE = re.compile(r"\d{1,15}")
 
 
 class Osu:
-    """Parser of one table after the other."""
+    """Parser of successive tables."""
 
     title = "OSU micro-benchmarks"
     literals = (b"OSU MPI", b"# OSU ", b"# Size", b"Latency(us)", b"Bandwidth (MB/s)")
@@ -56,7 +56,7 @@ class Osu:
     states: Mapping[str, Scope] = {"algbw": "global", "latency": "global"}
 
     def __init__(self) -> None:
-        self._attention = Attention()
+        self._table = TableState()
         self._columns: tuple[tuple[str, str, float] | None, ...] = ()
         self._sized = True
         self._both = ""
@@ -65,20 +65,20 @@ class Osu:
     @property
     def wants_next(self) -> bool:
         """Whether rows may follow."""
-        return self._attention.wanted
+        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what a row states."""
         text = line.text.strip()
         if title := _TITLE.search(text):
-            self._attention.begin()
+            self._table.begin()
             self._both, self._columns = _directions(title[0]), ()
         elif self._head(text):
-            self._attention.begin()
+            self._table.begin()
         elif self._columns and text[:1].isdigit():
             yield from self._row(text.split())
         else:
-            self._attention.other()
+            self._table.other()
 
     def _head(self, text: str) -> bool:
         if not _HEAD.match(text):
@@ -94,14 +94,14 @@ class Osu:
         if self._sized and (not _SIZE.fullmatch(words[0]) or int(words[0]) < self._size):
             # Sizes grow: this is no row of the table.
             self._columns = ()
-            self._attention.end()
+            self._table.end()
             return
         if len(words) != len(self._columns) or not all(map(_WORD.fullmatch, words)):
-            self._attention.other()
+            self._table.other()
             if len(words) > 1 and _WORD.fullmatch(words[1]):
                 yield Unreadable()
             return
-        self._attention.begin()
+        self._table.begin()
         size = int(words[0]) if self._sized else None
         if size is not None and size == self._size:
             return

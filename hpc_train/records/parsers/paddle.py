@@ -12,7 +12,7 @@
 PaddleClas (`[Train][Epoch 1/10][Iter: 10/100]`) prints means since the fifth iteration of the
 epoch: variant running_average. Each process drives one GPU, and its `ips` is its own batch by its
 time; tokens/s without `ips_total` are those of all ranks in some scripts and of one in others, and
-are left out. PaddleVideo prints the time of one step. Lines of an evaluation state nothing.
+are left out. PaddleVideo prints the time of one step. Lines of an evaluation are ignored.
 """
 
 from __future__ import annotations
@@ -22,11 +22,10 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.number import NUMBER, number
-from hpc_train.records.parsers.step_counter import RunningStep
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.fields import Field
+from hpc_train.records.parsing.number import NUMBER, number
+from hpc_train.records.parsing.step_counts import Intervals, RunningStep
 
 _PLACE = re.compile(
     r"\[Train\]\[Epoch {1,6}(?P<clas>\d{1,9})/\d{1,9}\]\[Iter:? {1,8}(?P<i1>\d{1,9})/\d{1,9}\]"
@@ -134,7 +133,7 @@ def _whole(match: re.Match[str]) -> bool:
 
 
 def _field(key: str, match: re.Match[str], total: bool) -> Field | None:
-    """Return what a key stands for; of a rate, that says its unit."""
+    """Return the field of a key; that of a rate depends on its unit."""
     unit = (match["unit"] or "").strip().partition("/")[0]
     if key == "ips_total":
         return _TOTAL if unit == "tokens" else None

@@ -19,9 +19,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.number import NUMBER, countable, number, scaled
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.fields import Field
+from hpc_train.records.parsing.number import NUMBER, countable, number, scaled
 
 _HEAD = re.compile(r"(?:^|\s)loss: (?=[-\d])")
 _FIELD = re.compile(rf"(?P<key>[a-z_]{{1,60}}): (?P<value>{NUMBER}), ")
@@ -55,7 +55,7 @@ class PaddleNlp:
     wants_next = False
 
     def __call__(self) -> PaddleNlp:
-        """Return itself: it remembers nothing."""
+        """Return itself: it has no state."""
         return self
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:

@@ -20,9 +20,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import number, scaled
-from hpc_train.records.parsers.table_state import Attention
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import number, scaled
+from hpc_train.records.parsing.table_state import TableState
 
 _HEAD = re.compile(r"#bytes\s{1,20}#(?!repetitions)")
 _TITLE = re.compile(r"[A-Z]\w{1,15} (?P<both>Bidirectional )?BW Test\b")
@@ -42,7 +42,7 @@ _SIZE = re.compile(r"\d{1,15}")
 
 
 class Perftest:
-    """Parser of one table after the other."""
+    """Parser of successive tables."""
 
     title = "perftest (ib_write_bw, ib_read_lat and the like)"
     literals = (b"#bytes ", b" BW Test")
@@ -55,14 +55,14 @@ class Perftest:
     states: Mapping[str, Scope] = {"algbw": "per_rank", "latency": "per_rank"}
 
     def __init__(self) -> None:
-        self._attention = Attention()
+        self._table = TableState()
         self._columns: tuple[tuple[str, str, float] | None, ...] = ()
         self._both = ""
 
     @property
     def wants_next(self) -> bool:
         """Whether rows may follow."""
-        return self._attention.wanted
+        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what a row states."""
@@ -73,14 +73,14 @@ class Perftest:
             self._both = "bidirectional" if title["both"] else ""
         elif head:
             self._columns = tuple(map(_column, _COLUMN.findall(text, head.start())))
-            self._attention.begin()
+            self._table.begin()
         elif not self.wants_next or not words or not _SIZE.fullmatch(words[0]):
-            self._attention.other()
+            self._table.other()
         elif len(words) == len(self._columns) and all(map(_WORD.fullmatch, words)):
-            self._attention.begin()
+            self._table.begin()
             yield from self._row(words)
         elif all(map(_WORD.fullmatch, words)):
-            self._attention.other()
+            self._table.other()
             yield Unreadable()
 
     def _row(self, words: list[str]) -> Iterator[Hit]:

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import NUMBER, number
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import NUMBER, number
 
 _INTERVAL = re.compile(
     rf"TimeHistory: (?P<seconds>{NUMBER}) seconds, (?P<rate>{NUMBER}) examples/second "
@@ -61,7 +61,7 @@ class TfTimeHistory:
             yield from self._size(text)
 
     def _size(self, text: str) -> Iterator[Hit]:
-        """Yield the number of GPUs once the last of the final parameters that say it is read."""
+        """Yield the number of GPUs after the last of the final parameters that state it."""
         if " parameters: {" in text:
             self._is_final, self._gpus = _FINAL.search(text) is not None, 0
         gpus, workers = _GPUS.search(text), _WORKERS.search(text)

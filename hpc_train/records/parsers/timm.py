@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.number import VALUE, number
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.number import VALUE, number
 
 # A number that ends its line may have been cut.
 _TRAIN = re.compile(

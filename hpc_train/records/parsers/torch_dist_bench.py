@@ -18,9 +18,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import number
-from hpc_train.records.parsers.table_state import Attention
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.number import number
+from hpc_train.records.parsing.table_state import TableState
 
 _POWERS = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40, "P": 50}
 _SIZE = re.compile(r"(\d{1,6}(?:\.\d{1,6})?)([KMGTP]?)i?B")
@@ -41,7 +41,7 @@ _NAMED = re.compile(r"([a-z_]{3,24}) (busbw|median)")
 
 
 class TorchDistBench:
-    """Parser of one table after the other."""
+    """Parser of successive tables."""
 
     title = "torch-dist-bench.py of *Machine Learning Engineering*"
     literals = (
@@ -61,35 +61,35 @@ The average bandwidth and the per-call latency of all_reduce over 8 ranks (5 war
     )
 
     def __init__(self) -> None:
-        self._attention = Attention()
+        self._table = TableState()
         self._names: list[str] = []
         self._size: int | None = None
 
     @property
     def wants_next(self) -> bool:
         """Whether rows may follow."""
-        return self._attention.wanted
+        return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield what a title or a row states."""
         text = line.text
         if title := _TITLE.search(text):
-            self._attention.begin()
+            self._table.begin()
             self._names, self._size = [], _bytes(title["payload"] or "")
             yield Hit("world_size", float(title["ranks"]), "global")
         elif head := _HEAD.search(text):
-            self._attention.begin()
+            self._table.begin()
             self._names = _cells(text[head.start() :])
         elif self._names and "|" in text and self.wants_next:
             yield from self._row(_cells(text[text.index("|") :]))
         else:
-            self._attention.other()
+            self._table.other()
 
     def _row(self, cells: list[str]) -> Iterator[Hit]:
         if len(cells) != len(self._names):
-            self._attention.other()
+            self._table.other()
             return
-        self._attention.begin()
+        self._table.begin()
         size = _bytes(cells[0]) if self._names[0] == "payload" else self._size
         for name, cell in zip(self._names, cells, strict=True):
             column, found = _column(name), _CELL.fullmatch(cell)

@@ -20,10 +20,10 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line, clean
-from hpc_train.records.parsers.base import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.intervals import Intervals
-from hpc_train.records.parsers.number import NUMBER, number, scaled
+from hpc_train.records.parsing.base import OF_LINE, Hit, Unreadable
+from hpc_train.records.parsing.fields import Field
+from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.step_counts import Intervals
 from hpc_train.records.prefixes import peel
 
 _STEP = re.compile(r"(?P<validate>validate )?\bstep: {1,12}(?P<step>\d{1,15})  (?=[a-z_]{1,40}: )")
@@ -33,7 +33,7 @@ _VALUE = re.compile(
 # The last field of a whole line: behind a number, the cut of a line cannot be seen.
 _LAST = re.compile(r"\bmfu: {1,12}(?:\S{1,20}%|N/A)")
 _LAST_OF_VALIDATION = re.compile(r"\btps: {1,12}\d{1,3}(?:,\d{3}){0,5}\s*$")
-# Of a word-diff: what was taken out, where something takes its place.
+# Of a word-diff: removed text that is followed by its replacement.
 _OLD = re.compile(rb"\x1b\[31m[^\x1b\r\n]{1,200}(?:\x1b\[39m)?\x1b\[m(?=\x1b\[32m)")
 _SIZES = re.compile(
     r"\blocal batch size \d{1,12}, global batch size (?P<batch>\d{1,12})"

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit, Unreadable
-from hpc_train.records.parsers.durations import CLOCK, seconds
-from hpc_train.records.parsers.number import NUMBER, VALUE, number
+from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.durations import CLOCK, seconds
+from hpc_train.records.parsing.number import NUMBER, VALUE, number
 
 # A number that ends its line may have been cut; only the last field has nothing behind it.
 _LAST = rf"({NUMBER})"

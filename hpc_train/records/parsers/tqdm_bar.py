@@ -1,6 +1,6 @@
-"""Progress bars of tqdm whose loop is not known: `Map:  50%|#####| 5/10 [00:02<00:02, 2.00it/s]`.
+"""Progress bars of tqdm of an unknown loop: `Map:  50%|#####| 5/10 [00:02<00:02, 2.00it/s]`.
 
-An evaluation, the preparation of data, a download, or a training loop of one's own look alike. So
+Evaluation, data preparation, downloads and custom training loops look alike. So
 the time of an iteration [s] is `iteration_time`, the scope is unknown, and reports leave it out.
 It is tqdm's smoothed mean of the last iterations. `variant` is what stands before the bar.
 """
@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.progress_bar import bar_of
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.progress_bar import bar_of
 
 _LONGEST = 40
 

@@ -1,4 +1,4 @@
-"""Training loops that many people start from: those of PyTorch, AWS, SageMaker and NERSC.
+"""Training loops of widely used tutorials: PyTorch, AWS, SageMaker and NERSC.
 
 | line | states |
 |---|---|
@@ -25,9 +25,9 @@ from typing import Literal, NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import OF_LINE, Hit
-from hpc_train.records.parsers.number import NUMBER, number, scaled
-from hpc_train.records.parsers.step_counter import RunningStep, StepPosition
+from hpc_train.records.parsing.base import OF_LINE, Hit
+from hpc_train.records.parsing.number import NUMBER, number, scaled
+from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
 
 _EPOCH = r"(?P<epoch>\d{1,9})"
 _N = NUMBER
@@ -44,7 +44,7 @@ class _Fact(NamedTuple):
 
 
 class _Shape(NamedTuple):
-    """A line: its groups `epoch`, `gpu` (a rank) and `batch` say where it belongs.
+    """A line: its groups `epoch`, `gpu` (a rank) and `batch` state its position.
 
     Batches are counted from `first`. Other groups are facts, in this order.
     """

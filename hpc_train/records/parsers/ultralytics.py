@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import scaled
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.number import scaled
 
 _N = r"(?:\d{1,9}(?:\.\d{0,9})?(?:e[+-]\d\d)?|nan|inf)"
 _EPOCH = re.compile(
@@ -30,7 +30,7 @@ _EPOCH = re.compile(
 _TQDM = re.compile(
     r"(?:\|[^|]{0,400}\|)? {0,4}(?P<done>\d{1,9})/(?P<total>\d{1,9}) \[(?P<time>[\d:]{4,12})<"
 )
-# What is left of a longer text before may stand behind the time.
+# The remainder of a longer text may follow the time.
 _OWN = re.compile(
     r" [━─╸]{4,40} (?P<done>\d{1,9})/(?P<total>\d{1,9}) (?:[\d.]{1,12}K?(?:it/s|s/it) )?"
     r"(?P<time>\d{1,2}\.\d(?=s)|(?:\d{1,3}:)?\d{1,2}:\d\d)"

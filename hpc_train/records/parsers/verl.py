@@ -12,7 +12,7 @@
 
 A step is generation, rewards, and updates together; in older versions also a validation or a
 checkpoint within it. Without perf/total_num_tokens the throughput counts something else. Older
-versions print three decimals, which leave nothing of a small learning rate: then it is left out.
+versions print three decimals, too few for a small learning rate: then it is omitted.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.fields import Field
-from hpc_train.records.parsers.number import NUMBER, number, scaled
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.fields import Field
+from hpc_train.records.parsing.number import NUMBER, number, scaled
 
 _HEAD = re.compile(r"\bstep:(?P<step>\d{1,12}) -(?= [A-Za-z_][\w/().-]{0,80}:)")
-# Numpy's scalars are printed with their type.
+# NumPy's scalars are printed with their type.
 _FIELD = re.compile(
     rf" (?P<key>[A-Za-z_][\w/().@-]{{0,120}}):(?:np\.float\d\d\()?(?P<value>{NUMBER})\)?"
     r"(?P<end> -|$)"
@@ -82,7 +82,7 @@ class Verl:
     wants_next = False
 
     def __call__(self) -> Verl:
-        """Return itself: it remembers nothing."""
+        """Return itself: it has no state."""
         return self
 
     def read(self, line: Line) -> Iterator[Hit]:

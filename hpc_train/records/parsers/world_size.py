@@ -7,8 +7,8 @@ r"""Arguments that programs print at their start -> the number of ranks.
 | `running on rank 0 with world size 8` | 8 |
 | `\| distributed init (rank 0, world 2): env://` (LAVIS) | 2 |
 
-Global. An argument of 1 or less is often a default that says nothing; beside
-`multiprocessing_distributed` it counts nodes. Both state nothing.
+Global. An argument of 1 or less is often a default, and beside
+`multiprocessing_distributed` it counts nodes. Both are ignored.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsing.base import Hit
 
 _ARGUMENT = re.compile(r"(?<![\w.])(?:distributed_)?world_size=(\d{1,9})(?=[,)\s]|$)")
 _SENTENCE = re.compile(

@@ -1,4 +1,4 @@
-"""Signature: a failure and the lines that tell it; Sighting: a line that matched one."""
+"""Signature: a failure and the lines that identify it; Sighting: a line that matched one."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ Kind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
 Memory = Literal["full", "fragmentation", "other_processes"]
 Composed = Literal["traceback", "torchrun_report", "nccl_last_error", "nccl_tests"]
 Text = Annotated[str, Meta(min_length=1, max_length=400)]
-# Before and after the literal [characters]: where a site's own pattern is searched. Nobody has
-# bounded it; of one whose time grows with the cube of the length, less is seen.
+# Before and after the literal [characters]: window in which a site's pattern, which may be
+# unbounded, is searched; it is smaller if the time grows with the cube of the length.
 _NEAR = (256, 768)
 _NEARER = (96, 288)
 
@@ -94,12 +94,12 @@ class Entry(Explanation, frozen=True, kw_only=True):
 
 
 class Signature(Entry, frozen=True, kw_only=True, dict=True):
-    """One kind of trouble, and the line that tells it.
+    """One kind of failure, and the line that identifies it.
 
     `literals`: every line of it holds at least one of them. `pattern` is searched in `Line.text`;
     its named groups fill the `{name}` of `title`, where `{of_rank}` is ` of rank 3` or nothing (see
-    `explain`). `role`: whether such a line tells why a job failed, or what followed. `example` is
-    what a log says, one line or more. `origin` is `hpctrain`, or `file:line` of a site's file.
+    `explain`). `role`: whether the line is a cause of failure or a consequence. `example` is
+    text of a log, one line or more. `origin` is `hpctrain`, or `file:line` of a site's file.
     """
 
     id: str
@@ -112,7 +112,7 @@ class Signature(Entry, frozen=True, kw_only=True, dict=True):
         return re.compile(self.pattern)
 
     def search(self, text: str) -> re.Match[str] | None:
-        """Return the match in a line; of a long line, a site's own is searched near a literal."""
+        """Return the match; in a long line, a site's pattern is searched near a literal."""
         if self.origin != PACKAGED and len(text) > sum(self._near):
             places = [at for literal in self.literals if (at := text.find(literal)) >= 0]
             start = max(0, min(places, default=0) - self._near[0])

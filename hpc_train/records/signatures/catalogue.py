@@ -44,7 +44,7 @@ class Catalogue:
 
 
 def catalogue() -> Catalogue:
-    """Return what is known on this machine: `signatures/*.yaml` of each site folder, and ours.
+    """Return all signatures: `signatures/*.yaml` of each site folder, and the package's.
 
     Raises:
         SignatureError: a site's file is wrong, with file:line.

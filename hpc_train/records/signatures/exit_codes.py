@@ -1,4 +1,4 @@
-"""Exit code of a process, as launchers state it -> what to tell of it."""
+"""Exit code of a process, as launchers state it -> its meaning, cause and advice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Ended(Value, frozen=True, kw_only=True):
 
 
 class _Codes(Ended, frozen=True, kw_only=True):
-    """What some codes mean; `crash`: a signal that nobody sends to end a job."""
+    """The meaning of some codes; `crash`: a signal that is not sent to end a job."""
 
     codes: tuple[str, ...]
     crash: bool = False
@@ -54,6 +54,6 @@ def ended(exit_code: str) -> Ended:
 
 
 def is_crash(exit_code: str) -> bool:
-    """Whether a process was killed or crashed without a word."""
+    """Whether a process was killed or crashed without a message."""
     known = _by_code().get(exit_code)
     return known is not None and known.crash

@@ -1,4 +1,4 @@
-"""Sighting -> what to tell of it: title, cause and advice, with what the line itself states."""
+"""Sighting -> title, cause and advice, filled with the values of the line."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNKNOWN = "?"
 
 
 def explain(signature: Signature, sighting: Sighting) -> Explanation:
-    """Return what the catalogue says of a sighting; what the line does not state is `?`."""
+    """Return the explanation of a sighting; values that the line does not state are `?`."""
     groups = dict(sighting.groups)
     told = Explanation(title=signature.title, cause=signature.cause, advice=signature.advice)
     if signature.by_memory and (kind := kind_of(groups)):
@@ -41,7 +41,7 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
 
 
 def _how_it_ended(process: str, groups: Mapping[str, str]) -> Explanation | None:
-    """Return what the code says with which a launcher saw a process end."""
+    """Return the explanation of the exit code that a launcher reports."""
     by_signal = groups.get("killed") or groups.get("number")
     code = f"-{by_signal}" if by_signal else groups.get("exitcode")
     if not code:

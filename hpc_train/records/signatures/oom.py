@@ -1,4 +1,4 @@
-"""Out of memory on a GPU: the sizes that PyTorch states, and which of three stories they tell."""
+"""Out of memory on a GPU: the sizes that PyTorch states, and which of three causes they show."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _UNITS = {"bytes": 1, "B": 1} | {
     for power, letter in enumerate("KMGTPE", 1)
     for ending, base in (("iB", 1024), ("B", 1000))
 }
-# Less than this part of the GPU is no story.
+# A smaller fraction of the GPU's memory is not the cause.
 _SMALL = 0.05
 _ROUNDING = 1.02
 
@@ -40,7 +40,7 @@ def _others(groups: Mapping[str, str], own: float, taken: float) -> float:
 
 
 def kind_of(groups: Mapping[str, str]) -> Memory | None:
-    """Return why memory was short, by the groups of `cuda_oom`; None if they do not tell."""
+    """Return why memory was short, by the groups of `cuda_oom`; None if unknown."""
     tried, total, free, allocated, unused, reserved = (
         size(groups.get(name, ""))
         for name in ("tried", "total", "free", "allocated", "unused", "reserved")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.diagnosis import Culprit
 from hpc_train.records.diagnosis.conclude import _after
-from hpc_train.records.diagnosis.root_cause import OrderedSighting, choose_root
-from hpc_train.records.diagnosis.torchrun import first_of
+from hpc_train.records.diagnosis.root_cause import OrderedSighting, choose_root, first_of
 from hpc_train.records.signatures.base import Sighting
 from hpc_train.records.signatures.catalogue import catalogue
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc_train.records.log_jobs import jobs_of
+from hpc_train.records.find_logs import jobs_of
 
 
 def jobs(*names: str) -> dict[str, list[str]]:

@@ -1,4 +1,4 @@
-"""Lines of one's own: the metrics, units and scope are those that a LogPattern states."""
+"""Parser of a user's LogPattern, with the metrics, units and scope that it states."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
 from hpc_train.model.regex_checks import literal_of
 from hpc_train.model.regex_cost import touching
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.pattern import PatternParser
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.pattern import PatternParser
 
-# Before and after the literal. Nobody has bounded the pattern; where its time grows with the cube
+# Before and after the literal. The pattern may be unbounded; if its time grows with the cube
 # of the length (`MOST_TOUCHING`), 1,024 characters would take seconds, and 384 take 0.1 s.
 _NEAR = (256, 768)
 _NEARER = (96, 288)
 
 
-class OwnPattern:
+class UserPattern:
     """Parser of one LogPattern, which was checked."""
 
-    title = "a pattern of one's own"
+    title = "a user-defined pattern"
     wants_next = False
 
     def __init__(self, pattern: LogPattern) -> None:

@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from hpc_train.model.record import Scope
-from hpc_train.records.parsers.number import NUMBER
+from hpc_train.records.parsing.number import NUMBER
 
 _FIELD = re.compile(r"^\s{0,40}([^:=]{1,80})[:=]\s{0,40}(\S.{0,80})")
 # The first Megatron had no colons: `lm loss 9.2E+00`.
@@ -16,7 +16,7 @@ _NO_WORD = re.compile(r"[^a-z0-9]+")
 
 
 class Field(NamedTuple):
-    """What a key stands for; `mean`: its value is the mean of all steps since the last line."""
+    """The metric of a key; `mean`: its value is the mean of all steps since the last line."""
 
     metric: str
     scope: Scope
@@ -29,7 +29,7 @@ def fields(text: str) -> tuple[list[tuple[str, str]], str]:
     """Return key and value of each field that a bar ends, and the key of an unfinished last one.
 
     Keys are in lower case, with single blanks between words: a line that was cut in the middle of
-    a number cannot be told from a whole one, so what no bar ends states nothing.
+    a number looks like a whole one, so a field without a bar after it is ignored.
     """
     *whole, rest = text.split("|")
     found = [pair for part in whole if (pair := _pair(part))]

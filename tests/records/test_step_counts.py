@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import parse
+from tests.records.parse_text import parse
 
 LINE = b" iteration %d/ 100 | elapsed time per iteration (ms): %d.0 | global batch size:  8 |\n"
 

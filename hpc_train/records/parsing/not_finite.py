@@ -1,7 +1,7 @@
 """A line whose training loss is NaN or infinite -> the measurement `not_finite`.
 
-A loss without a number is no measurement, but without this one the last finite loss before it would
-look like the end of the training.
+A loss that is not finite is no measurement of `loss`; without `not_finite`, the last finite loss
+before it would look like the end of the training.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from hpc_train.records.line import Line
-from hpc_train.records.parsers.base import Hit
+from hpc_train.records.parsing.base import Hit
 
 _NO_NUMBER = re.compile(rb"oss[^\w|,;]{1,8}[-+]?(?:nan|NaN|NAN|inf|Inf|INF|null)")
 may_be_no_number = _NO_NUMBER.search

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.records.parsing import Brief, brief
+from tests.records.parse_text import Brief, brief
 
 
 def hits(text: bytes, rank: int | None = None) -> list[Brief]:

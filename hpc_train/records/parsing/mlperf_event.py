@@ -1,4 +1,4 @@
-"""A line of an MLPerf log -> its events, in the notation of any round."""
+"""A line of an MLPerf log -> its events, in the notation of any round; GPUs of the system."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from hpc_train.records.parsers.base import Unreadable
-from hpc_train.records.parsers.json_value import finite, scan, scan_object
+from hpc_train.records.parsing.base import Unreadable
+from hpc_train.records.parsing.json_value import finite, scan, scan_object
 
+_MARK = ":::SYSJSON "
+# `2xXE8545x4A100-SXM-40GB`; and DGX with eight GPUs, which those before the A100 did not all have.
+_NAMED = re.compile(
+    r"(?P<nodes>\d{1,5})x(?:.{1,60}?x(?P<gpus>\d{1,2})x?(?:A|B|GB|H|L|V|MI)\d{2,3}"
+    r"|(?:NVIDIA )?DGX[ -]?(?P<dgx>[AHB]\d00))"
+)
+_DGX = 8
+_MOST = 10**6
 _START = re.compile(
     r":::ML(?:"
     r"LOG +(?P<object>\{)"
@@ -20,7 +28,7 @@ _START = re.compile(
     r" +\([^()]{1,512}\) +(?P<old_key>\w{1,64})(?P<old_value>: *)?"
     r")"
 )
-# To tell where JSON is wrong takes as long as all that stands before it.
+# Locating an error in JSON takes as long as reading all text before it.
 _BROKEN = 64
 
 
@@ -31,7 +39,7 @@ class _Object(msgspec.Struct, gc=False):
     metadata: Any = None
 
 
-# Three times as fast as `json`, which is asked where this one sees an error: text after the object,
+# Three times as fast as `json`, which is used where this one fails: text after the object,
 # NaN, a key that is missing.
 _decode = msgspec.json.Decoder(_Object).decode
 
@@ -54,8 +62,8 @@ class Event(NamedTuple):
     task: str = ""
 
 
-def key_of(text: str) -> str | None:
-    """Return the key of the one event that ends a line; None where that is not sure at once."""
+def event_key(text: str) -> str | None:
+    """Return the key of the one event that ends a line; None if that needs the full parser."""
     _, mark, event = text.partition(":::")
     if mark and event.startswith("MLLOG {"):
         with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
@@ -63,7 +71,7 @@ def key_of(text: str) -> str | None:
     return None
 
 
-def events_of(text: str) -> Iterator[Event | Unreadable]:
+def events_in(text: str) -> Iterator[Event | Unreadable]:
     """Yield every event on a line, whatever stands before, between and after them."""
     done = broken = 0
     for match in _START.finditer(text):
@@ -118,3 +126,33 @@ def _of_pair(key: str, time_ms: float, text: str, start: int) -> tuple[Event | N
 
 def _mapping(raw: object) -> dict[str, object]:
     return raw if isinstance(raw, dict) else {}
+
+
+def gpus_of_system(text: str) -> int | None:
+    """Return the accelerators of all nodes, by the description in a line `:::SYSJSON {..}`."""
+    start = text.find(_MARK)
+    found = scan_object(text, start + len(_MARK)) if start >= 0 else None
+    if found is None:
+        return None
+    nodes, each = (
+        _count(found[0].get(key)) for key in ("number_of_nodes", "accelerators_per_node")
+    )
+    return _sane(nodes * each) if nodes and each else None
+
+
+def gpus_of_platform(name: str) -> int | None:
+    """Return the GPUs of a machine whose name contains their number: `8xNVIDIA DGX H100`."""
+    match = _NAMED.match(name)
+    if match is None:
+        return None
+    return _sane(int(match["nodes"]) * (int(match["gpus"]) if match["gpus"] else _DGX))
+
+
+def _count(value: object) -> int | None:
+    """Return a count, written as a number or as text."""
+    text = str(value) if isinstance(value, str | int) else ""
+    return int(text) if text.isdecimal() and text.isascii() and len(text) < 8 else None
+
+
+def _sane(gpus: int) -> int | None:
+    return gpus if 0 < gpus <= _MOST else None

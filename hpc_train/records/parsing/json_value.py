@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import math
 
-from hpc_train.records.parsers.number import COUNTABLE
+from hpc_train.records.parsing.number import COUNTABLE
 
 scan = json.JSONDecoder().raw_decode
 
 
 def finite(raw: object) -> float | None:
-    """Return a JSON number as float; None if it is none, too large or not finite."""
+    """Return a JSON number as float; None if it is not a number, too large or not finite."""
     if isinstance(raw, float):
         return raw if math.isfinite(raw) else None
     if not isinstance(raw, int) or isinstance(raw, bool):
@@ -23,7 +23,7 @@ def finite(raw: object) -> float | None:
 
 
 def whole(raw: object) -> int | None:
-    """Return a JSON number that counts something; None if it cannot."""
+    """Return a JSON number as a count; None if it is not a whole number from 0."""
     if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < COUNTABLE:
         return raw
     return None

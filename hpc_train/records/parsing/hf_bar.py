@@ -1,7 +1,7 @@
 """Which progress bar is that of the Trainer's training.
 
-Evaluations, datasets and downloads draw bars of the same form. A bar counts where the Trainer says
-how many steps there are: in its banner (`Total optimization steps = 32`) or a dictionary
+Evaluations, datasets and downloads draw bars of the same form. A bar counts if the Trainer states
+the number of steps: in its banner (`Total optimization steps = 32`) or a dictionary
 (`'global_step/max_steps': '12/60'`); by a dictionary with the loss, which it prints while the bar
 is under way; or by the rate of the whole training. Bars before that do not count, nor do those with
 another total, or whose clock goes back.
@@ -12,13 +12,13 @@ comes late, and its epoch does not rise as the bar does.
 
 from __future__ import annotations
 
-from hpc_train.records.parsers.number import number
-from hpc_train.records.parsers.progress_bar import Bar
+from hpc_train.records.parsing.number import number
+from hpc_train.records.parsing.progress_bar import Bar
 
 # tqdm draws at most ten times a second: of faster steps the bar does not know the last one.
 _SLOW_S = 0.2
 _RATE_ROUNDING = 0.0005
-# An epoch that rose by fewer of its last digits tells nothing.
+# An epoch that rose by fewer units of its last digit is not used.
 _LEAST_DIGITS = 10
 
 
@@ -27,7 +27,7 @@ class HfBar:
 
     def __init__(self) -> None:
         self.total = 0
-        # Where the training's bar stood; None if steps are too fast to say.
+        # Where the training's bar stood; None if steps are too fast.
         self.step: int | None = None
         self._is_stated = False
         self._last: Bar | None = None

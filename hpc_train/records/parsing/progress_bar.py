@@ -1,4 +1,4 @@
-"""Progress bars of tqdm and Rich -> what they say: position, time of an iteration, other fields."""
+"""Progress bars of tqdm and Rich -> position, time of an iteration, other fields."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.number import number
 
 _HEAD = re.compile(r"(?:^|[\s#])(?:size|bytes)\s{1,30}(?:count|N)\s{1,30}type\s")
 _TIMES = frozenset({"time", "cputime"})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsing.number import number
 
 CLOCK = r"(?:\d{1,6} days?, )?\d{1,7}:\d\d:\d\d(?:\.\d{1,9})?"
 """Pattern of days, hours, minutes and seconds."""

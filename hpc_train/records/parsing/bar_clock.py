@@ -2,7 +2,7 @@
 
 A bar's clock shows whole seconds, so that a difference is wrong by less than 1 s. Iterations are
 put together until that is at most 5 %: 87 iterations in 61 s are one value of 0.70 s, the mean of
-87. What is left at the end of an epoch is no value. The rate that a bar shows is none either: it is
+87. The remainder at the end of an epoch gives no value. The rate of the bar is not used: it is
 the mean since the epoch began (Lightning), or smoothed (tqdm's default, Rich).
 """
 
@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from hpc_train.records.parsers.progress_bar import Bar
+from hpc_train.records.parsing.progress_bar import Bar
 
 _LEAST_S = 20
 _RESOLUTION_S = 1
@@ -19,7 +19,7 @@ _ROUNDING = 0.01
 
 
 class MeanInterval(NamedTuple):
-    """The mean time [s] of so many iterations."""
+    """The mean time [s] of a number of iterations."""
 
     step_time: float
     steps: int
@@ -61,7 +61,7 @@ class BarClock:
         return None
 
     def interrupt(self, rank: int | None) -> None:
-        """Note that something else ran: what the clock shows is not of the loop alone."""
+        """Note that something else ran: the clock includes time outside the loop."""
         if rank in self._from:
             self._from[rank] = self._from[rank]._replace(is_interrupted=True)
 

@@ -1,12 +1,12 @@
-"""Attention: whether the lines of a table are still to come."""
+"""Whether the rows of a table are still expected."""
 
 from __future__ import annotations
 
 _PATIENCE = 50
 
 
-class Attention:
-    """From the head of a table to its end, or until too many other lines followed one another."""
+class TableState:
+    """True from the header of a table to its end, or until too many unrelated lines follow."""
 
     def __init__(self) -> None:
         self.wanted = False
@@ -22,7 +22,7 @@ class Attention:
         self.wanted = False
 
     def other(self) -> None:
-        """Note a line that is none of the table's."""
+        """Note a line that does not belong to the table."""
         self._others += 1
         if self._others > _PATIENCE:
             self.wanted = False

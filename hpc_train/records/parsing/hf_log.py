@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
-from hpc_train.records.parsers.base import Hit
-from hpc_train.records.parsers.durations import seconds
-from hpc_train.records.parsers.number import number
+from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.durations import seconds
+from hpc_train.records.parsing.number import number
 
 Log = Mapping[str, str]
 
@@ -27,7 +27,7 @@ _LOGGED: dict[str, tuple[str, Scope]] = {
     "tokens_per_second_per_gpu": ("tokens_per_second", "per_gpu"),
     "tokens/train_per_sec_per_gpu": ("tokens_per_second", "per_gpu"),
 }
-# What tells a log of the Trainer from any other dictionary with a loss.
+# Keys that distinguish a log of the Trainer from other dictionaries with a loss.
 _COMPANIONS = frozenset({"epoch", "learning_rate", "grad_norm"})
 _STEP = (
     *("global_step/max_steps", "steps[global_step/max_steps]", "iteration"),
@@ -41,7 +41,7 @@ _RATES = frozenset({"train_samples_per_second", "train_steps_per_second"})
 
 
 def hits_of_log(log: Log, step: int | None = None, steps: int = 1) -> Iterator[Hit]:
-    """Yield what one dictionary states; `step` is where the run stands if it does not say.
+    """Yield what one dictionary states; `step` is the current step, used if it names none.
 
     Copies by other ranks are the same measurement.
     """

@@ -1,0 +1,50 @@
+"""Numbers as programs print them: `5,403`, `1.2K`, `nan`."""
+
+from __future__ import annotations
+
+import math
+
+_SUFFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
+NUMBER = r"[-+]?(?:\d[\d,]{0,39}(?:\.\d{0,39})?|\.\d{1,39})(?:[eE][-+]?\d{1,9})?(?!\d)"
+"""Pattern of a finite number, with thousands separated or not; bounded, so that no line is slow."""
+VALUE = rf"({NUMBER}|-?nan|-?inf)"
+"""Group of what stands where a number should: also one that is not finite."""
+COUNTABLE = 10**15
+"""Beyond this a step or rank is no number of anything, and tables hold 64 bits."""
+
+
+def number(text: str) -> float | None:
+    """Return the number that a text states; None if there is none, or it is not finite."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = _decorated(text)
+    # Neither NaN nor infinite.
+    return value if -math.inf < value < math.inf else None
+
+
+def scaled(value: float, factor: float) -> float:
+    """Return a printed number in another unit, without what binary fractions add: 51 ms, 0.051 s.
+
+    Printed numbers have fewer digits than are kept.
+    """
+    return value if factor == 1.0 else float(f"{value * factor:.15g}")
+
+
+def quotient(over: float, under: float) -> float | None:
+    """Return a ratio of two printed numbers; None where it is none, or beyond all numbers."""
+    value = over / under if under else math.inf
+    return value if math.isfinite(value) else None
+
+
+def countable(value: float | None) -> int | None:
+    """Return a step, a rank or a size as a whole number; None where it cannot be one."""
+    return None if value is None or not abs(value) < COUNTABLE else round(value)
+
+
+def _decorated(text: str) -> float:
+    scale = _SUFFIXES.get(text[-1:], 1.0)
+    try:
+        return float(text[:-1] if scale != 1.0 else text.replace(",", "")) * scale
+    except ValueError:
+        return math.nan

@@ -1,0 +1,67 @@
+"""A parser made of one regular expression: most programs print one kind of line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from math import isfinite
+
+from hpc_train.model.record import Scope
+from hpc_train.records.line import Line
+from hpc_train.records.parsing.base import OF_LINE, Hit
+from hpc_train.records.parsing.number import COUNTABLE, number, scaled
+
+
+@dataclass(frozen=True, kw_only=True)
+class PatternParser:
+    """Takes each named group as a metric, except `step` and `rank`, which are its position.
+
+    A group that did not match, or holds no finite number, is ignored. `scale` multiplies what
+    is printed in other units than those of `model.record.UNITS` (`{"step_time": 1e-3}` for ms).
+    """
+
+    title: str
+    literals: tuple[bytes, ...]
+    pattern: re.Pattern[str]
+    states: Mapping[str, Scope]
+    sample: str
+    scale: Mapping[str, float] = field(default_factory=dict)
+    units: Mapping[str, str] = field(default_factory=dict)
+    wants_next: bool = False
+
+    def __call__(self) -> PatternParser:
+        """Return itself: it has no state, so that one object reads all logs."""
+        return self
+
+    def read(self, line: Line) -> list[Hit]:
+        """Return the metrics of the first match."""
+        match = self.pattern.search(line.text)
+        if match is None:
+            return []
+        found = match.groupdict()
+        step = _whole(found.get("step"))
+        rank = _whole(found["rank"]) if "rank" in found else OF_LINE
+        hits = []
+        for metric, scope, scale, unit in self._metrics:
+            text = found.get(metric)
+            value = None if text is None else number(text)
+            if value is not None and scale != 1.0:
+                value = scaled(value, scale)
+            if value is not None and isfinite(value):
+                hits.append(Hit(metric, value, scope, step, rank, unit))
+        return hits
+
+    @cached_property
+    def _metrics(self) -> tuple[tuple[str, Scope, float, str], ...]:
+        """What a line may state: metric, scope, factor, unit."""
+        return tuple(
+            (metric, scope, self.scale.get(metric, 1.0), self.units.get(metric, ""))
+            for metric, scope in self.states.items()
+        )
+
+
+def _whole(text: str | None) -> int | None:
+    value = None if text is None else number(text)
+    return None if value is None or abs(value) >= COUNTABLE else int(value)
