@@ -13,7 +13,7 @@ def completion(shell: str) -> None:
 
     bash: eval "$(hpctrain completion bash)", for example in ~/.bashrc.
     """
-    from hpc_train.cli.main import cli
+    from hpc_train.cli.group import cli
 
     kind = get_completion_class(shell)
     if kind is None:

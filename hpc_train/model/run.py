@@ -14,6 +14,9 @@ from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.model.value import Value
 
 MANIFEST_SCHEMA = 1
+# In a run's provenance: the file of the site profile that it was planned with.
+PROFILE = "profile"
+PROFILE_DIGEST = "profile_sha256"
 # The meaning of a newer schema is unknown, even if it looks alike.
 ManifestSchema = Annotated[int, Meta(le=MANIFEST_SCHEMA)]
 _RUN_NAME = re.compile(r"^(?P<stem>.+)-r(?P<repetition>\d+)(?:\.(?P<attempt>\d+))?")

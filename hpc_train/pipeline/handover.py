@@ -12,7 +12,7 @@ from hpc_train.assets import template_path
 from hpc_train.errors import HpcTrainError
 from hpc_train.files import write_file
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.run import Manifest, Run, RunFolder
+from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder
 from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import StudyManifest
@@ -26,9 +26,6 @@ from hpc_train.scripts.render import render_allocation
 from hpc_train.submissions.base import ExecutorOptions
 
 Entry = tuple[Manifest, Script]
-# In a run's provenance: the file of the site profile that it was planned with.
-PROFILE = "profile"
-PROFILE_DIGEST = "profile_sha256"
 
 
 class Submitted(Value, frozen=True, kw_only=True):

@@ -8,11 +8,11 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.model.run import Manifest, Run, RunFolder
+from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.handover import PROFILE, Entry, hand_over, terms_of
+from hpc_train.pipeline.handover import Entry, hand_over, terms_of
 from hpc_train.pipeline.preflight import check_slurm
 from hpc_train.plans.cost import Cost, check_budget, cost_of
 from hpc_train.sites.load import load_site

@@ -11,12 +11,12 @@ import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.files import exclusive
-from hpc_train.model.run import Manifest, Run, RunFolder, RunName
+from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder, RunName
 from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
-from hpc_train.pipeline.handover import PROFILE, Entry, Submitted
+from hpc_train.pipeline.handover import Entry, Submitted
 from hpc_train.pipeline.lots import hand_over_lots, lot_of, submission_notices, without_failed_nodes
 from hpc_train.pipeline.query import judge, latest_attempts, read_runs, runs_below
 from hpc_train.pipeline.submit import single_run_id

@@ -8,10 +8,9 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.run import Manifest, Run
+from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Manifest, Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import encode_unit
-from hpc_train.pipeline.handover import PROFILE, PROFILE_DIGEST
 from hpc_train.runs.conditions import FABRIC, commit_of, cut, variables_of
 
 DIGITS = 12

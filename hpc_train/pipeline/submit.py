@@ -8,15 +8,21 @@ from pathlib import Path
 
 from hpc_train.errors import HpcTrainError
 from hpc_train.files import exclusive
-from hpc_train.model.run import MANIFEST_SCHEMA, Manifest, Run, RunFolder, RunName
+from hpc_train.model.run import (
+    MANIFEST_SCHEMA,
+    PROFILE,
+    PROFILE_DIGEST,
+    Manifest,
+    Run,
+    RunFolder,
+    RunName,
+)
 from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.digests import sha256_of
 from hpc_train.pipeline.handover import (
-    PROFILE,
-    PROFILE_DIGEST,
     Entry,
     Submitted,
     hand_over,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 from collections import deque
 from collections.abc import Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hpc_train.records.read_log import Log, Reading, Wanted, whole
+
+if TYPE_CHECKING:
+    from concurrent.futures import Future
 
 _PROCESSES = 2
 # Fewer bytes are read before a second process has started.
@@ -35,6 +37,10 @@ def worth_it(sizes: Sequence[int]) -> bool:
 
 def spread(logs: Sequence[Log], sizes: Sequence[int], wanted: Wanted) -> Iterator[Reading]:
     """Yield the reading of each file, in order."""
+    # Few reports need a second process; these are 25 modules.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
     context = multiprocessing.get_context("fork")
     with ProcessPoolExecutor(_PROCESSES, mp_context=context) as pool:
         waiting: deque[Future[bytes]] = deque()

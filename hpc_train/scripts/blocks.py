@@ -10,7 +10,7 @@ from jinja2.runtime import Context
 
 from hpc_train.errors import nearest
 from hpc_train.model.value import Value
-from hpc_train.scripts.budget import current
+from hpc_train.scripts.rendering import current
 
 EXTENDED = "extended"
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from contextlib import suppress
+from functools import cache
 from importlib.util import cache_from_source
 from pathlib import Path
 from types import CodeType
@@ -12,8 +13,9 @@ from types import CodeType
 from jinja2 import Environment, FileSystemBytecodeCache
 
 FOLDER = Path(cache_from_source(__file__)).parent
-# These determine the compiled form of a template.
-MODULES = Path(__file__).parent
+# These determine the compiled form: Jinja applies filters to constants as it compiles.
+_DETERMINING = ("blocks.py", "filters.py", "loader.py", "sandbox.py")
+MODULES = tuple(Path(__file__).with_name(name) for name in _DETERMINING)
 PATTERN = "template-%s.bin"
 
 
@@ -32,6 +34,7 @@ def remembered(
     return bucket.code
 
 
+@cache
 def _stamp() -> str:
-    found = sorted((path.name, path.stat()) for path in MODULES.glob("*.py"))
+    found = ((path.name, path.stat()) for path in MODULES)
     return "".join(f"{name} {status.st_mtime_ns} {status.st_size}\n" for name, status in found)

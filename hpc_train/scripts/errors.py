@@ -9,7 +9,6 @@ from collections.abc import Collection, Mapping
 import jinja2
 
 from hpc_train.errors import RenderError, nearest
-from hpc_train.scripts.memory import MORE
 
 # Exceptions of expressions in a template, for example the sum of a number and a text.
 WRONG = (
@@ -18,7 +17,6 @@ WRONG = (
     ArithmeticError,
     AttributeError,
     LookupError,
-    MemoryError,
     RecursionError,
     TypeError,
     ValueError,
@@ -56,8 +54,6 @@ def _place(failure: BaseException, paths: Collection[str]) -> str:
 def _text(failure: BaseException, words: Mapping[str, Collection[str]]) -> str:
     if isinstance(failure, RecursionError):
         return "templates or macros that call one another recursively"
-    if isinstance(failure, MemoryError):
-        return f"more than {MORE // 2**20} MiB of memory"
     text = str(getattr(failure, "message", None) or failure)
     match = _NO_SUCH.search(text)
     if match is None:

@@ -10,11 +10,11 @@ from types import CodeType
 from typing import Any
 
 import jinja2
+from jinja2 import nodes
 
 from hpc_train.errors import RenderError, nearest
 from hpc_train.model.script import TemplateFile
 from hpc_train.scripts.blocks import Blocks, note_ancestors, read_blocks
-from hpc_train.scripts.budget import limit_loops
 from hpc_train.scripts.compiled import remembered
 
 PACKAGE = "package:"
@@ -67,11 +67,11 @@ class TemplateLoader(jinja2.BaseLoader):
         name: str,
         globals: MutableMapping[str, Any] | None = None,
     ) -> jinja2.Template:
-        """Load a template with counted loops and checked blocks."""
+        """Load a template whose blocks and imports are recorded."""
         text, path, uptodate = self.get_source(environment, name)
 
         def compiled() -> CodeType:
-            tree = limit_loops(environment.parse(text, name, path), environment)
+            tree = _import_with_context(environment.parse(text, name, path))
             self.blocks[name] = read_blocks(tree, path)
             return environment.compile(note_ancestors(tree, name, environment), name, path)
 
@@ -98,7 +98,8 @@ class TemplateLoader(jinja2.BaseLoader):
         # Only an installer has a reason to put links into the package.
         if not shipped and not path.resolve().is_relative_to(self._roots[place]):
             raise RenderError(f"{path}: a link that leads out of {self._folders[place]}")
-        stamp, raw = _stamp(path), _read(path)
+        # The templates of the package are as constant as its modules.
+        stamp, raw = None if shipped else _stamp(path), _read(path)
         self._files[template] = TemplateFile(
             name=name,
             path=str(path),
@@ -112,7 +113,6 @@ class TemplateLoader(jinja2.BaseLoader):
         earlier = [folder / name for folder in self._folders[int(start) : place]]
 
         def uptodate() -> bool:
-            # The templates of the package are as constant as its modules.
             return not any(map(Path.is_file, earlier)) and (shipped or _stamp(path) == stamp)
 
         return text, str(path), uptodate
@@ -140,6 +140,14 @@ class TemplateLoader(jinja2.BaseLoader):
             f"unknown template {name!r}{nearest(name, known)}; "
             f"looked in: {', '.join(map(str, folders)) or 'no further folder'}"
         )
+
+
+def _import_with_context(tree: nodes.Template) -> nodes.Template:
+    # Jinja caches what is imported without it, and the templates below would not be recorded.
+    for node in tree.find_all((nodes.Import, nodes.FromImport)):
+        if isinstance(node, (nodes.Import, nodes.FromImport)):
+            node.with_context = True
+    return tree
 
 
 def _read(path: Path) -> bytes:

@@ -8,17 +8,15 @@ from functools import lru_cache
 from pathlib import Path
 
 from hpc_train.assets import template_folder
-from hpc_train.errors import RenderError
 from hpc_train.model.allocation import Allocation
 from hpc_train.model.plan import LaunchPlan, Setting
 from hpc_train.model.script import Script
 from hpc_train.model.value import Value
-from hpc_train.scripts.blocks import check_blocks
-from hpc_train.scripts.budget import CHARACTERS, Rendering, current
+from hpc_train.scripts.blocks import EXTENDED, check_blocks
 from hpc_train.scripts.errors import WRONG, explain
 from hpc_train.scripts.loader import TemplateLoader
-from hpc_train.scripts.memory import limited_memory
-from hpc_train.scripts.sandbox import HIDDEN, TemplateEnvironment
+from hpc_train.scripts.rendering import Rendering, current
+from hpc_train.scripts.sandbox import TemplateEnvironment
 
 ALLOCATION = "nested.sbatch.j2"
 
@@ -52,10 +50,9 @@ def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Scri
     rendering = Rendering(values)
     token = current.set(rendering)
     try:
-        with limited_memory():
-            text = _text(environment, template.value)
+        text = _text(environment, template.value)
     except WRONG as failure:
-        words = {"filter": environment.filters.keys() - HIDDEN.keys(), "test": environment.tests}
+        words = {"filter": environment.filters.keys() - {EXTENDED}, "test": environment.tests}
         paths = environment.templates.paths()
         raise explain(failure, paths, words, template.origin) from None
     finally:
@@ -72,14 +69,9 @@ def _render(template: Setting, folders: Sequence[Path], **values: Value) -> Scri
 
 def _text(environment: TemplateEnvironment, template: str) -> str:
     found = environment.get_template(environment.templates.reference(template))
-    parts, size = [], 0
-    for part in found.generate(current.get().values):
-        parts.append(part)
-        size += len(part)
-        if size > CHARACTERS:
-            raise RenderError(f"{template}: the script is larger than {CHARACTERS // 2**20} MiB")
+    text = found.render(current.get().values)
     check_blocks(current.get().extends, environment.templates.blocks)
-    return "".join(parts)
+    return text
 
 
 @lru_cache(maxsize=4)

@@ -1,10 +1,8 @@
-"""The Jinja environment of templates: no access to files or Python, and limited steps."""
+"""The Jinja environment of templates: no access to files or to Python."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import MutableMapping
-from types import BuiltinMethodType
 from typing import Any
 
 import jinja2
@@ -15,8 +13,8 @@ from hpc_train.errors import RenderError
 from hpc_train.model.value import Value
 from hpc_train.scripts import filters
 from hpc_train.scripts.blocks import EXTENDED, extended
-from hpc_train.scripts.budget import CALL, TURNS, check_size, current, turns
 from hpc_train.scripts.loader import TemplateLoader
+from hpc_train.scripts.rendering import current
 from hpc_train.scripts.undefined import PlanUndefined
 
 OURS = ("sh", "line", "token", "required", "directive", "command", "comment", "note")
@@ -26,15 +24,10 @@ OF_JINJA = (
     "lower map max min reject rejectattr replace reverse select selectattr sort string sum title "
     "trim truncate unique upper"
 ).split()
-# Names that the loader inserts into templates.
-HIDDEN = {TURNS: turns, EXTENDED: extended}
-_WIDE = re.compile(r"%[^A-Za-z%]*(?:\d{4}|\*)")
 
 
 class TemplateEnvironment(ImmutableSandboxedEnvironment):
     """Renders shell scripts from the templates of a loader, and records the templates used."""
-
-    intercepted_binops = frozenset({"*", "**", "%"})
 
     def __init__(self, loader: TemplateLoader) -> None:
         super().__init__(
@@ -50,7 +43,9 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.templates = loader
         self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
         self.filters = {name: FILTERS[name] for name in OF_JINJA}
-        self.filters.update({name: getattr(filters, name) for name in OURS}, **HIDDEN)
+        self.filters.update({name: getattr(filters, name) for name in OURS})
+        # The loader inserts it into templates.
+        self.filters[EXTENDED] = extended
 
     def join_path(self, template: str, parent: str) -> str:
         """Return the template that `parent` refers to by a name."""
@@ -64,9 +59,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
     ) -> jinja2.Template:
         """Return a template, and record its use."""
         found = super().get_template(name, parent, globals)
-        rendering = current.get()
-        rendering.step(CALL)
-        rendering.used[str(found.name)] = None
+        current.get().used[str(found.name)] = None
         return found
 
     def select_template(
@@ -85,39 +78,10 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         return self.get_template(last, parent, globals)
 
     def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
-        """Also refuse `str.format`, which reads attributes itself and pads without limit."""
+        """Allow the fields of values, whatever their types."""
         if isinstance(obj, Value):
             return not attr.startswith("_")
-        return attr not in ("format", "format_map") and super().is_safe_attribute(obj, attr, value)
-
-    def wrap_str_format(self, value: Any) -> None:
-        """Return None, because `is_safe_attribute` refuses `str.format`."""
-
-    def call(
-        __self,
-        __context: Any,
-        __obj: Any,
-        *args: Any,
-        **kwargs: Any,
-    ) -> Any:
-        """Call a macro or a method, at the price of one step."""
-        current.get().step(CALL)
-        # `ljust` and its like.
-        for number in args if isinstance(__obj, BuiltinMethodType) else ():
-            check_size(number)
-        return super().call(__context, __obj, *args, **kwargs)
-
-    def call_binop(self, context: Any, operator: str, left: Any, right: Any) -> Any:
-        """Multiply and format, but nothing that would fill the memory."""
-        if operator == "**":
-            raise RenderError("a template cannot raise to a power")
-        if operator == "%" and isinstance(left, str) and _WIDE.search(left):
-            raise RenderError("a width above 999 has no place in a template")
-        if operator == "*":
-            for one, other in ((left, right), (right, left)):
-                if isinstance(one, (str, list, tuple)):
-                    check_size(len(one) * other)
-        return super().call_binop(context, operator, left, right)
+        return super().is_safe_attribute(obj, attr, value)
 
 
 def _written(value: object) -> object:

@@ -1,15 +1,19 @@
 """Start-up: `hpctrain` and two peers, as ratios to `python -c pass` of the same round.
 
-Budgets: `--help` 5x, `render` 10x, `site list` over the shipped profiles 12x. The rounds are
-interleaved, so that a slow minute of the machine hits every command alike.
+Budgets: `--help` 4.5x, `render` 11x, `site list` over the shipped profiles 12x. The rounds are
+interleaved, so that a slow minute of the machine hits every command alike. Then, where strace is
+installed, the calls that a parallel file system answers: stat and open, also of what is not there.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import time
 import venv
 from pathlib import Path
@@ -17,6 +21,13 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 PEERS = ROOT / "build" / "bench" / "torchx"
 ROUNDS = 15
+CALL = re.compile(r"\b(?:stat|lstat|fstat|newfstatat|statx|open|openat)\(")
+# Arguments -> the most stat and open calls.
+GOALS = {
+    "--help": 450,
+    "render examples/digits/job.yaml": 900,
+    "report results/studies/digits-two-cores": 5000,
+}
 
 Command = list[str]
 
@@ -41,24 +52,53 @@ def torchx() -> Command | None:
     return [str(program), "--help"]
 
 
+def environment() -> dict[str, str]:
+    """Return the environment of a user: Python and Jinja keep what they compile."""
+    kept = {name: text for name, text in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(ROOT)}
+
+
 def seconds(command: Command) -> float | None:
     """Run a command once; None if it fails."""
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     started = time.perf_counter()
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, check=False)
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, check=False)
     return time.perf_counter() - started if done.returncode == 0 else None
 
 
 def commands() -> dict[str, tuple[Command, str]]:
     found = {
         "python -c pass": ([sys.executable, "-c", "pass"], ""),
-        "hpctrain --help": ([*hpctrain(), "--help"], "5x"),
-        "hpctrain render": ([*hpctrain(), "render", "examples/digits/job.yaml"], "10x"),
+        "hpctrain --help": ([*hpctrain(), "--help"], "4.5x"),
+        "hpctrain render": ([*hpctrain(), "render", "examples/digits/job.yaml"], "11x"),
         "hpctrain site list": ([*hpctrain(), "site", "list"], "12x"),
         "import submitit": ([sys.executable, "-c", "import submitit"], ""),
     }
     peer = torchx()
     return {**found, "torchx --help": (peer, "")} if peer else found
+
+
+def calls(command: Command) -> int:
+    """Count the stat and open calls of a command and its children."""
+    with tempfile.NamedTemporaryFile("r", encoding="utf-8", errors="replace") as trace:
+        traced = ["strace", "-f", "-e", "trace=%file,fstat", "-o", trace.name, *command]
+        subprocess.run(traced, cwd=ROOT, env=environment(), stdout=subprocess.DEVNULL, check=True)
+        return sum(bool(CALL.search(line)) for line in trace)
+
+
+def count() -> None:
+    """Print the calls of each command, from a filled bytecode cache."""
+    if shutil.which("strace") is None:
+        print("stat and open calls are left out: strace is not installed")
+        return
+    for words in GOALS:
+        # Fills the bytecode cache.
+        calls([*hpctrain(), *words.split()])
+    base = calls([sys.executable, "-c", "pass"])
+    print(f"{'stat and open calls':19} {'calls':>6} {'ratio':>7} {'goal':>6}")
+    for words, goal in GOALS.items():
+        found = calls([*hpctrain(), *words.split()])
+        print(f"{words.split()[0]:19} {found:6} {found / base:6.1f}x {goal:6}")
+    print(f"{'python -c pass':19} {base:6}")
 
 
 def main() -> None:
@@ -78,6 +118,7 @@ def main() -> None:
             continue
         ratio = statistics.median(t / b for t, b in zip(kept[name], base, strict=True))
         print(f"{name:18} {statistics.median(kept[name]) * 1e3:7.1f} {ratio:6.1f}x {budget:>7}")
+    count()
 
 
 if __name__ == "__main__":

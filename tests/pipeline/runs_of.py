@@ -12,10 +12,9 @@ from hpc_train.decode import decode
 from hpc_train.errors import SpecError
 from hpc_train.files import to_json
 from hpc_train.model.job import JobSpec
-from hpc_train.model.run import MANIFEST_SCHEMA, JobStatus, Manifest, Run, RunFolder
+from hpc_train.model.run import MANIFEST_SCHEMA, PROFILE, JobStatus, Manifest, Run, RunFolder
 from hpc_train.model.script import Script
 from hpc_train.model.submission import JobState, Submission
-from hpc_train.pipeline.handover import PROFILE
 from hpc_train.plans.build import make_plan
 from hpc_train.runs.store import create_runs, read_run
 from hpc_train.sites.load import load_site

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.run import Manifest
-from hpc_train.pipeline.handover import PROFILE, terms_of
+from hpc_train.model.run import PROFILE, Manifest
+from hpc_train.pipeline.handover import terms_of
 from hpc_train.pipeline.prepare import Request, prepare
 
 SITE = """\

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from hpc_train.cli.main import cli
+from hpc_train.cli.group import cli
 from hpc_train.errors import PlanError
 from hpc_train.pipeline.submit import submit
 from tests.pipeline.on_slurm import RESULTS, job, profile, study

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import pytest
 
-from hpc_train.cli.main import COMMANDS
+from hpc_train.cli.commands import COMMANDS
 from hpc_train.decode import keys_of
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.container import Container

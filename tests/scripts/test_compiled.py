@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import CodeType
 
@@ -19,16 +19,19 @@ TEXT = "{{ plan.name }}"
 
 
 @pytest.fixture
-def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Places:
-    """Return a folder of modules and one of compiled templates that are not the package's."""
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
+    """Yield a folder of modules and one of compiled templates that are not the package's."""
     found = (tmp_path / "modules", tmp_path / "cache")
     for folder in found:
         folder.mkdir()
-    (found[0] / "budget.py").write_text("one\n")
-    monkeypatch.setattr(compiled, "MODULES", found[0])
+    module = found[0] / "blocks.py"
+    module.write_text("one\n")
+    monkeypatch.setattr(compiled, "MODULES", (module,))
     monkeypatch.setattr(compiled, "FOLDER", found[1])
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
-    return found
+    compiled._stamp.cache_clear()
+    yield found
+    compiled._stamp.cache_clear()
 
 
 def times(*texts: str, before: Callable[[], object] = lambda: None) -> int:
@@ -57,8 +60,13 @@ def test_again_for_another_text(places: Places) -> None:
 
 
 def test_again_when_a_module_has_changed(places: Places) -> None:
-    module = places[0] / "budget.py"
-    assert times(TEXT, TEXT, before=lambda: module.write_text("longer than one\n")) == 2
+    module = places[0] / "blocks.py"
+
+    def change() -> None:
+        module.write_text("longer than one\n")
+        compiled._stamp.cache_clear()
+
+    assert times(TEXT, TEXT, before=change) == 2
 
 
 def test_without_a_folder(places: Places) -> None:

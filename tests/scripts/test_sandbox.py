@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -46,8 +45,8 @@ ESCAPES = [
     ("{{ plan.name.__init__.__globals__ }}", "access to attribute '__init__' of 'str'"),
     ("{{ [plan] | map(attribute='__class__') | join }}", "access to attribute '__class__'"),
     ("{{ ([plan] | groupby('__class__') | first)[0] }}", "access to attribute '__class__'"),
-    ("{{ '{0.__class__}'.format(plan) }}", "access to attribute 'format' of 'str'"),
-    ("{{ '{a.__class__}'.format_map({'a': plan}) }}", "access to attribute 'format_map'"),
+    ("{{ '{0.__class__}'.format(plan) }}", "access to attribute '__class__' of 'LaunchPlan'"),
+    ("{{ '{a.__class__}'.format_map({'a': plan}) }}", "access to attribute '__class__'"),
     ("{{ plan | attr('__class__') }}", "unknown filter 'attr'"),
     ("{{ self.__init__ }}", "access to attribute '__init__' of 'TemplateReference'"),
     ("{{ self._TemplateReference__context }}", "access to attribute '_TemplateReference__context'"),
@@ -71,44 +70,10 @@ ESCAPES = [
     ("{% include '../secret.txt' ignore missing %}", "is not a name of a template"),
 ]
 ENDLESS = [
-    ("{% for i in range(10 ** 9) %}{% endfor %}", "cannot raise to a power"),
     ("{% for i in range(1000000000) %}{% endfor %}", "Range too big"),
-    (
-        "{% for i in range(9999) %}{% for j in range(9999) %}{% endfor %}{% endfor %}",
-        "more than 1000000 steps",
-    ),
-    (
-        "{% set l = range(9999) | list %}"
-        "{% for i in l %}{% for j in l if false %}{% endfor %}{% endfor %}",
-        "more than 1000000 steps",
-    ),
-    ("{% for i in [1] recursive %}{{ loop([1, 1]) }}{% endfor %}", "cannot be recursive"),
     ("{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}", "call one another recursively"),
     ("{% macro m() %}{{ m() }}{{ m() }}{% endmacro %}{{ m() }}", "recursively"),
-    (
-        "{% macro m(n) %}{% if n %}{{ m(n - 1) }}{{ m(n - 1) }}{% endif %}{% endmacro %}"
-        "{{ m(40) }}",
-        "more than 1000000 steps",
-    ),
     ("{% include 'there.j2' %}", "call one another recursively"),
-    ("{{ 'a' * 2000000 }}", "a number above 1000000"),
-    ("{{ 2000000 * [1] }}", "a number above 1000000"),
-    ("{{ 'a'.ljust(2000000) }}", "a number above 1000000"),
-    ("{{ '%2000000d' % 1 }}", "a width above 999"),
-    ("{{ '%*d' % (2000000, 1) }}", "a width above 999"),
-]
-LONG = "{% set t = 'x' * 1000000 %}{% set many = [t] * 1000000 %}"
-LARGE = [
-    "{{ t | replace('x', t) }}",
-    "{{ t.replace('', t) }}",
-    "{{ many | join }}",
-    "{{ ','.join(many) }}",
-    "{{ many | string }}",
-    "{{ ('%(a)s' * 200000) % {'a': t} }}",
-    "{{ ('\t' * 1000000).expandtabs(1000000) }}",
-    "{{ t.translate({120: t}) }}",
-    "{% set n = namespace(t=t) %}{% for i in range(99) %}{% set n.t = n.t ~ n.t %}{% endfor %}",
-    "{% set s %}{% for i in range(9999) %}{{ t ~ i }}{% endfor %}{% endset %}",
 ]
 MISTAKES = [
     ("{{ pln.name }}", "unknown variable 'pln'; did you mean 'plan'?; there is: plan"),
@@ -152,19 +117,6 @@ def test_there_is_an_end(refused: Refused, folder: Path, text: str, message: str
     (folder / "there.j2").write_text("{% include 'back.j2' %}")
     (folder / "back.j2").write_text("{% include 'there.j2' %}")
     assert message in refused(text)
-
-
-@pytest.mark.parametrize("text", LARGE)
-def test_a_text_that_would_fill_the_memory(refused: Refused, text: str) -> None:
-    said = refused(f"{LONG}\n\n{text}")
-    assert said == "bad.j2:3: more than 512 MiB of memory"
-
-
-def test_the_limit_of_memory_ends_with_the_rendering(refused: Refused) -> None:
-    before = resource.getrlimit(resource.RLIMIT_AS)
-    refused(f"{LONG}{LARGE[0]}")
-    assert resource.getrlimit(resource.RLIMIT_AS) == before
-    assert len(bytearray(600 * 2**20)) == 600 * 2**20
 
 
 @pytest.mark.parametrize(("text", "message"), MISTAKES)
@@ -213,8 +165,3 @@ def test_what_is_no_template(refused: Refused, folder: Path, content: bytes, mes
     said = refused("{% include '_odd.j2' %}")
     assert said.startswith("bad.j2:1: _odd.j2: ")
     assert message in said
-
-
-def test_a_script_without_end(refused: Refused) -> None:
-    long = "{% set long = 'x' * 1000000 %}{% for i in range(99) %}{{ long }}{% endfor %}"
-    assert "bad.j2: the script is larger than 64 MiB" in refused(long)

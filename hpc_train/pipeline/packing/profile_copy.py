@@ -6,9 +6,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
-from hpc_train.model.run import Run
+from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Run
 from hpc_train.pipeline.digests import sha256_of
-from hpc_train.pipeline.handover import PROFILE, PROFILE_DIGEST
 
 _DIGITS = 12
 _NO_DIGIT = re.compile("[^0-9a-f]")

@@ -1,0 +1,82 @@
+"""The commands of `hpctrain` and the page of `hpctrain --help`; neither needs click."""
+
+from __future__ import annotations
+
+import textwrap
+
+WIDTH = 78
+# Name -> `module:attr` and what it does. click would import every command to list them.
+COMMANDS = {
+    "submit": ("hpc_train.cli.submit:submit", "Submit a job, a study or a script."),
+    "render": ("hpc_train.cli.render:render", "Print the job script."),
+    "explain": (
+        "hpc_train.cli.explain:explain",
+        "Print every setting, directive, variable and argument: value, origin, why.",
+    ),
+    "lint": (
+        "hpc_train.cli.lint:lint",
+        "Find errors in any job script, and print what to write instead.",
+    ),
+    "status": (
+        "hpc_train.cli.status:status",
+        "Print the state of one run, of the runs of a job or study, or of all runs.",
+    ),
+    "logs": ("hpc_train.cli.logs:logs", "Print a run's logs, rank by rank."),
+    "cancel": ("hpc_train.cli.cancel:cancel", "Cancel the unfinished runs of a job or study."),
+    "retry": (
+        "hpc_train.cli.retry:retry",
+        "Resubmit the runs that failed, were lost or were cancelled.",
+    ),
+    "collect": (
+        "hpc_train.cli.collect:collect",
+        "Print the measurements in the logs of runs and studies, or in any log files.",
+    ),
+    "report": (
+        "hpc_train.cli.report:report",
+        "Report how a study, logs, records, a CSV table or a bundle scale.",
+    ),
+    "compare": (
+        "hpc_train.cli.compare:compare",
+        "Compare two results at each point, and list the settings that differ.",
+    ),
+    "diagnose": (
+        "hpc_train.cli.diagnose:diagnose",
+        "Print why a run, or the job of any log files, failed: the root cause first.",
+    ),
+    "site": ("hpc_train.cli.site:site", "List, show, check, draft and test site profiles."),
+    "doctor": (
+        "hpc_train.cli.doctor:doctor",
+        "Inspect this machine and report problems; exit code 1 if jobs cannot work.",
+    ),
+    "lab": ("hpc_train.cli.lab:lab", "Run a Slurm cluster of several nodes on this machine."),
+    "completion": (
+        "hpc_train.cli.completion:completion",
+        "Print the completion script of a shell.",
+    ),
+}
+
+_USAGE = """\
+Usage: hpctrain [OPTIONS] COMMAND [ARGS]...
+
+  Run PyTorch training on clusters, and measure how it scales.
+
+  Start with: hpctrain submit train.py --tasks-per-node 2 --wait
+
+Options:
+  --version   Show the version and exit.
+  -h, --help  Show this message and exit.
+
+Commands:
+"""
+
+
+def help_page() -> str:
+    """Return the page of `hpctrain --help`, for a terminal of 80 columns."""
+    column = max(map(len, COMMANDS)) + 2
+    rows = (
+        textwrap.fill(
+            text, WIDTH, initial_indent=f"  {name:{column}}", subsequent_indent=" " * (column + 2)
+        )
+        for name, (_, text) in COMMANDS.items()
+    )
+    return _USAGE + "\n".join(rows) + "\n"

@@ -1,0 +1,47 @@
+"""The click group of `hpctrain`, whose commands are imported only when they are used."""
+
+from __future__ import annotations
+
+import importlib
+
+import click
+
+from hpc_train.cli.commands import COMMANDS, help_page
+from hpc_train.version import VERSION
+
+
+class LazyGroup(click.Group):
+    """A group that imports a command when it is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of use, not in alphabetical order."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import a command."""
+        if cmd_name not in COMMANDS:
+            return None
+        module, _, attribute = COMMANDS[cmd_name][0].partition(":")
+        command: click.Command = getattr(importlib.import_module(module), attribute)
+        return command
+
+    def get_help(self, ctx: click.Context) -> str:
+        """Return the page of `--help` without importing the commands."""
+        return help_page().rstrip()
+
+
+@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, "--version", prog_name="hpctrain")
+def cli() -> None:
+    """Run PyTorch training on clusters, and measure how it scales."""
+
+
+def run() -> object:
+    """Run the command of `sys.argv`; return its exit code, or None."""
+    try:
+        return cli.main(prog_name="hpctrain", standalone_mode=False)
+    except click.ClickException as failure:
+        failure.show()
+        return failure.exit_code
+    except click.Abort:
+        return 130
