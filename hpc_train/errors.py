@@ -41,7 +41,7 @@ class StoreError(HpcTrainError):
 
 
 class SubmitError(HpcTrainError):
-    """The executor refused or failed; `transient` when nobody knows whether it did."""
+    """The executor refused or failed; `transient` if it is unknown whether it did."""
 
     exit_code = 1
 

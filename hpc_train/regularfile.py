@@ -68,7 +68,7 @@ def read_regular(path: Path, largest: int = LARGEST) -> bytes:
 def is_there(path: Path) -> bool:
     """Whether a folder has an entry of this name: also a loop, or a link to what is not there.
 
-    Where the folder may not be searched, nobody knows that there is none.
+    True also where the folder may not be searched.
     """
     try:
         path.lstat()
@@ -88,7 +88,7 @@ def is_regular(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a name leads to a folder, as far as anybody may know."""
+    """Whether a name leads to a folder that this user may see."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except OSError:

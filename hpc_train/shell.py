@@ -88,7 +88,7 @@ def collect(process: subprocess.Popen[bytes] | Finished, timeout_s: float) -> Fi
             said = f"more than {MOST_OUTPUT_MIB} MiB of output"
             return Finished(returncode=125, stdout="", stderr=said)
         finally:
-            # Also when somebody interrupts us; what has ended is left alone.
+            # Also on an interrupt; a process that has ended is left alone.
             process.kill()
         return Finished(returncode=process.returncode, stdout=stdout, stderr=stderr)
 

@@ -1,4 +1,4 @@
-"""The options of sbatch and srun, and what of them a job or a profile may ask for by itself."""
+"""The options of sbatch and srun, and those that a job or a profile may set in `directives`."""
 
 from __future__ import annotations
 

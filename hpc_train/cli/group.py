@@ -7,6 +7,7 @@ import importlib
 import click
 
 from hpc_train.cli.commands import COMMANDS, help_page
+from hpc_train.errors import nearest
 from hpc_train.version import VERSION
 
 
@@ -24,6 +25,15 @@ class LazyGroup(click.Group):
         module, _, attribute = COMMANDS[cmd_name][0].partition(":")
         command: click.Command = getattr(importlib.import_module(module), attribute)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Look up a command; the error for an unknown one names the nearest."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            meant = nearest(args[0], COMMANDS)
+            ctx.fail(f"No such command {args[0]!r}{meant}")
+        return super().resolve_command(ctx, args)
 
     def get_help(self, ctx: click.Context) -> str:
         """Return the page of `--help` without importing the commands."""

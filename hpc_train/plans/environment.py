@@ -109,7 +109,7 @@ def network_option(environment: Environment, facts: NetworkContext) -> dict[str,
 
 
 def without_companions(environment: Environment) -> Environment:
-    """Drop what the rules give to alt_read when somebody has chosen another protocol."""
+    """Drop what the rules give to alt_read when another protocol has been chosen."""
     if ALT_READ in _protocols(environment):
         return environment
     dropped = set(RDZV_COMPANIONS).intersection(environment.ruled)

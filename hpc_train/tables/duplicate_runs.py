@@ -24,7 +24,7 @@ _SPREAD = tuple(
 
 
 def marks_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> dict[str, int]:
-    """Return a number for each run of anybody that counts, which its measurements make.
+    """Return a number for each foreign run that counts, computed from its measurements.
 
     The runs of the records are numbered as `runs` are. Those with few measurements have none.
     """

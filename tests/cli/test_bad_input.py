@@ -105,7 +105,7 @@ def test_a_wrong_study_file(hpctrain: Hpctrain, text: str, part: str) -> None:
         (["submit", "job.yaml", "--results", "/proc/none"], "cannot be written"),
         (["submit", "job.yaml", "--", "--epochs", "3"], "arguments after -- are for a script"),
         (["submit"], "Missing argument 'FILE'"),
-        (["submti"], "No such command 'submti'"),
+        (["submti"], "No such command 'submti'; did you mean 'submit'?"),
         (["status", "digits"], "unknown run or study 'digits'"),
         (["logs", "nothing"], "unknown run or study 'nothing'"),
         (["cancel", "nothing"], "unknown run or study 'nothing'"),
