@@ -33,8 +33,8 @@ def collect(
         HpcTrainError: no such file or parser, none of the files can be read, or no line of them.
     """
     # Pandas takes half a second, and most users of the package never call this.
-    from hpc_train.pipeline.collection import collection
-    from hpc_train.pipeline.search import Search
+    from hpc_train.model.log_selection import Search
+    from hpc_train.pipeline.collect import collection
     from hpc_train.runs.store import results_root
     from hpc_train.tables.record_frame import records_frame
 

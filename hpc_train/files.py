@@ -126,3 +126,16 @@ def _lock(descriptor: int, path: Path) -> None:
             f"{path}: cannot be locked: {failure.strerror or failure}",
             "this file system is mounted without locks (Lustre: -o flock); change --results",
         ) from None
+
+
+def expanded(word: str) -> list[Path]:
+    """Return the path of an argument (`-`: stdin), or those that a pattern matches."""
+    if word == "-":
+        return [Path("/dev/stdin")]
+    if Path(word).exists():
+        return [Path(word)]
+    pattern = Path(word)
+    try:
+        return sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
+    except ValueError:
+        return []

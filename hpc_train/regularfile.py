@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import stat
 from pathlib import Path
@@ -101,3 +102,16 @@ def _check(path: Path, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         kind = _KINDS.get(stat.S_IFMT(found.st_mode), "something else")
         raise NotRegularError(errno.EINVAL, f"{kind}, not a regular file", str(path))
+
+
+def sha256_of(path: Path) -> str:
+    """Return the digest of a file's bytes as hex digits.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    digest = hashlib.sha256()
+    with open_regular(path) as file:
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest()

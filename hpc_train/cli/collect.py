@@ -13,7 +13,7 @@ from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
     from hpc_train.model.record import StatedScope
-    from hpc_train.pipeline.collection import Collection
+    from hpc_train.pipeline.collect import Collection
 
 
 @click.command()
@@ -65,11 +65,10 @@ def collect(
 
     Exit code 3 when some of the files cannot be read.
     """
-    from hpc_train.pipeline.collection import collection, formats_text
-    from hpc_train.pipeline.export import check_ending
-    from hpc_train.pipeline.patterns import own_patterns
-    from hpc_train.pipeline.search import Search
+    from hpc_train.model.log_selection import Search
+    from hpc_train.pipeline.collect import check_ending, collection, formats_text
     from hpc_train.runs.store import results_root
+    from hpc_train.specs.log_pattern import own_patterns
 
     if listing:
         click.echo(formats_text(markdown=markdown), nl=False)
@@ -90,7 +89,7 @@ def collect(
 
 def _print(found: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.export import records_text, write_records
+    from hpc_train.pipeline.collect import records_text, write_records
 
     show_warnings()
     if output is not None:

@@ -59,10 +59,10 @@ def compare(
     has no result. Verdicts: docs/compare.md.
     """
     from hpc_train.cli.output import show_warnings
+    from hpc_train.model.log_selection import Search
     from hpc_train.pipeline.compare import CompareOptions
     from hpc_train.pipeline.compare import compare as compared
-    from hpc_train.pipeline.report_files import check_format
-    from hpc_train.pipeline.search import Search
+    from hpc_train.pipeline.write_report import check_format
     from hpc_train.runs.store import results_root
 
     check_format(form, output)
@@ -79,8 +79,7 @@ def compare(
 
 
 def _put_out(made: ComparedReport, output: Path | None, form: str | None) -> None:
-    from hpc_train.pipeline.render_report import render_report
-    from hpc_train.pipeline.report_files import write_report
+    from hpc_train.pipeline.write_report import render_report, write_report
 
     if output is None:
         safe = plain_json if form == "json" else plain

@@ -23,7 +23,7 @@ _PAUSE_S = 0.3
 @click.option("-n", "--lines", type=click.IntRange(min=1), help="Only the last lines of each log.")
 def logs(run: str, results: Path | None, follow: bool, rank: int | None, lines: int | None) -> None:
     """Print a run's logs, rank by rank."""
-    from hpc_train.pipeline.watch import Watch
+    from hpc_train.pipeline.status import Watch
     from hpc_train.runs.store import find, results_root
 
     folder = _one_run(find(results_root(results), run))

@@ -11,7 +11,7 @@ import click
 from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.prepare import Prepared, Request
+    from hpc_train.pipeline.render import Prepared, Request
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -62,7 +62,7 @@ def request_of(
 ) -> Request:
     """Turn options into a request; `--set` is last and overrides the named options."""
     from hpc_train.errors import SpecError
-    from hpc_train.pipeline.prepare import Request
+    from hpc_train.pipeline.render import Request
     from hpc_train.specs.override import Override, parse_setting
     from hpc_train.yamlfile import value_of
 
@@ -82,7 +82,7 @@ def prepare_and_warn(
     file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
 ) -> Prepared:
     """Prepare the requested job or study and print its warnings."""
-    from hpc_train.pipeline.prepare import prepare
+    from hpc_train.pipeline.render import prepare
 
     prepared = prepare(request_of(file, arguments, site, given))
     for warning in prepared.warnings:

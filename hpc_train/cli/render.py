@@ -10,7 +10,7 @@ import click
 from hpc_train.cli.options import job_options, prepare_and_warn
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.prepare import Prepared
+    from hpc_train.pipeline.render import Prepared
 
 
 @click.command()

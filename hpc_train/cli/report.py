@@ -13,10 +13,10 @@ from hpc_train.cli.options import results_option
 from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
+    from hpc_train.model.log_selection import Search
     from hpc_train.model.report import Report
-    from hpc_train.pipeline.asked import ReportOptions
-    from hpc_train.pipeline.evidence import ReportInputs
-    from hpc_train.pipeline.search import Search
+    from hpc_train.model.report_options import ReportOptions
+    from hpc_train.pipeline.report_inputs import ReportInputs
 
 
 @click.command()
@@ -87,15 +87,15 @@ def report(
     a log cannot be read. Columns, flags and files: docs/reading-a-report.md.
     """
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.evidence import evidence
     from hpc_train.pipeline.report import build_report
-    from hpc_train.pipeline.report_files import check_format
+    from hpc_train.pipeline.report_inputs import evidence
+    from hpc_train.pipeline.write_report import check_format
     from hpc_train.reports.gate_results import without_result
     from hpc_train.reports.junit import write_junit
 
     check_format(form, output)
     if options["bundle"]:
-        from hpc_train.pipeline.packing.bundle import check_ending
+        from hpc_train.pipeline.bundle import check_ending
 
         check_ending(options["bundle"])
     show_warnings()
@@ -115,8 +115,7 @@ def report(
 
 def _put_out(built: Report, warnings: Sequence[str], output: Path | None, form: str | None) -> None:
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.render_report import render_report
-    from hpc_train.pipeline.report_files import write_report
+    from hpc_train.pipeline.write_report import render_report, write_report
 
     if output is None:
         safe = plain_json if form == "json" else plain
@@ -130,14 +129,14 @@ def _put_out(built: Report, warnings: Sequence[str], output: Path | None, form: 
 
 def _pack(found: ReportInputs, built: Report, asked: ReportOptions, path: Path) -> None:
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.packing.bundle import write_bundle
+    from hpc_train.pipeline.bundle import write_bundle
 
     write_bundle(found, built, asked, path)
     say(f"packed: {path}")
 
 
 def _search(results: Path | None, options: Mapping[str, Any]) -> Search:
-    from hpc_train.pipeline.search import Search
+    from hpc_train.model.log_selection import Search
     from hpc_train.runs.store import results_root
     from hpc_train.specs.exclusions import exclusions
 
@@ -155,8 +154,8 @@ def _asked(
 ) -> ReportOptions:
     import msgspec
 
-    from hpc_train.pipeline.bundles.form import PICTURES
-    from hpc_train.pipeline.report_files import asked_for
+    from hpc_train.pipeline.write_report import asked_for
+    from hpc_train.runs.bundle_layout import PICTURES
     from hpc_train.specs.targets import target_of
 
     names = ("wide", "allow_mixed", "interval", "forecast", "force", "against")

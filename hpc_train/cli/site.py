@@ -11,7 +11,7 @@ from hpc_train.cli.site_init import init_site_profile
 from hpc_train.cli.site_test import test_site
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.sites.showing import ProfileValue
+    from hpc_train.pipeline.site.show import ProfileValue
 
 UNKNOWN = "?"
 
@@ -30,10 +30,10 @@ def list_sites(*, as_json: bool, markdown: bool) -> None:
 
     from hpc_train.cli.output import echo_table, say
     from hpc_train.errors import HpcTrainError
-    from hpc_train.pipeline.sites import listing
+    from hpc_train.pipeline.site import show as listing
 
     if markdown:
-        from hpc_train.pipeline.sites.matrix import site_matrix
+        from hpc_train.pipeline.site.matrix import site_matrix
 
         click.echo(site_matrix(), nl=False)
         return
@@ -70,7 +70,7 @@ def show(name: str, *, origin: bool, as_json: bool) -> None:
 
     from hpc_train.cli.output import echo_table
     from hpc_train.model.value import encode_unit
-    from hpc_train.pipeline.sites.showing import show_site, unknown_keys
+    from hpc_train.pipeline.site.show import show_site, unknown_keys
     from hpc_train.sites.load import load_site
 
     profile = load_site(name)
@@ -98,7 +98,7 @@ def detect(*, as_json: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.sites.detecting import detect_site, this_host
+    from hpc_train.pipeline.site.detect import detect_site, this_host
 
     host = this_host()
     found = detect_site(host)

@@ -23,7 +23,7 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
 
     import msgspec
 
-    from hpc_train.pipeline.sites.checking import check_site
+    from hpc_train.pipeline.site.check import check_site
 
     if live:
         _check_live(names, as_json=as_json)

@@ -28,7 +28,7 @@ def init_site_profile(
     reach: str | None,
 ) -> None:
     """Write a draft of a profile of the local Slurm cluster."""
-    from hpc_train.pipeline.sites.drafting import InitOptions, init_site
+    from hpc_train.pipeline.site.init import InitOptions, init_site
     from hpc_train.probe.job import ProbeJob
 
     if not probe and (partition or options or reach):

@@ -13,8 +13,8 @@ from hpc_train.cli.options import prepare_and_warn, results_option, setting_opti
 
 if TYPE_CHECKING:
     from hpc_train.model.run import RunFolder
-    from hpc_train.pipeline.prepare import Prepared
-    from hpc_train.pipeline.sites.smoke import Smoke
+    from hpc_train.pipeline.render import Prepared
+    from hpc_train.pipeline.site.smoke_test import Smoke
 
 
 @click.command("test")
@@ -32,8 +32,7 @@ def test_site(site: str, results: Path | None, *, update: bool, **given: Any) ->
     import datetime
 
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.sites.keeping import keep
-    from hpc_train.pipeline.sites.smoke import read_smoke, same_kind, write_smoke_job
+    from hpc_train.pipeline.site.smoke_test import keep, read_smoke, same_kind, write_smoke_job
 
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         file = write_smoke_job(Path(folder))

@@ -23,7 +23,7 @@ _PAUSE_S = 1.0
 def status(word: str | None, results: Path | None, watch: bool, as_json: bool) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.query import runs_of
+    from hpc_train.pipeline.run_states import runs_of
     from hpc_train.runs.store import find, homes, results_root
 
     show_warnings()
@@ -49,7 +49,7 @@ def _print_json(found: dict[Path, tuple[Run, ...]]) -> None:
     import msgspec
 
     from hpc_train.cli.run_table import row
-    from hpc_train.pipeline.query import missing_runs
+    from hpc_train.runs.attempts import missing_runs
 
     rows = [row(run) for runs in found.values() for run in runs]
     missing = [name for folder, runs in found.items() for name in missing_runs(folder, runs)]
@@ -60,7 +60,7 @@ def _print_runs(folder: Path, runs: tuple[Run, ...]) -> None:
     from hpc_train.cli.output import echo_table
     from hpc_train.cli.run_table import HEADS, counts, rows
     from hpc_train.cli.wait import last_words
-    from hpc_train.pipeline.query import missing_runs
+    from hpc_train.runs.attempts import missing_runs
 
     missing = missing_runs(folder, runs)
     click.echo(counts(runs, missing))
@@ -72,7 +72,7 @@ def _print_runs(folder: Path, runs: tuple[Run, ...]) -> None:
 def _watch(folder: Path) -> None:
     """Redraw the table on a terminal; elsewhere print one line per change."""
     from hpc_train.cli.progress import live_table
-    from hpc_train.pipeline.watch import Watch
+    from hpc_train.pipeline.status import Watch
 
     watch = Watch(folder)
     try:
@@ -90,7 +90,7 @@ def _watch(folder: Path) -> None:
 def _print_folders(found: dict[Path, tuple[Run, ...]], root: Path) -> None:
     from hpc_train.cli.output import echo_table
     from hpc_train.cli.run_table import counts
-    from hpc_train.pipeline.query import missing_runs
+    from hpc_train.runs.attempts import missing_runs
 
     if not found:
         click.echo(f"no runs below {root}; start with: hpctrain submit FILE", err=True)

@@ -13,9 +13,9 @@ import click
 from hpc_train.cli.options import job_options, prepare_and_warn, results_option
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.handover import Submitted
-    from hpc_train.pipeline.prepare import Prepared
+    from hpc_train.pipeline.render import Prepared
     from hpc_train.pipeline.submit import SubmitOptions
+    from hpc_train.pipeline.submit_runs import Submitted
 
 
 @click.command()
@@ -64,7 +64,7 @@ def _rehearse(prepared: Prepared, wish: SubmitOptions) -> None:
     """Print the scripts, and on stderr the messages of a submission and the answer of sbatch."""
     from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
-    from hpc_train.pipeline.rehearse import rehearse
+    from hpc_train.pipeline.dry_run import rehearse
 
     echo_scripts(prepared)
     for text in rehearse(prepared, wish):

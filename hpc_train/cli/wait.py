@@ -23,7 +23,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
 
     States in `known` are not printed again. Ctrl-C ends the command, not the runs.
     """
-    from hpc_train.pipeline.watch import Watch
+    from hpc_train.pipeline.status import Watch
 
     seen = dict(known)
     watch = Watch(home, just_submitted=True)

@@ -77,3 +77,21 @@ class ExpectedStudy(Value, frozen=True, kw_only=True):
     def unfinished(self) -> tuple[ExpectedRun, ...]:
         """Return the runs that are pending or running, with which a report is partial."""
         return tuple(run for run in self.runs if run.state in _UNFINISHED)
+
+
+def undeclared(
+    name: str,
+    runs: tuple[ExpectedRun, ...],
+    warmup: Warmup | None = None,
+    notes: tuple[str, ...] = (),
+) -> ExpectedStudy:
+    """Return a study without declarations."""
+    return ExpectedStudy(
+        name=name,
+        runs=runs,
+        baseline={},
+        scaling=None,
+        warmup=warmup or Warmup(),
+        gates=Gates(),
+        notes=notes,
+    )

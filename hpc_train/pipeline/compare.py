@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import msgspec
 
 from hpc_train.errors import ReportError
+from hpc_train.model.log_selection import Search
 from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.value import Value
-from hpc_train.pipeline.evidence import evidence
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import evidence
 from hpc_train.runs.settings_diff import differences
 
 if TYPE_CHECKING:

@@ -14,16 +14,17 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.foreign import files_of, refuse_empty
-from hpc_train.pipeline.query import latest_attempts, runs_below
-from hpc_train.pipeline.sources import is_bundle, tell_apart
+from hpc_train.pipeline.classify import is_bundle, tell_apart
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.transport import promised_to
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.find_logs import jobs_of, log_files, readable
+from hpc_train.records.foreign_logs import files_of, refuse_empty
 from hpc_train.records.log_file import BINARY, is_binary
 from hpc_train.records.nccl.counts import Tally
 from hpc_train.records.nccl.read import transport_in
 from hpc_train.regularfile import is_folder
+from hpc_train.runs.attempts import latest_attempts
 
 _log = logging.getLogger(__name__)
 # States of a run that count as a failure.

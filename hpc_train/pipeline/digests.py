@@ -11,7 +11,7 @@ import msgspec
 from hpc_train.files import to_json
 from hpc_train.model.run import Run
 from hpc_train.records.find_logs import log_files, readable
-from hpc_train.regularfile import is_folder, open_regular
+from hpc_train.regularfile import is_folder, sha256_of
 from hpc_train.runs.cache_file import keep, read_kept
 
 # In the run folder, in case the logs are deleted; in a bundle, instead of them.
@@ -67,16 +67,3 @@ class Digests:
 
 def _shown(digest: str) -> str:
     return f", sha256 {digest}" if digest else ", not digested"
-
-
-def sha256_of(path: Path) -> str:
-    """Return the digest of a file's bytes as hex digits.
-
-    Raises:
-        OSError: it cannot be read.
-    """
-    digest = hashlib.sha256()
-    with open_regular(path) as file:
-        while block := file.read(1 << 20):
-            digest.update(block)
-    return digest.hexdigest()

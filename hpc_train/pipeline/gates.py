@@ -10,11 +10,11 @@ import msgspec
 from hpc_train.errors import HpcTrainError, ReportError
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Report
+from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.study import Gates, Regression
-from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.compare import side
-from hpc_train.pipeline.evidence import ReportInputs
-from hpc_train.pipeline.site_reporting import SiteReporting, site_reporting
+from hpc_train.pipeline.report_inputs import ReportInputs
+from hpc_train.pipeline.site_gates import SiteReporting, site_reporting
 from hpc_train.regularfile import is_regular
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from hpc_train.lint.suppressions import read_silence
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
-from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.pipeline.render import Request, prepare
 from hpc_train.scripts.job_lines import at_home
 from hpc_train.sites.load import load_site
 

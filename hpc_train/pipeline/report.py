@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import msgspec
 
 from hpc_train.model.report import Report
+from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.target import Target
-from hpc_train.pipeline.asked import ReportOptions
 from hpc_train.pipeline.digests import Digests
-from hpc_train.pipeline.evidence import ReportInputs
 from hpc_train.pipeline.gates import checked, governed
-from hpc_train.pipeline.provenance import provenance
+from hpc_train.pipeline.report_inputs import ReportInputs
+from hpc_train.pipeline.report_provenance import provenance
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -47,7 +47,7 @@ def build_report(found: ReportInputs, asked: ReportOptions = DEFAULT) -> Report:
     facts = provenance(found, Digests() if asked.digests else None)
     report = msgspec.structs.replace(report, partial=bool(study.unfinished), provenance=facts)
     if asked.details:
-        from hpc_train.pipeline.details import details
+        from hpc_train.pipeline.run_details import details
 
         each, scripts = details(found)
         report = msgspec.structs.replace(report, details=each, scripts=scripts)

@@ -16,11 +16,17 @@ from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
-from hpc_train.pipeline.handover import Entry, Submitted
-from hpc_train.pipeline.lots import hand_over_lots, lot_of, submission_notices, without_failed_nodes
-from hpc_train.pipeline.query import judge, latest_attempts, read_runs, runs_below
+from hpc_train.pipeline.run_states import judge, read_runs, runs_below
 from hpc_train.pipeline.submit import single_run_id
+from hpc_train.pipeline.submit_by_site import (
+    hand_over_lots,
+    lot_of,
+    submission_notices,
+    without_failed_nodes,
+)
+from hpc_train.pipeline.submit_runs import Entry, Submitted
 from hpc_train.regularfile import read_regular
+from hpc_train.runs.attempts import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.state import is_untouched, was_never_handed_over
 from hpc_train.runs.store import is_run, read_study

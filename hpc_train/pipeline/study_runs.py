@@ -13,12 +13,12 @@ from hpc_train.errors import LogParseError, StoreError
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
-from hpc_train.pipeline.expectation import expected_study, single_jobs
-from hpc_train.pipeline.query import runs_below
-from hpc_train.pipeline.run_copies import without_copies
 from hpc_train.pipeline.run_records import run_records
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Wanted
+from hpc_train.runs.expected_runs import expected_study, single_jobs
+from hpc_train.runs.run_copies import without_copies
 from hpc_train.runs.store import read_study
 
 _log = logging.getLogger(__name__)
@@ -68,7 +68,13 @@ def study_runs(logs: Sequence[Path], homes: Sequence[Path], look: Wanted) -> Stu
         names = ", ".join(home.name for home in homes)
         raise StoreError(f"a table contains one study, not {len(homes)}: {names}")
     (runs, copies), manifest = without_copies(runs_below(homes[0])), read_study(homes[0])
-    study = expected_study(manifest, runs) if manifest else single_jobs(homes[0], runs)
+    # Its signatures are slow to load, and foreign tables need none.
+    from hpc_train.pipeline.diagnose import problem_of
+
+    if manifest:
+        study = expected_study(manifest, runs, problem_of)
+    else:
+        study = single_jobs(homes[0], runs, problem_of)
     study = msgspec.structs.replace(study, notes=(*study.notes, *copies))
     ours = {run.run_id for run in study.runs}
     own = tuple(run for run in runs if run.folder.run_id in ours)

@@ -21,18 +21,19 @@ from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest, StudyPoint
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
-from hpc_train.pipeline.digests import sha256_of
-from hpc_train.pipeline.handover import (
+from hpc_train.pipeline.preflight import check_start
+from hpc_train.pipeline.render import Prepared, PreparedPoint, shuffled
+from hpc_train.pipeline.run_states import runs_below
+from hpc_train.pipeline.study_preview import outlook
+from hpc_train.pipeline.submit_runs import (
     Entry,
     Submitted,
     hand_over,
     terms_of,
 )
-from hpc_train.pipeline.outlook import outlook
-from hpc_train.pipeline.preflight import check_start
-from hpc_train.pipeline.prepare import Prepared, PreparedPoint, shuffled
-from hpc_train.pipeline.query import latest_attempts, runs_below
 from hpc_train.plans.cost import bill, check_budget, cost_of
+from hpc_train.regularfile import sha256_of
+from hpc_train.runs.attempts import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.state import is_untouched, was_never_handed_over
 from hpc_train.runs.store import remove_home, remove_root, remove_runs

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Sequence
 
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
-from hpc_train.model.record import UNITS
+from hpc_train.model.record import UNITS, StatedScope
 from hpc_train.model.regex_checks import literal_of, may_explode
 from hpc_train.model.regex_cost import touching
 
@@ -92,3 +93,15 @@ def _check_literal(pattern: LogPattern, where: str) -> None:
             f"{where}: {said} has no text of {_LEAST} characters or more that every line holds",
             "logs are first searched for this text; set it: literal: 'step time'",
         )
+
+
+def own_patterns(regexes: Sequence[str], scope: StatedScope) -> tuple[LogPattern, ...]:
+    """Return a pattern for each regex.
+
+    Raises:
+        SpecError: a regex is invalid, or names no metric.
+    """
+    patterns = tuple(LogPattern(regex=regex, scope=scope) for regex in regexes)
+    for pattern in patterns:
+        check_pattern(pattern, "--pattern")
+    return patterns

@@ -10,7 +10,7 @@ import statistics
 import time
 
 from hpc_train.assets import profile_folder
-from hpc_train.pipeline.sites.checking import check_site
+from hpc_train.pipeline.site.check import check_site
 from hpc_train.sites.load import load_site
 
 ROUNDS = 15

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.pipeline.cancel import cancel
-from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.run_states import runs_below
 from tests.cli.preloaded import Preloaded
 
 Hpctrain = Callable[..., subprocess.CompletedProcess[str]]

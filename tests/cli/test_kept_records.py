@@ -17,8 +17,8 @@ EVENT = b'@hpct {"step":%d,"step_time":0.5}\n'
 MEASURE = """
 import sys
 from pathlib import Path
-from hpc_train.pipeline.collection import collection
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.collect import collection
+from hpc_train.model.log_selection import Search
 print(sum(1 for _ in collection(["job"], Search(root=Path("results")))))
 print(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0])
 """

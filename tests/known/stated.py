@@ -11,10 +11,10 @@ import pandas as pd
 import hpc_train
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Finding
+from hpc_train.model.log_selection import Search
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline.diagnose import Diagnosed, diagnose
-from hpc_train.pipeline.evidence import evidence
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import evidence
 from hpc_train.records.mlperf import MlperfRun, mlperf_run
 from hpc_train.tables.record_frame import records_frame
 from hpc_train.tables.runs import run_frame

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from hpc_train.model.log_selection import Search
 from hpc_train.model.report import Report
-from hpc_train.pipeline.evidence import evidence
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import evidence
 from tests.known.folder import FOLDER, rows
 from tests.known.stated import NOWHERE
 

@@ -11,7 +11,7 @@ from typing import Any
 from hpc_train.files import read_json
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import Submission
-from hpc_train.pipeline.prepare import Prepared, Request, prepare
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.specs.override import parse_setting
 
 RESULTS = Path("results")

@@ -14,16 +14,16 @@ import pytest
 import zstandard
 
 from hpc_train.errors import StoreError
+from hpc_train.model.log_selection import Search
 from hpc_train.model.plan import Secret
-from hpc_train.pipeline.asked import ReportOptions
-from hpc_train.pipeline.bundles.form import EVIDENCE, MANIFEST
-from hpc_train.pipeline.bundles.opening import open_bundle
-from hpc_train.pipeline.collection import collection
-from hpc_train.pipeline.evidence import ReportInputs, evidence
-from hpc_train.pipeline.packing.bundle import check_ending, write_bundle
-from hpc_train.pipeline.render_report import render_report
+from hpc_train.model.report_options import ReportOptions
+from hpc_train.pipeline.bundle import check_ending, write_bundle
+from hpc_train.pipeline.collect import collection
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.write_report import render_report
+from hpc_train.runs.bundle_layout import EVIDENCE, MANIFEST
+from hpc_train.runs.read_bundle import open_bundle
 from tests.pipeline.runs_of import written
 
 STEPS = "".join(

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.pipeline.packing.bundle import write_bundle
+from hpc_train.model.log_selection import Search
+from hpc_train.pipeline.bundle import write_bundle
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
 from hpc_train.reports.gate_results import verdicts_of
 from hpc_train.sites.search import find_profile
 from tests.pipeline.runs_of import written

@@ -8,7 +8,7 @@ import pytest
 from hpc_train.errors import StoreError, SubmitError
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
-from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import submit
 from hpc_train.submissions.slurm import executor
 from hpc_train.submissions.submission_file import write

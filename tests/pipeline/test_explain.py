@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.pipeline.explain import Explained, explain
-from hpc_train.pipeline.prepare import Prepared, Request, prepare
+from hpc_train.pipeline.render import Prepared, Request, prepare
 from hpc_train.registry import names
 from hpc_train.specs.override import parse_setting
 

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.pipeline.asked import ReportOptions
-from hpc_train.pipeline.evidence import evidence
+from hpc_train.model.log_selection import Search
+from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import evidence
 
 BUS = """\
 # nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1

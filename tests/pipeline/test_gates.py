@@ -5,13 +5,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates
-from hpc_train.pipeline.asked import ReportOptions
-from hpc_train.pipeline.evidence import ReportInputs
 from hpc_train.pipeline.gates import governed, resolved
-from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.report import build_report
+from hpc_train.pipeline.report_inputs import ReportInputs
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.reports.gate_results import verdicts_of
 from hpc_train.sites.search import find_profile
 from tests.tables.studies import study

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.model.run import PROFILE, Manifest
-from hpc_train.pipeline.handover import terms_of
-from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.submit_runs import terms_of
 
 SITE = """\
 schema: 1

@@ -18,9 +18,9 @@ from hpc_train.errors import StoreError, SubmitError
 from hpc_train.files import read_json
 from hpc_train.model.run import Manifest, RunFolder, RunName
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.prepare import Prepared
-from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.retry import retry
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from hpc_train.runs.store import run_folders
 from tests.pipeline.on_slurm import RESULTS, age, folders, job, says, study, submission

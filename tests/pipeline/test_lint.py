@@ -13,7 +13,7 @@ import pytest
 from hpc_train.errors import HpcTrainError, SpecError, StoreError
 from hpc_train.lint.check import lint_script
 from hpc_train.pipeline.lint import LintOptions, lint_file, make_linter
-from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.pipeline.render import Request, prepare
 from hpc_train.specs.override import parse_setting
 
 LAUNCHERS = ("srun", "torchrun", "mpirun", "spawn", "single")

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hpc_train.pipeline.evidence import evidence
-from hpc_train.pipeline.render_report import render_report
+from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.write_report import render_report
 
 
 def log(path: Path, benchmark: str, ranks: int) -> str:

@@ -8,9 +8,9 @@ import pytest
 
 import hpc_train
 from hpc_train.errors import LogParseError
-from hpc_train.pipeline.evidence import evidence
-from hpc_train.pipeline.results.mlperf_scores import mlperf_notes
-from hpc_train.pipeline.search import Search
+from hpc_train.model.log_selection import Search
+from hpc_train.pipeline.mlperf_scores import mlperf_notes
+from hpc_train.pipeline.report_inputs import evidence
 
 
 def event(ms: int, key: str, rest: str) -> str:

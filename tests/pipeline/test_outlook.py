@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.pipeline.outlook import outlook
-from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.study_preview import outlook
 from hpc_train.specs.override import parse_setting
 
 

@@ -11,14 +11,14 @@ import pytest
 from hpc_train.errors import LogParseError
 from hpc_train.files import read_json, to_json, write_file
 from hpc_train.model.expected_study import ExpectedRun
+from hpc_train.model.log_selection import Search
 from hpc_train.model.run import JobStatus
-from hpc_train.pipeline.evidence import ReportInputs, evidence
-from hpc_train.pipeline.prepare import Prepared
-from hpc_train.pipeline.query import runs_below
-from hpc_train.pipeline.render_report import render_report
+from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import submit
+from hpc_train.pipeline.write_report import render_report
 from tests.pipeline.waiting import finished
 
 Prepare = Callable[..., Prepared]

@@ -10,9 +10,9 @@ import pytest
 
 from hpc_train.errors import HpcTrainError, LogParseError, ReportError
 from hpc_train.model.expected_study import ExpectedRun
-from hpc_train.pipeline.evidence import ReportInputs, evidence
+from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import ReportInputs, evidence
 from hpc_train.specs.exclusions import exclusions, without
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Adapter, Transport
-from hpc_train.pipeline.details import details
 from hpc_train.pipeline.digests import Digests
-from hpc_train.pipeline.evidence import ReportInputs, evidence
-from hpc_train.pipeline.provenance import NOT_RECORDED, provenance
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.report_provenance import NOT_RECORDED, provenance
+from hpc_train.pipeline.run_details import details
 from tests.pipeline.runs_of import run, written
 from tests.tables.studies import expected, record, study
 

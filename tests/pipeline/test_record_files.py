@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from hpc_train.errors import LogParseError, ReportError
+from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
-from hpc_train.pipeline.collection import collection
-from hpc_train.pipeline.evidence import ReportInputs, evidence
-from hpc_train.pipeline.export import write_records
+from hpc_train.pipeline.collect import collection, write_records
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import ReportInputs, evidence
 
 ENDINGS = ["parquet", "csv", "jsonl"]
 
@@ -141,7 +140,7 @@ def test_what_is_no_parquet_is_refused(tmp_path: Path) -> None:
 
 
 def test_no_record_object_is_made_for_a_step_in_parquet(logs: Path) -> None:
-    from hpc_train.pipeline.results.few import run_level_records
+    from hpc_train.tables.run_level_records import run_level_records
 
     found = read(collected(logs, "parquet"))
     assert {record.metric for record in run_level_records(found.records)} == {

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import HpcTrainError, PlanError
-from hpc_train.pipeline.prepare import Prepared
-from hpc_train.pipeline.rehearse import rehearse
+from hpc_train.pipeline.dry_run import rehearse
+from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.submit import NO_WISH, SubmitOptions
 from tests.pipeline.on_slurm import RESULTS, job, study
 from tests.submissions.slurm.fake_slurm import FakeSlurm

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import StoreError
-from hpc_train.pipeline.evidence import evidence
+from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_files import asked_for, check_format, write_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.write_report import asked_for, check_format, write_report
 
 TABLE = """nodes,gpus_per_node,global_batch_size,samples_per_second
 1,4,256,1000

@@ -12,10 +12,10 @@ from hpc_train.errors import PlanError, StoreError, SubmitError
 from hpc_train.files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.handover import Submitted
-from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.retry import retry
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
+from hpc_train.pipeline.submit_runs import Submitted
 from tests.pipeline.on_slurm import RESULTS, folders, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 

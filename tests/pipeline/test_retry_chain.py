@@ -6,8 +6,8 @@ import shutil
 
 import pytest
 
-from hpc_train.pipeline.query import runs_below
 from hpc_train.pipeline.retry import attempts, retry
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
 from tests.pipeline.on_slurm import RESULTS, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option

@@ -9,11 +9,11 @@ import msgspec
 import pytest
 
 from hpc_train.files import read_json, to_json
+from hpc_train.model.log_selection import Search
 from hpc_train.model.submission import Submission
-from hpc_train.pipeline.evidence import ReportInputs, evidence
-from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.write_report import render_report
 from tests.pipeline.runs_of import written
 
 ROOT = Search(root=Path("results"))

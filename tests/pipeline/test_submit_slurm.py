@@ -10,7 +10,7 @@ from hpc_train.errors import HpcTrainError, PlanError, SubmitError
 from hpc_train.files import read_json
 from hpc_train.model.run import Manifest, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import SubmitOptions, submit
 from tests.pipeline.on_slurm import RESULTS, folders, ids, job, profile, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.pipeline.evidence import ReportInputs, evidence
-from hpc_train.pipeline.render_report import render_report
+from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.write_report import render_report
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
 

@@ -9,8 +9,8 @@ import pytest
 
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobState
+from hpc_train.pipeline.status import Watch
 from hpc_train.pipeline.submit import submit
-from hpc_train.pipeline.watch import Watch
 from hpc_train.submissions.local_queue import FOLDER, LocalQueue, take
 from hpc_train.submissions.submission_file import mark, write
 from tests.pipeline.on_slurm import RESULTS, job, profile, says, study, submission

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hpc_train.model.run import Run
-from hpc_train.pipeline.query import runs_below
+from hpc_train.pipeline.run_states import runs_below
 
 LIMIT_S = 240.0
 

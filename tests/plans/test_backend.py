@@ -12,7 +12,7 @@ from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.pipeline.prepare import plan_digest
+from hpc_train.pipeline.render import plan_digest
 from hpc_train.plans.backend import asks_for_fsdp
 from hpc_train.plans.build import make_plan
 

@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
-from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.pipeline.render import Request, prepare
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft import Findings, draft
 from hpc_train.probe.hardware import read_hardware

@@ -21,8 +21,8 @@ from hpc_train.model.record import UNITS
 from hpc_train.model.study import Gates, StudySpec, Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
-from hpc_train.pipeline.prepare import Request, prepare
-from hpc_train.pipeline.sites.checking import check_site
+from hpc_train.pipeline.render import Request, prepare
+from hpc_train.pipeline.site.check import check_site
 from hpc_train.records.signatures.signature_file import read_own
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job

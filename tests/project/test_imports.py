@@ -124,7 +124,7 @@ def test_a_report_as_text_loads_neither_figures_nor_bundles(tmp_path: Path) -> N
     found = modules_after("report", str(sized_table(tmp_path, 1, 2, 4, 8, 16, 32)))
     assert "scipy.optimize" in found
     unused = {"matplotlib", "scipy.stats", "hpc_train.pipeline.packing"}
-    assert not found & {*unused, "hpc_train.pipeline.details"}
+    assert not found & {*unused, "hpc_train.pipeline.run_details"}
 
 
 def test_the_solver_is_loaded_only_where_a_law_is_fitted(tmp_path: Path) -> None:

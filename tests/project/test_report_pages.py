@@ -19,14 +19,12 @@ from hpc_train.cli.compare import compare
 from hpc_train.cli.report import report
 from hpc_train.model.expected_study import EXCLUDED, MISSING
 from hpc_train.model.flag import FlagCode
+from hpc_train.model.log_selection import Search
+from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.submission import JobState
-from hpc_train.pipeline.asked import ReportOptions
-from hpc_train.pipeline.evidence import evidence
-from hpc_train.pipeline.render_report import render_report
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_files import FORMAT_OF, TIDY
-from hpc_train.pipeline.report_folder import TEXTS
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.write_report import FORMAT_OF, TEXTS, TIDY, render_report
 from hpc_train.registry import BUILT_IN
 from hpc_train.reports.caveats import MEANING
 from hpc_train.reports.figure_files import IMAGES

@@ -11,7 +11,7 @@ import pytest
 from hpc_train.model.plan import Launch, LaunchPlan, Topology
 from hpc_train.model.script import Script
 from hpc_train.model.site_launch import Rendezvous
-from hpc_train.pipeline.prepare import Request, prepare
+from hpc_train.pipeline.render import Request, prepare
 from hpc_train.scripts.sandbox import OF_JINJA, OURS
 from hpc_train.specs.override import Override
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.record import Record
-from hpc_train.pipeline.export import records_text
+from hpc_train.pipeline.collect import records_text
 from hpc_train.records.csv_rows import csv_rows
 from hpc_train.records.record_codec import packs_of
 

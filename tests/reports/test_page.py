@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from hpc_train.model.report import Figure, Report, RunDetail
-from hpc_train.pipeline.report_files import asked_for, check_format, write_report
+from hpc_train.pipeline.write_report import asked_for, check_format, write_report
 from hpc_train.reports.formats.page.render import render
 from hpc_train.reports.formats.page.run_details import MOST_ENDS
 from tests.reports.finished import HOSTILE, empty, report

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import ReportError
-from hpc_train.pipeline.asked import ReportOptions
-from hpc_train.pipeline.evidence import evidence
-from hpc_train.pipeline.render_report import render_report
+from hpc_train.model.log_selection import Search
+from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.write_report import render_report
 from hpc_train.specs.targets import target_of
 
 DEMO = Path(__file__).parents[2] / "results" / "studies" / "digits-two-cores"

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from hpc_train.pipeline.evidence import evidence
-from hpc_train.pipeline.render_report import render_report
+from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.search import Search
+from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.write_report import render_report
 from tests.tables.recomputed import recomputed
 
 KEY = ("nodes", "gpus_per_node", "tasks_per_node")

@@ -11,7 +11,7 @@ import submitit
 from submitit.core import utils
 
 from hpc_train.errors import PlanError, SiteProfileError, SpecError, UnknownNameError
-from hpc_train.pipeline.functions import HpctrainExecutor
+from hpc_train.pipeline.submitit_plugin import HpctrainExecutor
 from hpc_train.submissions.slurm.submitit_function import FunctionJob
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 

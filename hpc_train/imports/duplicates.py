@@ -1,0 +1,80 @@
+"""Foreign results -> an error if one job is contained twice."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+
+from hpc_train.errors import LogParseError
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.submission import JobState
+from hpc_train.regularfile import sha256_of
+
+# The cells of a row of a table by the names of their columns.
+Said = tuple[tuple[str, str], ...]
+
+
+def refuse_same_rows(rows: Iterable[tuple[str, Said]], seen: dict[Said, str]) -> None:
+    """Refuse rows, by their places, that are the same in every cell, in one table or in several.
+
+    Raises:
+        LogParseError: it names both places.
+    """
+    for place, said in rows:
+        first = seen.setdefault(said, place)
+        if first != place:
+            raise LogParseError(
+                f"{place}: the same row as {first}: one job, not two repetitions",
+                "remove it or, if they are two jobs, distinguish them by a column `repetition`",
+            )
+
+
+def refuse_same_files(paths: Sequence[Path]) -> None:
+    """Refuse files of records of which two are the same.
+
+    Raises:
+        LogParseError: it names both.
+    """
+    for same in _alike({str(path): (path,) for path in paths}, paths):
+        one, other = same if len(same) > 1 else same * 2
+        raise LogParseError(f"{one} and {other} are the same file", "give it once")
+
+
+def refuse_same_logs(study: ExpectedStudy, files: Mapping[str, Sequence[Path]]) -> None:
+    """Refuse two runs that count and whose logs are the same, byte for byte.
+
+    Raises:
+        LogParseError: it names both.
+    """
+    ok = JobState.COMPLETED.value
+    counted = {run.run_id: files.get(run.run_id, ()) for run in study.runs if run.state == ok}
+    for one, other in _alike(counted):
+        raise LogParseError(
+            f"{one} and {other} are the same log, byte for byte: one job, not two repetitions",
+            f"give one of them, or exclude one: --exclude '{other}=a copy of {one}'",
+        )
+
+
+def _alike(
+    groups: Mapping[str, Sequence[Path]], named: Sequence[Path] = ()
+) -> Iterable[tuple[str, ...]]:
+    """Yield the names of groups whose files have the same bytes; a path named twice by itself."""
+    yield from ((str(path),) for path in dict.fromkeys(named) if named.count(path) > 1)
+    sizes: dict[tuple[int, ...], list[str]] = defaultdict(list)
+    for name, paths in groups.items():
+        if paths and all(path.is_file() for path in paths):
+            sizes[tuple(path.stat().st_size for path in paths)].append(name)
+    for names in sizes.values():
+        seen: dict[tuple[str, ...], str] = {}
+        for name in names if len(names) > 1 else ():
+            first = seen.setdefault(_digests(groups[name]), name)
+            if first != name:
+                yield first, name
+
+
+def _digests(paths: Sequence[Path]) -> tuple[str, ...]:
+    try:
+        return tuple(map(sha256_of, paths))
+    except OSError:
+        return tuple(map(str, paths))

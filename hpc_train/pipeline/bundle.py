@@ -1,0 +1,94 @@
+"""Evidence and its report -> one file that can be opened on any machine."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import tarfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import IO
+
+import msgspec
+import zstandard
+
+from hpc_train.atomicfile import new_file
+from hpc_train.errors import StoreError
+from hpc_train.files import cannot_write, to_json
+from hpc_train.model.report import Report
+from hpc_train.model.report_options import ReportOptions
+from hpc_train.pipeline.bundle_members import Make, members, profile_copies
+from hpc_train.pipeline.gates import governed, reference
+from hpc_train.pipeline.report_inputs import ReportInputs
+from hpc_train.runs.bundle_layout import ENDING, MANIFEST, SCHEMA, Contents, Member
+from hpc_train.secret_leaks import Hidden
+from hpc_train.version import VERSION
+
+# Fixed level and one thread, so that the same input gives the same bytes.
+_LEVEL = 9
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a name without the extension of a bundle.
+
+    Raises:
+        StoreError: the extension is not that of a bundle.
+    """
+    if not path.name.endswith(ENDING) or path.name == ENDING:
+        raise StoreError(f"--bundle {path}: a bundle's name ends in {ENDING}", f"NAME{ENDING}")
+
+
+def write_bundle(found: ReportInputs, report: Report, asked: ReportOptions, path: Path) -> None:
+    """Pack records, scripts, settings, profile and the report; equal input gives equal bytes.
+
+    The options of the report (`asked`) are packed, too: fields that may differ, the gates of the
+    site, the regression reference. Secrets are left out: those that the runs name or this shell
+    has, and texts with the form of a secret.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    check_ending(path)
+    found = _governed(found, asked)
+    copies, notes = profile_copies(found.own, packed=found.packed)
+    wanted = {**members(found, report), **copies}
+    try:
+        with new_file(path) as file:
+            _write(file, wanted, Hidden.of(found.own), (found.study.name, notes))
+    except OSError as failure:
+        raise cannot_write(path, failure) from None
+
+
+def _governed(found: ReportInputs, asked: ReportOptions) -> ReportInputs:
+    from hpc_train.reports.plain_rows import for_programs, plain_rows
+
+    study = governed(found, asked)
+    old = reference(study, found, asked)
+    rows = () if old is None else tuple(map(for_programs, plain_rows(old)))
+    return msgspec.structs.replace(found, study=study, against=rows)
+
+
+def _write(
+    file: IO[bytes], wanted: Mapping[str, Make], hidden: Hidden, said: tuple[str, tuple[str, ...]]
+) -> None:
+    packer = zstandard.ZstdCompressor(level=_LEVEL, threads=0)
+    found: dict[str, Member] = {}
+    with (
+        packer.stream_writer(file, closefd=False) as stream,
+        tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar,
+    ):
+        for name in sorted(wanted):
+            content = hidden.without(name, wanted[name]())
+            digest = hashlib.sha256(content).hexdigest()
+            found[name] = Member(size=len(content), sha256=digest)
+            _add(tar, name, content)
+        study, notes = said
+        contents = Contents(schema=SCHEMA, hpctrain=VERSION, name=study, members=found, notes=notes)
+        _add(tar, MANIFEST, to_json(contents))
+
+
+def _add(tar: tarfile.TarFile, name: str, content: bytes) -> None:
+    """Add a file with owner 0 and time 0."""
+    entry = tarfile.TarInfo(name)
+    entry.size, entry.mode = len(content), 0o644
+    tar.addfile(entry, io.BytesIO(content))

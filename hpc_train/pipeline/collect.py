@@ -1,0 +1,179 @@
+"""Arguments of the command line -> iterator of measurements, and statistics of the logs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from hpc_train.errors import LogParseError, StoreError
+from hpc_train.files import write_file
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.log_selection import Search
+from hpc_train.model.record import Record
+from hpc_train.pipeline.classify import bundle_of, tell_apart
+from hpc_train.pipeline.run_records import indexed
+from hpc_train.pipeline.study_runs import study_runs
+from hpc_train.records.collect import packs_in, wanted
+from hpc_train.records.csv_rows import csv_rows
+from hpc_train.records.foreign_logs import foreign_runs, nothing
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Log, Wanted, parsers_of
+from hpc_train.records.record_codec import Pack, packs_of
+from hpc_train.records.unconnected_ranks import apart_warnings, is_apart
+from hpc_train.runs.read_bundle import open_bundle
+
+
+class Collection:
+    """A single-pass iterator of measurements; then `census` and `counts` (by run) are complete.
+
+    `problems` maps the runs of hpctrain to their state.
+    """
+
+    def __init__(self, packs: Iterator[Pack], census: ParseStats, problems: dict[str, str]) -> None:
+        self.census = census
+        self.counts = Counter(dict.fromkeys(problems, 0))
+        self.problems = problems
+        self._packs = packs
+        self._apart: list[Record] = []
+
+    def __iter__(self) -> Iterator[Record]:
+        """Yield the records."""
+        for pack in self.packs():
+            yield from pack.records()
+
+    def packs(self) -> Iterator[Pack]:
+        """Yield the records in packs, of which they are written faster."""
+        for pack in self._packs:
+            self.counts[pack.kinds[0].run] += len(pack)
+            if any(map(is_apart, pack.kinds)):
+                self._apart += filter(is_apart, pack.records())
+            yield pack
+
+    def seen(self) -> Iterator[str]:
+        """Yield messages on the formats that were found, and on missing results."""
+        for name, kind in self.census.known.items():
+            first = f"{kind.source}:{kind.line}: {kind.text}"
+            yield f"{name}: {_counted(kind.lines, 'line')}, the first {first}"
+        runs = sum(count > 0 for count in self.counts.values())
+        yield f"{_counted(self.counts.total(), 'record')} of {_counted(runs, 'run')}"
+        for run, problem in self.problems.items():
+            if not self.counts[run]:
+                yield f"no record: {run}  {problem}"
+        for warning in (*self.census.refusals(), *apart_warnings(self._apart)):
+            yield f"warning: {warning}"
+
+
+def collection(words: Sequence[str], search: Search) -> Collection:
+    """Resolve arguments: a study, the runs of a job, a run, or any log files.
+
+    Raises:
+        HpcTrainError: as `evidence`; errors of reading are raised during iteration.
+    """
+    census, look = ParseStats(), wanted(search.form, search.prefix, search.patterns)
+    if not words:
+        raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
+    if bundle := bundle_of(words):
+        opened = open_bundle(bundle)
+        return Collection(packs_of(opened.records), census, _standing(opened.study))
+    paths, homes = tell_apart(words, search.root)
+    if homes:
+        found = study_runs(paths, homes, look)
+        return Collection(packs_of(found.records(census)), census, _standing(found.study))
+    logs = list(chain.from_iterable(foreign_runs(paths).values()))
+    if search.cache is None:
+        packs = packs_in(logs, look, census)
+    else:
+        packs = _remembered(logs, look, census, search.cache)
+    return Collection(_some(packs, logs, census, search.form), census, {})
+
+
+def _standing(study: ExpectedStudy) -> dict[str, str]:
+    return {run.run_id: f"{run.state}  {run.problem}" for run in study.runs}
+
+
+def _remembered(
+    logs: Sequence[Log], look: Wanted, census: ParseStats, cache: Path
+) -> Iterator[Pack]:
+    names = b"\n".join(sorted({bytes(log.path.parent.absolute()) for log in logs}))
+    path = cache / f"{hashlib.sha256(names).hexdigest()[:20]}.index"
+    return indexed(logs, look, census, path)
+
+
+def _some(
+    packs: Iterator[Pack], logs: Sequence[Log], census: ParseStats, form: str
+) -> Iterator[Pack]:
+    """Yield the records; logs without any are an error that names similar formats."""
+    first = next(packs, None)
+    if first is None:
+        raise nothing(logs, census, form)
+    yield first
+    yield from packs
+
+
+def formats_text(*, markdown: bool) -> str:
+    """Return the supported formats: a line each, or the page about them."""
+    parsers = parsers_of(wanted("auto"))
+    if markdown:
+        from hpc_train.records.page import supported_markdown
+
+        return supported_markdown(parsers)
+    width = max(map(len, parsers))
+    return "".join(f"{name:{width}}  {parser.title}\n" for name, parser in parsers.items())
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number} {word}{'s' * (number != 1)}"
+
+
+Form = Literal["csv", "jsonl"]
+_ENDINGS: dict[str, Form] = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
+
+
+def records_text(packs: Iterable[Pack], form: Form) -> Iterator[str]:
+    """Yield records as text, many lines at a time."""
+    source = iter(packs)
+    # The first record may be an error: then nothing is written.
+    first = next(source, None)
+    whole = source if first is None else chain((first,), source)
+    if form == "csv":
+        yield ",".join(Record.__struct_fields__) + "\n"
+        yield from csv_rows(whole)
+    else:
+        yield from map(_json_lines, whole)
+
+
+def _json_lines(pack: Pack) -> str:
+    return "".join([f"{msgspec.json.encode(record).decode()}\n" for record in pack.records()])
+
+
+def check_ending(path: Path) -> None:
+    """Refuse a file's ending before any log is read.
+
+    Raises:
+        StoreError: it is not known.
+    """
+    if path.suffix != ".parquet" and path.suffix not in _ENDINGS:
+        raise StoreError(f"{path}: the ending must be .csv, .jsonl or .parquet")
+
+
+def write_records(packs: Iterable[Pack], path: Path) -> None:
+    """Write records to a file as they come; the ending says how.
+
+    Raises:
+        StoreError: an ending that is not known, or a file that cannot be written.
+        MissingExtraError: Parquet without pyarrow.
+    """
+    check_ending(path)
+    if path.suffix == ".parquet":
+        from hpc_train.tables.parquet import parquet_bytes
+
+        records = tuple(record for pack in packs for record in pack.records())
+        write_file(path, parquet_bytes(records))
+        return
+    write_file(path, (text.encode() for text in records_text(packs, _ENDINGS[path.suffix])))

@@ -1,0 +1,175 @@
+"""A file or a command -> plans and scripts; nothing is written, nothing is started."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import random
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import msgspec
+
+from hpc_train.assets import template_path
+from hpc_train.errors import PlanError, SpecError
+from hpc_train.model.allocation import Allocation
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.run import RunName
+from hpc_train.model.script import Script
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.study import Point, Study
+from hpc_train.model.value import Sourced, Value, encode_unit
+from hpc_train.plans.backend import follows_from_gpus
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.shared_allocation import allocate
+from hpc_train.plans.study_limits import check_study
+from hpc_train.scripts.render import render_allocation, render_script
+from hpc_train.secret_leaks import check_disclosure
+from hpc_train.sites.load import load_site
+from hpc_train.sites.search import announcement, find_profile
+from hpc_train.specs.job import build_job, command_job
+from hpc_train.specs.override import Override
+from hpc_train.specs.study import build_study, is_study
+from hpc_train.yamlfile import read
+
+T = TypeVar("T")
+
+
+class Request(Value, frozen=True, kw_only=True):
+    """A request of the command line: a YAML file, or a program with arguments."""
+
+    path: Path
+    arguments: tuple[str, ...] = ()
+    site: str | None = None
+    overrides: tuple[Override, ...] = ()
+
+
+class PreparedPoint(Value, frozen=True, kw_only=True):
+    """One job, ready to be submitted; `stem` names its runs."""
+
+    axes: dict[str, Any]
+    job: Sourced[JobSpec]
+    plan: LaunchPlan
+    script: Script
+    stem: str
+
+
+class Prepared(Value, frozen=True, kw_only=True):
+    """A job (one point, no study) or a study, planned and rendered for a site.
+
+    `profile` is the file of the site, `allocation` the script of the allocation of a nested study.
+    """
+
+    name: str
+    profile: Path
+    site: Sourced[SiteProfile]
+    study: Study | None
+    points: tuple[PreparedPoint, ...]
+    allocation: Script | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def prepare(request: Request) -> Prepared:
+    """Plan and render a request.
+
+    Raises:
+        HpcTrainError: an error in the file, in the site, or a conflict between them.
+    """
+    named = request.site or os.environ.get("HPCTRAIN_SITE") or "local"
+    profile = find_profile(named)
+    site = load_site(str(profile))
+    study, points = _points(request)
+    nested = study is not None and study.spec.placement == "nested"
+    if nested and site.value.scheduler == "local":
+        raise PlanError(
+            f"{request.path}: placement nested needs one allocation of several nodes, "
+            f"which {site.value.name} cannot give",
+            "remove placement: independent is the default",
+        )
+    folders = template_path(profile)
+    prepared = tuple(_prepare_point(point, site, folders, nested=nested) for point in points)
+    if study is not None:
+        check_study(study, [point.plan for point in prepared], site)
+    name = study.spec.name if study else prepared[0].plan.name
+    warnings = [*announcement(named, profile)]
+    warnings += [text for point in prepared for text in point.plan.warnings]
+    script = None
+    if study is not None and nested:
+        allocation = _allocation(study, prepared, site)
+        script = render_allocation(allocation, folders)
+        warnings += allocation.warnings
+    return Prepared(
+        name=name,
+        profile=profile.absolute(),
+        site=site,
+        study=study,
+        points=prepared,
+        allocation=script,
+        warnings=tuple(dict.fromkeys(warnings)),
+    )
+
+
+def _allocation(
+    study: Study, points: Sequence[PreparedPoint], site: Sourced[SiteProfile]
+) -> Allocation:
+    """Return the script of the allocation of a nested study without runs."""
+    runs = [
+        (str(RunName(stem=point.stem, repetition=repetition)), point.plan)
+        for point in points
+        for repetition in range(1, study.spec.repetitions + 1)
+    ]
+    return allocate(site, shuffled(runs, study.spec.seed), study.spec.name)
+
+
+def shuffled(items: Sequence[T], seed: int) -> list[T]:
+    """Return items in a random order, reproducible by the seed."""
+    order = list(items)
+    random.Random(seed).shuffle(order)  # noqa: S311 - an order, no secret
+    return order
+
+
+def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
+    if request.path.suffix not in (".yaml", ".yml"):
+        job = command_job(request.path, request.arguments, request.overrides)
+        return None, (Point(axes={}, job=job),)
+    if request.arguments:
+        raise SpecError(
+            f"{request.path}: arguments after -- are for a script; a YAML file contains its own",
+            "change the file's command",
+        )
+    document = read(request.path, SpecError)
+    if is_study(document):
+        study = build_study(document, request.overrides, request.path)
+        return study, study.points
+    job = build_job(document.data, document.origins, request.overrides, request.path)
+    return None, (Point(axes={}, job=job),)
+
+
+def _prepare_point(
+    point: Point, site: Sourced[SiteProfile], folders: Sequence[Path], *, nested: bool
+) -> PreparedPoint:
+    plan = make_plan(point.job, site, nested=nested)
+    check_disclosure(point.job, plan)
+    words = [re.sub(r"[^A-Za-z0-9.]+", "", str(value))[:24] for value in point.axes.values()]
+    return PreparedPoint(
+        axes=point.axes,
+        job=point.job,
+        plan=plan,
+        script=render_script(plan, folders),
+        stem="-".join([*[word for word in words if word][:6], plan_digest(plan)]),
+    )
+
+
+def plan_digest(plan: LaunchPlan) -> str:
+    """Return eight hex digits that depend on the job, but not on line numbers."""
+    # The default backend of torch adds no information.
+    backend = "" if plan.backend == follows_from_gpus(plan.topology) else plan.backend
+    # Nor does what the launcher adds to every script.
+    launch = msgspec.structs.replace(plan.launch, shell=msgspec.UNSET)
+    bare = msgspec.structs.replace(
+        plan, settings={}, warnings=(), notes=(), backend=backend, launch=launch
+    )
+    return hashlib.sha256(msgspec.json.encode(bare, enc_hook=encode_unit)).hexdigest()[:8]

@@ -1,0 +1,180 @@
+"""Runs -> facts about where and with which software they ran."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime, timezone
+from pathlib import Path
+
+from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
+from hpc_train.model.record import Record
+from hpc_train.model.report import Fact
+from hpc_train.model.run import Run
+from hpc_train.model.study import Warmup
+from hpc_train.pipeline.digests import Digests
+from hpc_train.pipeline.report_inputs import ReportInputs
+from hpc_train.runs.run_facts import run_facts
+from hpc_train.tables.run_level_records import parsers_of, run_level_records
+from hpc_train.version import VERSION
+
+# Facts that a reviewer may ask for (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
+# recorded if no run has them.
+WANTED = (
+    *(
+        "jobs",
+        "partition",
+        "qos",
+        "account",
+        "nodes",
+        "gpu",
+        "driver",
+        "power cap",
+        "cuda",
+        "torch",
+    ),
+    *("nccl", "plugin", "adapters", "mpi", "slurm", "container", "modules", "commit", "model"),
+    *("data", "seed", "precision", "layout", "profile", "template", "script"),
+)
+# With other names for the same fact.
+_ALSO = {"gpu": ("gpu_type",), "cuda": ("rocm",), "nccl": ("rccl",), "torch": ("torch_asked",)}
+_MOST = 20
+NOT_RECORDED = "not recorded"
+
+
+def provenance(found: ReportInputs, digests: Digests | None = None) -> tuple[Fact, ...]:
+    """Return the facts about the runs, each value with the number of runs that have it.
+
+    With `digests`, those of the logs are included. Secrets are not recorded.
+    """
+    by_name: dict[str, Counter[str]] = defaultdict(Counter)
+    for of_run in _facts_of_runs(found):
+        for name, value in of_run.items():
+            by_name[name][value] += 1
+    facts = [
+        *_times(found.own),
+        *(Fact(name=name, values=_counted(values)) for name, values in by_name.items()),
+        *_analysis(found.study),
+        *_sources(found, digests),
+    ]
+    known = {fact.name for fact in facts}
+    missing = [n for n in WANTED if not known.intersection((n, *_ALSO.get(n, ())))]
+    if missing and by_name:
+        facts.append(Fact(name=NOT_RECORDED, values=((", ".join(missing), len(found.study.runs)),)))
+    return tuple(facts)
+
+
+def _facts_of_runs(found: ReportInputs) -> Iterator[Mapping[str, str]]:
+    """Yield the recorded facts of each run; those that the job printed take precedence."""
+    own = {run.folder.run_id: run for run in found.own}
+    said = _said(run_level_records(found.records, ("condition", "seed")))
+    for expected in found.study.runs:
+        name = expected.run_id
+        run, way = own.get(name), found.transports.get(name)
+        conditions = {**expected.conditions, **said.get(name, {})}
+        # Each variable is a separate fact.
+        conditions.pop("variables", None)
+        yield {**run_facts(run, way), **conditions}
+
+
+def _said(records: Iterable[Record]) -> dict[str, dict[str, str]]:
+    """Return the conditions and the seed that each run printed."""
+    said: dict[str, dict[str, str]] = defaultdict(dict)
+    for record in records:
+        if record.metric == "condition":
+            name, _, value = record.variant.partition("=")
+            said[record.run].setdefault(name, value)
+        elif record.metric == "seed":
+            said[record.run].setdefault("seed", f"{record.value:g}")
+    return said
+
+
+def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
+    """Return the values, the most frequent first; if there are many, the number of the rest."""
+    ranked = sorted(values.items(), key=lambda item: (-item[1], item[0]))
+    if len(ranked) <= _MOST:
+        return tuple(ranked)
+    rest = ranked[_MOST:]
+    return (*ranked[:_MOST], (f"{len(rest)} other values", sum(count for _, count in rest)))
+
+
+def _times(runs: Sequence[Run]) -> Iterator[Fact]:
+    statuses = [run.status for run in runs if run.status]
+    moments: dict[str, list[float | None]] = {
+        "submitted": [_moment(run.submission.submitted) for run in runs if run.submission],
+        "started": [status.started for status in statuses],
+        "ended": [status.ended for status in statuses],
+    }
+    jobs = [job for run in runs if (job := _job(run))]
+    if jobs:
+        yield Fact(name="jobs", values=((_span(sorted(set(jobs), key=_order)), len(jobs)),))
+    for name, found in moments.items():
+        known = sorted(moment for moment in found if moment is not None)
+        if known:
+            days = list(dict.fromkeys(_utc(moment) for moment in (known[0], known[-1])))
+            yield Fact(name=name, values=((" … ".join(days), len(known)),))
+
+
+def _job(run: Run) -> str:
+    """Return the scheduler's id of a run; a process id has no meaning later."""
+    if run.submission is None or run.submission.executor == "local":
+        return ""
+    return (run.status.job if run.status else "") or run.submission.native_id
+
+
+def _order(job: str) -> tuple[int, str]:
+    number = job.partition("_")[0]
+    return (int(number) if number.isdecimal() else 0, job)
+
+
+def _span(words: Sequence[str]) -> str:
+    return words[0] if len(words) == 1 else f"{words[0]} … {words[-1]} ({len(words)} jobs)"
+
+
+def _moment(text: str) -> float | None:
+    try:
+        return datetime.fromisoformat(text).timestamp()
+    except ValueError:
+        return None
+
+
+def _utc(moment: float) -> str:
+    return datetime.fromtimestamp(moment, timezone.utc).strftime("%Y-%m-%d %H:%M:%S UTC")
+
+
+def _analysis(study: ExpectedStudy) -> Iterator[Fact]:
+    count = len(study.runs)
+    yield Fact(name="warm-up left out", values=((_warmup(study.warmup), count),))
+    yield Fact(name="a run's number", values=(("median step of its slowest rank", count),))
+    yield Fact(name="interval", values=((f"95 %, {INTERVALS[study.interval]}, over jobs", count),))
+    yield Fact(name="analysed by", values=((f"hpctrain {VERSION}", count),))
+    if study.allow_mixed:
+        yield Fact(name="allowed to differ", values=((", ".join(study.allow_mixed), count),))
+
+
+def _warmup(warmup: Warmup) -> str:
+    seconds = f", and {warmup.seconds:g} s" if warmup.seconds else ""
+    return f"{warmup.steps} steps{seconds}"
+
+
+def _sources(found: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
+    parsers = parsers_of(found.records)
+    if parsers:
+        ranked = [f"{name} {count}" for name, count in _counted(parsers)]
+        yield Fact(name="records by parser", values=((", ".join(ranked), len(found.study.runs)),))
+    if digests is None:
+        return
+    logs = [line for run in found.own if (line := digests.of_run(run))]
+    logs += file_lines(found, digests)
+    if logs:
+        yield Fact(name="logs", values=tuple((line, 1) for line in logs))
+
+
+def file_lines(found: ReportInputs, digests: Digests) -> tuple[str, ...]:
+    """Return a line for each foreign file: from this disk, or from a bundle."""
+    return found.digested or tuple(digests.of_files(_named(found.files)))
+
+
+def _named(files: Sequence[Path]) -> Sequence[tuple[str, Path]]:
+    names = Counter(path.name for path in files)
+    return [(path.name if names[path.name] == 1 else path.as_posix(), path) for path in files]

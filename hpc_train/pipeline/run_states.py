@@ -1,0 +1,124 @@
+"""States of runs: from their files, and one query of each executor."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from hpc_train.errors import StoreError
+from hpc_train.files import read_json
+from hpc_train.model.run import JobStatus, Run, RunFolder
+from hpc_train.model.submission import JobReport, Submission
+from hpc_train.registry import load
+from hpc_train.regularfile import is_there
+from hpc_train.runs.state import run_of
+from hpc_train.runs.store import RunFiles, is_run, read_run, run_folders
+from hpc_train.submissions.base import Executor
+from hpc_train.submissions.submission_file import write as write_submission
+
+
+def executor_of(name: str) -> Executor:
+    """Return the executor of that name."""
+    return cast("type[Executor]", load("executors", name))()
+
+
+def runs_below(path: Path) -> tuple[Run, ...]:
+    """Return the runs of a study's or job's folder, or the run of a run folder."""
+    return runs_of([path])[path]
+
+
+def runs_of(paths: Sequence[Path]) -> dict[Path, tuple[Run, ...]]:
+    """Return the runs below each of several folders, with one query of each executor."""
+    files = {path: read_runs(path) for path in paths}
+    answers = ask([item for items in files.values() for item in items])
+    return {path: judge(items, answers) for path, items in files.items()}
+
+
+def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> list[RunFiles]:
+    """Read the files of the runs below a folder, or of a run folder.
+
+    Runs in `known` with a final state are not read again, nor are known manifests, which never
+    change.
+    """
+    folders = (RunFolder(path=path),) if is_run(path) else run_folders(path)
+    there = known or {}
+    return [_read(run, there.get(run)) for run in folders]
+
+
+def _read(run: RunFolder, known: RunFiles | None) -> RunFiles:
+    if known is None or known.problem:
+        return read_run(run)
+    return known if is_settled(known) else _read_again(known)
+
+
+def _read_again(item: RunFiles) -> RunFiles:
+    """Read only the files that change; if one is damaged, read all files to report it."""
+    run = item.folder
+    try:
+        submission = read_json(run.submission, Submission) if is_there(run.submission) else None
+        status = read_json(run.status, JobStatus) if is_there(run.status) else None
+    except StoreError:
+        return read_run(run)
+    logged = item.logged or is_there(run.logs / "job.out")
+    return msgspec.structs.replace(item, submission=submission, status=status, logged=logged)
+
+
+def ask(files: Sequence[RunFiles]) -> Mapping[RunFolder, JobReport]:
+    """Query each executor once, for all of its runs without a final state."""
+    by_executor: dict[str, dict[RunFolder, Submission]] = defaultdict(dict)
+    for item in files:
+        if item.submission is not None and not is_settled(item):
+            by_executor[item.submission.executor][item.folder] = item.submission
+    answers: dict[RunFolder, JobReport] = {}
+    for name, runs in by_executor.items():
+        answers.update(executor_of(name).query(runs))
+    return answers
+
+
+def is_settled(item: RunFiles) -> bool:
+    """Whether the files contain a final state."""
+    status, submission = item.status, item.submission
+    well = status is not None and status.ended is not None and status.exit_code == 0
+    return well or (submission is not None and submission.state is not None)
+
+
+def judge(files: Sequence[RunFiles], standings: Mapping[RunFolder, JobReport]) -> tuple[Run, ...]:
+    """Combine files and answers, and record final states."""
+    return tuple(_judge(item, standings.get(item.folder)) for item in files)
+
+
+def _judge(item: RunFiles, standing: JobReport | None) -> Run:
+    if _ended_meanwhile(item, standing):
+        item = _read(item.folder, item)
+    if standing is not None and item.submission is not None:
+        learned = _learned(item.submission, standing)
+        if learned != item.submission:
+            # Another user may read, but not write.
+            with suppress(StoreError):
+                write_submission(item.folder, learned)
+        item = msgspec.structs.replace(item, submission=learned)
+    return run_of(item, standing)
+
+
+def _ended_meanwhile(item: RunFiles, standing: JobReport | None) -> bool:
+    """Whether a run may have written its end between reading and query."""
+    if item.submission is None or is_settled(item):
+        return False
+    open_end = item.status is None or item.status.ended is None
+    return standing is None or (standing.state.finished and open_end)
+
+
+def _learned(submission: Submission, standing: JobReport) -> Submission:
+    """Add information that the scheduler removes later: the job id and the final state."""
+    if standing.job and not submission.answered:
+        submission = msgspec.structs.replace(submission, native_id=standing.job)
+    if standing.state.finished and standing.job:
+        submission = msgspec.structs.replace(
+            submission, state=standing.state, reason=standing.reason
+        )
+    return submission

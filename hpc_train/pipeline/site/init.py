@@ -1,0 +1,137 @@
+"""A live cluster -> draft of a site profile that loads and renders a job."""
+
+from __future__ import annotations
+
+import datetime
+import os
+import re
+import shutil
+import tempfile
+from pathlib import Path
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.cluster import Cluster
+from hpc_train.model.value import Value
+from hpc_train.pipeline.render import Request, prepare
+from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.probe.draft import Findings, draft
+from hpc_train.probe.errors import ProbeError, WishError
+from hpc_train.probe.job import Probed, ProbeJob, probe
+from hpc_train.probe.scheduler import read_cluster
+from hpc_train.registry import BUILT_IN
+from hpc_train.sites.load import load_site
+from hpc_train.specs.override import Override
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+
+class InitOptions(Value, frozen=True, kw_only=True):
+    """Options of a draft; `job` if nodes are probed."""
+
+    name: str | None = None
+    output: Path | None = None
+    force: bool = False
+    job: ProbeJob | None = None
+
+
+class Drafted(Value, frozen=True, kw_only=True):
+    """The file that was written, and errors of commands."""
+
+    path: Path
+    name: str
+    text: str
+    unread: tuple[str, ...]
+
+
+def init_site(wish: InitOptions) -> Drafted:
+    """Query the cluster, and write the draft atomically.
+
+    Raises:
+        HpcTrainError: no Slurm, no answer, an existing file, or one that cannot be written.
+    """
+    given = wish.name or (wish.output.stem if wish.output else None)
+    if given is not None:
+        # Errors in the options are reported before Slurm is queried.
+        _target(wish, given)
+    cluster = read_cluster()
+    name = given or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
+    target = _target(wish, name)
+    probed = probe(cluster, wish.job) if wish.job else Probed(hardware={})
+    text = draft(_findings(name, cluster, probed))
+    _check(name, text, cluster)
+    _write(target, text, wish)
+    unread = (*cluster.unread, *probed.unread)
+    unread += tuple(one for machine in probed.hardware.values() for one in machine.unread)
+    return Drafted(path=target, name=name, text=text, unread=tuple(dict.fromkeys(unread)))
+
+
+def _target(wish: InitOptions, name: str) -> Path:
+    """Return name and file; a profile has the name of its file."""
+    path = wish.output or Path("site_profiles", f"{name}.yaml")
+    if not _NAME.fullmatch(name):
+        raise WishError(
+            f"{name!r} is not a name of a site: 1 to 100 letters, digits, '.', '_' and '-'",
+            "hpctrain site init NAME",
+        )
+    if path.suffix != ".yaml" or path.stem != name:
+        raise WishError(
+            f"-o {path}: the file of the profile {name} must be called {name}.yaml",
+            f"hpctrain site init -o {path.with_suffix('.yaml')}",
+        )
+    if path.exists() and not wish.force:
+        raise WishError(
+            f"{path} is there already", "choose another with -o FILE, or replace it with --force"
+        )
+    return path
+
+
+def _findings(name: str, cluster: Cluster, probed: Probed) -> Findings:
+    launchers = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
+    return Findings(
+        name=name,
+        date=datetime.date.today().isoformat(),
+        cluster=cluster,
+        hardware=probed.hardware,
+        launchers=launchers,
+        programs=tuple(one for one in launchers.values() if one and shutil.which(one)),
+        slurm_conf=os.environ.get("SLURM_CONF"),
+    )
+
+
+def _check(name: str, text: str, cluster: Cluster) -> None:
+    """Check that the draft loads and that a job renders."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, f"{name}.yaml")
+        path.write_text(text, encoding="utf-8")
+        try:
+            site = load_site(str(path)).value
+            named = site.partitions[0].name if site.partition_choice == "job" else None
+            chosen = [Override(key="partition", value=named, origin="site init")] if named else []
+            prepare(Request(path=Path("train.py"), site=str(path), overrides=tuple(chosen)))
+        except HpcTrainError as failure:
+            raise ProbeError(
+                f"no valid profile from Slurm's answers on {cluster.name}: "
+                f"{failure.message.replace(f'{folder}/', '')}",
+                "start from a copy of site_profiles/slurm-generic.yaml, and report this",
+            ) from None
+
+
+def _write(path: Path, text: str, wish: InitOptions) -> None:
+    """Write atomically."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+    try:
+        with os.fdopen(handle, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        mask = os.umask(0)
+        os.umask(mask)
+        Path(name).chmod(0o666 & ~mask)
+        if wish.force:
+            Path(name).replace(path)
+        else:
+            # Fails if another process has written it meanwhile.
+            os.link(name, path)
+    except FileExistsError:
+        raise WishError(f"{path} is there already", "another one: -o FILE") from None
+    finally:
+        Path(name).unlink(missing_ok=True)

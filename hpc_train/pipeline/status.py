@@ -1,0 +1,97 @@
+"""Polling of runs: frequent for their files, rare for their scheduler."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.model.run import Run, RunFolder
+from hpc_train.model.submission import JobReport, JobState
+from hpc_train.pipeline.run_states import ask, judge, read_runs
+from hpc_train.runs.store import RunFiles
+
+# Clocks of the nodes and of this machine may differ by so much [s].
+_CLOCKS_S = 60.0
+_FIRST_S = 2.0
+# Minimum ratio of the pause to the duration of reading.
+_REST = 4
+
+
+class Watch:
+    """Returns the state of runs, with limited queries of the scheduler.
+
+    A scheduler is queried at once or, if the runs were `just_submitted`, after 2 s; then the
+    interval doubles, up to that of its site profile. In between, the last answer and the files of
+    the runs are used.
+    """
+
+    def __init__(
+        self, path: Path, *, just_submitted: bool = False, clock: Callable[[], float] = time.time
+    ) -> None:
+        self._path = path
+        self._clock = clock
+        self._answers: Mapping[RunFolder, JobReport] | None = None
+        self._known: Mapping[RunFolder, RunFiles] = {}
+        self._took_s = 0.0
+        self._begun = self._asked = clock()
+        self._pause_s = _FIRST_S if just_submitted else 0.0
+
+    def runs(self) -> tuple[Run, ...]:
+        """Return the current state of the runs below the path."""
+        begun = time.monotonic()
+        try:
+            return self._look()
+        finally:
+            self._took_s = time.monotonic() - begun
+
+    def pause_s(self, shortest_s: float) -> float:
+        """Return the pause before the next reading, longer for a slow file system."""
+        return max(shortest_s, _REST * self._took_s)
+
+    def _look(self) -> tuple[Run, ...]:
+        files = read_runs(self._path, self._known)
+        self._known = {item.folder: item for item in files}
+        longest_s = _poll_s(files)
+        if not longest_s:
+            return judge(files, ask(files))
+        now = self._clock()
+        if now - self._asked >= min(self._pause_s, longest_s):
+            self._answers = ask(files)
+            self._asked = now
+            self._pause_s = max(_FIRST_S, 2 * self._pause_s)
+        return judge(files, self._standings(files))
+
+    def _standings(self, files: Sequence[RunFiles]) -> dict[RunFolder, JobReport]:
+        if self._answers is None:
+            since = self._begun - _CLOCKS_S
+            return {item.folder: _guess(item) for item in files if _may_go_on(item, since)}
+        return {
+            run: msgspec.structs.replace(answer, asked=self._asked)
+            for run, answer in self._answers.items()
+        }
+
+
+def _may_go_on(item: RunFiles, since: float) -> bool:
+    """Whether the scheduler may still have a job; one that failed just now may be requeued."""
+    status = item.status
+    ended = status is not None and status.ended is not None
+    if status is not None and status.ended is not None and status.exit_code != 0:
+        ended = status.ended < since
+    return item.submission is not None and item.submission.state is None and not ended
+
+
+def _guess(item: RunFiles) -> JobReport:
+    return JobReport(state=JobState.PENDING if item.status is None else JobState.RUNNING)
+
+
+def _poll_s(files: Sequence[RunFiles]) -> float:
+    """Return the longest interval of the sites; 0 if only this machine is queried."""
+    polls = [
+        item.submission.cluster.poll_s
+        for item in files
+        if item.submission is not None and item.submission.executor != "local"
+    ]
+    return max(polls, default=0.0)

@@ -1,0 +1,120 @@
+"""Manifests and scripts that were planned for several sites -> one submission per site."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from pathlib import Path
+
+import msgspec
+
+from hpc_train.errors import HpcTrainError
+from hpc_train.model.run import PROFILE, Manifest, Run, RunFolder
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.submission import JobState
+from hpc_train.model.value import Sourced, Value
+from hpc_train.pipeline.preflight import check_slurm
+from hpc_train.pipeline.submit_runs import Entry, hand_over, terms_of
+from hpc_train.plans.cost import Cost, check_budget, cost_of
+from hpc_train.sites.load import load_site
+from hpc_train.submissions.base import ExecutorOptions
+from hpc_train.submissions.notices import notices
+from hpc_train.submissions.slurm.nodes import broken_nodes
+
+
+class SiteBatch(Value, frozen=True, kw_only=True):
+    """The runs for one site, with its options."""
+
+    site: Sourced[SiteProfile]
+    entries: tuple[Entry, ...]
+    terms: ExecutorOptions
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the runs use no scheduler."""
+        return self.site.value.scheduler == "local"
+
+
+def lot_of(entries: Sequence[Entry]) -> SiteBatch:
+    """Return runs that were planned for one site, with the options of its profile.
+
+    Raises:
+        HpcTrainError: the profile, or its scheduler, does not exist.
+    """
+    site = _site_of(entries[0][0])
+    if site.value.scheduler != "local":
+        check_slurm(site)
+    return SiteBatch(site=site, entries=tuple(entries), terms=terms_of(site, entries))
+
+
+def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
+    """Load the profile that the run was planned with, or by name if the file was removed."""
+    file = str(manifest.provenance.get(PROFILE, ""))
+    return load_site(file if file and Path(file).is_file() else manifest.plan.site)
+
+
+def without_failed_nodes(
+    lot: SiteBatch, runs: Sequence[Run], say: Callable[[str], None]
+) -> SiteBatch:
+    """Exclude the nodes where earlier runs of the same site failed."""
+    if lot.is_local:
+        return lot
+    exclude = _failed_nodes(runs, say)
+    terms = msgspec.structs.replace(lot.terms, exclude=exclude)
+    return msgspec.structs.replace(lot, terms=terms)
+
+
+def _failed_nodes(runs: Sequence[Run], say: Callable[[str], None]) -> tuple[str, ...]:
+    """Return the nodes on which a rank failed first, and the broken ones of lost runs."""
+    blamed = {
+        run.status.failure.host.partition(".")[0]
+        for run in runs
+        if run.status is not None and run.status.failure is not None
+    }
+    for run in runs:
+        if run.status is not None and run.status.bad_nodes:
+            blamed.update(run.status.bad_nodes.split(","))
+    for run in runs:
+        if run.submission is not None and run.state in (JobState.NODE_FAIL, JobState.LOST):
+            blamed.update(broken_nodes(run.submission.cluster))
+    nodes = tuple(sorted(blamed))
+    say(f"without the nodes {', '.join(nodes)}" if nodes else "no node is known to have failed")
+    return nodes
+
+
+def submission_notices(lots: Sequence[SiteBatch], max_gpu_hours: float | None) -> tuple[str, ...]:
+    """Return the notices before a submission."""
+    check_budget(_cost(lots), max_gpu_hours)
+    asked = [lot for lot in lots if not lot.is_local]
+    if not asked:
+        return ()
+    told = (text for lot in asked for text in notices(lot.site, lot.entries[0][0].plan))
+    return (*dict.fromkeys(told), f"cost: {_cost(asked)}")
+
+
+def _cost(lots: Sequence[SiteBatch]) -> Cost:
+    return cost_of([manifest.plan for lot in lots for manifest, _ in lot.entries])
+
+
+def hand_over_lots(
+    home: Path,
+    lots: Sequence[SiteBatch],
+    say: Callable[[str], None],
+    ready: Collection[RunFolder] = (),
+) -> tuple[RunFolder, ...]:
+    """Submit to one site after the other; if one refuses, report what was submitted.
+
+    The folders of `ready` runs exist already.
+
+    Raises:
+        HpcTrainError: folders of runs that were not submitted are removed.
+    """
+    new: tuple[RunFolder, ...] = ()
+    for lot in lots:
+        try:
+            new += hand_over(home, lot.entries, lot.terms, ready=ready)
+        except HpcTrainError:
+            if new:
+                total = sum(len(each.entries) for each in lots)
+                say(f"{len(new)} of {total} runs were submitted, to other sites")
+            raise
+    return new

@@ -1,0 +1,155 @@
+"""Report -> files: formats, their requirements, and writing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from importlib.util import find_spec
+from pathlib import Path
+from typing import cast
+
+import msgspec
+
+from hpc_train.errors import StoreError
+from hpc_train.files import write_file
+from hpc_train.model.report import Report
+from hpc_train.model.report_options import ReportOptions
+from hpc_train.registry import load
+from hpc_train.reports.figure_files import IMAGES, named_after, write_figure, write_figures
+
+FORMAT_OF = {
+    ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "text", ".tex": "latex",
+    ".html": "html",
+}  # fmt: skip
+TIDY = ".parquet"
+# Formats that name the logs.
+DIGESTED = ("markdown", "json", "html")
+
+
+def asked_for(path: Path | None, form: str | None) -> ReportOptions:
+    """Return the options of a file with that name or format."""
+    if form is None and is_folder(path):
+        every = ("svg", "png", "pdf", "inline")
+        return ReportOptions(figures=True, images=every, details=True, digests=True)
+    ending = path.suffix if path is not None else ""
+    shown = form or FORMAT_OF.get(ending, "text")
+    if shown == "html":
+        return ReportOptions(figures=True, images=("inline",), details=True, digests=True)
+    if form is None and ending in IMAGES:
+        return ReportOptions(
+            figures=True, images=(ending.removeprefix("."),), main_figure_only=True
+        )
+    drawn = shown == "markdown" and path is not None
+    return ReportOptions(figures=drawn, digests=shown in DIGESTED)
+
+
+def check_format(form: str | None, path: Path | None) -> None:
+    """Refuse an unknown format or extension before any log is read.
+
+    Raises:
+        UnknownNameError: no such format.
+        StoreError: an ending without a format.
+    """
+    if form is not None:
+        load("formats", form)
+    elif path is not None and path.suffix not in (*FORMAT_OF, *IMAGES, TIDY):
+        if is_folder(path):
+            return
+        endings = ", ".join((*FORMAT_OF, *IMAGES, TIDY))
+        raise StoreError(
+            f"{path}: give a format with -f, or an extension of: {endings}; a name without an "
+            "extension is a folder for all of them"
+        )
+
+
+def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ...]:
+    """Write a report to a file, and its figures beside it; return what was written.
+
+    The format follows the file's extension unless it is given. The extension of an image writes the
+    main figure only; a folder receives every format.
+
+    Raises:
+        StoreError: an ending without a format, or a file that cannot be written.
+        UnknownNameError: no such format.
+        MissingExtraError: Parquet without pyarrow.
+    """
+    check_format(form, path)
+    if form is None and is_folder(path):
+        return write_folder(report, path)
+    if form is None and path.suffix in IMAGES:
+        return (write_figure(report, path),)
+    if form is None and path.suffix == TIDY:
+        write_file(path, tidy_parquet(report))
+        return (path,)
+    form = form or FORMAT_OF[path.suffix]
+    figures: tuple[Path, ...] = ()
+    if form == "markdown" and report.figures:
+        report = named_after(report, path.stem)
+        figures = write_figures(report, path)
+    write_file(path, render_report(report, form).encode())
+    return (path, *figures)
+
+
+TEXTS = {
+    "report.html": "html", "report.md": "markdown", "report.tex": "latex", "report.json": "json",
+    "points.csv": "csv", "tidy.csv": "tidy",
+}  # fmt: skip
+
+
+def is_folder(path: Path | None) -> bool:
+    """Whether a path is a folder: an existing one, or a name without an extension."""
+    return path is not None and (path.is_dir() or not path.suffix)
+
+
+def write_folder(report: Report, folder: Path) -> tuple[Path, ...]:
+    """Write a report in every format into a folder, which is created; return the paths.
+
+    `tidy.parquet` needs pyarrow, and is left out without it.
+
+    Raises:
+        StoreError: a file cannot be written.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(
+            f"{folder}: cannot be created: {error.strerror}", "name another folder"
+        ) from None
+    return tuple(_written(report, folder))
+
+
+def tidy_parquet(report: Report) -> bytes:
+    """Return every value of every run as Parquet: the rows of `-f tidy`.
+
+    Raises:
+        MissingExtraError: pyarrow is not installed.
+    """
+    from hpc_train.reports.formats.csv_table import TIDY_COLUMNS, tidy_rows
+    from hpc_train.tables.parquet import table_bytes
+
+    return table_bytes(tidy_rows(report.name, report.run_rows), TIDY_COLUMNS)
+
+
+def _written(report: Report, folder: Path) -> Iterator[Path]:
+    for name, form in TEXTS.items():
+        write_file(folder / name, render_report(report, form).encode())
+        yield folder / name
+    if find_spec("pyarrow"):
+        write_file(folder / "tidy.parquet", tidy_parquet(report))
+        yield folder / "tidy.parquet"
+    pictures = tuple(
+        msgspec.structs.replace(
+            figure, images={k: v for k, v in figure.images.items() if f".{k}" in IMAGES}
+        )
+        for figure in report.figures
+    )
+    drawn = msgspec.structs.replace(report, figures=pictures)
+    yield from write_figures(drawn, folder / "report.md")
+
+
+def render_report(report: Report, form: str) -> str:
+    """Write a report in a registered format.
+
+    Raises:
+        UnknownNameError: no such format.
+    """
+    return cast(Callable[[Report], str], load("formats", form))(report)
