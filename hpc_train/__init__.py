@@ -33,11 +33,11 @@ def collect(
         HpcTrainError: no such file or parser, none of the files can be read, or no line of them.
     """
     # Pandas takes half a second, and most users of the package never call this.
+    from hpc_train.files import default_results
     from hpc_train.model.log_selection import Search
     from hpc_train.pipeline.collect import collection
-    from hpc_train.runs.store import results_root
     from hpc_train.tables.record_frame import records_frame
 
     words = [paths] if isinstance(paths, str | PathLike) else paths
-    search = Search(root=results_root(None), form=form)
+    search = Search(root=default_results(), form=form)
     return records_frame(tuple(collection([str(word) for word in words], search)))

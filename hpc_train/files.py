@@ -139,3 +139,8 @@ def expanded(word: str) -> list[Path]:
         return sorted(Path(pattern.anchor).glob(str(pattern.relative_to(pattern.anchor))))
     except ValueError:
         return []
+
+
+def default_results() -> Path:
+    """Return the folder of all results without --results: $HPCTRAIN_RESULTS, or ./results."""
+    return Path(os.environ.get("HPCTRAIN_RESULTS") or "results")

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from hpc_train.files import write_file
+import pytest
+
+from hpc_train.files import default_results, write_file
 
 
 @contextmanager
@@ -41,3 +43,10 @@ def test_a_device_is_written_as_it_is(tmp_path: Path) -> None:
     with called(os.fsync, os.replace, os.rename) as seen:
         write_file(Path(os.devnull), b"x")
     assert seen == []
+
+
+def test_the_default_folder_of_results(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("HPCTRAIN_RESULTS", raising=False)
+    assert default_results() == Path("results")
+    monkeypatch.setenv("HPCTRAIN_RESULTS", "/scratch/r")
+    assert default_results() == Path("/scratch/r")

@@ -13,12 +13,12 @@ from hpc_train.cli.options import results_option
 @click.command()
 @click.argument("word", metavar="RUN|STUDY")
 @results_option
-def cancel(word: str, results: Path | None) -> None:
+def cancel(word: str, results: Path) -> None:
     """Cancel the unfinished runs of a job or study."""
     from hpc_train.pipeline.cancel import cancel as cancel_runs
-    from hpc_train.runs.store import find, results_root
+    from hpc_train.pipeline.status import folder_of
 
-    done = cancel_runs(find(results_root(results), word))
+    done = cancel_runs(folder_of(word, results))
     for run in done.runs:
         click.echo(f"CANCELLED  {run.folder.run_id}")
     for run in done.left:

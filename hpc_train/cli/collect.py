@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 @click.option("--markdown", is_flag=True, help="With --list: print the page docs/logs.md.")
 def collect(
     paths: tuple[str, ...],
-    results: Path | None,
+    results: Path,
     output: Path | None,
     form: str,
     former: str | None,
@@ -66,9 +66,7 @@ def collect(
     Exit code 3 when some of the files cannot be read.
     """
     from hpc_train.model.log_selection import Search
-    from hpc_train.pipeline.collect import check_ending, collection, formats_text
-    from hpc_train.runs.store import results_root
-    from hpc_train.specs.log_pattern import own_patterns
+    from hpc_train.pipeline.collect import check_ending, collection, formats_text, with_patterns
 
     if listing:
         click.echo(formats_text(markdown=markdown), nl=False)
@@ -77,13 +75,8 @@ def collect(
         raise click.UsageError("name a log, a folder of logs, a run or a study")
     if output is not None:
         check_ending(output)
-    search = Search(
-        root=results_root(results),
-        form=former or form,
-        patterns=own_patterns(regexes, scope),
-        prefix=prefix,
-        cache=cache,
-    )
+    search = Search(root=results, form=former or form, prefix=prefix, cache=cache)
+    search = with_patterns(search, regexes, scope)
     _print(collection(paths, search), output, "jsonl" if as_json else "csv")
 
 

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
 def compare(
     a: str,
     b: str,
-    results: Path | None,
+    results: Path,
     form: str | None,
     output: Path | None,
     parser: str,
@@ -63,13 +63,10 @@ def compare(
     from hpc_train.pipeline.compare import CompareOptions
     from hpc_train.pipeline.compare import compare as compared
     from hpc_train.pipeline.write_report import check_format
-    from hpc_train.runs.store import results_root
 
     check_format(form, output)
     show_warnings()
-    search = Search(
-        root=results_root(results), form=parser, points=points, allow_failed=allow_failed
-    )
+    search = Search(root=results, form=parser, points=points, allow_failed=allow_failed)
     made = compared(a, b, search, CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed))
     _put_out(made, output, form)
     if check:

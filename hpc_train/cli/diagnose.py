@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 @click.option("--markdown", is_flag=True, help="With --list: print the page docs/failures.md.")
 def diagnose(
     words: tuple[str, ...],
-    results: Path | None,
+    results: Path,
     one_job: bool,
     as_json: bool,
     benign: bool,
@@ -42,14 +42,13 @@ def diagnose(
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.diagnose import diagnose as diagnose_words
-    from hpc_train.runs.store import results_root
 
     if as_list:
         return _print_catalogue(as_json, markdown)
     if not words:
         raise click.UsageError("name a run or log files, or --list")
     show_warnings()
-    found = diagnose_words(words, results_root(results), one_job=one_job)
+    found = diagnose_words(words, results, one_job=one_job)
     if as_json:
         _print_json(found)
     else:
@@ -119,12 +118,11 @@ def _print_catalogue(as_json: bool, markdown: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table
-    from hpc_train.records.signatures.catalogue import catalogue
-    from hpc_train.records.signatures.page import failures_page
+    from hpc_train.pipeline.diagnose import failures, failures_page
 
-    known = catalogue().signatures
+    known = failures()
     if markdown:
-        click.echo(failures_page(known), nl=False)
+        click.echo(failures_page(), nl=False)
     elif as_json:
         names = ("id", "group", "severity", "role", "title", "cause", "advice", "example", "origin")
         rows = [{name: getattr(one, name) for name in names} for one in known]

@@ -64,7 +64,7 @@ def _echo_section(section: str, rows: Sequence[Row], found: Examined) -> None:
 def _rows(section: str, found: Examined) -> list[Row]:
     hardware = found.hardware
     if section == "slurm":
-        return list(_slurm(found.cluster))
+        return [*_slurm(found.cluster), *_profiles(found.profiles)]
     if section == "launchers":
         return list(_launchers(hardware, found.cluster))
     makers = {
@@ -91,6 +91,11 @@ def _slurm(cluster: Cluster | None) -> Iterator[Row]:
     yield "accounting", "yes" if cluster.accounting else "no"
 
 
+def _profiles(names: Sequence[str]) -> Iterator[Row]:
+    if names:
+        yield "profile", f"{', '.join(names)}, by the name of this host or cluster"
+
+
 def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Row]:
     there = [name for name in BUILT_IN["launchers"] if name in hardware.software.programs]
     if there:
@@ -114,7 +119,9 @@ def _torch(hardware: Hardware) -> Iterator[Row]:
 
 
 def _gpus(hardware: Hardware) -> Iterator[Row]:
-    from hpc_train.probe.gpu_affinity import gpu_order, nearest_nics
+    from hpc_train.pipeline.doctor import affinity
+
+    order, nics = affinity(hardware)
 
     near = {one.gpu: one for one in hardware.near}
     for gpu in hardware.gpus:
@@ -122,14 +129,14 @@ def _gpus(hardware: Hardware) -> Iterator[Row]:
         words = [gpu.name, f"{gpu.memory_mib} MiB" if gpu.memory_mib else ""]
         if place is not None:
             words.append(f"NUMA node {place.numa}" if place.numa is not None else "")
-            words.append(f"near {', '.join(nearest_nics(place))}" if place.nics else "")
+            words.append(f"near {', '.join(nics[gpu.index])}" if place.nics else "")
         yield f"GPU {gpu.index}", ", ".join(filter(None, words))
-    if order := gpu_order(hardware):
+    if order:
         yield "gpu_order", f"{list(order)}, by the cores of local ranks"
 
 
 def _network(hardware: Hardware) -> Iterator[Row]:
-    from hpc_train.probe.fabric import guess
+    from hpc_train.pipeline.doctor import network_of
 
     for link in hardware.links:
         if link.kind != "loopback" and not link.virtual:
@@ -140,7 +147,7 @@ def _network(hardware: Hardware) -> Iterator[Row]:
         speed = f", {port.gbps} Gbit/s" if port.gbps else ""
         state = "active" if port.active else "not active"
         yield f"{port.adapter}:{port.number}", f"{state}, {port.layer}{speed}"
-    network = guess(hardware)
+    network = network_of(hardware)
     if network.fabric:
         taken = ", ".join(network.interfaces)
         yield "fabric", f"{network.fabric}? ({network.why}); sockets on {taken or 'nothing'}"

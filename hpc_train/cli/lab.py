@@ -36,25 +36,23 @@ def lab() -> None:
 @click.option("--dir", "folder", default=_FOLDER, show_default=True, help="State and logs.")
 def up(**given: Any) -> None:
     """Start the lab and wait until its nodes are idle; needs root."""
-    from hpc_train.lab.settings import Settings, memory
-    from hpc_train.lab.up import up as make
+    from hpc_train.pipeline.lab import start_lab
 
     begin = time.monotonic()
-    settings = Settings(**{**given, "mem": memory(given["mem"])})
-    result = make(settings, lambda text: click.echo(f"hpctrain: {text}", err=True))
+    result = start_lab(given, lambda text: click.echo(f"hpctrain: {text}", err=True))
     took = f"made in {time.monotonic() - begin:.1f} s" if result.made else "up already"
-    click.echo(f"lab: {_summary(settings)}; {took}")
-    click.echo(f"profile: {result.lab.profile}")
-    _echo_next(settings)
+    click.echo(f"lab: {_summary(result.settings)}; {took}")
+    click.echo(f"profile: {result.profile}")
+    _echo_next(result.settings)
 
 
 @lab.command()
 @click.option("--dir", "folder", help="Only the lab in this folder; default: any lab.")
 def down(folder: str | None) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
-    from hpc_train.lab.down import down as remove
+    from hpc_train.pipeline.lab import stop_lab
 
-    gone = remove(folder)
+    gone = stop_lab(folder)
     click.echo(f"the lab in {gone} was stopped" if gone else "there is no lab")
 
 
@@ -62,11 +60,9 @@ def down(folder: str | None) -> None:
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def status(as_json: bool) -> None:
     """Print the lab's nodes and jobs, and how to use it."""
-    from hpc_train.lab.state_file import read
-    from hpc_train.lab.status import state_of
+    from hpc_train.pipeline.lab import lab_state
 
-    found = read()
-    state = state_of(found) if found else None
+    found, state = lab_state() or (None, None)
     if as_json:
         import msgspec
 
@@ -85,38 +81,38 @@ def twin(site: str | None, ends: bool) -> None:
 
     Without SITE, list the running twins.
     """
-    from hpc_train.lab.twins.state_file import read_all
+    from hpc_train.pipeline.lab import twins
 
     if ends:
-        _end_twins((site,) if site else tuple(one.name for one in read_all()))
+        _end_twins((site,) if site else tuple(twins()))
     elif site:
         _start_twin(site)
     else:
-        twins = read_all()
-        for one in twins:
-            click.echo(f"{one.name}: source {one.place.folder}/env")
-        if not twins:
+        found = twins()
+        for name, folder in found.items():
+            click.echo(f"{name}: source {folder}/env")
+        if not found:
             click.echo("no twin is up; next: hpctrain lab twin SITE", err=True)
 
 
 def _start_twin(site: str) -> None:
-    from hpc_train.lab.twins.start import start
-    from hpc_train.sites.load import load_site
+    from hpc_train.pipeline.lab import start_twin
 
     begin = time.monotonic()
-    result = start(load_site(site).value)
+    result = start_twin(site)
     took = f"made in {time.monotonic() - begin:.1f} s" if result.made else "up already"
-    accounting = "with" if result.twin.place.dbd_port else "without"
-    click.echo(f"twin of {result.twin.name}: {accounting} accounting; {took}")
-    click.echo(f"next: source {result.twin.place.folder}/env; sbatch --test-only FILE.sbatch")
+    accounting = "with" if result.accounting else "without"
+    click.echo(f"twin of {result.name}: {accounting} accounting; {took}")
+    click.echo(f"next: source {result.folder}/env; sbatch --test-only FILE.sbatch")
 
 
 def _end_twins(names: tuple[str, ...]) -> None:
-    from hpc_train.lab.twins.start import stop
+    from hpc_train.pipeline.lab import stop_twin
 
     for name in names:
+        stopped = stop_twin(name)
         name = name.rpartition("/")[2].removesuffix(".yaml")
-        click.echo(f"the twin of {name} was stopped" if stop(name) else f"{name} has no twin")
+        click.echo(f"the twin of {name} was stopped" if stopped else f"{name} has no twin")
     if not names:
         click.echo("there is no twin")
 

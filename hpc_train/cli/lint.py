@@ -43,11 +43,10 @@ def lint(
     FILE is a script, a job file, or - for stdin. Exit code 0: no warnings or errors; 1: warnings or
     errors; 2: a file cannot be read.
     """
-    from hpc_train.lint.check import chosen_rules
-    from hpc_train.pipeline.lint import LintOptions, make_linter
+    from hpc_train.pipeline.lint import LintOptions, make_linter, rules
 
     if as_list:
-        return _print_rules(chosen_rules(select, ignore), as_json, markdown)
+        return _print_rules(rules(select, ignore), as_json, markdown)
     if not files:
         raise click.UsageError("name a file, or --list")
     options = LintOptions(
@@ -131,10 +130,10 @@ def _print_rules(rules: tuple[LintRule, ...], as_json: bool, markdown: bool) -> 
     import msgspec
 
     from hpc_train.cli.output import echo_table
-    from hpc_train.lint.page import rules_page
+    from hpc_train.pipeline.lint import rules_markdown
 
     if markdown:
-        click.echo(rules_page(), nl=False)
+        click.echo(rules_markdown(), nl=False)
     elif as_json:
         names = ("id", "severity", "title", "why", "advice", "fixable")
         rows = [{name: getattr(rule, name) for name in names} for rule in rules]

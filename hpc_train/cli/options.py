@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from hpc_train.files import default_results
 from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
-    from hpc_train.pipeline.render import Prepared, Request
+    from hpc_train.pipeline.render import Prepared
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -53,38 +54,20 @@ def job_options(command: F) -> F:
 results_option = click.option(
     "--results",
     type=click.Path(path_type=Path),
+    default=default_results,
     help="Folder of all results (default: $HPCTRAIN_RESULTS or ./results).",
 )
-
-
-def request_of(
-    file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
-) -> Request:
-    """Turn options into a request; `--set` is last and overrides the named options."""
-    from hpc_train.errors import SpecError
-    from hpc_train.pipeline.render import Request
-    from hpc_train.specs.override import Override, parse_setting
-    from hpc_train.yamlfile import value_of
-
-    overrides = []
-    for key in _JOB_OPTIONS:
-        text = given.get(key)
-        if text is not None:
-            option = f"--{key.replace('_', '-')}"
-            words = key in ("name", "launcher", "partition", "account", "qos", "constraint")
-            value = text if words else value_of(text, option, SpecError)
-            overrides.append(Override(key=key, value=value, origin=option))
-    overrides += [parse_setting(text) for text in given.get("settings", ())]
-    return Request(path=file, arguments=arguments, site=site, overrides=tuple(overrides))
 
 
 def prepare_and_warn(
     file: Path, arguments: tuple[str, ...], site: str | None, given: dict[str, Any]
 ) -> Prepared:
     """Prepare the requested job or study and print its warnings."""
-    from hpc_train.pipeline.render import prepare
+    from hpc_train.pipeline.render import prepare, request_of
 
-    prepared = prepare(request_of(file, arguments, site, given))
+    options = {key: given[key] for key in _JOB_OPTIONS if given.get(key) is not None}
+    settings = given.get("settings", ())
+    prepared = prepare(request_of(file, arguments, site, options, settings))
     for warning in prepared.warnings:
         click.echo(f"hpctrain: warning: {warning}", err=True)
     return prepared

@@ -61,9 +61,9 @@ def render(
 
 def _warn_of_place(prepared: Prepared) -> None:
     """Warn about a folder that `submit` refuses; the script may be copied elsewhere."""
-    from hpc_train.sites.submit_host import wrong_place
+    from hpc_train.pipeline.render import place_problem
 
-    problem = wrong_place(prepared.site)
+    problem = place_problem(prepared)
     if problem:
         click.echo(f"hpctrain: warning: {problem}", err=True)
 
@@ -108,7 +108,7 @@ def _write_scripts(prepared: Prepared, output: Path) -> None:
 def _print_schema(ctx: click.Context, kind: Literal["job", "study"] | None) -> None:
     if kind is None:
         return
-    from hpc_train.specs.json_schema import json_schema
+    from hpc_train.pipeline.render import schema
 
-    click.echo(json_schema(kind))
+    click.echo(schema(kind))
     ctx.exit()

@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 )
 def report(
     words: tuple[str, ...],
-    results: Path | None,
+    results: Path,
     form: str | None,
     output: Path | None,
     **options: Any,
@@ -87,11 +87,9 @@ def report(
     a log cannot be read. Columns, flags and files: docs/reading-a-report.md.
     """
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.report import build_report
+    from hpc_train.pipeline.report import build_report, without_result
     from hpc_train.pipeline.report_inputs import evidence
-    from hpc_train.pipeline.write_report import check_format
-    from hpc_train.reports.gate_results import without_result
-    from hpc_train.reports.junit import write_junit
+    from hpc_train.pipeline.write_report import check_format, write_checks
 
     check_format(form, output)
     if options["bundle"]:
@@ -103,13 +101,13 @@ def report(
     asked = _asked(output, form, results, options)
     built = build_report(found, asked)
     if options["junit"] is not None:
-        write_junit(built, options["junit"])
+        write_checks(built, options["junit"])
     _put_out(built, found.warnings, output, form)
     if options["bundle"]:
         _pack(found, built, asked, options["bundle"])
     if options["check"]:
         _check(built)
-    if found.unreadable or any(without_result(built)):
+    if found.unreadable or without_result(built):
         sys.exit(3)
 
 
@@ -135,47 +133,44 @@ def _pack(found: ReportInputs, built: Report, asked: ReportOptions, path: Path) 
     say(f"packed: {path}")
 
 
-def _search(results: Path | None, options: Mapping[str, Any]) -> Search:
-    from hpc_train.model.log_selection import Search
-    from hpc_train.runs.store import results_root
-    from hpc_train.specs.exclusions import exclusions
+def _search(results: Path, options: Mapping[str, Any]) -> Search:
+    from hpc_train.pipeline.report_inputs import selection
 
-    return Search(
-        root=results_root(results),
+    return selection(
+        results,
         form=options["parser"],
         points=options["points"],
-        excluded=exclusions(options["exclude"]),
+        exclude=options["exclude"],
         allow_failed=options["allow_failed"],
     )
 
 
 def _asked(
-    output: Path | None, form: str | None, results: Path | None, options: Mapping[str, Any]
+    output: Path | None, form: str | None, results: Path, options: Mapping[str, Any]
 ) -> ReportOptions:
     import msgspec
 
+    from hpc_train.pipeline.report import target
     from hpc_train.pipeline.write_report import asked_for
-    from hpc_train.runs.bundle_layout import PICTURES
-    from hpc_train.specs.targets import target_of
 
     names = ("wide", "allow_mixed", "interval", "forecast", "force", "against")
     asked = asked_for(output, form)
     if options["bundle"]:
-        images = tuple(dict.fromkeys((*PICTURES, "inline", *asked.images)))
-        asked = msgspec.structs.replace(asked, images=images, main_figure_only=False)
-        asked = msgspec.structs.replace(asked, figures=True, details=True, digests=True)
+        from hpc_train.pipeline.bundle import for_bundle
+
+        asked = for_bundle(asked)
     return msgspec.structs.replace(
         asked,
         search=_search(results, options),
-        target=target_of(options["target"]),
+        target=target(options["target"]),
         **{name: options[name] for name in names},
     )
 
 
 def _check(built: Report) -> None:
-    from hpc_train.reports.gate_results import undecided
+    from hpc_train.pipeline.report import open_checks
 
-    for line in (*built.checks, *undecided(built)):
+    for line in (*built.checks, *open_checks(built)):
         click.echo(plain(f"check: {line}"), err=True)
     if built.checks:
         sys.exit(1)

@@ -19,7 +19,7 @@ from hpc_train.cli.options import results_option
 @click.option("--json", "as_json", is_flag=True, help="Print the run ids as JSON.")
 def retry(
     word: str,
-    results: Path | None,
+    results: Path,
     wait: bool,
     max_gpu_hours: float | None,
     exclude_failed_nodes: bool,
@@ -32,11 +32,11 @@ def retry(
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.submit import announce, wait_for
     from hpc_train.pipeline.retry import retry as retry_runs
-    from hpc_train.runs.store import find, results_root
+    from hpc_train.pipeline.status import folder_of
 
     show_warnings()
     done = retry_runs(
-        find(results_root(results), word),
+        folder_of(word, results),
         sys.argv,
         say,
         max_gpu_hours=max_gpu_hours,

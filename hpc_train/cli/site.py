@@ -70,12 +70,9 @@ def show(name: str, *, origin: bool, as_json: bool) -> None:
 
     from hpc_train.cli.output import echo_table
     from hpc_train.model.value import encode_unit
-    from hpc_train.pipeline.site.show import show_site, unknown_keys
-    from hpc_train.sites.load import load_site
+    from hpc_train.pipeline.site.show import show_profile
 
-    profile = load_site(name)
-    rows, unknown = show_site(profile, defaults=origin), unknown_keys(profile)
-    sources = profile.value.sources
+    rows, sources, unknown = show_profile(name, defaults=origin)
     if as_json:
         answer = {"schema": 1, "values": rows, "sources": sources, "unknown": unknown}
         click.echo(msgspec.json.encode(answer, enc_hook=encode_unit))
@@ -121,13 +118,12 @@ def detect(*, as_json: bool) -> None:
 @click.option("--markdown", is_flag=True, help="Print the page docs/site-reference.md instead.")
 def schema(*, markdown: bool) -> None:
     """Print the JSON Schema of profiles, for editors."""
-    from hpc_train.specs.json_schema import json_schema
-    from hpc_train.specs.reference import site_reference
+    from hpc_train.pipeline.site.show import site_keys_page, site_schema
 
     if markdown:
-        click.echo(site_reference(), nl=False)
+        click.echo(site_keys_page(), nl=False)
     else:
-        click.echo(json_schema("site"))
+        click.echo(site_schema())
 
 
 site.add_command(check_site_profiles)

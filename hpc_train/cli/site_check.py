@@ -46,15 +46,11 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table, say
-    from hpc_train.probe.scheduler import read_cluster
-    from hpc_train.sites.drift import compare
-    from hpc_train.sites.load import load_site
+    from hpc_train.pipeline.site.live_check import check_live
 
     if len(names) != 1:
         raise click.UsageError("--live compares one profile with the local cluster")
-    profile = load_site(names[0])
-    cluster = read_cluster()
-    made = compare(profile, cluster)
+    name, cluster, made = check_live(names[0])
     for unread in cluster.unread:
         say(unread)
     if as_json:
@@ -65,7 +61,7 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
         rows = [(one.key, one.profile, one.cluster, one.place) for one in made.differences]
         echo_table(("key", "profile", f"cluster {cluster.name}", "place"), rows)
     else:
-        click.echo(_same(made.compared, profile.value.name, cluster))
+        click.echo(_same(made.compared, name, cluster))
     if made.differences:
         raise SystemExit(1)
     if cluster.unread or not made.compared:

@@ -29,12 +29,19 @@ def init_site_profile(
 ) -> None:
     """Write a draft of a profile of the local Slurm cluster."""
     from hpc_train.pipeline.site.init import InitOptions, init_site
-    from hpc_train.probe.job import ProbeJob
 
     if not probe and (partition or options or reach):
         raise click.UsageError("--partition, --srun and --reach require --probe")
-    job = ProbeJob(partition=partition, options=options, reach=reach) if probe else None
-    drafted = init_site(InitOptions(name=name, output=output, force=force, job=job))
+    wanted = InitOptions(
+        name=name,
+        output=output,
+        force=force,
+        probe=probe,
+        partition=partition,
+        srun=options,
+        reach=reach,
+    )
+    drafted = init_site(wanted)
     for said in drafted.unread:
         click.echo(f"hpctrain: {said}", err=True)
     guessed = sum("# guessed" in row for row in drafted.text.splitlines())

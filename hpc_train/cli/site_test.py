@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 @setting_options
 @results_option
 @click.option("--update", is_flag=True, help="Replace the result that was kept before.")
-def test_site(site: str, results: Path | None, *, update: bool, **given: Any) -> None:
+def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     """Run the smoke job of a site and keep its result as tests.expect of the profile.
 
     The job runs on two nodes for one minute. It checks that all ranks connect and that a sum is
@@ -59,15 +59,14 @@ def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
         raise
 
 
-def _run(prepared: Prepared, results: Path | None) -> RunFolder:
+def _run(prepared: Prepared, results: Path) -> RunFolder:
     """Submit the job and follow it to its end; exit if it fails."""
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.cli.wait import follow
     from hpc_train.pipeline.submit import NO_WISH, submit
-    from hpc_train.runs.store import results_root
 
     show_warnings()
-    done = submit(prepared, results_root(results), sys.argv, NO_WISH, say)
+    done = submit(prepared, results, sys.argv, NO_WISH, say)
     code = follow(done.home, {folder.run_id for folder in done.new}, {})
     if code:
         raise SystemExit(code)

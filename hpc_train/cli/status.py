@@ -5,12 +5,16 @@ from __future__ import annotations
 import sys
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hpc_train.cli.options import results_option
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
+
+if TYPE_CHECKING:
+    from hpc_train.pipeline.status import RunStates
 
 _PAUSE_S = 1.0
 
@@ -20,61 +24,55 @@ _PAUSE_S = 1.0
 @results_option
 @click.option("--watch", is_flag=True, help="Continue until all runs have finished.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-def status(word: str | None, results: Path | None, watch: bool, as_json: bool) -> None:
+def status(word: str | None, results: Path, watch: bool, as_json: bool) -> None:
     """Print the state of one run, of the runs of a job or study, or of all runs."""
     from hpc_train.cli.output import show_warnings
-    from hpc_train.pipeline.run_states import runs_of
-    from hpc_train.runs.store import find, homes, results_root
+    from hpc_train.pipeline.status import states
 
     show_warnings()
     if watch and as_json:
         raise StoreError("--watch redraws a table, --json prints once", "use one of them")
-    root = results_root(results)
-    folders = [find(root, word)] if word else list(homes(root))
     if watch:
         if word is None:
             raise StoreError("--watch follows one run, job or study", "hpctrain status lists them")
-        return _watch(folders[0])
-    found = runs_of(folders)
+        return _watch(word, results)
+    found = states(results, word)
     if as_json:
         _print_json(found)
     elif word:
-        _print_runs(folders[0], found[folders[0]])
+        _print_runs(*next(iter(found.values())))
     else:
-        _print_folders(found, root)
+        _print_folders(found, results)
     return None
 
 
-def _print_json(found: dict[Path, tuple[Run, ...]]) -> None:
+def _print_json(found: dict[Path, RunStates]) -> None:
     import msgspec
 
     from hpc_train.cli.run_table import row
-    from hpc_train.runs.attempts import missing_runs
 
-    rows = [row(run) for runs in found.values() for run in runs]
-    missing = [name for folder, runs in found.items() for name in missing_runs(folder, runs)]
+    rows = [row(run) for one in found.values() for run in one.runs]
+    missing = [name for one in found.values() for name in one.missing]
     click.echo(msgspec.json.encode({"schema": 1, "runs": rows, "missing": missing}))
 
 
-def _print_runs(folder: Path, runs: tuple[Run, ...]) -> None:
+def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
     from hpc_train.cli.output import echo_table
     from hpc_train.cli.run_table import HEADS, counts, rows
     from hpc_train.cli.wait import last_words
-    from hpc_train.runs.attempts import missing_runs
 
-    missing = missing_runs(folder, runs)
     click.echo(counts(runs, missing))
     echo_table(HEADS, rows(runs, missing))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
         click.echo("\n".join(last_words(runs[0])))
 
 
-def _watch(folder: Path) -> None:
+def _watch(word: str, results: Path) -> None:
     """Redraw the table on a terminal; elsewhere print one line per change."""
     from hpc_train.cli.progress import live_table
-    from hpc_train.pipeline.status import Watch
+    from hpc_train.pipeline.status import Watch, folder_of
 
-    watch = Watch(folder)
+    watch = Watch(folder_of(word, results))
     try:
         with live_table(sys.stdout) as show:
             while True:
@@ -87,16 +85,15 @@ def _watch(folder: Path) -> None:
         sys.exit(130)
 
 
-def _print_folders(found: dict[Path, tuple[Run, ...]], root: Path) -> None:
+def _print_folders(found: dict[Path, RunStates], root: Path) -> None:
     from hpc_train.cli.output import echo_table
     from hpc_train.cli.run_table import counts
-    from hpc_train.runs.attempts import missing_runs
 
     if not found:
         click.echo(f"no runs below {root}; start with: hpctrain submit FILE", err=True)
         return
     rows = [
-        (folder.name, str(len(runs)), counts(runs, missing_runs(folder, runs)))
-        for folder, runs in found.items()
+        (folder.name, str(len(one.runs)), counts(one.runs, one.missing))
+        for folder, one in found.items()
     ]
     echo_table(("name", "runs", "states"), rows)

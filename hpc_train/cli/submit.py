@@ -30,7 +30,7 @@ def submit(
     file: Path,
     arguments: tuple[str, ...],
     site: str | None,
-    results: Path | None,
+    results: Path,
     wait: bool,
     dry_run: bool,
     max_gpu_hours: float | None,
@@ -46,7 +46,6 @@ def submit(
     from hpc_train.cli.output import say, show_warnings
     from hpc_train.pipeline.submit import SubmitOptions
     from hpc_train.pipeline.submit import submit as submit_prepared
-    from hpc_train.runs.store import results_root
 
     prepared = prepare_and_warn(file, arguments, site, given)
     wish = SubmitOptions(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
@@ -54,7 +53,7 @@ def submit(
         _rehearse(prepared, wish)
         return
     show_warnings()
-    done = submit_prepared(prepared, results_root(results), sys.argv, wish, say)
+    done = submit_prepared(prepared, results, sys.argv, wish, say)
     announce(done, as_json=as_json)
     if wait:
         wait_for(done)
@@ -100,10 +99,11 @@ def announce(done: Submitted, *, as_json: bool) -> None:
 
 def _word(done: Submitted) -> str:
     """Return the argument that selects the new runs on the command line, from this folder."""
-    from hpc_train.runs.store import results_root
+
+    from hpc_train.files import default_results
 
     path = done.new[0].path if len(done.new) == 1 and not done.kept else done.home
-    return path.name if done.home.parent == results_root(None) else shlex.quote(str(path))
+    return path.name if done.home.parent == default_results() else shlex.quote(str(path))
 
 
 def _summary(done: Submitted) -> str:

@@ -20,7 +20,7 @@ from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.bundle_members import Make, members, profile_copies
 from hpc_train.pipeline.gates import governed, reference
 from hpc_train.pipeline.report_inputs import ReportInputs
-from hpc_train.runs.bundle_layout import ENDING, MANIFEST, SCHEMA, Contents, Member
+from hpc_train.runs.bundle_layout import ENDING, MANIFEST, PICTURES, SCHEMA, Contents, Member
 from hpc_train.secret_leaks import Hidden
 from hpc_train.version import VERSION
 
@@ -36,6 +36,14 @@ def check_ending(path: Path) -> None:
     """
     if not path.name.endswith(ENDING) or path.name == ENDING:
         raise StoreError(f"--bundle {path}: a bundle's name ends in {ENDING}", f"NAME{ENDING}")
+
+
+def for_bundle(asked: ReportOptions) -> ReportOptions:
+    """Return the options of a report with everything that a bundle contains."""
+    images = tuple(dict.fromkeys((*PICTURES, "inline", *asked.images)))
+    return msgspec.structs.replace(
+        asked, images=images, main_figure_only=False, figures=True, details=True, digests=True
+    )
 
 
 def write_bundle(found: ReportInputs, report: Report, asked: ReportOptions, path: Path) -> None:

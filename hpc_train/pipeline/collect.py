@@ -15,7 +15,7 @@ from hpc_train.errors import LogParseError, StoreError
 from hpc_train.files import write_file
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search
-from hpc_train.model.record import Record
+from hpc_train.model.record import Record, StatedScope
 from hpc_train.pipeline.classify import bundle_of, tell_apart
 from hpc_train.pipeline.run_records import indexed
 from hpc_train.pipeline.study_runs import study_runs
@@ -27,6 +27,7 @@ from hpc_train.records.read_log import Log, Wanted, parsers_of
 from hpc_train.records.record_codec import Pack, packs_of
 from hpc_train.records.unconnected_ranks import apart_warnings, is_apart
 from hpc_train.runs.read_bundle import open_bundle
+from hpc_train.specs.log_pattern import own_patterns
 
 
 class Collection:
@@ -67,6 +68,15 @@ class Collection:
                 yield f"no record: {run}  {problem}"
         for warning in (*self.census.refusals(), *apart_warnings(self._apart)):
             yield f"warning: {warning}"
+
+
+def with_patterns(search: Search, regexes: Sequence[str], scope: StatedScope) -> Search:
+    """Return options with the patterns of a user.
+
+    Raises:
+        SpecError: a regex is invalid, or names no metric.
+    """
+    return msgspec.structs.replace(search, patterns=own_patterns(regexes, scope))
 
 
 def collection(words: Sequence[str], search: Search) -> Collection:

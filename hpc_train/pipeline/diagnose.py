@@ -23,6 +23,9 @@ from hpc_train.records.foreign_logs import files_of, refuse_empty
 from hpc_train.records.log_file import BINARY, is_binary
 from hpc_train.records.nccl.counts import Tally
 from hpc_train.records.nccl.read import transport_in
+from hpc_train.records.signatures import page
+from hpc_train.records.signatures.base import Signature
+from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.regularfile import is_folder
 from hpc_train.runs.attempts import latest_attempts
 
@@ -68,6 +71,16 @@ def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tupl
     if not found:
         raise StoreError(f"{homes[0]}: no runs in this folder", "hpctrain status lists them")
     return found
+
+
+def failures() -> tuple[Signature, ...]:
+    """Return the known failures: those of the package, and those of the site search path."""
+    return tuple(catalogue().signatures)
+
+
+def failures_page() -> str:
+    """Return the page of the documentation about the known failures."""
+    return page.failures_page(catalogue().signatures)
 
 
 def _last_attempts(home: Path) -> Iterator[Run]:

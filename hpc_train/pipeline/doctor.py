@@ -7,8 +7,11 @@ import shutil
 from hpc_train.model.cluster import Cluster
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.value import Value
+from hpc_train.pipeline.site.detect import detect_site, this_host
 from hpc_train.probe.advice import Advice, advise
 from hpc_train.probe.errors import ProbeError
+from hpc_train.probe.fabric import Guess, guess
+from hpc_train.probe.gpu_affinity import gpu_order, nearest_nics
 from hpc_train.probe.hardware import this_hardware
 from hpc_train.probe.scheduler import read_cluster
 
@@ -16,12 +19,16 @@ SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "contain
 
 
 class Examined(Value, frozen=True, kw_only=True):
-    """The result; `silent` is the reason why an installed Slurm did not answer."""
+    """The result; `silent` is the reason why an installed Slurm did not answer.
+
+    `profiles` are the site profiles that match this host.
+    """
 
     hardware: Hardware
     cluster: Cluster | None
     silent: str
     advice: tuple[Advice, ...]
+    profiles: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
@@ -43,7 +50,20 @@ def examine(reach: str | None = None) -> Examined:
         said = f"Slurm's commands are installed, but do not answer: {silent}"
         hint = "set SLURM_CONF, or check whether the controller is up"
         advice += (Advice(section="slurm", severity="warning", message=said, advice=hint),)
-    return Examined(hardware=hardware, cluster=cluster, silent=silent, advice=advice)
+    profiles = tuple(match.name for match in detect_site(this_host()).matches)
+    return Examined(
+        hardware=hardware, cluster=cluster, silent=silent, advice=advice, profiles=profiles
+    )
+
+
+def affinity(hardware: Hardware) -> tuple[tuple[int, ...], dict[int, tuple[str, ...]]]:
+    """Return the GPUs in the order of their cores, and the nearest NICs of each GPU."""
+    return gpu_order(hardware), {one.gpu: nearest_nics(one) for one in hardware.near}
+
+
+def network_of(hardware: Hardware) -> Guess:
+    """Return a guess at the network of this machine, from names, link layers and drivers."""
+    return guess(hardware)
 
 
 def _cluster() -> tuple[Cluster | None, str]:

@@ -14,8 +14,8 @@ from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.study import Gates, Regression
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.report_inputs import ReportInputs
-from hpc_train.pipeline.site_gates import SiteReporting, site_reporting
 from hpc_train.regularfile import is_regular
+from hpc_train.sites.gates import SiteReporting, site_reporting
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -12,6 +12,7 @@ from hpc_train.errors import SpecError
 from hpc_train.files import cannot_write, write_file
 from hpc_train.lint.check import chosen_rules, lint_script, repair_script
 from hpc_train.lint.context import NCCL, OPEN_MPI, Fabric, LintContext, parse_version
+from hpc_train.lint.page import rules_page
 from hpc_train.lint.rule import LintRule
 from hpc_train.lint.script import read_script
 from hpc_train.lint.suppressions import read_silence
@@ -58,6 +59,20 @@ class Checked(Value, frozen=True, kw_only=True):
 
     findings: tuple[LintFinding, ...]
     fixed: tuple[LintFinding, ...] = ()
+
+
+def rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[LintRule, ...]:
+    """Return the selected rules.
+
+    Raises:
+        UnknownNameError: no rule's id begins like that.
+    """
+    return chosen_rules(select, ignore)
+
+
+def rules_markdown() -> str:
+    """Return the page of the documentation about the rules."""
+    return rules_page()
 
 
 def make_linter(options: LintOptions) -> Linter:

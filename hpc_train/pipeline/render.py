@@ -6,9 +6,9 @@ import hashlib
 import os
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -30,8 +30,10 @@ from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
+from hpc_train.sites.submit_host import wrong_place
 from hpc_train.specs.job import build_job, command_job
-from hpc_train.specs.override import Override
+from hpc_train.specs.json_schema import json_schema
+from hpc_train.specs.override import Override, option_override, parse_setting
 from hpc_train.specs.study import build_study, is_study
 from hpc_train.yamlfile import read
 
@@ -70,6 +72,23 @@ class Prepared(Value, frozen=True, kw_only=True):
     points: tuple[PreparedPoint, ...]
     allocation: Script | None = None
     warnings: tuple[str, ...] = ()
+
+
+def request_of(
+    path: Path,
+    arguments: Sequence[str],
+    site: str | None,
+    options: Mapping[str, str],
+    settings: Sequence[str] = (),
+) -> Request:
+    """Return the request of a command line; `settings` (`--set`) override the `options`.
+
+    Raises:
+        SpecError: an invalid value.
+    """
+    overrides = [option_override(key, text) for key, text in options.items()]
+    overrides += map(parse_setting, settings)
+    return Request(path=path, arguments=tuple(arguments), site=site, overrides=tuple(overrides))
 
 
 def prepare(request: Request) -> Prepared:
@@ -161,6 +180,16 @@ def _prepare_point(
         script=render_script(plan, folders),
         stem="-".join([*[word for word in words if word][:6], plan_digest(plan)]),
     )
+
+
+def schema(kind: Literal["job", "study"]) -> bytes:
+    """Return the JSON Schema of a job or study file."""
+    return json_schema(kind)
+
+
+def place_problem(prepared: Prepared) -> str:
+    """Return why jobs cannot be submitted from this folder, or an empty string."""
+    return wrong_place(prepared.site) or ""
 
 
 def plan_digest(plan: LaunchPlan) -> str:

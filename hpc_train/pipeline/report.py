@@ -62,6 +62,31 @@ def build_report(found: ReportInputs, asked: ReportOptions = DEFAULT) -> Report:
     return msgspec.structs.replace(report, figures=figures(study, measured, asked.images, names))
 
 
+def without_result(report: Report) -> bool:
+    """Whether a run has neither a result nor a bandwidth that a gate decided on."""
+    from hpc_train.reports.gate_results import without_result as runs_without
+
+    return any(runs_without(report))
+
+
+def open_checks(report: Report) -> tuple[str, ...]:
+    """Return a line for each point at which a gate of the report is not decided."""
+    from hpc_train.reports.gate_results import undecided
+
+    return undecided(report)
+
+
+def target(text: str | None) -> Target | None:
+    """Return the target of `accuracy=0.93` or `loss=0.2`; None without one.
+
+    Raises:
+        SpecError: an unknown metric, or a value that is no number.
+    """
+    from hpc_train.specs.targets import target_of
+
+    return target_of(text)
+
+
 def _with_target(
     report: Report, found: ReportInputs, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
 ) -> Report:

@@ -29,13 +29,35 @@ from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.unconnected_ranks import apart_warnings
 from hpc_train.runs.conditions import conditions_of
 from hpc_train.runs.read_bundle import open_bundle
-from hpc_train.specs.exclusions import without
+from hpc_train.specs.exclusions import exclusions, without
 from hpc_train.tables.run_level_records import unknown_scopes
 
 if TYPE_CHECKING:
     import pandas as pd
 
 _log = logging.getLogger(__name__)
+
+
+def selection(
+    root: Path,
+    *,
+    form: str = "auto",
+    points: Path | None = None,
+    exclude: Sequence[str] = (),
+    allow_failed: bool = False,
+) -> Search:
+    """Return the runs and logs of a report; `exclude` has words like `1-srun-r2=node 3 was down`.
+
+    Raises:
+        SpecError: an exclusion without a reason.
+    """
+    return Search(
+        root=root,
+        form=form,
+        points=points,
+        excluded=exclusions(exclude),
+        allow_failed=allow_failed,
+    )
 
 
 class ReportInputs(Value, frozen=True, kw_only=True):

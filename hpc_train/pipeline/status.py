@@ -1,23 +1,52 @@
-"""Polling of runs: frequent for their files, rare for their scheduler."""
+"""States of runs, once or by polling: frequent for their files, rare for their scheduler."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState
-from hpc_train.pipeline.run_states import ask, judge, read_runs
-from hpc_train.runs.store import RunFiles
+from hpc_train.pipeline.run_states import ask, judge, read_runs, runs_of
+from hpc_train.runs.attempts import missing_runs
+from hpc_train.runs.store import RunFiles, find, homes
 
 # Clocks of the nodes and of this machine may differ by so much [s].
 _CLOCKS_S = 60.0
 _FIRST_S = 2.0
 # Minimum ratio of the pause to the duration of reading.
 _REST = 4
+
+
+class RunStates(NamedTuple):
+    """The runs of a folder, and the ids of its requested runs without a folder."""
+
+    runs: tuple[Run, ...]
+    missing: tuple[str, ...]
+
+
+def states(root: Path, word: str | None = None) -> dict[Path, RunStates]:
+    """Return the states of one run, or of the runs of a job or study, or of all, by folder.
+
+    Raises:
+        UnknownNameError: no run, job or study has that name.
+    """
+    found = runs_of([find(root, word)] if word else list(homes(root)))
+    return {path: RunStates(runs, missing_runs(path, runs)) for path, runs in found.items()}
+
+
+def folder_of(word: str, root: Path) -> Path:
+    """Return the folder of a run, job or study, by its name or path.
+
+    Raises:
+        UnknownNameError: nothing has that name.
+        StoreError: the prefix of several run ids.
+    """
+    return find(root, word)
 
 
 class Watch:

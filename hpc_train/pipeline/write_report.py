@@ -89,6 +89,17 @@ def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ..
     return (path, *figures)
 
 
+def write_checks(report: Report, path: Path) -> None:
+    """Write the checks of a report as JUnit XML.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    from hpc_train.reports.junit import write_junit
+
+    write_junit(report, path)
+
+
 TEXTS = {
     "report.html": "html", "report.md": "markdown", "report.tex": "latex", "report.json": "json",
     "points.csv": "csv", "tidy.csv": "tidy",

@@ -40,11 +40,6 @@ class RunFiles(Value, frozen=True, kw_only=True):
     logged: bool = True
 
 
-def results_root(option: Path | None) -> Path:
-    """Return the folder of all results: --results, $HPCTRAIN_RESULTS, or ./results."""
-    return option or Path(os.environ.get("HPCTRAIN_RESULTS") or "results")
-
-
 def create_runs(home: Path, runs: Sequence[tuple[Manifest, Script]]) -> tuple[RunFolder, ...]:
     """Create the folders of several runs: all of them or, if one fails, none.
 

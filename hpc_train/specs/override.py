@@ -18,6 +18,8 @@ _INNER: dict[str, type[Value]] = {
     "elastic": Elastic,
     "container": Container,
 }
+# The values of these options are text, even if they look like a number.
+_TEXTS = ("name", "launcher", "partition", "account", "qos", "constraint")
 
 
 class Override(Value, frozen=True, kw_only=True):
@@ -41,6 +43,17 @@ def parse_setting(text: str) -> Override:
     return Override(
         key=key.strip(), value=value_of(value, origin, SpecError, key.strip()), origin=origin
     )
+
+
+def option_override(key: str, text: str) -> Override:
+    """Return the override of an option that sets a key: `--tasks-per-node 4`.
+
+    Raises:
+        SpecError: a value that is not YAML.
+    """
+    option = f"--{key.replace('_', '-')}"
+    value = text if key in _TEXTS else value_of(text, option, SpecError)
+    return Override(key=key, value=value, origin=option)
 
 
 def full_key(key: str) -> str:

@@ -19,7 +19,6 @@ from hpc_train.runs.store import (
     read_run,
     read_study,
     remove_runs,
-    results_root,
     run_folders,
 )
 
@@ -129,14 +128,6 @@ def test_what_is_not_found_names_the_nearest(tmp_path: Path, entry: Entries) -> 
         find(tmp_path, "digts")
     with pytest.raises(StoreError, match="'r' is the prefix of 2 runs: r1, r2"):
         find(tmp_path, "r")
-
-
-def test_the_results_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HPCTRAIN_RESULTS", raising=False)
-    assert results_root(None) == Path("results")
-    monkeypatch.setenv("HPCTRAIN_RESULTS", "/scratch/r")
-    assert results_root(None) == Path("/scratch/r")
-    assert results_root(tmp_path) == tmp_path
 
 
 def test_a_file_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:

@@ -15,7 +15,9 @@ from hpc_train.model.limits import partition_named
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.lint import Linter, LintOptions, make_linter
-from hpc_train.pipeline.site.sample_jobs import (
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.context import Job
+from hpc_train.plans.sample_jobs import (
     QueueSlot,
     is_for_one_node,
     jobs_at,
@@ -25,8 +27,6 @@ from hpc_train.pipeline.site.sample_jobs import (
     sample_jobs,
     spots,
 )
-from hpc_train.plans.build import make_plan
-from hpc_train.plans.context import Job
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile

@@ -26,12 +26,15 @@ _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 class InitOptions(Value, frozen=True, kw_only=True):
-    """Options of a draft; `job` if nodes are probed."""
+    """Options of a draft; the last three count if nodes are probed."""
 
     name: str | None = None
     output: Path | None = None
     force: bool = False
-    job: ProbeJob | None = None
+    probe: bool = False
+    partition: str | None = None
+    srun: tuple[str, ...] = ()
+    reach: str | None = None
 
 
 class Drafted(Value, frozen=True, kw_only=True):
@@ -56,7 +59,8 @@ def init_site(wish: InitOptions) -> Drafted:
     cluster = read_cluster()
     name = given or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
     target = _target(wish, name)
-    probed = probe(cluster, wish.job) if wish.job else Probed(hardware={})
+    job = ProbeJob(partition=wish.partition, options=wish.srun, reach=wish.reach)
+    probed = probe(cluster, job) if wish.probe else Probed(hardware={})
     text = draft(_findings(name, cluster, probed))
     _check(name, text, cluster)
     _write(target, text, wish)

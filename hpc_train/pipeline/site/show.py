@@ -1,20 +1,22 @@
-"""Profiles -> one line each."""
+"""Profiles: one line each, the values of one with origin and source, and their keys."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from hpc_train.errors import HpcTrainError, SiteProfileError
-from hpc_train.model.site import Confidence, SiteProfile
+from hpc_train.model.site import Confidence, SiteProfile, Source
 from hpc_train.model.value import Sourced, Value, encode_unit
 from hpc_train.sites.load import load_site
 from hpc_train.sites.machine import Machine
 from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files
 from hpc_train.sites.sources import source_of
+from hpc_train.specs.json_schema import json_schema
+from hpc_train.specs.reference import site_reference
 
 _WEAKEST: tuple[Confidence, ...] = ("low", "medium", "high")
 
@@ -88,6 +90,34 @@ class ProfileValue(Value, frozen=True, kw_only=True):
     origin: str
     layer: str
     source: int
+
+
+class ShownProfile(NamedTuple):
+    """The values of a profile, its sources, and the keys that it does not state."""
+
+    values: tuple[ProfileValue, ...]
+    sources: tuple[Source, ...]
+    unknown: tuple[str, ...]
+
+
+def show_profile(name: str, *, defaults: bool = False) -> ShownProfile:
+    """Return the values of a profile; with `defaults`, including defaults.
+
+    Raises:
+        HpcTrainError: there is no such profile, or it is invalid.
+    """
+    site = load_site(name)
+    return ShownProfile(show_site(site, defaults=defaults), site.value.sources, unknown_keys(site))
+
+
+def site_schema() -> bytes:
+    """Return the JSON Schema of a profile."""
+    return json_schema("site")
+
+
+def site_keys_page() -> str:
+    """Return the page of the documentation about the keys of a profile."""
+    return site_reference()
 
 
 def show_site(site: Site, *, defaults: bool = False) -> tuple[ProfileValue, ...]:

@@ -13,7 +13,7 @@ from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
-from hpc_train.pipeline.site.sample_jobs import QueueSlot, known_launcher, qualities, sample, spots
+from hpc_train.plans.sample_jobs import QueueSlot, known_launcher, qualities, sample, spots
 
 _HOUR = 3600
 _MOST_MEMORY = Memory.parse("1024T")

@@ -1,0 +1,76 @@
+"""The lab and the twins of sites: a Slurm on this machine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+from hpc_train.lab.down import down
+from hpc_train.lab.settings import Settings, memory
+from hpc_train.lab.state_file import Lab, read
+from hpc_train.lab.status import State, state_of
+from hpc_train.lab.twins.start import start, stop
+from hpc_train.lab.twins.state_file import read_all
+from hpc_train.lab.up import up
+from hpc_train.sites.load import load_site
+
+
+class StartedLab(NamedTuple):
+    """A running lab; `made` is False if it was running before."""
+
+    settings: Settings
+    profile: str
+    made: bool
+
+
+class StartedTwin(NamedTuple):
+    """A running twin, by the name of its site, and the folder of its `env`."""
+
+    name: str
+    folder: str
+    accounting: bool
+    made: bool
+
+
+def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> StartedLab:
+    """Start the lab and wait until its nodes are idle.
+
+    Raises:
+        HpcTrainError: invalid options, another lab is running, or Slurm does not start.
+    """
+    settings = Settings(**{**options, "mem": memory(options["mem"])})
+    result = up(settings, say)
+    return StartedLab(settings, str(result.lab.profile), result.made)
+
+
+def stop_lab(folder: str | None) -> str:
+    """Stop the lab in a folder, or any lab; return its folder, or an empty string."""
+    return str(down(folder) or "")
+
+
+def lab_state() -> tuple[Lab, State] | None:
+    """Return the settings and the state of the running lab."""
+    found = read()
+    return (found, state_of(found)) if found else None
+
+
+def twins() -> dict[str, str]:
+    """Return the folder of each running twin, by the name of its site."""
+    return {one.name: str(one.place.folder) for one in read_all()}
+
+
+def start_twin(site: str) -> StartedTwin:
+    """Start the twin of a site: a slurmctld without nodes.
+
+    Raises:
+        HpcTrainError: no such profile, or Slurm does not start.
+    """
+    result = start(load_site(site).value)
+    twin = result.twin
+    accounting = bool(twin.place.dbd_port)
+    return StartedTwin(twin.name, str(twin.place.folder), accounting, result.made)
+
+
+def stop_twin(name: str) -> bool:
+    """Stop the twin of a site, by name or file of its profile; return whether it was running."""
+    return bool(stop(name.rpartition("/")[2].removesuffix(".yaml")))

@@ -1,0 +1,77 @@
+"""The logs of a run, read as they grow."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from hpc_train.errors import StoreError
+from hpc_train.model.run import Run
+from hpc_train.pipeline.status import Watch
+from hpc_train.regularfile import is_regular, open_regular, read_regular
+from hpc_train.runs.store import find, is_run, run_folders
+
+
+class RunLogs:
+    """The logs of one run, of all ranks or of one; of each, only the last `lines` if given.
+
+    Raises:
+        HpcTrainError: `word` names no run, or several.
+    """
+
+    def __init__(
+        self, word: str, root: Path, *, rank: int | None = None, lines: int | None = None
+    ) -> None:
+        self._folder = _one_run(find(root, word))
+        self._rank = rank
+        self._offsets = {path: _start(path, lines) for path in self._files()}
+        self._watch = Watch(self._folder)
+
+    @property
+    def empty(self) -> bool:
+        """Whether there was no log yet."""
+        return not self._offsets
+
+    def run(self) -> Run:
+        """Return the current state of the run."""
+        return self._watch.runs()[0]
+
+    def new_bytes(self) -> Iterator[tuple[str, bytes]]:
+        """Yield the name of each log that has grown, and what is new in it."""
+        for path in self._files():
+            with open_regular(path) as stream:
+                stream.seek(self._offsets.get(path, 0))
+                fresh = stream.read()
+            if fresh:
+                self._offsets[path] = self._offsets.get(path, 0) + len(fresh)
+                yield path.name, fresh
+
+    def _files(self) -> list[Path]:
+        """Return the logs in the order of ranks, the launcher's own first."""
+        logs = (self._folder / "logs").glob("*.out")
+        found = sorted(logs, key=lambda path: (len(path.name), path.name))
+        name = f"rank-{self._rank}.out"
+        return [p for p in found if (self._rank is None or p.name == name) and is_regular(p)]
+
+
+def _one_run(folder: Path) -> Path:
+    """Return the run of a run folder, or the only run in a folder."""
+    if is_run(folder):
+        return folder
+    runs = run_folders(folder)
+    if len(runs) != 1:
+        names = ", ".join(run.run_id for run in runs[:5]) + (", …" if len(runs) > 5 else "")
+        raise StoreError(
+            f"{folder.name!r} has {len(runs)} runs; name one run{': ' * bool(names)}{names}",
+            f"hpctrain status {folder.name}",
+        )
+    return runs[0].path
+
+
+def _start(path: Path, lines: int | None) -> int:
+    """Return the offset of the last lines of a log [bytes]."""
+    if lines is None:
+        return 0
+    content = read_regular(path)
+    kept = content.splitlines(keepends=True)[-lines:]
+    return len(content) - sum(map(len, kept))
