@@ -30,9 +30,7 @@ from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
-from hpc_train.sites.submit_host import wrong_place
 from hpc_train.specs.job import build_job, command_job
-from hpc_train.specs.json_schema import json_schema
 from hpc_train.specs.override import Override, option_override, parse_setting
 from hpc_train.specs.study import build_study, is_study
 from hpc_train.yamlfile import read
@@ -184,11 +182,14 @@ def _prepare_point(
 
 def schema(kind: Literal["job", "study"]) -> bytes:
     """Return the JSON Schema of a job or study file."""
+
     return json_schema(kind)
 
 
 def place_problem(prepared: Prepared) -> str:
     """Return why jobs cannot be submitted from this folder, or an empty string."""
+    from hpc_train.sites.submit_host import wrong_place
+
     return wrong_place(prepared.site) or ""
 
 
