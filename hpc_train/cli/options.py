@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from hpc_train.files import default_results
 from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
@@ -51,10 +50,16 @@ def job_options(command: F) -> F:
     return click.argument("file", metavar="FILE", type=click.Path(path_type=Path))(command)
 
 
+def _default_results() -> Path:
+    from hpc_train.files import default_results
+
+    return default_results()
+
+
 results_option = click.option(
     "--results",
     type=click.Path(path_type=Path),
-    default=default_results,
+    default=_default_results,
     help="Folder of all results (default: $HPCTRAIN_RESULTS or ./results).",
 )
 

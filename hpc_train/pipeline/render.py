@@ -183,6 +183,8 @@ def _prepare_point(
 def schema(kind: Literal["job", "study"]) -> bytes:
     """Return the JSON Schema of a job or study file."""
 
+    from hpc_train.specs.json_schema import json_schema
+
     return json_schema(kind)
 
 
