@@ -23,10 +23,11 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 
 @contextmanager
-def new_file(path: Path, *, flush: bool = True) -> Iterator[BinaryIO]:
+def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterator[BinaryIO]:
     """Write beside the target, then rename; with `flush`, the bytes are on the disk before that.
 
     Raises:
+        FileExistsError: the target exists, and `replace` is false.
         OSError: the disk is full, the folder is gone or cannot be written.
     """
     remove_stale(path)
@@ -38,18 +39,23 @@ def new_file(path: Path, *, flush: bool = True) -> Iterator[BinaryIO]:
             if flush:
                 os.fsync(descriptor)
             # While the lock is held: who removes stale files must not find this one without it.
-            fresh.replace(path)
+            if replace:
+                fresh.replace(path)
+            else:
+                os.link(fresh, path)
     finally:
         fresh.unlink(missing_ok=True)
 
 
-def write_atomic(path: Path, content: bytes | Iterable[bytes], *, flush: bool = True) -> None:
+def write_atomic(
+    path: Path, content: bytes | Iterable[bytes], *, flush: bool = True, replace: bool = True
+) -> None:
     """Write a whole file; content in parts is written as they come.
 
     Raises:
         OSError: as for `new_file`.
     """
-    with new_file(path, flush=flush) as stream:
+    with new_file(path, flush=flush, replace=replace) as stream:
         stream.writelines((content,) if isinstance(content, bytes) else content)
 
 

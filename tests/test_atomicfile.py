@@ -107,3 +107,11 @@ def test_a_name_of_any_length_and_any_bytes(tmp_path: Path) -> None:
         write_atomic(tmp_path / name, b"whole")
         assert (tmp_path / name).read_bytes() == b"whole"
     assert len(list(tmp_path.iterdir())) == 3
+
+
+def test_without_replace_the_first_writer_wins(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write_atomic(path, b"first", replace=False)
+    with pytest.raises(FileExistsError):
+        write_atomic(path, b"second", replace=False)
+    assert (path.read_bytes(), others(path)) == (b"first", [])

@@ -13,7 +13,7 @@ from hpc_train.cli.options import results_option
 from hpc_train.cli.terminal import plain, plain_json
 
 if TYPE_CHECKING:
-    from hpc_train.model.diagnosis import Diagnosis
+    from hpc_train.model.diagnosis import Diagnosis, LogFinding
     from hpc_train.pipeline.diagnose import Diagnosed
 
 
@@ -86,20 +86,24 @@ def _print_json(found: Sequence[Diagnosed]) -> None:
 
 
 def _row(one: Diagnosed) -> dict[str, Any]:
-    from msgspec.structs import asdict
-
     diagnosis = one.diagnosis
     return {
         "run": one.name,
         "outcome": diagnosis.outcome,
         "why": diagnosis.why,
-        "findings": [asdict(finding) for finding in diagnosis.findings],
+        "findings": [_finding(finding) for finding in diagnosis.findings],
         "transport": one.transport,
         "first_failure": diagnosis.first_failure,
         "last_words": diagnosis.last_words,
         "attempts": _attempts(diagnosis),
         "unreadable": one.unreadable,
     }
+
+
+def _finding(finding: LogFinding) -> dict[str, Any]:
+    head = {name: getattr(finding, name) for name in ("id", "group", "severity", "role", "title")}
+    told = {"cause": finding.message, "advice": finding.advice}
+    return {**head, **told, "evidence": finding.evidence, "count": finding.count}
 
 
 def _attempts(diagnosis: Diagnosis) -> list[dict[str, Any]]:

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from hpc_train.cli.terminal import plain
-from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, Finding
+from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, LogFinding
 from hpc_train.model.transport import Transport
 
 WIDTH = 100
@@ -26,8 +26,8 @@ def diagnosis_lines(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
         yield from _wrapped(f"{_WORDS[diagnosis.outcome]}  ", root.title)
         yield from _wrapped("where   ", _where(root, diagnosis.first_failure))
         yield from _wrapped("do      ", root.advice)
-        if root.cause:
-            yield from _wrapped("why     ", root.cause)
+        if root.message:
+            yield from _wrapped("why     ", root.message)
         yield from _wrapped("judged  ", diagnosis.why)
         yield from _section("Evidence", _evidence_lines(root))
     if diagnosis.last_words:
@@ -55,7 +55,7 @@ def _without_root(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _wrapped("do      ", "nothing" if diagnosis.outcome == "success" else _LOOK)
 
 
-def _where(root: Finding, culprit: Culprit | None) -> str:
+def _where(root: LogFinding, culprit: Culprit | None) -> str:
     first = root.evidence[0] if root.evidence else None
     parts = [_place(first)] if first else []
     rank = first.rank if first else None
@@ -88,7 +88,7 @@ def _place(evidence: Evidence, near: str = "") -> str:
     return f"{evidence.source}:{evidence.line}" if evidence.line else evidence.source
 
 
-def _evidence_lines(finding: Finding) -> Iterator[str]:
+def _evidence_lines(finding: LogFinding) -> Iterator[str]:
     for number, one in enumerate(finding.evidence):
         near = finding.evidence[0].source if number else ""
         said = [_place(one, near)]
@@ -132,14 +132,14 @@ def _others(diagnosis: Diagnosis, *, benign: bool) -> Iterator[str]:
         yield f"{len(harmless)} harmless finding{s} not shown; --benign shows them"
 
 
-def _one_line_each(findings: Iterable[Finding], near: str) -> Iterator[str]:
+def _one_line_each(findings: Iterable[LogFinding], near: str) -> Iterator[str]:
     for one in findings:
         place = _place(one.evidence[0], near) if one.evidence else ""
         times = f", {one.count} times" if one.count > 1 else ""
         yield from _wrapped("  ", f"{one.title} [{one.id}] ({place}{times})")
 
 
-def _also(finding: Finding, near: str) -> Iterator[str]:
+def _also(finding: LogFinding, near: str) -> Iterator[str]:
     yield from _one_line_each([finding], near)
     yield from _wrapped("      ", finding.advice)
 

@@ -11,6 +11,7 @@ from hpc_train.registry import BUILT_IN
 
 if TYPE_CHECKING:
     from hpc_train.model.cluster import Cluster
+    from hpc_train.model.finding import Finding
     from hpc_train.model.hardware import Hardware
     from hpc_train.pipeline.doctor import Examined
 
@@ -47,8 +48,20 @@ def _json(found: Examined) -> dict[str, Any]:
         "ok": not found.failed,
         "hardware": found.hardware,
         "cluster": found.cluster,
-        "findings": found.advice,
+        "findings": [
+            {
+                "section": one.id,
+                "severity": one.severity,
+                "message": one.message,
+                "advice": one.advice,
+            }
+            for one in found.advice
+        ],
     }
+
+
+def _text(finding: Finding) -> dict[str, str]:
+    return {name: getattr(finding, name) for name in ("severity", "message", "advice")}
 
 
 def _echo_section(section: str, rows: Sequence[Row], found: Examined) -> None:
@@ -56,7 +69,7 @@ def _echo_section(section: str, rows: Sequence[Row], found: Examined) -> None:
     for name, value in rows or (("none", ""),):
         click.echo(f"  {name:<12} {value}".rstrip())
     for one in found.advice:
-        if one.section == section:
+        if one.id == section:
             click.echo(f"  {one.severity}: {one.message}")
             click.echo(f"    {one.advice}")
 

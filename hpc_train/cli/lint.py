@@ -93,10 +93,10 @@ def _check_stdin(linter: Linter) -> Checked:
 
 def _print_json(checked: dict[Path, Checked], fix: bool) -> None:
     import msgspec
-    from msgspec.structs import asdict
 
     def rows(path: Path, findings: tuple[LintFinding, ...]) -> list[dict[str, object]]:
-        return [{"file": str(path), **asdict(one)} for one in findings]
+        names = ("id", "severity", "line", "message", "advice")
+        return [{"file": str(path), **{n: getattr(one, n) for n in names}} for one in findings]
 
     answer: dict[str, object] = {
         "schema": 1,

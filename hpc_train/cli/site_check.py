@@ -8,6 +8,7 @@ import click
 
 if TYPE_CHECKING:
     from hpc_train.model.cluster import Cluster
+    from hpc_train.pipeline.site.check import ProfileFinding
 
 
 @click.command("check")
@@ -23,6 +24,7 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
 
     import msgspec
 
+    from hpc_train.model.finding import has_errors
     from hpc_train.pipeline.site.check import check_site
 
     if live:
@@ -31,15 +33,23 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
     today = datetime.date.today()
     checks = {name: check_site(name, today) for name in names}
     if as_json:
-        click.echo(msgspec.json.encode({"schema": 1, "checks": checks}))
+        rows = {
+            name: {"complaints": [_row(one) for one in made.complaints], "jobs": made.jobs}
+            for name, made in checks.items()
+        }
+        click.echo(msgspec.json.encode({"schema": 1, "checks": rows}))
     for name, made in () if as_json else checks.items():
         for one in made.complaints:
             place = f"{one.place}: " if one.place else ""
             click.echo(f"{one.severity}: {place}{one.message}")
         errors = sum(one.severity == "error" for one in made.complaints)
         click.echo(f"{name}: {made.jobs} jobs planned, rendered and checked; {errors} errors")
-    if any(one.severity == "error" for made in checks.values() for one in made.complaints):
+    if any(has_errors(made.complaints) for made in checks.values()):
         raise SystemExit(1)
+
+
+def _row(finding: ProfileFinding) -> dict[str, str]:
+    return {"severity": finding.severity, "place": finding.place, "message": finding.message}
 
 
 def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:

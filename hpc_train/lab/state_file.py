@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train.atomicfile import write_atomic
 from hpc_train.lab.errors import LabError
 from hpc_train.lab.network import HOST_LINK, PREFIX, namespaces
 from hpc_train.lab.processes import NETNS, Daemon, is_alive
@@ -35,9 +36,7 @@ class Lab(Value, frozen=True, kw_only=True):
 
 def write(lab: Lab) -> None:
     """Write the record atomically."""
-    fresh = RECORD.with_suffix(".new")
-    fresh.write_bytes(msgspec.json.encode(lab, enc_hook=encode_unit))
-    fresh.replace(RECORD)
+    write_atomic(RECORD, msgspec.json.encode(lab, enc_hook=encode_unit))
 
 
 def read() -> Lab | None:

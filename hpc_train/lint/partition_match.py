@@ -12,7 +12,7 @@ from hpc_train.lint.requested_resources import RequestedResources
 from hpc_train.model.limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.model.partition import ANY, Partition, Select
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.units import Memory, slurm_seconds
+from hpc_train.model.units import slurm_memory, slurm_seconds
 from hpc_train.model.value import Value
 
 _GPU_OPTIONS = ("gpus-per-node", "gres", "gpus")
@@ -72,7 +72,7 @@ def _of_node(asked: RequestedResources, partition: Partition) -> Iterator[Excess
     sizes: tuple[tuple[tuple[str, ...], int | None, Any, str], ...] = (
         (_GPU_OPTIONS, asked.gpus_per_node, partition.gpus_per_node, ""),
         (tasks, cores, partition.cpus_per_node, f"{cores} cores a node"),
-        (("mem",), _memory(asked.value("mem")), partition.mem_per_node, ""),
+        (("mem",), slurm_memory(asked.value("mem") or ""), partition.mem_per_node, ""),
     )
     for options, wanted, most, shown in sizes:
         if wanted and most is not None and wanted > most:
@@ -89,14 +89,6 @@ def _partition(site: SiteProfile, asked: RequestedResources) -> PartitionEntry |
     most = max(_words(entry) for _, entry in found)
     closest = [entry for entry in found if _words(entry[1]) == most]
     return closest[0] if len(closest) == 1 else next((e for e in closest if e[1].default), None)
-
-
-def _memory(text: str | None) -> int | None:
-    """A bare number is megabytes."""
-    try:
-        return Memory.parse(f"{text}M" if (text or "").isdigit() else text)
-    except ValueError:
-        return None
 
 
 def _select(partition: Partition) -> Select:

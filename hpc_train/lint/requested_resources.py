@@ -7,9 +7,8 @@ from collections.abc import Iterable
 
 from hpc_train.lint.directives import Directive
 from hpc_train.lint.options import Option
+from hpc_train.model.cluster import gres
 from hpc_train.model.value import Value
-
-_GPU = re.compile(r"(?:^|,)(?:gres/)?gpu(?::[A-Za-z][\w.-]*)?(?:[:=](\d{1,9}))?(?=$|,|\()")
 
 
 class RequestedResources(Value, frozen=True, kw_only=True):
@@ -110,8 +109,8 @@ def _gpus(asked: RequestedResources, nodes: int | None) -> int | None:
     if asked.has("gpus-per-node"):
         return gpu_count(asked.value("gpus-per-node") or "")
     if "gpu" in (asked.value("gres") or ""):
-        match = _GPU.search(asked.value("gres") or "")
-        return int(match[1] or 1) if match else None
+        gpus = [one.count for one in gres(asked.value("gres") or "") if one.name == "gpu"]
+        return sum(gpus) if gpus else None
     if asked.has("gpus"):
         total = gpu_count(asked.value("gpus") or "")
         return total // nodes if total and nodes and total % nodes == 0 else None

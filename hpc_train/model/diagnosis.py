@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Literal
 
+from hpc_train.model.finding import Finding, LogSeverity
 from hpc_train.model.value import Value
 
-Severity = Literal["fatal", "warning", "info", "benign"]
 Role = Literal["root", "consequence", "other"]
 Outcome = Literal["success", "failed", "unknown"]
 
@@ -29,20 +29,19 @@ class Evidence(Value, frozen=True, kw_only=True):
     called_from: str | None = None
 
 
-class Finding(Value, frozen=True, kw_only=True):
+class LogFinding(Finding, frozen=True, kw_only=True):
     """A problem found in the logs, `count` times; `evidence` has the first occurrences.
+
+    `title` states what happened, `message` its cause.
 
     The root is the first failure, a consequence followed from it, others are for information.
     `severity` is that in this job: an error that the job recovered from is benign.
     """
 
-    id: str
+    severity: LogSeverity
     group: str
-    severity: Severity
     role: Role
     title: str
-    cause: str
-    advice: str
     evidence: tuple[Evidence, ...]
     count: int = 1
 
@@ -80,14 +79,14 @@ class Diagnosis(Value, frozen=True, kw_only=True):
 
     outcome: Outcome
     why: str
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[LogFinding, ...] = ()
     first_failure: Culprit | None = None
     last_words: tuple[Evidence, ...] = ()
     earlier: tuple[Attempt, ...] = ()
     line: int = 1
 
     @property
-    def root(self) -> Finding | None:
+    def root(self) -> LogFinding | None:
         """Return the first failure, if known."""
         return next((finding for finding in self.findings if finding.role == "root"), None)
 

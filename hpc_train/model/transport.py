@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.model.finding import Severity
+from hpc_train.model.finding import Finding, Severity
 from hpc_train.model.value import Value
 
 
@@ -21,13 +21,10 @@ class Adapter(Value, frozen=True, kw_only=True):
     gbps: tuple[float, ...] = ()
 
 
-class TransportFinding(Value, frozen=True, kw_only=True):
+class TransportFinding(Finding, frozen=True, kw_only=True):
     """A slow transport, or one not as in the site profile; `evidence` are places, `file:line`."""
 
-    id: str
     severity: Severity
-    message: str
-    advice: str
     evidence: tuple[str, ...] = ()
 
 

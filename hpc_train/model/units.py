@@ -79,6 +79,15 @@ def slurm_seconds(text: str) -> int | None:
     return first * 60 + second
 
 
+def slurm_memory(text: str) -> Memory | None:
+    """Read a size as sbatch does: `4000M`, `4G`, a bare number in mebibytes; None if it is none."""
+    text = text.strip()
+    try:
+        return Memory.parse(f"{text}M" if text.isascii() and text.isdigit() else text)
+    except ValueError:
+        return None
+
+
 def _word_seconds(text: str) -> int:
     match = _WORDS.fullmatch(text.replace(" ", ""))
     if not match:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import shutil
 
 from hpc_train.model.cluster import Cluster
+from hpc_train.model.finding import Finding, has_errors
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.value import Value
 from hpc_train.pipeline.site.detect import detect_site, this_host
-from hpc_train.probe.advice import Advice, advise
+from hpc_train.probe.advice import advise
 from hpc_train.probe.errors import ProbeError
 from hpc_train.probe.fabric import Guess, guess
 from hpc_train.probe.gpu_affinity import gpu_order, nearest_nics
@@ -27,13 +28,13 @@ class Examined(Value, frozen=True, kw_only=True):
     hardware: Hardware
     cluster: Cluster | None
     silent: str
-    advice: tuple[Advice, ...]
+    advice: tuple[Finding, ...]
     profiles: tuple[str, ...] = ()
 
     @property
     def failed(self) -> bool:
         """Whether a problem prevents jobs from working."""
-        return any(one.severity == "error" for one in self.advice)
+        return has_errors(self.advice)
 
 
 def examine(reach: str | None = None) -> Examined:
@@ -49,7 +50,7 @@ def examine(reach: str | None = None) -> Examined:
     if silent:
         said = f"Slurm's commands are installed, but do not answer: {silent}"
         hint = "set SLURM_CONF, or check whether the controller is up"
-        advice += (Advice(section="slurm", severity="warning", message=said, advice=hint),)
+        advice += (Finding(id="slurm", severity="warning", message=said, advice=hint),)
     profiles = tuple(match.name for match in detect_site(this_host()).matches)
     return Examined(
         hardware=hardware, cluster=cluster, silent=silent, advice=advice, profiles=profiles

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.diagnosis import Diagnosis, Finding
+from hpc_train.model.diagnosis import Diagnosis, LogFinding
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.report import RunDetail
 from hpc_train.model.run import Manifest, Run
@@ -95,5 +95,5 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield from (f"  {one.line}  {one.text}" for one in diagnosis.last_words)
 
 
-def _worth_telling(findings: Sequence[Finding]) -> Iterator[Finding]:
+def _worth_telling(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:
     yield from (finding for finding in findings if finding.severity != "benign")

@@ -12,6 +12,7 @@ import msgspec
 
 from hpc_train.errors import StoreError
 from hpc_train.files import read_json
+from hpc_train.job_state import has_ended, is_settled
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobReport, Submission
 from hpc_train.registry import load
@@ -53,7 +54,7 @@ def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> 
 def _read(run: RunFolder, known: RunFiles | None) -> RunFiles:
     if known is None or known.problem:
         return read_run(run)
-    return known if is_settled(known) else _read_again(known)
+    return known if is_settled(known.status, known.submission) else _read_again(known)
 
 
 def _read_again(item: RunFiles) -> RunFiles:
@@ -72,19 +73,12 @@ def ask(files: Sequence[RunFiles]) -> Mapping[RunFolder, JobReport]:
     """Query each executor once, for all of its runs without a final state."""
     by_executor: dict[str, dict[RunFolder, Submission]] = defaultdict(dict)
     for item in files:
-        if item.submission is not None and not is_settled(item):
+        if item.submission is not None and not is_settled(item.status, item.submission):
             by_executor[item.submission.executor][item.folder] = item.submission
     answers: dict[RunFolder, JobReport] = {}
     for name, runs in by_executor.items():
         answers.update(executor_of(name).query(runs))
     return answers
-
-
-def is_settled(item: RunFiles) -> bool:
-    """Whether the files contain a final state."""
-    status, submission = item.status, item.submission
-    well = status is not None and status.ended is not None and status.exit_code == 0
-    return well or (submission is not None and submission.state is not None)
 
 
 def judge(files: Sequence[RunFiles], standings: Mapping[RunFolder, JobReport]) -> tuple[Run, ...]:
@@ -107,9 +101,9 @@ def _judge(item: RunFiles, standing: JobReport | None) -> Run:
 
 def _ended_meanwhile(item: RunFiles, standing: JobReport | None) -> bool:
     """Whether a run may have written its end between reading and query."""
-    if item.submission is None or is_settled(item):
+    if item.submission is None or is_settled(item.status, item.submission):
         return False
-    open_end = item.status is None or item.status.ended is None
+    open_end = not has_ended(item.status)
     return standing is None or (standing.state.finished and open_end)
 
 

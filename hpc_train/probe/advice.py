@@ -5,26 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.model.cluster import Cluster
-from hpc_train.model.finding import Severity
+from hpc_train.model.finding import Finding, Severity
 from hpc_train.model.hardware import Hardware
-from hpc_train.model.value import Value
 from hpc_train.probe.fabric import usable
 
 _SHM_MIB = 1024
 _FILES = 4096
 
 
-class Advice(Value, frozen=True, kw_only=True):
-    """One problem; an error prevents jobs from working."""
-
-    section: str
-    severity: Severity
-    message: str
-    advice: str
-
-
-def advise(hardware: Hardware, cluster: Cluster | None) -> tuple[Advice, ...]:
-    """Return the problems, in the order of the printed sections."""
+def advise(hardware: Hardware, cluster: Cluster | None) -> tuple[Finding, ...]:
+    """Return the problems, in the order of the printed sections, which are their `id`."""
     return (
         *_slurm(cluster),
         *_launchers(hardware, cluster),
@@ -34,7 +24,7 @@ def advise(hardware: Hardware, cluster: Cluster | None) -> tuple[Advice, ...]:
     )
 
 
-def _slurm(cluster: Cluster | None) -> Iterator[Advice]:
+def _slurm(cluster: Cluster | None) -> Iterator[Finding]:
     if cluster is None:
         return
     if not cluster.partitions:
@@ -46,7 +36,7 @@ def _slurm(cluster: Cluster | None) -> Iterator[Advice]:
         yield _found("slurm", "warning", said, "jobs there wait; see scontrol show partition")
 
 
-def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Advice]:
+def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Finding]:
     software = hardware.software
     if cluster is not None and cluster.mpi.broken:
         yield _found(
@@ -72,7 +62,7 @@ def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Advice]:
         )
 
 
-def _torch(hardware: Hardware) -> Iterator[Advice]:
+def _torch(hardware: Hardware) -> Iterator[Finding]:
     torch = hardware.software.torch
     if torch is None or not hardware.gpus:
         return
@@ -95,7 +85,7 @@ def _torch(hardware: Hardware) -> Iterator[Advice]:
         yield _found("torch", "error", said, "install a build with NCCL (on AMD: RCCL)")
 
 
-def _network(hardware: Hardware) -> Iterator[Advice]:
+def _network(hardware: Hardware) -> Iterator[Finding]:
     down = [
         one.name
         for one in hardware.links
@@ -126,7 +116,7 @@ def _network(hardware: Hardware) -> Iterator[Advice]:
         yield _found("network", "info", "the host was not reachable", "download before the job")
 
 
-def _limits(hardware: Hardware) -> Iterator[Advice]:
+def _limits(hardware: Hardware) -> Iterator[Finding]:
     limits = hardware.limits
     if hardware.ports and limits.memlock_kib not in (None, -1):
         yield _found(
@@ -151,5 +141,5 @@ def _limits(hardware: Hardware) -> Iterator[Advice]:
         )
 
 
-def _found(section: str, severity: Severity, message: str, advice: str) -> Advice:
-    return Advice(section=section, severity=severity, message=message, advice=advice)
+def _found(section: str, severity: Severity, message: str, advice: str) -> Finding:
+    return Finding(id=section, severity=severity, message=message, advice=advice)

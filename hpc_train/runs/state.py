@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from hpc_train.model.run import Failure, JobStatus, Manifest, Run
+from hpc_train.job_state import current, decide
+from hpc_train.model.run import Failure, JobStatus, Run
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there
 from hpc_train.runs.store import RunFiles
 
-# Largest difference between the clocks of a scheduler and of its nodes.
-_CLOCKS_S = 5.0
-# Messages that are less specific than an exit code.
-_VAGUE = (JobState.COMPLETED, JobState.LOST)
 _SENTENCES = {
     JobState.LOST: "it was started or queued, and no process of it is left",
     JobState.CANCELLED: "cancelled, not by hpctrain",
@@ -20,15 +17,11 @@ _SENTENCES = {
 
 
 def run_of(files: RunFiles, standing: JobReport | None) -> Run:
-    """Combine a run's files with the answer of its executor; None means no answer.
-
-    A scheduler that still has the job takes precedence, because a requeued job has the files of its
-    earlier attempt; then a recorded final state; then the job's own files.
-    """
-    status = None if _stale(files.status, standing) else files.status
-    state = _state(files.submission, status, standing)
-    if state is JobState.FAILED and _out_of_time(files.manifest, status):
-        state = JobState.TIMEOUT
+    """Combine a run's files with the answer of its executor; None means no answer."""
+    status = current(files.status, standing)
+    plan = files.manifest.plan if files.manifest else None
+    limit = plan.time_s if plan and plan.nested else None
+    state = decide(standing, files.status, files.submission, limit)
     return Run(
         folder=files.folder,
         manifest=files.manifest,
@@ -40,42 +33,6 @@ def run_of(files: RunFiles, standing: JobReport | None) -> Run:
         or _problem(state, files.submission, status, standing),
         standing=standing,
     )
-
-
-def _stale(status: JobStatus | None, standing: JobReport | None) -> bool:
-    """Whether status.json is that of an attempt before the job was requeued."""
-    if status is None or standing is None or not standing.state.active:
-        return False
-    if standing.state is JobState.PENDING:
-        return standing.asked is None or status.started <= standing.asked
-    return standing.start is not None and status.started < standing.start - _CLOCKS_S
-
-
-def _state(
-    submission: Submission | None, status: JobStatus | None, standing: JobReport | None
-) -> JobState:
-    ended = status is not None and status.ended is not None
-    if ended and status is not None and status.exit_code == 0:
-        return JobState.COMPLETED
-    if standing is not None and standing.state.active:
-        # The job's file is newer than the scheduler's answer; otherwise it would be stale.
-        waits = standing.state is JobState.PENDING
-        return JobState.RUNNING if waits and status is not None else standing.state
-    settled = submission.state if submission is not None else None
-    said = settled or (standing.state if standing is not None else None)
-    # A scheduler that does not respond may still have the job, so the job has not ended.
-    if ended and (said is None or said in _VAGUE):
-        return JobState.FAILED
-    return JobState.UNKNOWN if submission is None or said is None else said
-
-
-def _out_of_time(manifest: Manifest | None, status: JobStatus | None) -> bool:
-    """Whether the run was ended at its own time limit, inside an allocation that continued."""
-    limit = manifest.plan.time_s if manifest and manifest.plan.nested else None
-    if limit is None or status is None or status.ended is None:
-        return False
-    # The limit counts from shortly before the script records its start.
-    return status.exit_code != 0 and status.ended - status.started >= limit - 1
 
 
 def _not_shared(state: JobState, files: RunFiles) -> str:

@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import StoreError, SubmitError
+from hpc_train.job_state import has_ended
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
 from hpc_train.regularfile import is_there
@@ -18,7 +19,7 @@ from hpc_train.shell import clean_environment, ended, start
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.local_queue import FOLDER, LocalQueue, is_held, machine_lock, take
 from hpc_train.submissions.processes import terminate
-from hpc_train.submissions.submission_file import has_ended, mark, write
+from hpc_train.submissions.submission_file import mark, status_of, write
 
 _START_S = 60.0
 
@@ -71,7 +72,8 @@ class LocalExecutor:
             for run, submission in runs.items()
         }
         held = {queue: is_held(queue.file("lock")) for queue in set(queues.values())}
-        return {run: _standing(run, held[queues[run]]) for run in runs if not has_ended(run)}
+        active = [run for run in runs if not has_ended(status_of(run))]
+        return {run: _standing(run, held[queues[run]]) for run in active}
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
         """Mark all runs first, so that none of them is started; see `Executor.cancel`."""

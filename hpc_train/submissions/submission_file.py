@@ -40,9 +40,3 @@ def status_of(run: RunFolder) -> JobStatus | None:
         return msgspec.json.decode(read_regular(run.status), type=JobStatus)
     except (OSError, msgspec.DecodeError, RecursionError):
         return None
-
-
-def has_ended(run: RunFolder) -> bool:
-    """Whether the job script wrote its end."""
-    status = status_of(run)
-    return status is not None and status.ended is not None

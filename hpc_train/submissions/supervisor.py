@@ -15,6 +15,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import StoreError
+from hpc_train.job_state import has_ended
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobState, Submission
@@ -23,7 +24,7 @@ from hpc_train.regularfile import read_regular
 from hpc_train.shell import clean_environment, ended, start
 from hpc_train.submissions.local_queue import LocalQueue, machine_lock, take
 from hpc_train.submissions.processes import kill, terminate
-from hpc_train.submissions.submission_file import has_ended, mark
+from hpc_train.submissions.submission_file import mark, status_of
 
 
 class _Limit(msgspec.Struct):
@@ -81,7 +82,7 @@ def _supervise(run: RunFolder, submission: Submission, locks: tuple[int, int]) -
                 terminate(run)
     finally:
         kill(run)
-    if not has_ended(run) and not _cancelled(run):
+    if not has_ended(status_of(run)) and not _cancelled(run):
         code = script.returncode
         how = f"signal {-code}" if code < 0 else f"exit code {code}"
         mark(run, submission, JobState.FAILED, f"the job script ended with {how}, without a status")

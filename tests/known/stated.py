@@ -10,7 +10,7 @@ import pandas as pd
 
 import hpc_train
 from hpc_train.errors import LogParseError
-from hpc_train.model.diagnosis import Finding
+from hpc_train.model.diagnosis import LogFinding
 from hpc_train.model.log_selection import Search
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline.diagnose import Diagnosed, diagnose
@@ -62,7 +62,7 @@ class Stated:
         return self.diagnosed.transport
 
     @property
-    def root(self) -> Finding:
+    def root(self) -> LogFinding:
         """Return the root cause."""
         root = self.diagnosed.diagnosis.root
         assert root is not None

@@ -1,10 +1,10 @@
-"""Times as sbatch reads them."""
+"""Times and sizes of memory as sbatch reads them."""
 
 from __future__ import annotations
 
 import pytest
 
-from hpc_train.model.units import slurm_seconds
+from hpc_train.model.units import slurm_memory, slurm_seconds
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,11 @@ from hpc_train.model.units import slurm_seconds
 )
 def test_a_time_of_sbatch(text: str, seconds: int | None) -> None:
     assert slurm_seconds(text) == seconds
+
+
+@pytest.mark.parametrize(
+    ("text", "mebibytes"),
+    [("4000", 4000), (" 4000 ", 4000), ("4G", 4096), ("4000M", 4000), ("0", None), ("all", None)],
+)
+def test_a_size_of_sbatch(text: str, mebibytes: int | None) -> None:
+    assert slurm_memory(text) == mebibytes

@@ -91,5 +91,5 @@ def test_slurm_without_pmix_or_with_a_broken_one() -> None:
 
 
 def test_a_partition_that_is_down() -> None:
-    (found,) = [a for a in advise(machine(), read_cluster(Slurm("mixed"))) if a.section == "slurm"]
+    (found,) = [a for a in advise(machine(), read_cluster(Slurm("mixed"))) if a.id == "slurm"]
     assert found.message == "not up: cpu"

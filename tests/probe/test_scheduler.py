@@ -8,7 +8,6 @@ from hpc_train.model.cluster import Gres
 from hpc_train.model.units import Duration, Memory
 from hpc_train.probe.errors import ProbeError
 from hpc_train.probe.node_kinds import kinds
-from hpc_train.probe.nodes import gres
 from hpc_train.probe.plugins import mpi_plugins
 from hpc_train.probe.scheduler import read_cluster
 from hpc_train.probe.scontrol_fields import settings
@@ -60,23 +59,6 @@ def test_kinds_are_found_once_and_a_sample_is_idle() -> None:
     ]
     # gn001 is drained.
     assert found[0].sample.name == "gn002"
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("gpu:a100:4(S:0-1)", [("gpu", "a100", 4)]),
-        ("gpu:4", [("gpu", "", 4)]),
-        ("gpu:1g.10gb:7,gpu:h100:3", [("gpu", "1g.10gb", 7), ("gpu", "h100", 3)]),
-        ("craynetwork:4,nvme:1600G", [("craynetwork", "", 4)]),
-        ("gpu:h200:8(S:0-1,3),tmpdisk:1024", [("gpu", "h200", 8), ("tmpdisk", "", 1024)]),
-        ("(null)", []),
-        ("", []),
-        ("gpu:", []),
-    ],
-)
-def test_gres(text: str, expected: list[tuple[str, str, int]]) -> None:
-    assert [(one.name, one.kind, one.count) for one in gres(text)] == expected
 
 
 def test_plugins_of_an_older_srun() -> None:

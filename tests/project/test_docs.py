@@ -14,6 +14,7 @@ import pytest
 from hpc_train.cli.commands import COMMANDS
 from hpc_train.decode import keys_of
 from hpc_train.errors import HpcTrainError
+from hpc_train.job_state import job_state
 from hpc_train.model.container import Container
 from hpc_train.model.job import Elastic, JobSpec, Resources
 from hpc_train.model.log_pattern import LogPattern
@@ -27,7 +28,6 @@ from hpc_train.records.signatures.signature_file import read_own
 from hpc_train.sites.load import load_site
 from hpc_train.specs.job import build_job
 from hpc_train.specs.study import build_study, is_study
-from hpc_train.submissions.slurm.states import job_state
 from hpc_train.yamlfile import Document
 
 ROOT = Path(__file__).resolve().parents[2]

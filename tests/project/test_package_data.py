@@ -7,17 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train import decode
+from hpc_train import decode, job_state
 from hpc_train.assets import data_file
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.exit_codes import is_crash
 from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
-from hpc_train.submissions.slurm import states
 from hpc_train.submissions.slurm.reasons import sentence
 from hpc_train.submissions.slurm.sbatch_errors import advice
-from hpc_train.submissions.slurm.states import job_state
 
 FOLDER = data_file()
 READ: dict[str, Callable[[], object]] = {
@@ -27,7 +25,7 @@ READ: dict[str, Callable[[], object]] = {
     "slurm_options.yaml": lambda: (sbatch_grammar(), srun_grammar()),
     "slurm_reasons.yaml": lambda: sentence("Priority"),
     "slurm_refusals.yaml": lambda: advice("invalid partition"),
-    "slurm_states.yaml": lambda: job_state("RUNNING"),
+    "slurm_states.yaml": lambda: job_state.job_state("RUNNING"),
 }
 
 
@@ -54,6 +52,6 @@ def test_a_damaged_file_is_named_with_its_line(
     text = data_file("slurm_states.yaml").read_text().replace("state: RUNNING", "state: RUNING", 1)
     (tmp_path / "slurm_states.yaml").write_text(text)
     monkeypatch.setattr(decode, "data_file", lambda name: tmp_path / name)
-    states._states.cache_clear()
+    job_state._words.cache_clear()
     with pytest.raises(HpcTrainError, match=r"slurm_states\.yaml:\d+: states\.COMPLETING\.state: "):
-        job_state("RUNNING")
+        job_state.job_state("RUNNING")

@@ -8,9 +8,10 @@ import pytest
 
 from hpc_train.errors import StoreError
 from hpc_train.files import read_json
+from hpc_train.job_state import has_ended
 from hpc_train.model.run import Failure, RunFolder
 from hpc_train.model.submission import JobState, SlurmEndpoint, Submission
-from hpc_train.submissions.submission_file import has_ended, mark, status_of, write
+from hpc_train.submissions.submission_file import mark, status_of, write
 
 ASKED = Submission(
     executor="slurm",
@@ -59,7 +60,7 @@ def test_a_job_that_says_nothing_readable(run: RunFolder, content: str | None) -
     if content is not None:
         run.status.write_text(content)
     assert status_of(run) is None
-    assert not has_ended(run)
+    assert not has_ended(status_of(run))
 
 
 def test_what_a_job_says(run: RunFolder) -> None:
@@ -67,12 +68,12 @@ def test_what_a_job_says(run: RunFolder) -> None:
     found = status_of(run)
     assert found is not None
     assert (found.started, found.job, found.pid) == (1.5, "7_1", 9)
-    assert not has_ended(run)
+    assert not has_ended(status_of(run))
     run.status.write_text(
         '{"started": 1.5, "ended": 2, "exit_code": 3, '
         '"failure": {"rank": null, "host": "n1", "exit_code": 3}}'
     )
-    assert has_ended(run)
+    assert has_ended(status_of(run))
     found = status_of(run)
     assert found is not None
     assert found.failure == Failure(rank=None, host="n1", exit_code=3)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train.atomicfile import write_atomic
 from hpc_train.lab.processes import Daemon, is_alive
 from hpc_train.lab.twins.conf import TwinPaths
 from hpc_train.model.value import Value
@@ -47,9 +48,7 @@ def read_all() -> tuple[Twin, ...]:
 
 def write(twin: Twin) -> None:
     """Write the record of a twin atomically."""
-    fresh = _file(twin.name).with_suffix(".new")
-    fresh.write_bytes(msgspec.json.encode(twin))
-    fresh.replace(_file(twin.name))
+    write_atomic(_file(twin.name), msgspec.json.encode(twin))
 
 
 def forget(twin: Twin) -> None:

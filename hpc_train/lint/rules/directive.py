@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from hpc_train.lint.options import Option
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
+from hpc_train.model.units import slurm_seconds
 from hpc_train.slurm_options import sbatch_grammar
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
@@ -26,8 +27,7 @@ _MEANT = {
     "name": "job-name",
     "email": "mail-user",
 }
-_WORD_TIME = re.compile(r"^\d+\s*[dhms][\dhms]*", re.IGNORECASE)
-_CLOCK = re.compile(r"\d+(-\d+(:\d+){0,2}|(:\d+){0,2})|infinite|unlimited", re.IGNORECASE)
+_NO_LIMIT = ("INFINITE", "UNLIMITED")
 
 
 def _options(subject: Subject) -> Iterator[Option]:
@@ -192,7 +192,8 @@ def unreadable_time(subject: Subject) -> Iterator[RuleHit]:
     for option in _options(subject):
         value = option.value or ""
         if option.name in ("time", "time-min") and value and "$" not in value:
-            if _WORD_TIME.fullmatch(value) or not _CLOCK.fullmatch(value.lstrip("=")):
+            time = value.lstrip("=")
+            if slurm_seconds(time) is None and time.upper() not in _NO_LIMIT:
                 yield RuleHit(line=option.line, message=f"sbatch does not read {value!r} as a time")
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import datetime
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import Literal
 
 from hpc_train.assets import template_path
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.check import lint_script
+from hpc_train.model.finding import Finding
 from hpc_train.model.job import JobSpec
 from hpc_train.model.limits import partition_named
 from hpc_train.model.site import SiteProfile
@@ -39,12 +39,10 @@ STALE_DAYS = 365
 _READ = 2
 
 
-class ProfileFinding(Value, frozen=True, kw_only=True):
+class ProfileFinding(Finding, frozen=True, kw_only=True):
     """One finding on a profile; an error makes it unusable."""
 
-    severity: Literal["error", "warning"]
     place: str
-    message: str
 
 
 class ProfileCheck(Value, frozen=True, kw_only=True):

@@ -9,7 +9,9 @@ import shutil
 import tempfile
 from pathlib import Path
 
+from hpc_train.atomicfile import write_atomic
 from hpc_train.errors import HpcTrainError
+from hpc_train.files import cannot_write
 from hpc_train.model.cluster import Cluster
 from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Request, prepare
@@ -122,20 +124,11 @@ def _check(name: str, text: str, cluster: Cluster) -> None:
 
 def _write(path: Path, text: str, wish: InitOptions) -> None:
     """Write atomically."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
-        with os.fdopen(handle, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        mask = os.umask(0)
-        os.umask(mask)
-        Path(name).chmod(0o666 & ~mask)
-        if wish.force:
-            Path(name).replace(path)
-        else:
-            # Fails if another process has written it meanwhile.
-            os.link(name, path)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        # Without --force it fails if another process has written the file meanwhile.
+        write_atomic(path, text.encode(), replace=wish.force)
     except FileExistsError:
         raise WishError(f"{path} is there already", "another one: -o FILE") from None
-    finally:
-        Path(name).unlink(missing_ok=True)
+    except OSError as failure:
+        raise cannot_write(path, failure) from None

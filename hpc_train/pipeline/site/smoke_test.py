@@ -12,7 +12,7 @@ import msgspec
 
 from hpc_train.assets import user_folder
 from hpc_train.errors import HpcTrainError, SiteProfileError
-from hpc_train.files import cannot_write
+from hpc_train.files import cannot_write, write_file
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Expected, SiteProfile
 from hpc_train.model.value import Value
@@ -167,7 +167,7 @@ def _replace(target: Path, text: str) -> None:
         raise cannot_write(target, failure) from None
     try:
         load_site(str(trial))
-        trial.replace(target)
+        write_file(target, text.encode())
     except HpcTrainError as failure:
         raise SiteProfileError(f"{target}: not written: {failure.message}", failure.hint) from None
     finally:

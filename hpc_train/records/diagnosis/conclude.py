@@ -10,12 +10,12 @@ from msgspec.structs import replace
 from hpc_train.model.diagnosis import (
     Diagnosis,
     Evidence,
-    Finding,
     JobEnd,
+    LogFinding,
     Outcome,
     Role,
-    Severity,
 )
+from hpc_train.model.finding import LogSeverity
 from hpc_train.records.diagnosis.hang import explain_hang
 from hpc_train.records.diagnosis.observed import Observed
 from hpc_train.records.diagnosis.outcome import decide, missed_target
@@ -43,7 +43,7 @@ _STATES = {
 # Most lines shown for one finding.
 _SHOWN = 5
 _ROLES: dict[Role, int] = {"root": 0, "consequence": 1, "other": 2}
-_SEVERITIES: dict[Severity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign": 3}
+_SEVERITIES: dict[LogSeverity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign": 3}
 
 
 def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
@@ -84,7 +84,7 @@ def _findings(
     root: OrderedSighting | None,
     outcome: Outcome,
     counts: Mapping[str, int],
-) -> list[Finding]:
+) -> list[LogFinding]:
     by_id: dict[str, list[OrderedSighting]] = defaultdict(list)
     for one in sorted(seen, key=lambda one: one.survived):
         by_id[one.signature.id].append(one)
@@ -96,7 +96,7 @@ def _finding(
     root: OrderedSighting | None,
     outcome: Outcome,
     counts: Mapping[str, int],
-) -> Finding:
+) -> LogFinding:
     role = _role(several[0], root)
     # The line of the root is what its title is made of, else that of who failed first.
     first = next((one for one in several if is_first(one)), several[0])
@@ -105,20 +105,20 @@ def _finding(
     told = explain(signature, chief.sighting)
     alike = [one for one in several if exit_code_of(one) == exit_code_of(chief)]
     shown = _one_of_each_rank([chief, *alike])[:_SHOWN]
-    return Finding(
+    return LogFinding(
         id=signature.id,
         group=signature.group,
         severity=_severity(chief, role, outcome),
         role=role,
         title=told.title,
-        cause=told.cause,
+        message=told.cause,
         advice=told.advice,
         evidence=tuple(map(_evidence, shown)),
         count=max(len(several), counts.get(signature.id, 0)),
     )
 
 
-def _severity(chief: OrderedSighting, role: Role, outcome: Outcome) -> Severity:
+def _severity(chief: OrderedSighting, role: Role, outcome: Outcome) -> LogSeverity:
     """Return the severity in this job: errors survived, and those at teardown, are benign."""
     signature = chief.signature
     if chief.survived and signature.severity == "fatal":
@@ -173,13 +173,13 @@ def _evidence(seen: OrderedSighting) -> Evidence:
     )
 
 
-def _with_hang(finding: Finding, observed: Observed, ranks: int | None) -> Finding:
+def _with_hang(finding: LogFinding, observed: Observed, ranks: int | None) -> LogFinding:
     if finding.role != "root":
         return finding
     hang = explain_hang(observed.waits, observed.progress, ranks)
     if hang is None:
         return finding
-    return replace(finding, title=hang.title, cause=hang.cause, advice=hang.advice)
+    return replace(finding, title=hang.title, message=hang.cause, advice=hang.advice)
 
 
 def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:
@@ -190,5 +190,5 @@ def _ranks(seen: Sequence[OrderedSighting], end: JobEnd) -> int | None:
     return max(known) + 1 if known else None
 
 
-def _order(finding: Finding) -> tuple[int, int]:
+def _order(finding: LogFinding) -> tuple[int, int]:
     return _ROLES[finding.role], _SEVERITIES[finding.severity]

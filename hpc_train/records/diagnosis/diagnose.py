@@ -7,7 +7,7 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from hpc_train.model.diagnosis import Attempt, Culprit, Diagnosis, Evidence, Finding, JobEnd
+from hpc_train.model.diagnosis import Attempt, Culprit, Diagnosis, Evidence, JobEnd, LogFinding
 from hpc_train.records.diagnosis.attempts import attempts_of
 from hpc_train.records.diagnosis.conclude import conclude
 from hpc_train.records.diagnosis.observed import Observed
@@ -68,15 +68,15 @@ def _is_of(path: Path, found: Diagnosis) -> bool:
     return rank is not None and rank == (found.first_failure.rank if found.first_failure else 0)
 
 
-def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> Finding:
+def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
     said = f"It failed ({end.problem})" if end.problem else "It failed"
-    return Finding(
+    return LogFinding(
         id=UNKNOWN,
         group="unknown",
         severity="fatal",
         role="root",
         title=f"{said}, and no line that is known says why",
-        cause="the catalogue of failures has none of the lines in these logs",
+        message="the catalogue of failures has none of the lines in these logs",
         advice="read the last lines of the rank that failed first, below; run once more with "
         "PYTHONFAULTHANDLER=1, TORCH_SHOW_CPP_STACKTRACES=1 and NCCL_DEBUG=INFO",
         evidence=words[-1:],

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from hpc_train.model.diagnosis import Evidence, Finding, JobEnd, Outcome
+from hpc_train.model.diagnosis import Evidence, JobEnd, LogFinding, Outcome
 from hpc_train.model.value import Value
 from hpc_train.records.diagnosis.endings import Ending, Kind
 from hpc_train.records.diagnosis.root_cause import (
@@ -19,23 +19,23 @@ from hpc_train.records.diagnosis.root_cause import (
     rung,
 )
 
-_NO_TARGET = Finding(
+_NO_TARGET = LogFinding(
     id="mlperf_aborted",
     group="python",
     severity="fatal",
     role="root",
     title="The training ended without reaching its target (run_stop: aborted)",
-    cause="It did not converge in the epochs that it has, or was stopped.",
+    message="It did not converge in the epochs that it has, or was stopped.",
     advice="Compare hyperparameters and seed with a run that converged; look at the last losses.",
     evidence=(),
 )
-_WRONG_NUMBERS = Finding(
+_WRONG_NUMBERS = LogFinding(
     id="collective_wrong_result",
     group="nccl",
     severity="fatal",
     role="root",
     title="The collective gave wrong numbers",
-    cause="Memory, a link or a library corrupts data.",
+    message="Memory, a link or a library corrupts data.",
     advice="Test each node by itself (nccl-tests -c 1); look at dmesg for ECC and link errors.",
     evidence=(),
 )
@@ -145,7 +145,7 @@ def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:
     )
 
 
-def missed_target(ending: Ending, source: str) -> Finding:
+def missed_target(ending: Ending, source: str) -> LogFinding:
     """Return the finding of an ending of the kind `failure`."""
     known = _WRONG_NUMBERS if "Out of bounds" in ending.text else _NO_TARGET
     place = Evidence(source=source, line=ending.line, text=ending.text)

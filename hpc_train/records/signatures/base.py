@@ -8,6 +8,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta, field
 
+from hpc_train.model.finding import LogSeverity
 from hpc_train.model.log_pattern import MOST_TOUCHING
 from hpc_train.model.regex_cost import touching
 from hpc_train.model.value import Value
@@ -30,7 +31,6 @@ Group = Literal[
     "python",
     "site",
 ]
-Severity = Literal["fatal", "warning", "info", "benign"]
 Role = Literal["cause", "consequence"]
 Kind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
 Memory = Literal["full", "fragmentation", "other_processes"]
@@ -55,7 +55,7 @@ class Entry(Explanation, frozen=True, kw_only=True):
 
     group: Annotated[Group, Meta(description="Section of the catalogue.")]
     severity: Annotated[
-        Severity, Meta(description="fatal ends a job; benign looks bad and does no harm.")
+        LogSeverity, Meta(description="fatal ends a job; benign looks bad and does no harm.")
     ]
     role: Annotated[
         Role, Meta(description="consequence: it follows another failure, which is told elsewhere.")

@@ -11,17 +11,16 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.errors import StoreError, SubmitError
+from hpc_train.job_state import is_ending, turn
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.batch import SbatchCall, allocation, batches
 from hpc_train.submissions.slurm.cli import ask
-from hpc_train.submissions.slurm.nested_state import turn
 from hpc_train.submissions.slurm.query import standings
 from hpc_train.submissions.slurm.recovery import search
-from hpc_train.submissions.slurm.states import is_ending
 from hpc_train.submissions.slurm.submit import submit_batches
-from hpc_train.submissions.submission_file import mark
+from hpc_train.submissions.submission_file import mark, status_of
 
 ALLOCATIONS = ".allocations"
 # Slurm's default of MaxArraySize (man slurm.conf), if it cannot be queried.
@@ -107,7 +106,7 @@ def _ask(
         found.update({run: jobs[submission.native_id] for run, submission in known.items()})
     turns = {run for run, submission in runs.items() if submission.shared}
     for run in turns & found.keys():
-        standing = turn(run, found[run])
+        standing = turn(status_of(run), run.cut_off.exists(), found[run])
         if standing is None:
             del found[run]
         else:

@@ -6,6 +6,7 @@ import datetime
 import logging
 from collections.abc import Collection
 
+from hpc_train.job_state import job_state
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
 from hpc_train.submissions.slurm.cli import ask, unanswered
 from hpc_train.submissions.slurm.reasons import sentence
@@ -19,7 +20,6 @@ from hpc_train.submissions.slurm.squeue import (
     selection,
     wanted,
 )
-from hpc_train.submissions.slurm.states import job_state
 
 _FIELDS = "JobID,State,Start,NodeList,ExitCode,Reason,JobName"
 # Not a signal: a real Slurm reported it for a log that could not be opened.

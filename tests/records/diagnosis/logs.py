@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc_train.model.diagnosis import Diagnosis, Finding, JobEnd
+from hpc_train.model.diagnosis import Diagnosis, JobEnd, LogFinding
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 
 STOP = ':::MLLOG {"key": "run_stop", "value": null, "metadata": {"status": "success"}}\n'
@@ -88,7 +88,7 @@ def judged(folder: Path, *texts: str, end: JobEnd | None = None, **named: str) -
     return diagnosis
 
 
-def root(diagnosis: Diagnosis) -> Finding:
+def root(diagnosis: Diagnosis) -> LogFinding:
     assert diagnosis.outcome == "failed"
     assert diagnosis.root is not None
     assert diagnosis.findings[0] is diagnosis.root

@@ -54,7 +54,7 @@ def test_a_killed_rank_of_torchrun_is_the_root_of_lost_connections(tmp_path: Pat
     found = root(judged(tmp_path, trace(lost, "[rank2]: ") + box(3, code=-9)))
     assert (found.id, found.evidence[0].rank) == ("torchrun_child_failed_rank", 3)
     assert found.title == "Rank 3 was killed (SIGKILL)"
-    assert "memory" in found.cause
+    assert "memory" in found.message
 
 
 def test_horovod_is_shut_down_by_another_rank(tmp_path: Path) -> None:
