@@ -17,14 +17,14 @@ from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Run
 from hpc_train.model.transport import Transport
-from hpc_train.pipeline import digests, run_details
+from hpc_train.pipeline import log_digests, run_details
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.report_provenance import file_lines
 from hpc_train.pipeline.write_report import render_report
 from hpc_train.registry import names
 from hpc_train.regularfile import is_regular, sha256_of
 from hpc_train.runs.bundle_layout import EVIDENCE, PICTURES, RECORDS, Judged, Kept
-from hpc_train.runs.store import STUDY_FILE
+from hpc_train.runs.run_folders import STUDY_FILE
 from hpc_train.tables.run_level_records import one_by_one
 
 Make = Callable[[], bytes]
@@ -63,11 +63,11 @@ def _of_run(
         yield folder.records.name, partial(_lines, records)
     if transport is not None:
         yield folder.transport.name, partial(to_json, transport)
-    diagnosis, logs = run_details.diagnosis_text(run), digests.Digests().of_run(run)
+    diagnosis, logs = run_details.diagnosis_text(run), log_digests.Digests().of_run(run)
     if diagnosis:
         yield run_details.KEPT, diagnosis.encode
     if logs:
-        yield digests.KEPT, partial(to_json, logs)
+        yield log_digests.KEPT, partial(to_json, logs)
 
 
 def _evidence(found: ReportInputs, own: set[str]) -> bytes:
@@ -85,7 +85,7 @@ def _evidence(found: ReportInputs, own: set[str]) -> bytes:
             for run in found.own
         ),
         transports={name: way for name, way in found.transports.items() if name not in own},
-        logs=tuple(file_lines(found, digests.Digests())),
+        logs=tuple(file_lines(found, log_digests.Digests())),
         against=found.against,
     )
     return to_json(kept)

@@ -6,15 +6,15 @@ import os
 from collections.abc import Mapping
 
 from hpc_train.model.hardware import Gpu, Hardware, Near, ProcessLimits
-from hpc_train.probe import nvidia, rocm
-from hpc_train.probe.ask import answer_of, environment, printable
+from hpc_train.probe import nvidia_smi, rocm_smi
 from hpc_train.probe.disks import disks, file_systems
 from hpc_train.probe.errors import ProbeError
-from hpc_train.probe.links import links, ports
-from hpc_train.probe.numbers import whole
+from hpc_train.probe.network_interfaces import links, ports
+from hpc_train.probe.parse_numbers import whole
+from hpc_train.probe.probe_script import probe_script
 from hpc_train.probe.processor import processor
-from hpc_train.probe.script import probe_script
-from hpc_train.probe.sections import Section, sections
+from hpc_train.probe.run_program import answer_of, environment, printable
+from hpc_train.probe.script_sections import Section, sections
 from hpc_train.probe.software import setting, software
 from hpc_train.shell import run
 
@@ -67,10 +67,10 @@ def _text(found: Mapping[str, Section], name: str) -> str:
 
 
 def _gpus(found: Mapping[str, Section]) -> tuple[tuple[Gpu, ...], tuple[Near, ...]]:
-    seen = nvidia.gpus(_text(found, "nvidia"))
+    seen = nvidia_smi.gpus(_text(found, "nvidia"))
     if seen:
-        return seen, nvidia.near(_text(found, "nvidia_topology"))
-    return rocm.gpus(_text(found, "rocm")), rocm.near(_text(found, "rocm_topology"))
+        return seen, nvidia_smi.near(_text(found, "nvidia_topology"))
+    return rocm_smi.gpus(_text(found, "rocm")), rocm_smi.near(_text(found, "rocm_topology"))
 
 
 def _limits(found: Mapping[str, Section]) -> ProcessLimits:

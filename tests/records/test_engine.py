@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_train.records import dispatch as dispatching
-from hpc_train.records.blocks import Block, Stream, blocks
-from hpc_train.records.dispatch import Mark, dispatch
+from hpc_train.records import line_dispatch
+from hpc_train.records.line_dispatch import Mark, dispatch
+from hpc_train.records.log_blocks import Block, Stream, blocks
 from hpc_train.records.multi_search import Find, finder, turns
 
 TEXT = (
@@ -43,7 +43,7 @@ def read(text: bytes, size: int, monkeypatch: pytest.MonkeyPatch) -> Found:
     def small(stream: Stream) -> object:
         return blocks(stream, size)
 
-    monkeypatch.setattr(dispatching, "blocks", small)
+    monkeypatch.setattr(line_dispatch, "blocks", small)
     table, found = Table(), []
     for line, asked in dispatch(io.BytesIO(text), (Two(), table)):
         if 1 in asked:
@@ -127,7 +127,7 @@ class Whole:
 
 
 def test_blocks_and_lines_are_read_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatching, "blocks", lambda stream: blocks(stream, 16))
+    monkeypatch.setattr(line_dispatch, "blocks", lambda stream: blocks(stream, 16))
     text = b"none\nof these\none two\nbar\nrow\n" + b"." * 12 + b"\nrow bar\n"
     bars, rows = Whole(), Two()
     found = [

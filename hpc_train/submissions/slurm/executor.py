@@ -15,10 +15,10 @@ from hpc_train.job_state import is_ending, turn
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.batch import SbatchCall, allocation, batches
-from hpc_train.submissions.slurm.cli import ask
-from hpc_train.submissions.slurm.query import standings
-from hpc_train.submissions.slurm.recovery import search
+from hpc_train.submissions.slurm.find_submitted_jobs import search
+from hpc_train.submissions.slurm.job_arrays import SbatchCall, allocation, batches
+from hpc_train.submissions.slurm.job_states import standings
+from hpc_train.submissions.slurm.slurm_commands import ask
 from hpc_train.submissions.slurm.submit import submit_batches
 from hpc_train.submissions.submission_file import mark, status_of
 

@@ -1,0 +1,109 @@
+"""lint_script: a script and what is known of its place -> findings; the same for the same input."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from hpc_train.errors import UnknownNameError
+from hpc_train.lint.apply_fixes import applied
+from hpc_train.lint.context import LintContext
+from hpc_train.lint.rule import Edit, LintRule, Subject
+from hpc_train.lint.rules import all_rules
+from hpc_train.lint.script import read_script
+from hpc_train.lint.suppressions import read_silence
+from hpc_train.model.finding import LintFinding
+from hpc_train.model.value import Value
+
+# Each round of edits may enable a fix of another rule; no script needs many.
+_ROUNDS = 5
+# Nobody reads more findings of one rule, or a longer message.
+_MOST = 200
+_LONGEST = 400
+
+
+class Repair(Value, frozen=True, kw_only=True):
+    """A text with the fixes, and the fixed findings."""
+
+    text: str
+    mended: tuple[LintFinding, ...]
+
+
+def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
+    """Return the rules with these ids or beginnings of ids; without `select`, all but `ignore`.
+
+    Raises:
+        UnknownNameError: no rule's id begins like that.
+    """
+    rules = all_rules()
+    wanted = _matching(rules, select) if (select := tuple(select)) else {r.id for r in rules}
+    unwanted = _matching(rules, ignore)
+    return tuple(rule for rule in rules if rule.id in wanted - unwanted)
+
+
+def _matching(rules: tuple[LintRule, ...], words: Iterable[str]) -> set[str]:
+    found: set[str] = set()
+    for word in (part.upper() for text in words for part in re.split(r"[\s,]+", text) if part):
+        ids = {rule.id for rule in rules if re.match(r"HT\d*$", word) and rule.id.startswith(word)}
+        if not ids:
+            raise UnknownNameError("rule", word, [rule.id for rule in rules])
+        found |= ids
+    return found
+
+
+def lint_script(
+    text: str, context: LintContext | None = None, rules: tuple[LintRule, ...] | None = None
+) -> tuple[LintFinding, ...]:
+    """Check a script; findings come in the order of lines, then of ids."""
+    found = _examine(text, context or LintContext(), all_rules() if rules is None else rules)
+    return tuple(finding for finding, _ in found)
+
+
+def repair_script(
+    text: str, context: LintContext | None = None, rules: tuple[LintRule, ...] | None = None
+) -> Repair:
+    """Apply all fixes that do not change the purpose of the script."""
+    chosen = all_rules() if rules is None else rules
+    mended: list[LintFinding] = []
+    for _ in range(_ROUNDS):
+        found = _examine(text, context or LintContext(), chosen)
+        edits = [(finding, edit) for finding, edit in found if edit is not None]
+        changed = applied(text, [edit for _, edit in edits])
+        if changed == text:
+            break
+        mended += [finding for finding, _ in edits]
+        text = changed
+    return Repair(text=text, mended=tuple(dict.fromkeys(mended)))
+
+
+def _examine(
+    text: str, context: LintContext, rules: tuple[LintRule, ...]
+) -> list[tuple[LintFinding, Edit | None]]:
+    script = read_script(text)
+    silence = read_silence(script)
+    subject = Subject(script=script, context=context)
+    found = {
+        (finding.line, finding.id, finding.message): (finding, edit)
+        for rule in rules
+        for finding, edit in _findings(rule, subject)
+        if not silence.covers(finding.id, finding.line)
+    }
+    return [found[key] for key in sorted(found)]
+
+
+def _findings(rule: LintRule, subject: Subject) -> Iterator[tuple[LintFinding, Edit | None]]:
+    for hit in islice(rule.check(subject), _MOST):
+        finding = LintFinding(
+            id=rule.id,
+            severity=hit.severity or rule.severity,
+            line=hit.line,
+            # A message quotes the script, whose bytes need not be text.
+            message=_short(hit.message).encode("utf-8", "backslashreplace").decode("utf-8"),
+            advice=hit.advice or rule.advice,
+        )
+        yield finding, hit.edit
+
+
+def _short(message: str) -> str:
+    return message if len(message) <= _LONGEST else f"{message[: _LONGEST - 1]}…"
