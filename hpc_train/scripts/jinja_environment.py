@@ -42,7 +42,7 @@ class TemplateEnvironment(ImmutableSandboxedEnvironment):
         self.templates = loader
         self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
         self.filters = {name: FILTERS[name] for name in OF_JINJA}
-        self.filters.update({name: getattr(filters, name) for name in OURS})
+        self.filters.update({name: getattr(quote_filters, name) for name in OURS})
         # The loader inserts it into templates.
         self.filters[EXTENDED] = extended
 

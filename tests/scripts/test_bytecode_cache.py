@@ -26,8 +26,8 @@ def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Places]:
         folder.mkdir()
     module = found[0] / "blocks.py"
     module.write_text("one\n")
-    monkeypatch.setattr(compiled, "MODULES", (module,))
-    monkeypatch.setattr(compiled, "FOLDER", found[1])
+    monkeypatch.setattr(bytecode_cache, "MODULES", (module,))
+    monkeypatch.setattr(bytecode_cache, "FOLDER", found[1])
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     bytecode_cache._stamp.cache_clear()
     yield found

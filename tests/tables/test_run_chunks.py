@@ -60,14 +60,14 @@ def study() -> ExpectedStudy:
 def test_parts_make_the_same_table(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
     frame = gathered(iter(records()))
     whole = run_frame(study(), frame)
-    monkeypatch.setattr(run_parts, "_RUNS", most)
+    monkeypatch.setattr(run_chunks, "_RUNS", most)
     pd.testing.assert_frame_equal(run_frame(study(), frame), whole, check_exact=True)
     assert {own["parser"] for own in whole["conditions"] if own} == {"p / q"}
     assert whole["state"].nunique() == 2
 
 
 def test_copies_are_found_across_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_parts, "_RUNS", 4)
+    monkeypatch.setattr(run_chunks, "_RUNS", 4)
     one = [entry for entry in records() if entry.run == "run-1"]
     again = [record(20, e.metric, e.value, e.step, e.parser) for e in one]
     others = [entry for entry in records() if entry.run != "run-20"]
@@ -76,7 +76,7 @@ def test_copies_are_found_across_parts(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_run_that_the_study_does_not_list_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_parts, "_RUNS", 4)
+    monkeypatch.setattr(run_chunks, "_RUNS", 4)
     stranger = record(RUNS, "step_time", 1.0, 1)
     with pytest.raises(ReportError, match=f"does not list: run-{RUNS}"):
         run_frame(study(), gathered(iter([*records(), stranger])))
