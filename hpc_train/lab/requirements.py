@@ -1,4 +1,4 @@
-"""Requirements of a lab, checked before anything is created."""
+"""Requirements of a lab or twin, checked before anything is created."""
 
 from __future__ import annotations
 
@@ -23,7 +23,12 @@ _PACKAGES = {
     "mount": "mount",
     "hostname": "hostname",
 }
-ACCOUNTING_PACKAGES = {
+_TWIN_PACKAGES = {
+    "slurmctld": "slurmctld",
+    **dict.fromkeys(("sbatch", "scontrol"), "slurm-client"),
+    "munged": "munge",
+}
+_ACCOUNTING_PACKAGES = {
     "slurmdbd": "slurmdbd",
     "sacctmgr": "slurm-client",
     **dict.fromkeys(("mariadbd", "mariadb-install-db"), "mariadb-server"),
@@ -47,7 +52,7 @@ def check_machine(settings: Settings) -> None:
     Raises:
         LabError: something is missing; all missing programs are named at once.
     """
-    require({**_PACKAGES, **(ACCOUNTING_PACKAGES if settings.accounting else {})})
+    _require({**_PACKAGES, **(_ACCOUNTING_PACKAGES if settings.accounting else {})})
     # `lo up` needs the capability to change networks; namespaces need the one to create them.
     done = ask(("unshare", "--net", "--uts", "--mount", "ip", "link", "set", "lo", "up"))
     if done.returncode != 0:
@@ -57,7 +62,16 @@ def check_machine(settings: Settings) -> None:
         )
 
 
-def require(needed: Mapping[str, str]) -> None:
+def check_twin_programs(*, accounting: bool) -> None:
+    """Check the programs of a twin.
+
+    Raises:
+        LabError: something is missing; all missing programs are named at once.
+    """
+    _require({**_TWIN_PACKAGES, **(_ACCOUNTING_PACKAGES if accounting else {})})
+
+
+def _require(needed: Mapping[str, str]) -> None:
     """Check that programs are installed; each is given with its package.
 
     Raises:

@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 
 from hpc_train.errors import UnknownNameError
-from hpc_train.lint.apply_fixes import applied
 from hpc_train.lint.context import LintContext
 from hpc_train.lint.rule import Edit, LintRule, Subject
 from hpc_train.lint.rules import all_rules
@@ -69,12 +68,31 @@ def repair_script(
     for _ in range(_ROUNDS):
         found = _examine(text, context or LintContext(), chosen)
         edits = [(finding, edit) for finding, edit in found if edit is not None]
-        changed = applied(text, [edit for _, edit in edits])
+        changed = _applied(text, [edit for _, edit in edits])
         if changed == text:
             break
         mended += [finding for finding, _ in edits]
         text = changed
     return Repair(text=text, mended=tuple(dict.fromkeys(mended)))
+
+
+def _applied(text: str, edits: Iterable[Edit]) -> str:
+    """Return the text after the edits; what no edit touches stays byte for byte.
+
+    An edit whose `before` is not there any more is left out.
+    """
+    edits = tuple(edits)
+    lines = text.split("\n")
+    # A whole line may be inserted: from the last line up, so that the numbers stay right.
+    for edit in sorted(edits, key=lambda edit: -edit.line):
+        if edit.line:
+            line = lines[edit.line - 1]
+            lines[edit.line - 1] = line.replace(edit.before, edit.after, 1)
+    text = "\n".join(lines)
+    for edit in edits:
+        if edit.line == 0:
+            text = text.replace(edit.before, edit.after)
+    return text
 
 
 def _examine(

@@ -39,6 +39,12 @@ class JobScript(Value, frozen=True, kw_only=True):
         """Return the assignments to these variables."""
         return tuple(found for found in self.assignments if found.name in names)
 
+    def exported_values(self, *names: str) -> tuple[Assignment, ...]:
+        """Return the exported variables of these names whose value is known and not empty."""
+        return tuple(
+            one for one in self.settings(*names) if one.exported and one.literal and one.value
+        )
+
     def sets(self, *names: str) -> bool:
         """Return whether any of these variables is set."""
         return any(found.name in names for found in self.assignments)

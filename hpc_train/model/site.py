@@ -156,7 +156,9 @@ class SiteProfile(Value, frozen=True, kw_only=True):
         Meta(description="Keys that no profile above this one may change; below /etc/hpctrain."),
     ] = ()
     detect: Annotated[Detect | None, Meta(description="Rules that detect the site's hosts.")] = None
-    scheduler: Annotated[Literal["local", "slurm"], Meta(description="The scheduler.")]
+    scheduler: Annotated[
+        str, Meta(description="The scheduler: `local`, `slurm`, or the name of an added executor.")
+    ]
     slurm: Annotated[Version | None, Meta(description="Slurm's version: '23.11'.")] = None
     step_manager: Annotated[
         Literal["slurmd", "psid"], Meta(description="What starts the processes of a step.")

@@ -29,7 +29,7 @@ def rehearse(prepared: Prepared, wish: SubmitOptions) -> Iterator[str]:
     plans = [point.plan for point in prepared.points for _ in range(repetitions)]
     cost = cost_of(plans)
     check_budget(cost, wish.max_gpu_hours)
-    if prepared.site.value.scheduler == "local":
+    if prepared.site.value.scheduler != "slurm":
         check_start(prepared)
         yield from outlook(prepared)
         return

@@ -24,7 +24,7 @@ def check_start(prepared: Prepared) -> None:
         the launcher is not installed.
     """
     local = prepared.site.value.scheduler == "local"
-    if not local:
+    if prepared.site.value.scheduler == "slurm":
         check_slurm(prepared.site)
     check_secrets(prepared)
     for point in prepared.points:

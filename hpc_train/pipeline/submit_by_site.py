@@ -41,7 +41,7 @@ def lot_of(entries: Sequence[Entry]) -> SiteBatch:
         HpcTrainError: the profile, or its scheduler, does not exist.
     """
     site = _site_of(entries[0][0])
-    if site.value.scheduler != "local":
+    if site.value.scheduler == "slurm":
         check_slurm(site)
     return SiteBatch(site=site, entries=tuple(entries), terms=terms_of(site, entries))
 

@@ -126,7 +126,7 @@ def _assemble(context: Context, made: _Decisions) -> LaunchPlan:
         name=job.value.name,
         site=site.value.name,
         scheduler=site.value.scheduler,
-        template=site.value.template or _TEMPLATES[site.value.scheduler],
+        template=site.value.template or _TEMPLATES.get(site.value.scheduler, _TEMPLATES["local"]),
         launcher=context.launcher.name,
         topology=topology,
         time_s=int(settings["time"].value) if "time" in settings else None,

@@ -7,12 +7,9 @@ import re
 
 from hpc_train.model.cluster import Association, Bounds, Cluster, LiveQos, Mpi
 from hpc_train.probe.errors import ProbeError
-from hpc_train.probe.mpi_plugins import mpi_plugins
-from hpc_train.probe.nodes import nodes
-from hpc_train.probe.partitions import partitions
 from hpc_train.probe.run_program import Answer, Ask, ask
-from hpc_train.probe.sacctmgr import associations, qualities
 from hpc_train.probe.scontrol_fields import Record, count, settings, word, words
+from hpc_train.probe.slurm_answers import associations, mpi_plugins, nodes, partitions, qualities
 
 _QOS = "format=Name,MaxWall,MaxTRES,MaxJobsPU"
 _ASSOCIATIONS = "format=Cluster,Account,Partition,QOS,DefaultQOS,MaxSubmit"

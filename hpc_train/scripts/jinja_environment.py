@@ -11,6 +11,7 @@ from jinja2.sandbox import ImmutableSandboxedEnvironment
 
 from hpc_train.errors import RenderError
 from hpc_train.model.value import Value
+from hpc_train.scripts import quote_filters
 from hpc_train.scripts.render_state import current
 from hpc_train.scripts.template_blocks import EXTENDED, extended
 from hpc_train.scripts.template_loader import TemplateLoader

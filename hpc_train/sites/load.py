@@ -7,18 +7,18 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.decode import decode
-from hpc_train.errors import SiteProfileError
+from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
+from hpc_train.registry import BUILT_IN, names
 from hpc_train.sites.inheritance import read_profile
 from hpc_train.sites.local_machine import Machine, this_machine
 from hpc_train.sites.search import find_profile
 from hpc_train.sites.validate_env import check_variables
-from hpc_train.sites.validate_network import check_blocks, check_network
+from hpc_train.sites.validate_network import check_blocks, check_network, check_rendezvous
 from hpc_train.sites.validate_options import check_words
 from hpc_train.sites.validate_partitions import check_queues
-from hpc_train.sites.validate_rendezvous import check_rendezvous
 
 
 def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]:
@@ -38,6 +38,7 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
             f"write a profile with `extends: {path.stem}`, or: hpctrain site list",
         )
     site = decode(whole.values, SiteProfile, whole.origins, SiteProfileError)
+    _check_scheduler(site)
     _check_launchers(site)
     _check_name(site, path)
     check_variables(site)
@@ -49,6 +50,16 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
     if site.value.scheduler == "local":
         return _on_this_machine(site, machine or this_machine())
     return site
+
+
+def _check_scheduler(site: Sourced[SiteProfile]) -> None:
+    """The scheduler of a profile is the name of an executor, ours or a plug-in's."""
+    wanted = site.value.scheduler
+    if wanted not in BUILT_IN["executors"] and wanted not in (known := names("executors")):
+        raise SiteProfileError(
+            f"{site.origin('scheduler')}: scheduler: must be one of {', '.join(known)}, not "
+            f"{wanted!r}{nearest(wanted, known)}"
+        )
 
 
 def _check_launchers(site: Sourced[SiteProfile]) -> None:

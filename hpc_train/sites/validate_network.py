@@ -1,7 +1,8 @@
-"""Validation of a profile's network and env_blocks beyond their types."""
+"""Validation of a profile's network, env_blocks and rendezvous beyond their types."""
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import msgspec
@@ -10,11 +11,24 @@ from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.partition import ANY
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.site_launch import HOST_METHOD
 from hpc_train.model.value import Sourced
 from hpc_train.model.versions import parts, within
 
 Site = Sourced[SiteProfile]
 
+_HOST_METHODS = (
+    "loopback",
+    "first-host",
+    "batch-host",
+    "hostname-ip",
+    "resolver",
+    "address:N",
+    "remote-address:N",
+    "interface:NAME",
+)
+_LAST_PORT = 65535
+_WITH_NAME = ("first-host", "batch-host", "resolver")
 _VERBS = ("infiniband", "roce")
 _SCRIPTED = ("gcp-tcpxo", "gcp-gib")
 # Key of the network -> the fabrics that use it; all fabrics use the other keys.
@@ -125,3 +139,32 @@ def _check_words(site: Site, block: EnvBlock, key: str) -> None:
                     f"{site.near(path)}: {path}: unknown {name} {word!r}{nearest(word, allowed)}; "
                     f"known: {', '.join(allowed)}"
                 )
+
+
+def check_rendezvous(site: Site) -> None:
+    """Refuse an unknown method, and a suffix of an address.
+
+    Raises:
+        SiteProfileError: with the nearest method.
+    """
+    meeting = site.value.rendezvous
+    where = site.near("rendezvous.host")
+    if not re.fullmatch(HOST_METHOD, meeting.host):
+        raise SiteProfileError(
+            f"{where}: rendezvous.host: {meeting.host!r} is none"
+            f"{nearest(meeting.host, _HOST_METHODS)}; allowed: {', '.join(_HOST_METHODS)} "
+            "(N from 1 to 9)"
+        )
+    last = meeting.port + meeting.ports - 1
+    if last > _LAST_PORT:
+        raise SiteProfileError(
+            f"{site.near('rendezvous.ports')}: ports {meeting.port} to {last}, but the last port "
+            f"is {_LAST_PORT}",
+            f"ports: {_LAST_PORT - meeting.port + 1} or fewer",
+        )
+    if meeting.suffix and meeting.host not in _WITH_NAME:
+        raise SiteProfileError(
+            f"{site.near('rendezvous.suffix')}: "
+            f"a suffix needs a host name, which {meeting.host} does not give; use it with "
+            f"{', '.join(_WITH_NAME)}"
+        )

@@ -12,6 +12,6 @@ from hpc_train.submissions.slurm import sbatch_environment
 
 def notices(site: Sourced[SiteProfile], plan: LaunchPlan) -> tuple[str, ...]:
     """Return the notices before a job is submitted to a scheduler."""
-    if site.value.scheduler == "local":
+    if site.value.scheduler != "slurm":
         return ()
     return sbatch_environment.notices(os.environ, [name for name, _ in plan.directives])

@@ -8,9 +8,9 @@ from hpc_train.model.cluster import Gres
 from hpc_train.model.units import Duration, Memory
 from hpc_train.probe.errors import ProbeError
 from hpc_train.probe.live_cluster import read_cluster
-from hpc_train.probe.mpi_plugins import mpi_plugins
 from hpc_train.probe.node_kinds import kinds
 from hpc_train.probe.scontrol_fields import settings
+from hpc_train.probe.slurm_answers import mpi_plugins
 from tests.probe.machines import Slurm, fixture
 
 

@@ -137,3 +137,17 @@ def test_site_init_replaces_nothing_unasked(tmp_path: Path) -> None:
     done = hpctrain("site", "init", "here", "-o", "here.yaml", cwd=tmp_path)
     assert (done.returncode, "is there already" in done.stderr) == (2, True)
     assert (tmp_path / "here.yaml").read_text() == "mine"
+
+
+def test_site_init_says_that_a_draft_cannot_be_written(empty: Path, tmp_path: Path) -> None:
+    answers = Path(__file__).parent / "fixtures"
+    kinds = ("config", "partition", "node")
+    cases = (f'*" {kind}"*) cat {answers}/lab.{kind.rstrip("s")}*.txt;;' for kind in kinds)
+    program(empty, "scontrol", 'case " $*" in', *cases, "*) exit 1;; esac")
+    (tmp_path / "file").write_text("mine")
+    words = ("site", "init", "here", "-o", "file/here.yaml")
+    done = hpctrain(*words, cwd=tmp_path, PATH=str(empty))
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False), done.stderr
+    assert "file/here.yaml: cannot be written: " in done.stderr
+    assert hpctrain(*words[:3], cwd=tmp_path, PATH=str(empty)).returncode in (0, 3)
+    assert [path.name for path in (tmp_path / "site_profiles").iterdir()] == ["here.yaml"]

@@ -1,4 +1,4 @@
-"""A profile's network and env_blocks: what is refused, with the line and the nearest word."""
+"""A profile's network, env_blocks and rendezvous: what is refused, and the nearest word."""
 
 from __future__ import annotations
 
@@ -156,3 +156,50 @@ def test_what_is_wrong_is_refused(text: str, message: str, tmp_path: Path) -> No
 def test_the_line_is_that_of_the_mistake(was: str, becomes: str, line: int, tmp_path: Path) -> None:
     with pytest.raises(SiteProfileError, match=rf"mine\.yaml:{line}: "):
         loaded(FULL.replace(was, becomes), tmp_path)
+
+
+MEETING = """\
+schema: 1
+name: mine
+description: d
+scheduler: slurm
+launchers: {default: srun, allowed: [srun]}
+rendezvous: {host: "HOST", suffix: "SUFFIX"}
+"""
+
+
+def method(folder: Path, host: str, suffix: str = "") -> str:
+    path = folder / "mine.yaml"
+    path.write_text(MEETING.replace("HOST", host).replace("SUFFIX", suffix))
+    return load_site(str(path)).value.rendezvous.host
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["first-host", "batch-host", "hostname-ip", "address:2", "remote-address:1", "interface:hsn0"],
+)
+def test_a_method_that_there_is(tmp_path: Path, host: str) -> None:
+    assert method(tmp_path, host) == host
+
+
+@pytest.mark.parametrize(
+    ("host", "said"),
+    [
+        ("firsthost", "'firsthost' is none; did you mean 'first-host'?; allowed: loopback, "),
+        ("address", "did you mean 'address:N'?"),
+        ("address:0", "(N from 1 to 9)"),
+        ("interface:a b", "'interface:a b' is none"),
+        ("interface:$(id)", "is none"),
+    ],
+)
+def test_one_that_there_is_not(tmp_path: Path, host: str, said: str) -> None:
+    with pytest.raises(SiteProfileError) as failure:
+        method(tmp_path, host)
+    assert failure.value.message.startswith(f"{tmp_path}/mine.yaml:6: rendezvous.host: ")
+    assert said in failure.value.message
+
+
+def test_a_suffix_belongs_to_a_name(tmp_path: Path) -> None:
+    assert method(tmp_path, "resolver", "i") == "resolver"
+    with pytest.raises(SiteProfileError, match="a suffix needs a host name, which address:2"):
+        method(tmp_path, "address:2", "i")

@@ -11,6 +11,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.record import UNITS, Record
 from hpc_train.model.study import Gates, Warmup
+from hpc_train.tables import run_chunks
 from hpc_train.tables.record_columns import gathered
 from hpc_train.tables.runs import run_frame
 

@@ -13,15 +13,13 @@ from hpc_train.lab.daemons import start_daemon, wait_for
 from hpc_train.lab.errors import LabError
 from hpc_train.lab.munge import munged_command, write_key
 from hpc_train.lab.processes import Daemon, end, is_alive
-from hpc_train.lab.requirements import check_root
+from hpc_train.lab.requirements import check_root, check_twin_programs
 from hpc_train.lab.system_programs import ask, must, slurm
 from hpc_train.lab.twins import state_file
 from hpc_train.lab.twins.accounts import account_settings, has_accounting
-from hpc_train.lab.twins.address import add_route, remove_route
 from hpc_train.lab.twins.database import start_database, stop_database
 from hpc_train.lab.twins.job_submit_plugin import job_submit
-from hpc_train.lab.twins.ports import free_ports
-from hpc_train.lab.twins.requirements import check_programs
+from hpc_train.lab.twins.network import add_route, free_ports, remove_route
 from hpc_train.lab.twins.slurm_conf import MARK, TwinPaths, gres_conf, slurm_conf, slurmdbd_conf
 from hpc_train.lab.twins.state_file import Twin
 from hpc_train.model.site import SiteProfile
@@ -93,7 +91,7 @@ def _check(profile: SiteProfile) -> None:
         raise LabError(f"{profile.name} has no Slurm, so it has no twin")
     if len(profile.name) > _LONGEST_NAME:
         raise LabError(f"{profile.name}: longer than {_LONGEST_NAME} characters")
-    check_programs(accounting=has_accounting(profile))
+    check_twin_programs(accounting=has_accounting(profile))
 
 
 def _same(profile: SiteProfile, place: TwinPaths) -> bool:

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 
 from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.values import exported_values
 from hpc_train.model.versions import older
 
 
@@ -23,11 +22,11 @@ from hpc_train.model.versions import older
 def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     limited = script.sets("NCCL_DEBUG_FILE", "NCCL_DEBUG_SUBSYS")
-    for found in exported_values(subject, "NCCL_DEBUG"):
+    for found in subject.script.exported_values("NCCL_DEBUG"):
         level = found.value.upper()
         if level == "TRACE" or (level == "INFO" and not limited):
             yield RuleHit(line=found.line, message=f"NCCL_DEBUG={found.value}")
-    for found in exported_values(subject, "NCCL_DEBUG_SUBSYS"):
+    for found in subject.script.exported_values("NCCL_DEBUG_SUBSYS"):
         if found.value.upper() == "ALL":
             yield RuleHit(line=found.line, message="NCCL_DEBUG_SUBSYS=ALL prints each collective")
 
@@ -45,7 +44,7 @@ def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
     efa = subject.context.fabric == "efa" or any(
         found.value == "efa" for found in subject.script.settings("FI_PROVIDER")
     )
-    for found in exported_values(subject, "NCCL_ALGO", "NCCL_PROTO"):
+    for found in subject.script.exported_values("NCCL_ALGO", "NCCL_PROTO"):
         if found.value.startswith("^") and not efa:
             continue
         dangerous = found.name == "NCCL_PROTO" and "LL128" in found.value.upper()
@@ -67,7 +66,7 @@ def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
     advice="write the word: LOC, PIX, PXB, PHB or SYS (NVL for P2P)",
 )
 def level_as_number(subject: Subject) -> Iterator[RuleHit]:
-    for found in exported_values(subject, "NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL"):
+    for found in subject.script.exported_values("NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL"):
         if found.value.isdigit():
             yield RuleHit(line=found.line, message=f"{found.name}={found.value} is no word")
 
@@ -81,7 +80,7 @@ def level_as_number(subject: Subject) -> Iterator[RuleHit]:
 )
 def wrong_value(subject: Subject) -> Iterator[RuleHit]:
     values = nccl_variables().values
-    for found in exported_values(subject, *values):
+    for found in subject.script.exported_values(*values):
         allowed = values[found.name]
         if found.value.upper() not in allowed:
             words = [word for word in allowed if not (word.isdigit() and "LOC" in allowed)]

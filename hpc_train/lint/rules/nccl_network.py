@@ -6,7 +6,6 @@ import re
 from collections.abc import Iterator
 
 from hpc_train.lint.rule import RuleHit, Subject, rule
-from hpc_train.lint.rules.values import exported_values
 from hpc_train.model.versions import older
 
 _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
@@ -22,7 +21,7 @@ _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
 )
 def gid_index(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.nccl
-    for found in exported_values(subject, "NCCL_IB_GID_INDEX"):
+    for found in subject.script.exported_values("NCCL_IB_GID_INDEX"):
         if found.value == "-1" or older(version, "2.21"):
             continue
         message = f"NCCL_IB_GID_INDEX={found.value} stops the choice that NCCL makes since 2.21"
@@ -39,7 +38,7 @@ def gid_index(subject: Subject) -> Iterator[RuleHit]:
 )
 def hca_prefix(subject: Subject) -> Iterator[RuleHit]:
     hcas = subject.context.hcas
-    for found in exported_values(subject, "NCCL_IB_HCA"):
+    for found in subject.script.exported_values("NCCL_IB_HCA"):
         names = found.value.lstrip("^").split(",")
         short = [name for name in names if re.fullmatch(r"^[a-z]+\d*_[1-9](:\d+)?", name)]
         if found.value.lstrip("^").startswith("=") or not short or (hcas and hcas < 11):
@@ -59,7 +58,7 @@ def hca_prefix(subject: Subject) -> Iterator[RuleHit]:
 )
 def ib_range(subject: Subject) -> Iterator[RuleHit]:
     for name, low, high in (("NCCL_IB_TIMEOUT", 1, 31), ("NCCL_IB_RETRY_CNT", 0, 7)):
-        for found in exported_values(subject, name):
+        for found in subject.script.exported_values(name):
             if re.fullmatch(r"-?\d{1,9}", found.value) and not low <= int(found.value) <= high:
                 message = f"{name}={found.value} is outside {low} to {high}"
                 yield RuleHit(line=found.line, message=message)
@@ -74,7 +73,7 @@ def ib_range(subject: Subject) -> Iterator[RuleHit]:
     advice="set NCCL_NET only when the job has several nodes",
 )
 def net_on_one_node(subject: Subject) -> Iterator[RuleHit]:
-    for found in exported_values(subject, "NCCL_NET"):
+    for found in subject.script.exported_values("NCCL_NET"):
         if found.value.lower() in _LIBFABRIC and subject.script.asked.nodes == 1:
             if subject.script.asked.has("nodes"):
                 message = f"NCCL_NET={found.value!r}, but the job has one node"
@@ -91,7 +90,7 @@ def net_on_one_node(subject: Subject) -> Iterator[RuleHit]:
 )
 def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
     script, fabric = subject.script, subject.context.fabric
-    for found in exported_values(subject, "NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
+    for found in subject.script.exported_values("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
         value = found.value
         if value == "lo" and (script.asked.nodes or 1) > 1:
             message = f"{found.name}=lo reaches no other node"
@@ -123,7 +122,7 @@ def _named(subject: Subject) -> str:
 )
 def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
     names = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
-    for found in exported_values(subject, *names):
+    for found in subject.script.exported_values(*names):
         harmless = found.name == "NCCL_IB_DISABLE" and subject.context.fabric in (
             "ethernet",
             "slingshot",
@@ -131,7 +130,7 @@ def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
         )
         if found.value == "1" and not harmless:
             yield RuleHit(line=found.line, message=f"{found.name}=1 is for finding faults")
-    for found in exported_values(subject, "NCCL_NET"):
+    for found in subject.script.exported_values("NCCL_NET"):
         if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
             if subject.script.asked.nodes != 1:
                 yield RuleHit(line=found.line, message="NCCL_NET=Socket is TCP only")
@@ -145,7 +144,7 @@ def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
     advice="leave it out, take a port of the job, or NCCL_RAS_ENABLE=0",
 )
 def fixed_ras(subject: Subject) -> Iterator[RuleHit]:
-    for found in exported_values(subject, "NCCL_RAS_ADDR"):
+    for found in subject.script.exported_values("NCCL_RAS_ADDR"):
         if not subject.script.asked.has("exclusive"):
             yield RuleHit(line=found.line, message=f"NCCL_RAS_ADDR={found.value} for every job")
 
@@ -159,8 +158,8 @@ def fixed_ras(subject: Subject) -> Iterator[RuleHit]:
     advice="leave one of them out",
 )
 def collnet_without_plugin(subject: Subject) -> Iterator[RuleHit]:
-    none = [f for f in exported_values(subject, "NCCL_NET_PLUGIN") if f.value == "none"]
-    for found in exported_values(subject, "NCCL_COLLNET_ENABLE"):
+    none = [f for f in subject.script.exported_values("NCCL_NET_PLUGIN") if f.value == "none"]
+    for found in subject.script.exported_values("NCCL_COLLNET_ENABLE"):
         if found.value == "1" and none:
             message = f"NCCL_COLLNET_ENABLE=1, but line {none[0].line} loads no plug-in"
             yield RuleHit(line=found.line, message=message)
@@ -178,7 +177,7 @@ def topology_file(subject: Subject) -> Iterator[RuleHit]:
     boxes = [launch for launch in subject.script.launches if launch.option("container-image")]
     given = [box.option("container-mounts") for box in boxes]
     mounts = {(option and option.value) or "" for option in given}
-    for found in exported_values(subject, "NCCL_TOPO_FILE"):
+    for found in subject.script.exported_values("NCCL_TOPO_FILE"):
         for mount in mounts:
             if "$" not in mount and not any(_within(found.value, root) for root in _inside(mount)):
                 message = f"{found.value} is not among the container's mounts"

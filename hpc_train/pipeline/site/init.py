@@ -128,7 +128,7 @@ def _write(path: Path, text: str, wish: InitOptions) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without --force it fails if another process has written the file meanwhile.
         write_atomic(path, text.encode(), replace=wish.force)
-    except FileExistsError:
-        raise WishError(f"{path} is there already", "another one: -o FILE") from None
     except OSError as failure:
+        if isinstance(failure, FileExistsError) and path.exists():
+            raise WishError(f"{path} is there already", "another one: -o FILE") from None
         raise cannot_write(path, failure) from None

@@ -1,4 +1,9 @@
-"""Unused ports of this machine."""
+"""The address of all twins, and free ports for each.
+
+It is a loopback address with a route without delayed acknowledgements: Slurm's programs write a
+message in two parts, and the kernel delays the second until the first is acknowledged, which takes
+40 ms. With immediate acknowledgement a twin with accounting starts in two seconds instead of ten.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +12,22 @@ import zlib
 from collections.abc import Iterator
 
 from hpc_train.lab.errors import LabError
+from hpc_train.lab.system_programs import ask
 
+ADDRESS = "127.77.0.1"
+_ROUTE = ("local", ADDRESS, "dev", "lo", "table", "local")
 # Below the range of outgoing connections.
 _FIRST, _NUMBER = 20000, 10000
+
+
+def add_route() -> None:
+    """Add the route; without the permission or the program for it, the address is only slower."""
+    ask(("ip", "route", "replace", *_ROUTE, "src", ADDRESS, "quickack", "1"))
+
+
+def remove_route() -> None:
+    """Remove the route."""
+    ask(("ip", "route", "del", *_ROUTE))
 
 
 def free_ports(name: str) -> Iterator[int]:
