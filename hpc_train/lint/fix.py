@@ -1,4 +1,4 @@
-"""Apply edits to a script; what no edit touches stays byte for byte."""
+"""Apply edits to a script; the rest of the text is unchanged byte for byte."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from hpc_train.lint.rule import Edit
 
 
 def applied(text: str, edits: Iterable[Edit]) -> str:
-    """Return the text after the edits; an edit whose `before` is not there any more is left out."""
+    """Return the text after the edits; skip an edit whose `before` is no longer in the line."""
     edits = tuple(edits)
     lines = text.split("\n")
-    # A whole line may be inserted: from the last line up, so that the numbers stay right.
+    # A line may be inserted: apply the last edit first, so that line numbers remain valid.
     for edit in sorted(edits, key=lambda edit: -edit.line):
         if edit.line:
             line = lines[edit.line - 1]

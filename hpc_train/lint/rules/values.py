@@ -1,4 +1,4 @@
-"""Variables whose value a rule can judge."""
+"""Variables whose value is known without running the script."""
 
 from __future__ import annotations
 
