@@ -1,6 +1,6 @@
-"""Any job script -> errors, their reasons, and what to write instead.
+"""Check job scripts: report errors, their reasons, and the correction.
 
-Here: reading a script as sbatch and the shell read it, and applying fixes; `check.lint_script`
-calls the rest.
-Not here: what a site allows (`model.limits`, which `plans` uses too), writing scripts (`scripts`).
+Here: reading a script as sbatch and the shell read it, and applying fixes; the entry point is
+`check.lint_script`. Not here: what a site allows (`model.limits`, which `plans` uses too), writing
+scripts (`scripts`).
 """

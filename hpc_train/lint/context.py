@@ -1,4 +1,4 @@
-"""What is known of the place where a script will run; everything may be unknown."""
+"""The site, the fabric and the library versions with which a script will run; all are optional."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LintContext(Value, frozen=True, kw_only=True):
 
 
 class Product(Value, frozen=True, kw_only=True):
-    """What has versions: from `first` on, before `end`; `example` shows how they look."""
+    """A product with its valid versions: `first` inclusive, `end` exclusive; `example` is one."""
 
     name: str
     first: str
@@ -32,16 +32,16 @@ class Product(Value, frozen=True, kw_only=True):
     example: str
 
 
-# Ends leave room for what is not out yet; a bare `2` says nothing of an NCCL.
+# The upper bounds leave room for later releases; NCCL needs a minor version.
 NCCL = Product(name="NCCL", first="2.1", end="4", example="2.21.5")
 OPEN_MPI = Product(name="Open MPI", first="1.0", end="10", example="5.0.8")
 
 
 def parse_version(text: str, place: str, product: Product) -> Version:
-    """Read `2.21`, `5.0.8rc1`, or `2.21.5-1` as packages have it.
+    """Read `2.21`, `5.0.8rc1`, or the version of a package, such as `2.21.5-1`.
 
     Raises:
-        SpecError: no version, or one that the product cannot have.
+        SpecError: the text is no version, or is outside the product's range.
     """
     match = re.fullmatch(r"v?(\d{1,4}(?:\.\d{1,4}){0,3})(?:[-+a-z].*)?", text.strip())
     if match is None or older(match[1], product.first) or not older(match[1], product.end):

@@ -14,9 +14,9 @@ MARKER = "#SBATCH"
 
 
 class Directive(Value, frozen=True, kw_only=True):
-    """One `#SBATCH` line; sbatch never sees a `late` one, `stray` words make it refuse the job.
+    """One `#SBATCH` line; sbatch ignores a `late` one, and rejects a job with `stray` words.
 
-    `group` counts the `#SBATCH hetjob` lines before it, `unclosed` is a quote without its partner.
+    `group` counts the `#SBATCH hetjob` lines before it, `unclosed` is an unterminated quote.
     """
 
     line: int
@@ -34,7 +34,7 @@ def read_directives(lines: tuple[str, ...]) -> tuple[Directive, ...]:
 
 
 def first_command(lines: tuple[str, ...]) -> int:
-    """Return the line at which sbatch stops to look for directives; 0 when there is none."""
+    """Return the line at which sbatch stops reading directives; 0 when there is none."""
     for number, line in enumerate(lines, 1):
         text = line.strip()
         if text and not text.startswith("#"):

@@ -1,4 +1,4 @@
-"""How a script starts its ranks: srun, mpirun, torchrun, alone or one inside the other."""
+"""How a script starts its ranks: srun, mpirun or torchrun, alone or nested."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ _LONGEST = 2000
 class LaunchCommand(Value, frozen=True, kw_only=True):
     """A command that starts ranks.
 
-    `outer` is srun, mpirun or empty, `starter` what starts the training program below it (torchrun,
-    accelerate, deepspeed, python, or mpirun below srun). With `opaque`, options may hide in a
-    variable that is not known here; one that `asks` trains nothing.
+    `outer` is srun, mpirun or empty; `starter` starts the training program below it (torchrun,
+    accelerate, deepspeed, python, or mpirun below srun). If `opaque`, a variable with an unknown
+    value may contain options; if `asks`, the command queries something and trains nothing.
     """
 
     command: Command
@@ -121,7 +121,7 @@ def _below(
 
 
 def _asks(starter: str, words: tuple[Word, ...]) -> bool:
-    """`python -c`, `python -V` and `python -m pip` ask or install something."""
+    """Whether the command only queries or installs something, as `python -m pip` does."""
     if starter != "python":
         return any(word.text == "--help" for word in words)
     rest = [word.text for word in words[:2]]
@@ -158,7 +158,7 @@ def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
 
 @lru_cache(maxsize=256)
 def _words_of(text: str, line: int) -> tuple[Word, ...]:
-    """Split a value as the shell does where it stands without quotes."""
+    """Split a value as the shell does when it is not quoted."""
     commands = read_commands(text, line).commands
     return tuple(w for command in commands for w in (*command.assignments, *command.words))
 
@@ -171,7 +171,7 @@ def _is_shell(words: Sequence[Word], index: int) -> bool:
 
 
 def _starter(words: Sequence[Word]) -> tuple[str, int, str]:
-    """Find what starts the ranks: its name, the index of its last word, python's module."""
+    """Find the program that starts the ranks: its name, the index of its last word, its module."""
     python = -1
     for index, word in enumerate(words):
         name = word.text.rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""lint_script: a script and what is known of its place -> findings; the same for the same input."""
+"""Apply the rules to a script; the findings depend only on the script and its context."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from hpc_train.model.value import Value
 
 # Each round of edits may enable a fix of another rule; no script needs many.
 _ROUNDS = 5
-# Nobody reads more findings of one rule, or a longer message.
+# Limits on the findings of one rule and on the length of a message.
 _MOST = 200
 _LONGEST = 400
 
@@ -30,10 +30,10 @@ class Repair(Value, frozen=True, kw_only=True):
 
 
 def chosen_rules(select: Iterable[str] = (), ignore: Iterable[str] = ()) -> tuple[LintRule, ...]:
-    """Return the rules with these ids or beginnings of ids; without `select`, all but `ignore`.
+    """Return the rules with these ids or prefixes of ids; without `select`, all but `ignore`.
 
     Raises:
-        UnknownNameError: no rule's id begins like that.
+        UnknownNameError: no rule's id has this prefix.
     """
     rules = all_rules()
     wanted = _matching(rules, select) if (select := tuple(select)) else {r.id for r in rules}

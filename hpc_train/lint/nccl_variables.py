@@ -1,4 +1,4 @@
-"""The variables that NCCL reads: since which version, documented or not, gone or renamed."""
+"""The variables that NCCL reads: first version, documented or not, removed or renamed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpc_train.model.value import Value
 
 
 class Successor(Value, frozen=True, kw_only=True):
-    """Since which version of NCCL a variable is gone or deprecated, and what to set instead."""
+    """The version of NCCL that removed or deprecated a variable, and the replacement."""
 
     version: str
     instead: str
@@ -24,17 +24,17 @@ class Plugin(Value, frozen=True, kw_only=True):
 
 
 class Renamed(Value, frozen=True, kw_only=True):
-    """The new name of a variable of PyTorch, and the torch that brought it."""
+    """The new name of a variable of PyTorch, and the version of PyTorch that introduced it."""
 
     name: str
     version: str
 
 
 class NcclVariables(Value, frozen=True, kw_only=True):
-    """What is known of the variables, by name; see the comments of `nccl_variables.yaml`.
+    """The table of variables, by name; see the comments of `nccl_variables.yaml`.
 
-    `documented` gives the version that brought a variable; the keys of `plugins` and the items of
-    `undocumented_families` are beginnings of names; `values` are what NCCL accepts.
+    `documented` gives the version that introduced a variable; the keys of `plugins` and the items
+    of `undocumented_families` are prefixes; `values` are the values that NCCL accepts.
     """
 
     schema: Literal[1]
@@ -53,7 +53,7 @@ class NcclVariables(Value, frozen=True, kw_only=True):
         return next((one for start, one in self.plugins.items() if name.startswith(start)), None)
 
     def knows(self, name: str) -> bool:
-        """Whether there is, or was, or should be a variable of that name."""
+        """Whether the table contains a variable of that name."""
         groups = (
             self.documented,
             self.undocumented,
@@ -69,5 +69,5 @@ class NcclVariables(Value, frozen=True, kw_only=True):
 
 @cache
 def nccl_variables() -> NcclVariables:
-    """Return what `nccl_variables.yaml` says."""
+    """Return the contents of `nccl_variables.yaml`."""
     return load_data("nccl_variables.yaml", NcclVariables)

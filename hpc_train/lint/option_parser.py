@@ -10,7 +10,7 @@ from hpc_train.slurm_options import Grammar
 
 
 class Option(Value, frozen=True, kw_only=True):
-    """An option under its long name; `spelled` is how it was written."""
+    """An option under its long name; `spelled` is its spelling in the script."""
 
     name: str
     value: str | None
@@ -23,7 +23,7 @@ class Option(Value, frozen=True, kw_only=True):
 def read_options(
     words: Sequence[Word], grammar: Grammar, index: int = 0
 ) -> tuple[tuple[Option, ...], int]:
-    """Read options up to the first word that is none; return them and that word's index."""
+    """Read options up to the first other word; return them and that word's index."""
     options: list[Option] = []
     while index < len(words):
         text = words[index].text
@@ -58,7 +58,7 @@ def _long(word: Word, following: str | None, grammar: Grammar) -> tuple[Option, 
 
 
 def full_name(name: str, grammar: Grammar) -> str | None:
-    """Return the option that a name or an unambiguous beginning of one stands for."""
+    """Return the option with a name or an unambiguous prefix."""
     if name in grammar.long:
         return name
     fitting = [known for known in grammar.long if name and known.startswith(name)]

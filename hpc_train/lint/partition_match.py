@@ -1,6 +1,6 @@
-"""Which of a site's partitions and qualities of service a script's directives lead to.
+"""Match a script's directives with the partitions and qualities of service of a site.
 
-And the sizes that they ask for beyond what is there.
+The module also finds the requests that exceed a limit.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _GPU_OPTIONS = ("gpus-per-node", "gres", "gpus")
 
 
 class Excess(Value, frozen=True, kw_only=True):
-    """A size, the options that ask for it, and the smaller one that `who` gives."""
+    """A requested size, the options that request it, and the smaller limit of `who`."""
 
     options: tuple[str, ...]
     wanted: int
@@ -30,13 +30,13 @@ class Excess(Value, frozen=True, kw_only=True):
 
 
 def known_partitions(site: SiteProfile) -> tuple[str, ...]:
-    """Return the words that --partition takes; none where any will do, or where none is used."""
+    """Return the valid values of --partition; empty if any is valid, or if none is used."""
     words = [_select(one).partition for one in site.partitions]
     return () if ANY in words else tuple(word for word in words if word is not None)
 
 
 def queue_of(site: SiteProfile, asked: RequestedResources) -> JobQueue:
-    """Return the partition and the qos that a script's words lead to."""
+    """Return the partition and the qos that a script selects."""
     found = _partition(site, asked)
     name = found[1].name if found else None
     qos = qos_named(site, asked.value("qos"), name)
@@ -44,7 +44,7 @@ def queue_of(site: SiteProfile, asked: RequestedResources) -> JobQueue:
 
 
 def excesses(asked: RequestedResources, queue: JobQueue) -> Iterator[Excess]:
-    """Yield what a script asks for beyond what its queue has."""
+    """Yield the requests of a script that exceed the limits of its queue."""
     if queue.partition is not None:
         yield from _of_node(asked, queue.partition[1])
     gpus = asked.nodes * asked.gpus_per_node if asked.nodes and asked.gpus_per_node else None
@@ -81,7 +81,7 @@ def _of_node(asked: RequestedResources, partition: Partition) -> Iterator[Excess
 
 
 def _partition(site: SiteProfile, asked: RequestedResources) -> PartitionEntry | None:
-    """Return the one entry that most of the script's words lead to, else that for any words."""
+    """Return the most specific entry that matches the directives, else the catch-all entry."""
     entries = list(enumerate(site.partitions))
     found = [entry for entry in entries if entry[1].name != ANY and _leads(entry[1], asked)]
     if not found:

@@ -1,4 +1,4 @@
-"""What a script's directives ask Slurm for, in numbers; None where that is not known."""
+"""The resources that a script's directives request; None if a number is unknown."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpc_train.model.value import Value
 
 
 class RequestedResources(Value, frozen=True, kw_only=True):
-    """The options that count (the last of each name) and the sizes that follow from them.
+    """The effective options (the last of each name) and the sizes that follow from them.
 
     `batch` is false for a script without directives: its options are on the command line of sbatch.
     """
@@ -26,7 +26,7 @@ class RequestedResources(Value, frozen=True, kw_only=True):
     gpus_per_node: int | None = None
 
     def has(self, *names: str) -> bool:
-        """Return whether any of these options is there."""
+        """Return whether any of these options is given."""
         return any(name in self.options for name in names)
 
     def value(self, name: str) -> str | None:
@@ -34,7 +34,7 @@ class RequestedResources(Value, frozen=True, kw_only=True):
         return self.options[name].value if name in self.options else None
 
     def line(self, *names: str) -> int:
-        """Return where the last of these options stands; 1 when none is there."""
+        """Return the line of the last of these options; 1 if none is given."""
         lines = [self.options[name].line for name in names if name in self.options]
         return max(lines, default=1)
 
@@ -56,7 +56,7 @@ class RequestedResources(Value, frozen=True, kw_only=True):
 
 
 def asked_of(directives: Iterable[Directive]) -> RequestedResources:
-    """Read the sizes; of a heterogeneous job nothing is known."""
+    """Read the sizes; a heterogeneous job has none, because its components differ."""
     directives = tuple(directives)
     if any(directive.group for directive in directives):
         return RequestedResources(batch=True, options={})

@@ -1,4 +1,4 @@
-"""A rule: what it looks for, why that is wrong, what to write instead."""
+"""A rule: its check, the reason, and the correction."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from hpc_train.model.value import Value
 
 
 class Subject(Value, frozen=True, kw_only=True):
-    """What a rule looks at: a script, and what is known of the place where it will run."""
+    """The input of a rule: a script, and its context."""
 
     script: JobScript
     context: LintContext
@@ -28,7 +28,7 @@ class Edit(Value, frozen=True, kw_only=True):
 
 
 class RuleHit(Value, frozen=True, kw_only=True):
-    """A place where a rule applies; severity and advice are the rule's unless said otherwise."""
+    """A violation of a rule; severity and advice default to the rule's."""
 
     line: int
     message: str
@@ -41,7 +41,7 @@ Check = Callable[[Subject], Iterable[RuleHit]]
 
 
 class LintRule(Value, frozen=True, kw_only=True):
-    """One check with its words; the hits of a `fixable` one carry edits."""
+    """One check with its texts; the hits of a `fixable` rule carry edits."""
 
     id: str
     severity: Severity
@@ -55,7 +55,7 @@ class LintRule(Value, frozen=True, kw_only=True):
 def rule(
     id: str, severity: Severity, title: str, *, why: str, advice: str
 ) -> Callable[[Check], LintRule]:
-    """Make a rule of a function that yields hits."""
+    """Make a rule from a function that yields hits."""
 
     def make(check: Check) -> LintRule:
         return LintRule(id=id, severity=severity, title=title, why=why, advice=advice, check=check)
@@ -64,5 +64,5 @@ def rule(
 
 
 def fixable(rule: LintRule) -> LintRule:
-    """Say that the hits of a rule carry edits."""
+    """Mark a rule whose hits carry edits."""
     return replace(rule, fixable=True)

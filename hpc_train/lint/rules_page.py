@@ -1,4 +1,4 @@
-"""The rules as a page of the documentation: docs/lint.md is what `rules_page` returns."""
+"""Write the page of the rules, docs/lint.md."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ $ hpctrain lint job.sbatch --nccl 2.21 --openmpi 5.0 --json
 $ hpctrain lint job.sbatch --fix
 ```
 
-- **Severity.** An error prevents the job from starting or makes it wrong; a warning costs time or
-  hides a failure; an info is for information. A finding that depends on a version that is not given
-  (`--nccl`, `--openmpi`) is only an info. `--site` adds facts of the site's profile: partitions and
-  their limits, launchers, how GPUs are requested.
+- **Severity.** An error prevents the job from starting or makes its results wrong; a warning costs
+  time or hides a failure; an info is for information. A finding that depends on a version that is
+  not given (`--nccl`, `--openmpi`) is only an info. `--site` adds facts of the site's profile:
+  partitions and their limits, launchers, how GPUs are requested.
 - **Exit code.** 0: no warnings or errors; 1: warnings or errors; 2: a file cannot be read, or an
   option is invalid.
 - **Suppression.** `# hpctrain: ignore HT303` on a line, or on the line above it, suppresses a rule
@@ -79,13 +79,13 @@ def _group(rule: LintRule) -> str:
 
 def _section(rule: LintRule) -> str:
     fixable = ", fixable" if rule.fixable else ""
-    body = f"*{rule.severity}{fixable}.* {_code(rule.why)} Instead: {_code(rule.advice)}."
+    body = f"*{rule.severity}{fixable}.* {_code(rule.why)} Correction: {_code(rule.advice)}."
     wrapped = textwrap.fill(body, _WIDTH, break_long_words=False, break_on_hyphens=False)
     return f"\n### {rule.id}: {_code(rule.title)}\n\n{wrapped}\n"
 
 
 def _code(text: str) -> str:
-    """Keep what Markdown would read as emphasis or HTML."""
+    """Escape characters that Markdown would read as emphasis or HTML."""
     plain = re.split(r"(`[^`]*`)", text)
     return "".join(
         part if part.startswith("`") else re.sub(r"([*_<])", r"\\\1", part) for part in plain

@@ -1,4 +1,4 @@
-"""A job script as the rules see it: lines, directives, commands, variables, launches."""
+"""The model of a job script: lines, directives, commands, variables, launches."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")
 class JobScript(Value, frozen=True, kw_only=True):
     """`commands` are those of the batch shell, `task_commands` those of `bash -c` below a launcher.
 
-    Of a script in another language than sh's, only the header is known.
+    If the script is not a shell script, only the header is read.
     """
 
     text: str
@@ -55,7 +55,7 @@ class JobScript(Value, frozen=True, kw_only=True):
 
 
 def read_script(text: str) -> JobScript:
-    """Read a script; anything can be read, the rules say what is wrong with it."""
+    """Read a script; any text can be read, the rules report the errors."""
     lines = tuple(line.rstrip("\r") for line in text.split("\n"))
     shell = _OTHER.match(lines[0]) is None
     directives = read_directives(lines)

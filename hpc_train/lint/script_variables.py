@@ -1,4 +1,4 @@
-"""Which variables a script sets, where, to what, and who sees them."""
+"""The variables that a script sets: line, value, and whether they are exported."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LARGEST = 10**9
 
 
 class Assignment(Value, frozen=True, kw_only=True):
-    """`NAME=value`; `exported` when a program that is started then sees it."""
+    """`NAME=value`; `exported` if programs that are started afterwards inherit it."""
 
     name: str
     value: str
@@ -89,13 +89,13 @@ def _assignment(word: Word, exported: set[str], command: Command, *, seen: bool)
 
 
 class Values(Value, frozen=True, kw_only=True):
-    """What is known of variables before the script runs: set once, or Slurm's own."""
+    """The variables whose value is known without running the script: set once, or by Slurm."""
 
     once: dict[str, Assignment]
     slurm: dict[str, int]
 
     def substitute(self, text: str) -> str:
-        """Replace each `$NAME` that is known; what is not known stays."""
+        """Replace each `$NAME` whose value is known; the others are unchanged."""
         for _ in range(_ROUNDS):
             if len(text) > _LONGEST or "$" not in text:
                 break
@@ -112,7 +112,7 @@ class Values(Value, frozen=True, kw_only=True):
         return known if len(known) <= _LONGEST else otherwise
 
     def number(self, text: str | None) -> int | None:
-        """Return the number that a text comes to, if that is known."""
+        """Return the value of an arithmetic text, if it is known."""
         if text is None:
             return None
         known = self.substitute(text).strip()

@@ -1,4 +1,4 @@
-"""Comments that silence a rule: `# hpctrain: ignore HT303`, `# hpctrain: ignore-file HT303`."""
+"""Comments that suppress a rule: `# hpctrain: ignore HT303`, `# hpctrain: ignore-file HT303`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _ALL = ""
 
 
 class Suppression(Value, frozen=True, kw_only=True):
-    """Which rules are silenced: in the whole file, and on which lines; empty means every rule."""
+    """The rules suppressed in the whole file, and on single lines; an empty id means every rule."""
 
     everywhere: frozenset[str]
     lines: dict[int, frozenset[str]]
 
     def covers(self, rule: str, line: int) -> bool:
-        """Return whether a rule's finding on a line is silenced."""
+        """Return whether a rule's finding on a line is suppressed."""
         here = self.lines.get(line, frozenset())
         return bool({rule, _ALL} & (self.everywhere | here))
 
 
 def read_silence(script: JobScript) -> Suppression:
-    """Read the comments; one that stands alone counts for the next line that is no comment."""
+    """Read the comments; a comment on its own line applies to the next line of code."""
     everywhere: set[str] = set()
     lines: dict[int, set[str]] = {}
     spans, targets = _spans(script), _targets(script.lines)
@@ -45,7 +45,8 @@ def read_silence(script: JobScript) -> Suppression:
 
 
 def _targets(lines: tuple[str, ...]) -> list[int]:
-    """Return, for each line, the one that a comment there speaks of: itself, or the next code."""
+    """Return, for each line, the line to which a comment on it applies: itself, or the next "
+    "code."""
     targets: list[int] = []
     following = len(lines)
     for number in range(len(lines), 0, -1):

@@ -22,7 +22,7 @@ ALT_READ = "alt_read"
 # The two belong together: the protocol needs what the option turns off to be off.
 RDZV_VARIABLE, RDZV_NETWORK = "FI_CXI_RDZV_PROTO", "disable_rdzv_get"
 RDZV_COMPANIONS = tuple(f"FI_CXI_RDZV_{name}" for name in ("EAGER_SIZE", "THRESHOLD", "GET_MIN"))
-_LOUD = "a job that cannot use it fails, and does not fall back to slow TCP"
+_LOUD = "a job that cannot use it fails instead of falling back to slow TCP"
 _WANTS_GID = "<2.21"
 
 

@@ -24,7 +24,7 @@ _ALONE = "`placement: independent` gives each run an allocation of its own"
 
 
 def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> Allocation:
-    """Ask once for what the largest plans need; the runs (id, plan) take turns in this order.
+    """Request the resources of the largest plan; the runs (id, plan) execute in this order.
 
     Raises:
         PlanError: the runs want different queues, or more time than the partition gives a job.

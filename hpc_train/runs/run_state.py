@@ -41,8 +41,8 @@ def _not_shared(state: JobState, files: RunFiles) -> str:
     if state is not JobState.FAILED or files.submission is None or not silent:
         return ""
     return (
-        f"nothing that it wrote is in {files.folder.logs}; results must lie on a file system that "
-        "all nodes share (--results DIR)"
+        f"{files.folder.logs} contains no output of the run; the results must be on a file system "
+        "that all nodes share (--results DIR)"
     )
 
 

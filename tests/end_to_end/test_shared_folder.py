@@ -13,7 +13,7 @@ from tests.end_to_end.user import User
 from tests.pipeline.waiting import wait_for
 
 pytestmark = [pytest.mark.slurm, pytest.mark.slow]
-ADVICE = "results must lie on a file system that all nodes share (--results DIR)"
+ADVICE = "the results must be on a file system that all nodes share (--results DIR)"
 JOB = {
     "name": "here",
     "command": ["echo", "hello"],
@@ -58,4 +58,4 @@ def test_the_first_node_has_it(user: User, slurm: Slurm, mine: Path) -> None:
     assert row["state"] == "FAILED"
     assert row["problem"].endswith(ADVICE)
     there = slurm("srun", "-N1", "-n1", "-wlab1", "cat", f"{folder}/logs/job.out")
-    assert f"hpctrain: {folder} is not there on lab2; {ADVICE}" in there
+    assert f"hpctrain: {folder} does not exist on lab2; {ADVICE}" in there

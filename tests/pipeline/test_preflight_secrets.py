@@ -103,7 +103,9 @@ def test_a_secret_that_is_gone_when_the_job_starts_ends_it(secret: Path, where: 
     (run,) = finished(done.home).values()
     assert run.state is JobState.FAILED
     said = (run.folder.logs / "job.out").read_text()
-    assert "HF_TOKEN is not set in the job" in said or "others may read it: chmod 600" in said
+    assert (
+        "HF_TOKEN is not set in the job" in said or "other users can read it; run chmod 600" in said
+    )
     assert VALUE not in said
     assert os.environ["HF_TOKEN"] == VALUE
 

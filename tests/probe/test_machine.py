@@ -73,7 +73,7 @@ def test_a_host_that_is_none(reach: str) -> None:
         probe_script(reach)
 
 
-def test_nobody_is_asked_unless_named() -> None:
+def test_no_host_is_contacted_unless_named() -> None:
     assert "/dev/tcp" not in probe_script()
     assert this_hardware("127.0.0.1:1").reached is False
 

@@ -89,8 +89,8 @@ def test_sizes_and_who_are_told() -> None:
     (sighting,) = sighted("[rank11]: " + FULL)
     signature = catalogue().by_id[sighting.signature]
     assert explain(signature, sighting).title == (
-        "GPU 3 of rank 11 ran out of memory: 76.00 GiB of 80.00 GiB are held by PyTorch itself,"
-        " 2.00 GiB more were asked for"
+        "GPU 3 of rank 11 ran out of memory: 76.00 GiB of 80.00 GiB are allocated by PyTorch,"
+        " 2.00 GiB more were requested"
     )
     (sighting,) = sighted(FOREIGN)
     assert "Process 4712 has 40.00 GiB" in explain(signature, sighting).title

@@ -82,7 +82,9 @@ def test_a_failed_job_that_wrote_nothing_had_no_folder(
         folder=folder, manifest=None, submission=submission, status=status, logged=logged
     )
     problem = run_of(files, JobReport(state=state, reason="x")).problem
-    assert problem.startswith("nothing that it wrote is in r/logs; results must lie on") is said
+    assert (
+        problem.startswith("r/logs contains no output of the run; the results must be on") is said
+    )
 
 
 def test_a_damaged_file_is_the_problem() -> None:

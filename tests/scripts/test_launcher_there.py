@@ -56,7 +56,8 @@ def test_a_launcher_that_is_missing(
     done = execute(job, tmp_path, PATH=str(programs))
     assert (done.returncode, done.stdout) == (127, "")
     assert done.stderr == (
-        f"hpctrain: {program} is not on PATH on {HOST}; setup: [module load …] in the job or the "
+        f"hpctrain: {program} is not on PATH on {HOST}; load its module with "
+        "setup: [module load …] in the job or the "
         "site profile\n"
     )
     found = json.loads((tmp_path / "status.json").read_text())
@@ -91,7 +92,9 @@ def test_behind_srun_torchrun_needs_its_python(
     )
     done = execute(job, tmp_path)
     assert done.returncode == 127
-    assert done.stderr.startswith(f"hpctrain: {python} is not there on {HOST}; setup: ")
+    assert done.stderr.startswith(
+        f"hpctrain: {python} does not exist on {HOST}; load its module with setup: "
+    )
     assert not (tmp_path / "pwned").exists()
 
 
@@ -157,7 +160,7 @@ def test_in_a_container_only_srun_is_looked_for(
     )
     done = execute(job, tmp_path)
     assert done.returncode == 127
-    assert ("hpctrain: /in/the/box/python is not there" in done.stderr) == checked
+    assert ("hpctrain: /in/the/box/python does not exist" in done.stderr) == checked
     assert ("No such file" in done.stderr) != checked
     done = execute(job, tmp_path, PATH=str(programs))
     assert done.stderr.startswith(f"hpctrain: srun is not on PATH on {HOST}; ")

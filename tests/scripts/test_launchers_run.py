@@ -127,7 +127,7 @@ def test_each_way_to_rank_0s_address(
     for name in known:
         (tmp_path / "bin" / name).write_text("#!/bin/bash\nexit 1\n")
     assert run(execute, job, tmp_path) == 1
-    assert f"rendezvous.host {host} gives no address" in (tmp_path / "said").read_text()
+    assert f"rendezvous.host {host} yields no address" in (tmp_path / "said").read_text()
 
 
 CASES: dict[str, tuple[str, dict[str, Any]]] = {

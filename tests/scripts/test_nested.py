@@ -167,7 +167,7 @@ def test_a_script_that_cannot_speak_is_spoken_for(bench: Bench) -> None:
     bench.run("killed", "kill -KILL $$")
     bench.run("gone", "")
     (bench.home / "gone" / "job.sbatch").unlink()
-    # An earlier attempt must not speak for this one.
+    # Remove the status of an earlier attempt.
     (bench.home / "gone" / "status.json").write_text(CUT_OFF)
     assert bench.finish(["killed", "gone"])[0] == 1
     assert (bench.code("killed"), bench.code("gone")) == (137, 127)
@@ -186,7 +186,7 @@ def test_nothing_of_a_run_is_left_when_the_next_one_starts(bench: Bench) -> None
     bench.program("scancel", 'echo "scancel $*" >>"$TRACE"; rm "$TRACE.step"')
     _, output = bench.finish(["leaves", "next"])
     assert bench.traced() == ["leaves starts", "scancel 77.3", "next starts"]
-    assert "ending what it left behind" in output
+    assert "ending leftover steps and processes" in output
 
 
 @pytest.mark.slow
@@ -230,7 +230,7 @@ def test_without_a_folder_it_says_so(bench: Bench) -> None:
     script.write_text(render_allocation(allocation({"a": None})).text)
     done = subprocess.run(["bash", str(script)], capture_output=True, text=True, timeout=240)
     assert done.returncode != 0
-    assert "the folder that holds the runs is missing" in done.stderr
+    assert "the folder of the runs is missing" in done.stderr
 
 
 def test_bash_and_shellcheck_have_no_complaint(tmp_path: Path) -> None:

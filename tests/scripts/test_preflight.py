@@ -79,8 +79,8 @@ def test_good_nodes_run_the_job(execute: Execute, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("environment", "said"),
     [
-        ({"CUDA_VISIBLE_DEVICES": "0"}, "sees 1 GPUs, but 2 were asked for"),
-        ({"CUDA_VISIBLE_DEVICES": ""}, "sees 0 GPUs, but 2 were asked for"),
+        ({"CUDA_VISIBLE_DEVICES": "0"}, "has 1 visible GPUs, but 2 were requested"),
+        ({"CUDA_VISIBLE_DEVICES": ""}, "has 0 visible GPUs, but 2 were requested"),
         ({"LINK": ""}, "interface ib0 is down"),
         ({"ROOM": "2048"}, "/scratch has 2 MiB of free space, 64 are needed"),
         ({"NO_NAME": "node0"}, "does not resolve node0"),
@@ -104,7 +104,7 @@ def test_a_bad_node_is_on_record(execute: Execute, tmp_path: Path) -> None:
     first, second = done.stderr.splitlines()
     assert first == f"hpctrain: preflight: node1: {HOST} does not resolve its name"
     # A second may pass between two questions.
-    pattern = rf"hpctrain: preflight: node1: its clock is -(29|30) s off that of {HOST}"
+    pattern = rf"hpctrain: preflight: node1: its clock differs by -(29|30) s from that of {HOST}"
     assert re.fullmatch(pattern, second)
     found = status(tmp_path)
     assert found["bad_nodes"] == "node1"
@@ -128,7 +128,7 @@ def test_a_node_that_does_not_answer(execute: Execute, tmp_path: Path) -> None:
     assert status(tmp_path)["bad_nodes"] == "node1"
 
 
-def test_without_a_wish_nobody_is_asked(execute: Execute, tmp_path: Path) -> None:
+def test_no_check_runs_unless_requested(execute: Execute, tmp_path: Path) -> None:
     made = msgspec.structs.replace(plan(), preflight=None)
     assert "preflight" not in render_script(made).text
     assert "bad_nodes" not in render_script(made).text

@@ -40,8 +40,8 @@ def told(folder: Path) -> str:
 
 def not_there(folder: Path, host: str) -> str:
     return (
-        f"hpctrain: {folder} is not there on {host}; results must lie on a file system that all "
-        "nodes share (--results DIR)\n"
+        f"hpctrain: {folder} does not exist on {host}; the results must be on a file system that "
+        "all nodes share (--results DIR)\n"
     )
 
 

@@ -1,7 +1,7 @@
 """All rules.
 
 Here: one module for each subject; a function with `@rule` is a rule.
-Not here: reading of scripts (`lint`, `lint.shell`), queues and limits of a site (`model.limits`).
+Not here: reading scripts (`lint`, `lint.shell`), queues and limits of a site (`model.limits`).
 """
 
 from __future__ import annotations

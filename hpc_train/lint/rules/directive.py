@@ -1,4 +1,4 @@
-"""Rules on single directives: does sbatch read what was meant?"""
+"""Rules on single directives: syntax, names and values."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from hpc_train.slurm_options import sbatch_grammar
 
 _VARIABLE = re.compile(r"\$\{?[A-Za-z_]\w*\}?|\$\(|`")
 _AROUND_EQUALS = re.compile(r"(--[a-z-]{1,40})(\s+=\s*|=\s+)(?=[^\s-])")
-# What is given twice adds up.
+# A second value of these options is added to the first.
 _ADDED = ("mail-type", "verbose", "quiet", "container-mounts", "container-env")
-# Words of other schedulers, and beginnings that fit several options.
+# Options of other schedulers, and prefixes that match several options.
 _MEANT = {
     "walltime": "time",
     "memory": "mem",
@@ -40,7 +40,7 @@ def _options(subject: Subject) -> Iterator[Option]:
     "HT010",
     "error",
     "variable in a directive",
-    why="sbatch reads directives before any shell runs, so $NAME and ~ are taken as they stand.",
+    why="sbatch reads directives before any shell runs, so $NAME and ~ are taken literally.",
     advice="write the value, use sbatch's own patterns (%j, %x, %u, %A_%a) in file names, or "
     "give the option on the command line: sbatch --nodes=$N job.sh",
 )
@@ -61,27 +61,26 @@ def variable_in_directive(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT011",
     "error",
-    "blank around = in a directive",
-    why="sbatch splits directives at blanks: the value becomes `=` or nothing, and the job "
+    "whitespace around = in a directive",
+    why="sbatch splits directives at whitespace: the value becomes `=` or nothing, and the job "
     "is refused.",
-    advice="write --option=value without blanks",
+    advice="write --option=value without whitespace",
 )
 def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.directives:
         for match in _AROUND_EQUALS.finditer(directive.text.partition("#")[0]):
             edit = Edit(line=directive.line, before=match[0], after=f"{match[1]}=")
             yield RuleHit(
-                line=directive.line, message=f"a blank beside the = of {match[1]}", edit=edit
+                line=directive.line, message=f"whitespace beside the = of {match[1]}", edit=edit
             )
 
 
 @rule(
     "HT012",
     "error",
-    "quote without its partner in a directive",
-    why="sbatch reads quotes much as a shell does and refuses a directive in which one is "
-    "not closed.",
-    advice="close the quote on the same line; sbatch joins no lines",
+    "unterminated quote in a directive",
+    why="sbatch parses quotes as a shell does and rejects a directive with an unterminated quote.",
+    advice="close the quote on the same line; a directive cannot continue on the next line",
 )
 def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.directives:
@@ -93,8 +92,9 @@ def unclosed_quote(subject: Subject) -> Iterator[RuleHit]:
     "HT013",
     "error",
     "unknown option in a directive",
-    why="sbatch refuses a job with an option that neither Slurm nor a plug-in of the site knows.",
-    advice="correct the name; `sbatch --help` lists all, also those of the site's plug-ins",
+    why="sbatch refuses a job with an option that neither Slurm nor a plug-in of the site defines.",
+    advice="correct the name; `sbatch --help` lists all options, including those of the site's "
+    "plug-ins",
 )
 def unknown_option(subject: Subject) -> Iterator[RuleHit]:
     known = sbatch_grammar().long
@@ -109,7 +109,7 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(
                 line=option.line,
                 message=f"unknown option --{name}{hint}",
-                # A site's own plug-in may add options that only its sbatch knows.
+                # A plug-in of the site may add options.
                 severity="error" if near else "info",
             )
         else:
@@ -122,10 +122,10 @@ def unknown_option(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT014",
     "error",
-    "stray word in a directive",
+    "word without an option in a directive",
     why="sbatch refuses a directive with a word that belongs to no option: a forgotten --, "
-    "or a value with a blank.",
-    advice="write --option=value; put a value with blanks in quotes",
+    "or a value with whitespace.",
+    advice="write --option=value; quote a value that contains whitespace",
 )
 def stray_word(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.directives:
@@ -135,14 +135,16 @@ def stray_word(subject: Subject) -> Iterator[RuleHit]:
             if not re.match(r"[\u2010-\u2015\u2212]", word):
                 near = word.partition("=")[0] in sbatch_grammar().long
                 hint = f"; did you mean --{word}?" if near else ""
-                yield RuleHit(line=directive.line, message=f"{word!r} belongs to no option{hint}")
+                yield RuleHit(
+                    line=directive.line, message=f"{word!r} is not part of an option{hint}"
+                )
 
 
 @rule(
     "HT015",
     "error",
     "= after a one-letter option",
-    why="The value of a one-letter option begins right after the letter: -N=2 requests `=2` "
+    why="The value of a one-letter option begins directly after the letter: -N=2 requests `=2` "
     "nodes, and sbatch refuses it.",
     advice="write -N 2, -N2 or --nodes=2",
 )
@@ -161,7 +163,7 @@ def equals_after_letter(subject: Subject) -> Iterator[RuleHit]:
     "HT016",
     "warning",
     "option given twice",
-    why="sbatch silently uses the last value; a reader of the script may expect the first.",
+    why="sbatch silently uses the last value; the first value has no effect.",
     advice="keep one",
 )
 def given_twice(subject: Subject) -> Iterator[RuleHit]:
@@ -183,8 +185,8 @@ def given_twice(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT017",
     "error",
-    "time that sbatch does not read",
-    why="sbatch knows minutes, minutes:seconds, hours:minutes:seconds and days-hours[:…]; it "
+    "time that sbatch cannot parse",
+    why="sbatch accepts minutes, minutes:seconds, hours:minutes:seconds and days-hours[:…]; it "
     "refuses 4h or 1h30m.",
     advice="write hours:minutes:seconds, e.g. --time=04:00:00",
 )
@@ -194,15 +196,15 @@ def unreadable_time(subject: Subject) -> Iterator[RuleHit]:
         if option.name in ("time", "time-min") and value and "$" not in value:
             time = value.lstrip("=")
             if slurm_seconds(time) is None and time.upper() not in _NO_LIMIT:
-                yield RuleHit(line=option.line, message=f"sbatch does not read {value!r} as a time")
+                yield RuleHit(line=option.line, message=f"sbatch cannot parse {value!r} as a time")
 
 
 @rule(
     "HT018",
     "info",
     "time in minutes",
-    why="A bare number is minutes and two fields are minutes:seconds, so --time=24 ends a "
-    "job after 24 minutes and --time=24:00 does, too.",
+    why="A single number is minutes and two fields are minutes:seconds, so both --time=24 and "
+    "--time=24:00 end a job after 24 minutes.",
     advice="write hours:minutes:seconds, e.g. --time=24:00:00",
 )
 def time_in_minutes(subject: Subject) -> Iterator[RuleHit]:
@@ -215,10 +217,10 @@ def time_in_minutes(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT019",
     "warning",
-    "log folder made by the job",
-    why="Slurm opens the log before the script runs; without the folder the job fails at "
-    "once and leaves no log. A mkdir in the script comes too late.",
-    advice="make the folder before sbatch, or write the log into one that is there",
+    "log folder created by the job",
+    why="Slurm opens the log before the script runs; if the folder does not exist, the job fails "
+    "at once and writes no log. A mkdir in the script runs too late.",
+    advice="create the folder before sbatch, or write the log into an existing folder",
 )
 def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
@@ -230,6 +232,7 @@ def late_log_folder(subject: Subject) -> Iterator[RuleHit]:
             if folder in [word.text.rstrip("/").removeprefix("./") for word in command.words]:
                 line = asked.line(name)
                 yield RuleHit(
-                    line=line, message=f"{folder} is made by line {command.line}: too late"
+                    line=line,
+                    message=f"{folder} is created in line {command.line}: too late",
                 )
                 return

@@ -16,15 +16,18 @@ _READ_BY_RANKS = re.compile(
     r"WORLD_SIZE|PYTHONUNBUFFERED"
 )
 _DEBUG: dict[str, tuple[str, str]] = {
-    "CUDA_LAUNCH_BLOCKING": (r"1", "makes every kernel wait for the one before"),
-    "TORCH_DISTRIBUTED_DEBUG": (r"DETAIL", "checks every collective among all ranks"),
+    "CUDA_LAUNCH_BLOCKING": (r"1", "makes every kernel launch synchronous"),
+    "TORCH_DISTRIBUTED_DEBUG": (
+        r"DETAIL",
+        "checks the consistency of every collective among all ranks",
+    ),
     "TORCH_NCCL_BLOCKING_WAIT": (r"1", "makes the host wait for every collective"),
     "PYTORCH_NO_CUDA_MEMORY_CACHING": (r"1", "allocates every tensor from the driver"),
     "AUTOGRAD_ANOMALY": (r"1", "keeps a traceback of every operation"),
     "NCCL_CHECK_POINTERS": (r"1", "checks every pointer of every collective"),
-    "TORCH_CPP_LOG_LEVEL": (r"INFO", "prints a lot"),
-    "FI_LOG_LEVEL": (r"info|debug|trace", "prints a lot"),
-    "UCX_LOG_LEVEL": (r"info|debug|trace|req|data|poll", "prints a lot"),
+    "TORCH_CPP_LOG_LEVEL": (r"INFO", "prints many lines"),
+    "FI_LOG_LEVEL": (r"info|debug|trace", "prints many lines"),
+    "UCX_LOG_LEVEL": (r"info|debug|trace|req|data|poll", "prints many lines"),
 }
 _USED = re.compile(r"(?:\$\{?|-x\s{1,9})([A-Za-z_]\w*)")
 _LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
@@ -34,8 +37,8 @@ _LOUD = ("TORCH_CPP_LOG_LEVEL", "FI_LOG_LEVEL", "UCX_LOG_LEVEL")
     "HT410",
     "error",
     "secret in the script",
-    why="Scripts are copied into the scheduler's spool, kept with the results and shared; a "
-    "token in them is out.",
+    why="Scripts are copied into the scheduler's spool directory, kept with the results and "
+    "shared, so a token in a script is disclosed.",
     advice="export it in the shell that you submit from, or read it from a file that only you "
     "can read: $(cat ~/.config/token)",
 )
@@ -53,9 +56,9 @@ def secret(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT411",
     "error",
-    "value with a blank, not in quotes",
-    why="The shell ends the value at the blank: NCCL_NET=AWS Libfabric sets it to AWS, and "
-    "NCCL finds no network of that name.",
+    "unquoted value with whitespace",
+    why="The shell ends the value at the space: NCCL_NET=AWS Libfabric sets it to AWS, and NCCL "
+    "finds no network with that name.",
     advice="write NCCL_NET='AWS Libfabric', or NCCL_NET=Libfabric with aws-ofi-nccl after 1.11",
 )
 def unquoted_blank(subject: Subject) -> Iterator[RuleHit]:
@@ -73,9 +76,9 @@ def unquoted_blank(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT412",
     "error",
-    "blank around = in an assignment",
-    why="In a shell `NAME = value` starts a program called NAME, and `export NAME = value` fails.",
-    advice="write NAME=value without blanks",
+    "whitespace around = in an assignment",
+    why="In a shell `NAME = value` runs a program named NAME, and `export NAME = value` fails.",
+    advice="write NAME=value without whitespace",
 )
 def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     for command in subject.script.commands:
@@ -92,8 +95,7 @@ def blank_around_equals(subject: Subject) -> Iterator[RuleHit]:
     "HT413",
     "warning",
     "variable that is not exported",
-    why="A shell variable stays in the shell: programs that it starts see it only when it is "
-    "exported.",
+    why="Programs that a shell starts inherit only its exported variables.",
     advice="write export NAME=value",
 )
 def not_exported(subject: Subject) -> Iterator[RuleHit]:
@@ -105,7 +107,7 @@ def not_exported(subject: Subject) -> Iterator[RuleHit]:
         if found.exported or found.inside or not _READ_BY_RANKS.fullmatch(found.name):
             continue
         if found.name not in used:
-            message = f"{found.name} is neither exported nor used: the ranks do not see it"
+            message = f"{found.name} is neither exported nor used: the ranks do not inherit it"
             yield RuleHit(line=found.line, message=message)
 
 
@@ -113,8 +115,8 @@ def not_exported(subject: Subject) -> Iterator[RuleHit]:
     "HT414",
     "warning",
     "debug setting left on",
-    why="What helps to find a fault slows every step, or fills the logs.",
-    advice="leave it out once the fault is found",
+    why="Debug settings slow every step, or fill the logs.",
+    advice="remove it when the fault is found",
 )
 def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.assignments:

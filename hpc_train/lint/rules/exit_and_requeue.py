@@ -13,7 +13,7 @@ from hpc_train.lint.shell.ast import Command
 
 _SIGNALS = re.compile(r"(?:SIG)?(USR1|USR2|TERM|INT|HUP|CONT)|10|12|15")
 _WAIT = (
-    "wait for each one by its number: srun … & pids+=($!), then "
+    "wait for each process by its id: srun … & pids+=($!), then "
     'for pid in "${pids[@]}"; do wait "$pid" || code=1; done; exit "${code:-0}"'
 )
 _TALK = ("echo", "date", "printf", "sleep", "ls", "nvidia-smi", "deactivate")
@@ -26,7 +26,8 @@ def _runs_in_front(script: JobScript) -> Iterator[Command]:
 
 
 def _sets(script: JobScript, *flags: str) -> bool:
-    """Whether the script has `set -e`, `set -o pipefail` or the like, or asks for it in #!."""
+    """Whether the script has `set -e`, `set -o pipefail` or the like, or has the option in its #! "
+    "line."""
     for command in script.runs("set"):
         texts = [word.text for word in command.words[1:]]
         if any(flag in texts for flag in flags if len(flag) > 1):
@@ -41,9 +42,9 @@ def _sets(script: JobScript, *flags: str) -> bool:
 @rule(
     "HT401",
     "warning",
-    "exit code lost in a pipe",
-    why="The code of a pipe is that of its last command: `srun … | tee` ends with 0 when the "
-    "training has failed, and Slurm reports COMPLETED.",
+    "exit code lost in a pipeline",
+    why="The exit code of a pipeline is that of its last command: `srun … | tee` ends with 0 when "
+    "the training has failed, and Slurm reports COMPLETED.",
     advice="add `set -o pipefail` before it",
 )
 def lost_in_pipe(subject: Subject) -> Iterator[RuleHit]:
@@ -55,20 +56,22 @@ def lost_in_pipe(subject: Subject) -> Iterator[RuleHit]:
         command = launch.command
         if command.ending not in ("|", "|&") or command.inside:
             continue
-        # `python list.py | sort` prepares something; what is teed is worth a log.
+        # `python list.py | sort` is preparation; output that is piped to tee is the training's log.
         teed = command in following and following[command].program == "tee"
         if launch.outer or launch.starter != "python" or teed:
-            yield RuleHit(line=command.line, message="the training's exit code is lost in the pipe")
+            yield RuleHit(
+                line=command.line, message="the training's exit code is lost in the pipeline"
+            )
 
 
 @rule(
     "HT402",
     "warning",
     "exit code replaced by the last command",
-    why="The state of a job is that of its script's last command: after a failed training, "
+    why="The state of a job is that of the last command in its script: after a failed training, "
     "`echo done` or a `wait` without a number makes it COMPLETED, and --dependency=afterok jobs "
     "start.",
-    advice="add `set -e` (a bare `wait` gives 0 all the same), or keep the code: srun …; code=$?; "
+    advice="add `set -e` (a bare `wait` returns 0 regardless), or keep the code: srun …; code=$?; "
     "echo done; exit $code",
 )
 def replaced_by_last(subject: Subject) -> Iterator[RuleHit]:
@@ -85,20 +88,20 @@ def replaced_by_last(subject: Subject) -> Iterator[RuleHit]:
 
 
 def _bare_wait(script: JobScript) -> Iterator[RuleHit]:
-    """`wait` alone gives 0, whatever became of what it waited for."""
+    """`wait` without arguments returns 0, regardless of the exit codes of the jobs."""
     started = [launch.line for launch in rank_launches(script) if launch.command.ending == "&"]
     waits = [command for command in script.runs("wait") if not command.inside]
     if any(len(c.words) > 1 and not c.words[1].text.startswith("-") for c in waits):
         return
     for command in (one for one in waits if len(one.words) == 1):
         if started and command.line >= started[0] and not _fails_behind(script, command.line):
-            message = f"`wait` gives 0, whatever the code of line {started[0]} was"
+            message = f"`wait` returns 0, regardless of the exit code of line {started[0]}"
             yield RuleHit(line=command.line, message=message, advice=_WAIT)
             return
 
 
 def _fails_behind(script: JobScript, line: int) -> bool:
-    """Whether the script ends with a code of its own making behind a line."""
+    """Whether an `exit` with an explicit code follows a line."""
     exits = [c for c in script.runs("exit") if len(c.words) > 1 and c.line >= line]
     return any(command.words[1].text not in ("0", "$?") for command in exits)
 
@@ -107,8 +110,8 @@ def _fails_behind(script: JobScript, line: int) -> bool:
     "HT403",
     "warning",
     "trap that runs too late",
-    why="bash runs a trap only after the command in the foreground has ended: with srun in "
-    "front, nothing happens before the time limit ends both.",
+    why="bash runs a trap only after the foreground command has ended: with srun in the "
+    "foreground, the trap does not run before the time limit.",
     advice="start it in the background and wait for it, again after each trap: srun … & pid=$!; "
     'while wait "$pid"; kill -0 "$pid" 2>/dev/null; do :; done; wait "$pid"; exit $?',
 )
@@ -122,7 +125,7 @@ def late_trap(subject: Subject) -> Iterator[RuleHit]:
 
 
 def _traps(script: JobScript) -> Iterator[tuple[Command, list[str]]]:
-    """Yield the traps that handle a signal; '' ignores it, - gives it back."""
+    """Yield the traps that handle a signal; '' ignores the signal, - restores the default."""
     for command in script.runs("trap"):
         texts = [word.text for word in command.words[1:] if word.text != "--"]
         signals = [text for text in texts[1:] if _SIGNALS.fullmatch(text)]
@@ -133,7 +136,7 @@ def _traps(script: JobScript) -> Iterator[tuple[Command, list[str]]]:
 @rule(
     "HT404",
     "warning",
-    "signal that the trap does not get",
+    "signal that does not reach the trap",
     why="--signal=USR1@120 goes to the job's steps, not to the batch script, so that a trap "
     "in the script never runs.",
     advice="write --signal=B:USR1@120 for a trap in the script",
@@ -175,9 +178,9 @@ def requeue_of_array(subject: Subject) -> Iterator[RuleHit]:
     "HT406",
     "warning",
     "$0 in a batch script",
-    why="Slurm runs a copy of the script in its spool folder, so that $0 and BASH_SOURCE do "
-    "not lead to the project.",
-    advice="write the path, or take $SLURM_SUBMIT_DIR",
+    why="Slurm runs a copy of the script in its spool folder, so that $0 and BASH_SOURCE are not "
+    "paths in the project.",
+    advice="write the path, or use $SLURM_SUBMIT_DIR",
 )
 def own_path(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script

@@ -20,8 +20,8 @@ _OBSOLETE = {
     "HT620",
     "info",
     "UCX_TLS=tcp",
-    why="It keeps MPI off InfiniBand: everything that MPI sends goes over TCP.",
-    advice="leave UCX_TLS out; UCX finds InfiniBand itself",
+    why="MPI then uses TCP only, not InfiniBand.",
+    advice="leave UCX_TLS out; UCX selects InfiniBand by default",
 )
 def ucx_tcp(subject: Subject) -> Iterator[RuleHit]:
     infiniband = subject.context.fabric == "infiniband"
@@ -32,10 +32,10 @@ def ucx_tcp(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings("UCX_TLS"):
         kinds = set(found.value.split(","))
         if "tcp" in kinds and kinds <= {"tcp", "self", "sm", "cuda", "cuda_copy", "cuda_ipc"}:
-            where = " though there is InfiniBand" if evidence else ""
+            where = " although the nodes have InfiniBand" if evidence else ""
             yield RuleHit(
                 line=found.line,
-                message=f"UCX_TLS={found.value} is TCP only{where}",
+                message=f"UCX_TLS={found.value} selects TCP only{where}",
                 severity="warning" if evidence else None,
             )
 
@@ -44,8 +44,8 @@ def ucx_tcp(subject: Subject) -> Iterator[RuleHit]:
     "HT621",
     "info",
     "UCX_TLS without GPU memory",
-    why="A list in UCX_TLS is complete: without cuda (or rocm) MPI cannot send from GPU "
-    "memory and fails or crashes when it is asked to.",
+    why="A list in UCX_TLS is complete: without cuda (or rocm) MPI cannot send from GPU memory: "
+    "such a call fails or crashes.",
     advice="add cuda (or rocm) to the list, or leave UCX_TLS out",
 )
 def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
@@ -57,14 +57,16 @@ def ucx_without_gpu(subject: Subject) -> Iterator[RuleHit]:
         value = found.value
         if gpus and found.literal and value not in ("all", "") and not value.startswith("^"):
             if not re.search(r"cuda|rocm|gpu", value):
-                yield RuleHit(line=found.line, message=f"UCX_TLS={value} knows no GPU memory")
+                yield RuleHit(
+                    line=found.line, message=f"UCX_TLS={value} has no transport for GPU memory"
+                )
 
 
 @rule(
     "HT622",
     "warning",
     "GPU-aware MPICH beside NCCL",
-    why="With MPICH_GPU_SUPPORT_ENABLED=1, NCCL and MPI both work on the GPU, and may deadlock.",
+    why="With MPICH_GPU_SUPPORT_ENABLED=1, NCCL and MPI both use the GPU, and may deadlock.",
     advice="set it to 0 unless the program sends GPU buffers with MPI",
 )
 def gpu_aware_mpich(subject: Subject) -> Iterator[RuleHit]:
@@ -85,7 +87,7 @@ def gpu_aware_mpich(subject: Subject) -> Iterator[RuleHit]:
     "alt_read without disable_rdzv_get",
     why="FI_CXI_RDZV_PROTO=alt_read works only in a job or step that was started with "
     "--network=disable_rdzv_get; otherwise libfabric fails at its start.",
-    advice="add #SBATCH --network=disable_rdzv_get, or give it to srun",
+    advice="add #SBATCH --network=disable_rdzv_get, or pass it to srun",
 )
 def alt_read(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
@@ -117,7 +119,7 @@ def obsolete(subject: Subject) -> Iterator[RuleHit]:
     "memhooks with NCCL",
     why="On Slingshot the memhooks monitor of libfabric deadlocks with NCCL and RCCL, which "
     "allocate memory from several threads.",
-    advice="write FI_MR_CACHE_MONITOR=userfaultfd, or kdreg2 where the kernel has it",
+    advice="write FI_MR_CACHE_MONITOR=userfaultfd, or kdreg2 if the kernel provides it",
 )
 def memhooks(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings("FI_MR_CACHE_MONITOR"):

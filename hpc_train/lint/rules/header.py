@@ -1,4 +1,4 @@
-"""Rules on the first lines: will sbatch take the script, and see its directives?"""
+"""Rules on the header of a script: the #! line and the form of the directives."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _QUOTES = re.compile(r"[\u2018\u2019\u201c\u201d]")
     "error",
     "no #! line",
     why="sbatch refuses a script whose first line does not begin with #!.",
-    advice="let the first line be #!/bin/bash, with nothing before it",
+    advice="write #!/bin/bash as the first line",
 )
 def no_shebang(subject: Subject) -> Iterator[RuleHit]:
     text = subject.script.text
@@ -38,7 +38,7 @@ def no_shebang(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(line=later, message="#! is below the first line, where it is only a comment")
     else:
         yield RuleHit(
-            line=1, message="the first line is no #! line; sbatch refuses that", edit=edit
+            line=1, message="the first line is not a #! line; sbatch rejects the script", edit=edit
         )
 
 
@@ -47,8 +47,7 @@ def no_shebang(subject: Subject) -> Iterator[RuleHit]:
     "error",
     "#SBATCH after the first command",
     why="sbatch stops looking for directives at the first line that is neither blank nor a "
-    "comment (`set -x` and `module load` are commands); what comes later is ignored without "
-    "a word.",
+    "comment (`set -x` and `module load` are commands); later directives are silently ignored.",
     advice="move all #SBATCH lines above the first command",
 )
 def late_directive(subject: Subject) -> Iterator[RuleHit]:
@@ -70,10 +69,10 @@ def _short(text: str) -> str:
 @rule(
     "HT003",
     "warning",
-    "misspelt #SBATCH",
+    "misspelled #SBATCH",
     why="Only a line that begins with exactly #SBATCH is a directive; #sbatch, # SBATCH and "
     "an indented #SBATCH are comments, and the job runs with defaults.",
-    advice="write #SBATCH at the beginning of the line, or ##SBATCH to switch the line off",
+    advice="write #SBATCH at the beginning of the line, or ##SBATCH to disable the line",
 )
 def misspelt_marker(subject: Subject) -> Iterator[RuleHit]:
     for number, line in enumerate(subject.script.lines, 1):
@@ -103,9 +102,10 @@ def _is_meant(match: re.Match[str]) -> bool:
 @rule(
     "HT004",
     "info",
-    "directive that is switched off",
-    why="##SBATCH is a comment. It is the usual way to disable a directive, and an easy mistake.",
-    advice="take one # away if the line is meant",
+    "disabled directive",
+    why="##SBATCH is a comment. It is the usual way to disable a directive, but also a common "
+    "typing error.",
+    advice="remove one # if the directive is intended",
 )
 def switched_off(subject: Subject) -> Iterator[RuleHit]:
     for number, line in enumerate(subject.script.lines, 1):
@@ -118,8 +118,8 @@ def switched_off(subject: Subject) -> Iterator[RuleHit]:
     "HT005",
     "error",
     "DOS line breaks",
-    why="sbatch refuses a script with DOS line breaks, and bash would take each carriage "
-    "return for a part of the last word.",
+    why="sbatch refuses a script with DOS line breaks, and bash would treat each carriage return "
+    "as part of the last word.",
     advice="convert the file: dos2unix FILE, or hpctrain lint --fix FILE",
 )
 def dos_line_breaks(subject: Subject) -> Iterator[RuleHit]:
@@ -136,14 +136,15 @@ def dos_line_breaks(subject: Subject) -> Iterator[RuleHit]:
     "HT006",
     "error",
     "nothing to run",
-    why="sbatch refuses an empty script; one of comments only ends at once, successfully.",
+    why="sbatch refuses an empty script; a script with only comments ends at once with exit code "
+    "0.",
     advice="add the command that starts the training",
 )
 def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
     if not subject.script.text.strip():
         yield RuleHit(line=1, message="the file is empty")
     elif subject.script.first_command == 0:
-        yield RuleHit(line=1, message="the script has comments only, and no command")
+        yield RuleHit(line=1, message="the script has only comments and no command")
 
 
 @fixable
@@ -151,9 +152,9 @@ def nothing_to_run(subject: Subject) -> Iterator[RuleHit]:
     "HT007",
     "error",
     "typographic dash or quote in a directive",
-    why="Word processors and web pages turn -- into a dash and quotes into curved ones; "
-    "sbatch refuses the first and parses the second as a part of the value.",
-    advice="type the line anew: -- and straight quotes",
+    why="Word processors and web pages replace -- by a dash and straight quotes by curved ones; "
+    "sbatch rejects the dash and parses the quotes as part of the value.",
+    advice="retype the line with -- and straight quotes",
 )
 def typographic(subject: Subject) -> Iterator[RuleHit]:
     for directive in subject.script.directives:
@@ -161,31 +162,31 @@ def typographic(subject: Subject) -> Iterator[RuleHit]:
         if dash:
             edit = Edit(line=directive.line, before=dash[0], after="--")
             yield RuleHit(
-                line=directive.line, message=f"`{dash[0]}` is no hyphen but a dash", edit=edit
+                line=directive.line, message=f"`{dash[0]}` is a dash, not a hyphen", edit=edit
             )
         elif _QUOTES.search(directive.text):
-            yield RuleHit(line=directive.line, message="curved quotes become a part of the value")
+            yield RuleHit(line=directive.line, message="curved quotes become part of the value")
 
 
 @rule(
     "HT008",
     "info",
     "text that is not UTF-8",
-    why="bash runs such a script, but logs, reports and editors show other characters than "
-    "were meant, and a path with them is not found.",
+    why="bash runs such a script, but logs, reports and editors show wrong characters, and a path "
+    "that contains them is not found.",
     advice="convert the file: iconv -f latin1 -t utf-8",
 )
 def not_utf8(subject: Subject) -> Iterator[RuleHit]:
     for number, line in enumerate(subject.script.lines, 1):
         if any("\udc80" <= letter <= "\udcff" for letter in line):
-            yield RuleHit(line=number, message="a byte here is not UTF-8")
+            yield RuleHit(line=number, message="a byte on this line is not UTF-8")
             return
 
 
 @rule(
     "HT009",
     "error",
-    "quote, parenthesis or here-document without its end",
+    "unterminated quote, parenthesis or here-document",
     why="The shell reads to the end of the file: it then reports an error, or treats the rest as "
     "text and does not run it.",
     advice="close it; the cause can be an earlier quote that ends too soon (try bash -n FILE)",

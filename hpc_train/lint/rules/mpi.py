@@ -28,7 +28,7 @@ _GONE = re.compile(r"^(yalla|mxm|psm)$")
 
 
 def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
-    """Yield the launches by Open MPI's mpirun, with its own words."""
+    """Yield the launches by Open MPI's mpirun, with its own arguments."""
     if _OTHER_MPI.search(subject.script.text):
         return
     for launch in subject.script.launches:
@@ -40,7 +40,7 @@ def _mpiruns(subject: Subject) -> Iterator[tuple[LaunchCommand, list[str]]]:
 
 
 def _own_words(texts: list[str]) -> list[str]:
-    """Cut a command line before the program that mpirun starts, where that is plain to see."""
+    """Cut a command line before the program that mpirun starts, if that can be recognised."""
     for index, text in enumerate(texts):
         if re.fullmatch(r"^(.*/)?(python[\d.]*|bash|sh|torchrun)", text):
             return texts[:index]
@@ -59,7 +59,7 @@ def _mca(subject: Subject) -> Iterator[tuple[int, str, str]]:
 
 
 def _on_five(subject: Subject) -> tuple[bool, Severity | None]:
-    """Whether a rule on Open MPI 5 applies, and how sure it is."""
+    """Whether a rule on Open MPI 5 applies, and with which severity."""
     version = subject.context.openmpi
     return not older(version, "5"), None if version else "info"
 
@@ -78,7 +78,7 @@ def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
     if known or any(f.name.startswith("PRTE_MCA_") for f in subject.script.assignments):
         return
     for launch, texts in _mpiruns(subject):
-        # A program of one thread is well served by one core.
+        # One core is enough for a program with one thread.
         if launch.starter == "" and (subject.script.asked.cpus_per_task or 1) == 1:
             continue
         hidden = any(
@@ -93,9 +93,8 @@ def mpirun_binding(subject: Subject) -> Iterator[RuleHit]:
     "HT602",
     "warning",
     "openib in Open MPI 5",
-    why="Open MPI 5 has no openib any more; UCX is chosen by itself, and `btl ^openib` "
-    "excludes nothing.",
-    advice="leave it out; to insist on UCX write --mca pml ucx",
+    why="Open MPI 5 has no openib component; UCX is the default, and `btl ^openib` has no effect.",
+    advice="leave it out; to require UCX write --mca pml ucx",
 )
 def openib(subject: Subject) -> Iterator[RuleHit]:
     applies, severity = _on_five(subject)
@@ -125,10 +124,10 @@ def tcp_include_and_exclude(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT604",
     "warning",
-    "parameters that Open MPI 5 has not",
+    "parameters that Open MPI 5 removed",
     why="Open MPI 5 uses PRRTE instead of ORTE: orte_… and oob_… parameters, mxm, yalla and psm "
     "were removed, and unknown parameters are ignored.",
-    advice="see the parameter's successor: PRTE_MCA_…, or --prtemca on the command line",
+    advice="use the parameter's successor: PRTE_MCA_…, or --prtemca on the command line",
 )
 def gone_in_five(subject: Subject) -> Iterator[RuleHit]:
     applies, severity = _on_five(subject)
@@ -137,7 +136,7 @@ def gone_in_five(subject: Subject) -> Iterator[RuleHit]:
             _GONE.match(part) for part in re.split(r"[,^]", value) if name in ("pml", "mtl")
         )
         if applies and old:
-            message = f"Open MPI 5 does not know {name} {value}".rstrip()
+            message = f"Open MPI 5 has no parameter {name} {value}".rstrip()
             yield RuleHit(line=line, message=message, severity=severity)
 
 
@@ -167,7 +166,7 @@ def old_option(subject: Subject) -> Iterator[RuleHit]:
     "error",
     "mpirun with more ranks than tasks",
     why="Inside a Slurm job mpirun uses the tasks as slots, and refuses to start more ranks.",
-    advice='write mpirun -np "$SLURM_NTASKS", or nothing: all slots are the default',
+    advice='write mpirun -np "$SLURM_NTASKS", or omit -np: the default is all slots',
 )
 def more_than_slots(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script

@@ -14,10 +14,10 @@ from hpc_train.model.versions import older
     "HT523",
     "warning",
     "NCCL_DEBUG left on",
-    why="INFO prints hundreds of lines a rank and TRACE every call: large logs, slow starts, "
-    "and the lines that matter are lost among them.",
-    advice="write NCCL_DEBUG=WARN, or keep INFO and send it to a file of each process "
-    "(NCCL_DEBUG_FILE=…%h.%p) or limit it (NCCL_DEBUG_SUBSYS=INIT,NET)",
+    why="INFO prints hundreds of lines a rank and TRACE every call: logs become large, the start "
+    "slow, and relevant lines hard to find.",
+    advice="write NCCL_DEBUG=WARN, or keep INFO and write one file per process "
+    "(NCCL_DEBUG_FILE=…%h.%p), or limit it (NCCL_DEBUG_SUBSYS=INIT,NET)",
 )
 def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
@@ -35,9 +35,9 @@ def debug_left_on(subject: Subject) -> Iterator[RuleHit]:
     "HT524",
     "warning",
     "NCCL_ALGO or NCCL_PROTO",
-    why="NCCL chooses for each size and topology; a fixed choice is right for the one case "
-    "that was measured, turns off the tuner of AWS's plug-in, and forcing LL128 can corrupt "
-    "data where the hardware does not promise its order.",
+    why="NCCL selects the algorithm for each message size and topology; a fixed choice suits only "
+    "the case that was measured, disables the tuner of AWS's plug-in, and forcing LL128 can "
+    "corrupt data on hardware that does not guarantee the order of 128-byte stores.",
     advice="leave it out; to forbid one protocol write NCCL_PROTO=^LL128",
 )
 def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
@@ -48,7 +48,7 @@ def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
         if found.value.startswith("^") and not efa:
             continue
         dangerous = found.name == "NCCL_PROTO" and "LL128" in found.value.upper()
-        reason = "turns AWS's tuner off" if efa else "replaces NCCL's own choice"
+        reason = "disables AWS's tuner" if efa else "replaces NCCL's own choice"
         reason = "can corrupt data" if dangerous and not efa else reason
         yield RuleHit(
             line=found.line,
@@ -60,22 +60,22 @@ def fixed_algorithm(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT525",
     "warning",
-    "level as a number",
-    why="The numbers of NCCL_NET_GDR_LEVEL and NCCL_P2P_LEVEL have changed their meaning "
-    "between versions; the words have not.",
-    advice="write the word: LOC, PIX, PXB, PHB or SYS (NVL for P2P)",
+    "NCCL level as a number",
+    why="The numbers of NCCL_NET_GDR_LEVEL and NCCL_P2P_LEVEL have changed their meaning between "
+    "versions; the names have not.",
+    advice="write the name: LOC, PIX, PXB, PHB or SYS (NVL for P2P)",
 )
 def level_as_number(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.exported_values("NCCL_NET_GDR_LEVEL", "NCCL_P2P_LEVEL"):
         if found.value.isdigit():
-            yield RuleHit(line=found.line, message=f"{found.name}={found.value} is no word")
+            yield RuleHit(line=found.line, message=f"{found.name}={found.value} is a number")
 
 
 @rule(
     "HT531",
     "warning",
-    "value that NCCL does not take",
-    why="NCCL ignores a value that it cannot read, or reads 0.",
+    "value that NCCL does not accept",
+    why="NCCL ignores a value that it cannot parse, or reads it as 0.",
     advice="write one of the allowed values",
 )
 def wrong_value(subject: Subject) -> Iterator[RuleHit]:
@@ -94,8 +94,8 @@ def wrong_value(subject: Subject) -> Iterator[RuleHit]:
     "HT532",
     "warning",
     "NCCL_DEBUG_FILE for all ranks",
-    why="Without %h (host) and %p (process) all ranks write into one file and overwrite one "
-    "another.",
+    why="Without %h (host) and %p (process) all ranks write to one file and overwrite its "
+    "contents.",
     advice="write NCCL_DEBUG_FILE=/path/nccl.%h.%p",
 )
 def debug_file(subject: Subject) -> Iterator[RuleHit]:
@@ -110,7 +110,7 @@ def debug_file(subject: Subject) -> Iterator[RuleHit]:
     "info",
     "ulimit -s unlimited",
     why="With an unlimited stack, NCCL before 2.28 gives its helper threads 2 MiB only, "
-    "which can crash the set-up of multi-node NVLink.",
+    "which can crash the initialization of multi-node NVLink.",
     advice="leave it out, or ulimit -s 8192",
 )
 def unlimited_stack(subject: Subject) -> Iterator[RuleHit]:
@@ -119,7 +119,7 @@ def unlimited_stack(subject: Subject) -> Iterator[RuleHit]:
         texts = [word.text for word in command.words]
         stack = any(re.fullmatch(r"-[SH]*s[SH]*", text) for text in texts)
         if stack and "unlimited" in texts and (version is None or older(version, "2.28")):
-            message = f"unlimited stacks make those of NCCL {version or 'before 2.28'} small"
+            message = f"with it, threads of NCCL {version or 'before 2.28'} have a small stack"
             yield RuleHit(
                 line=command.line, message=message, severity="warning" if version else None
             )

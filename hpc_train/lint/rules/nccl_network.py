@@ -15,16 +15,18 @@ _LIBFABRIC = ("aws libfabric", "libfabric", "ofi")
     "HT520",
     "info",
     "NCCL_IB_GID_INDEX",
-    why="From NCCL 2.21 the GID is chosen for each device; a fixed index takes the wrong one "
-    "on some ports, and queue pairs then fail (ibv_modify_qp: Invalid argument).",
-    advice="leave it out with NCCL 2.21 or later, unless the site says otherwise",
+    why="Since NCCL 2.21 the GID index is selected for each device; a fixed index is wrong on some "
+    "ports, and queue pairs then fail (ibv_modify_qp: Invalid argument).",
+    advice="leave it out with NCCL 2.21 or later, unless the site's documentation requires it",
 )
 def gid_index(subject: Subject) -> Iterator[RuleHit]:
     version = subject.context.nccl
     for found in subject.script.exported_values("NCCL_IB_GID_INDEX"):
         if found.value == "-1" or older(version, "2.21"):
             continue
-        message = f"NCCL_IB_GID_INDEX={found.value} stops the choice that NCCL makes since 2.21"
+        message = (
+            f"NCCL_IB_GID_INDEX={found.value} disables the selection that NCCL makes since 2.21"
+        )
         yield RuleHit(line=found.line, message=message, severity="warning" if version else None)
 
 
@@ -32,9 +34,9 @@ def gid_index(subject: Subject) -> Iterator[RuleHit]:
     "HT521",
     "info",
     "NCCL_IB_HCA without =",
-    why="The names are prefixes: on a node with ten or more devices mlx5_1 takes mlx5_10, "
-    "mlx5_11 and so on, too.",
-    advice="write NCCL_IB_HCA==mlx5_1,… (the second = means exactly these)",
+    why="The names are prefixes: on a node with more than ten devices mlx5_1 also matches mlx5_10, "
+    "mlx5_11 and so on.",
+    advice="write NCCL_IB_HCA==mlx5_1,… (the second = requests exact matches)",
 )
 def hca_prefix(subject: Subject) -> Iterator[RuleHit]:
     hcas = subject.context.hcas
@@ -52,8 +54,8 @@ def hca_prefix(subject: Subject) -> Iterator[RuleHit]:
     "HT522",
     "warning",
     "InfiniBand timeout or retry out of range",
-    why="NCCL_IB_TIMEOUT is an exponent from 1 to 31, and 0 or more than 31 waits forever for a "
-    "dead link; NCCL_IB_RETRY_CNT has three bits, so 7 is the maximum.",
+    why="NCCL_IB_TIMEOUT is an exponent from 1 to 31, and with 0 or more than 31 NCCL waits "
+    "forever on a dead link; NCCL_IB_RETRY_CNT has three bits, so 7 is the maximum.",
     advice="leave them out, or write e.g. NCCL_IB_TIMEOUT=22 and NCCL_IB_RETRY_CNT=7",
 )
 def ib_range(subject: Subject) -> Iterator[RuleHit]:
@@ -68,8 +70,8 @@ def ib_range(subject: Subject) -> Iterator[RuleHit]:
     "HT526",
     "warning",
     "libfabric as network of a one-node job",
-    why="With NCCL_NET set to the libfabric plug-in, a job on one node fails or takes a "
-    "detour: inside a node NCCL needs no network.",
+    why="With NCCL_NET set to the libfabric plug-in, a job on one node fails or is slower: inside "
+    "a node NCCL needs no network.",
     advice="set NCCL_NET only when the job has several nodes",
 )
 def net_on_one_node(subject: Subject) -> Iterator[RuleHit]:
@@ -85,24 +87,25 @@ def net_on_one_node(subject: Subject) -> Iterator[RuleHit]:
     "info",
     "interface by name",
     why="NCCL_SOCKET_IFNAME takes prefixes: names differ between clusters and nodes, "
-    "^docker0 alone lets the loopback in again, and lo reaches no other node.",
-    advice="leave it out, take the site's, or exclude: NCCL_SOCKET_IFNAME=^lo,docker",
+    "^docker0 alone includes the loopback interface again, and lo cannot reach other nodes.",
+    advice="leave it out, use the interface of the site's profile, or exclude interfaces: "
+    "NCCL_SOCKET_IFNAME=^lo,docker",
 )
 def interface_by_name(subject: Subject) -> Iterator[RuleHit]:
     script, fabric = subject.script, subject.context.fabric
     for found in subject.script.exported_values("NCCL_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME"):
         value = found.value
         if value == "lo" and (script.asked.nodes or 1) > 1:
-            message = f"{found.name}=lo reaches no other node"
+            message = f"{found.name}=lo cannot reach other nodes"
             yield RuleHit(line=found.line, message=message, severity="error")
         elif value.startswith("^") and "lo" not in value[1:].split(","):
             if found.name.startswith("NCCL"):
-                message = f"{found.name}={value} lets lo in again"
+                message = f"{found.name}={value} includes lo"
                 yield RuleHit(line=found.line, message=message, severity="warning")
         elif re.fullmatch(r"=?(eth|en[opsx])\w*", value) and value.lstrip("=") != _named(subject):
             fast = fabric in ("infiniband", "slingshot")
             where = f", and this site has {fabric}" if fast else ""
-            message = f"{found.name}={value} is a name of one cluster{where}"
+            message = f"{found.name}={value} is an interface name of one cluster{where}"
             yield RuleHit(line=found.line, message=message, severity="warning" if fast else None)
 
 
@@ -115,10 +118,10 @@ def _named(subject: Subject) -> str:
 @rule(
     "HT528",
     "warning",
-    "fast path switched off",
-    why="NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE and NCCL_NET=Socket find "
-    "faults; left in, they cost most of the bandwidth, often a factor of ten or more.",
-    advice="leave it out once the fault is found",
+    "fast transport disabled",
+    why="NCCL_P2P_DISABLE, NCCL_SHM_DISABLE, NCCL_IB_DISABLE and NCCL_NET=Socket are for "
+    "debugging; left in the script, they reduce the bandwidth, often by a factor of ten or more.",
+    advice="remove it when the fault is found",
 )
 def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
     names = ("NCCL_P2P_DISABLE", "NCCL_SHM_DISABLE", "NCCL_IB_DISABLE")
@@ -129,32 +132,33 @@ def fast_path_off(subject: Subject) -> Iterator[RuleHit]:
             "efa",
         )
         if found.value == "1" and not harmless:
-            yield RuleHit(line=found.line, message=f"{found.name}=1 is for finding faults")
+            yield RuleHit(line=found.line, message=f"{found.name}=1 is a debug setting")
     for found in subject.script.exported_values("NCCL_NET"):
         if found.value.lower() == "socket" and subject.context.fabric != "ethernet":
             if subject.script.asked.nodes != 1:
-                yield RuleHit(line=found.line, message="NCCL_NET=Socket is TCP only")
+                yield RuleHit(line=found.line, message="NCCL_NET=Socket uses TCP only")
 
 
 @rule(
     "HT529",
     "info",
     "fixed NCCL_RAS_ADDR",
-    why="Jobs of two users on one node meet on the port of NCCL's RAS thread.",
-    advice="leave it out, take a port of the job, or NCCL_RAS_ENABLE=0",
+    why="Two jobs on one node cannot both use the same port for NCCL's RAS thread.",
+    advice="leave it out, derive the port from the job id, or set NCCL_RAS_ENABLE=0",
 )
 def fixed_ras(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.exported_values("NCCL_RAS_ADDR"):
         if not subject.script.asked.has("exclusive"):
-            yield RuleHit(line=found.line, message=f"NCCL_RAS_ADDR={found.value} for every job")
+            yield RuleHit(
+                line=found.line, message=f"NCCL_RAS_ADDR={found.value} is the same for every job"
+            )
 
 
 @rule(
     "HT530",
     "warning",
     "COLLNET without a plug-in",
-    why="In-network reduction is the work of a network plug-in: with NCCL_NET_PLUGIN=none "
-    "there is none.",
+    why="A network plug-in implements in-network reduction: NCCL_NET_PLUGIN=none loads no plug-in.",
     advice="leave one of them out",
 )
 def collnet_without_plugin(subject: Subject) -> Iterator[RuleHit]:
@@ -170,7 +174,7 @@ def collnet_without_plugin(subject: Subject) -> Iterator[RuleHit]:
     "info",
     "NCCL_TOPO_FILE outside the container",
     why="The file is read inside the container: a path that is not mounted there is not "
-    "found, and NCCL goes on with what it detects.",
+    "found, and NCCL uses the topology that it detects.",
     advice="add the file to --container-mounts",
 )
 def topology_file(subject: Subject) -> Iterator[RuleHit]:
@@ -186,7 +190,7 @@ def topology_file(subject: Subject) -> Iterator[RuleHit]:
 
 
 def _inside(mounts: str) -> list[str]:
-    """Return where folders are seen inside: the second field of each mount, else the first."""
+    """Return the paths inside the container: the second field of each mount, else the first."""
     fields = [mount.split(":") for mount in mounts.split(",")]
     return [field[1] if len(field) > 1 else field[0] for field in fields if field[0]]
 

@@ -1,4 +1,4 @@
-"""What several rules ask about launches."""
+"""Functions on launches that several rules use."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def rank_launches(script: JobScript) -> Iterator[LaunchCommand]:
 
 
 def tasks_of(launch: LaunchCommand, script: JobScript) -> int | None:
-    """Return how many tasks an srun starts, as far as it is known."""
+    """Return how many tasks an srun starts, if that is known."""
     option = launch.option("ntasks")
     if option:
         return script.values.number(option.value)
@@ -31,7 +31,7 @@ def tasks_of(launch: LaunchCommand, script: JobScript) -> int | None:
 
 
 def starts_several(launch: LaunchCommand, script: JobScript) -> bool:
-    """Return whether an srun surely starts more than one task."""
+    """Return whether an srun certainly starts more than one task."""
     tasks = tasks_of(launch, script)
     if tasks is None and not launch.option("ntasks", "nodes", "ntasks-per-node"):
         tasks = script.asked.tasks_per_node
@@ -39,24 +39,24 @@ def starts_several(launch: LaunchCommand, script: JobScript) -> bool:
 
 
 def nodes_of(launch: LaunchCommand, script: JobScript) -> int | None:
-    """Return on how many nodes an srun starts tasks, as far as it is known."""
+    """Return on how many nodes an srun starts tasks, if that is known."""
     option = launch.option("nodes")
     return script.values.number(option.value) if option else script.asked.nodes
 
 
 def flag_number(launch: LaunchCommand, script: JobScript, name: str) -> int | None:
-    """Return the number that a flag of torchrun has, if that is known; a range has none."""
+    """Return the value of a torchrun flag as a number, if that is known; None for a range."""
     low, _, high = (launch.flags.get(name) or "").partition(":")
     return script.values.number(low) if high in ("", low) else None
 
 
 def workers_of(launch: LaunchCommand, script: JobScript) -> int | None:
-    """Return how many ranks one torchrun starts, as far as it is known."""
+    """Return how many ranks one torchrun starts, if that is known."""
     if "nproc-per-node" in launch.flags:
         return flag_number(launch, script, "nproc-per-node")
     return None if script.sets("PET_NPROC_PER_NODE") or hides_flags(launch) else 1
 
 
 def hides_flags(launch: LaunchCommand) -> bool:
-    """Whether a word that is not known may be an option of torchrun."""
+    """Whether a word with an unknown value may be an option of torchrun."""
     return any(word.text.startswith("$") for word in launch.words)

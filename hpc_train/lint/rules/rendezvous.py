@@ -1,4 +1,4 @@
-"""Rules on how ranks find one another: address, port, and the number of each."""
+"""Rules on the rendezvous: address, port, and the number of each rank."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ _HOSTLIST = re.compile(r"\$\{?SLURM_(?:JOB_|STEP_)?NODELIST")
 @rule(
     "HT301",
     "error",
-    "a rank's number expanded in the batch script",
+    "rank variable expanded in the batch script",
     why="The batch script runs once, on the first node: there SLURM_PROCID, SLURM_NODEID and "
-    "SLURM_LOCALID are 0, and every rank is told that it is number 0.",
+    "SLURM_LOCALID are 0, and every task gets the number 0.",
     advice="let each task expand it: srun bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …', or "
     "write \\$SLURM_NODEID inside double quotes",
 )
@@ -62,10 +62,11 @@ def _starts_ranks(found: Assignment) -> bool:
 @rule(
     "HT302",
     "error",
-    "a variable that is not expanded",
-    why="Quotes keep the batch shell from expanding it, and srun starts the program without "
-    "a shell: it gets the text $SLURM_NODEID.",
-    advice="put a shell between: srun bash -c 'torchrun --node-rank \"$SLURM_NODEID\" …'",
+    "variable that is never expanded",
+    why="Quotes prevent the expansion in the batch shell, and srun starts the program without a "
+    "shell: the program gets the literal text $SLURM_NODEID.",
+    advice="start the program through a shell: srun bash -c 'torchrun --node-rank "
+    '"$SLURM_NODEID" …\'',
 )
 def never_expanded(subject: Subject) -> Iterator[RuleHit]:
     for launch in rank_launches(subject.script):
@@ -77,7 +78,7 @@ def never_expanded(subject: Subject) -> Iterator[RuleHit]:
         for word in launch.command.words:
             for name in word.held:
                 if re.match(r"SLURM_|MASTER_(ADDR|PORT)$|(LOCAL_|NODE_)?RANK$", name):
-                    message = f"the program gets the text ${name}"
+                    message = f"the program gets the literal text ${name}"
                     yield RuleHit(line=word.line, message=message)
 
 
@@ -85,8 +86,8 @@ def never_expanded(subject: Subject) -> Iterator[RuleHit]:
     "HT303",
     "warning",
     "fixed port",
-    why="Two jobs on one node meet on the same port: the second fails (address already in "
-    "use) or joins the ranks of the first. 29500 is everybody's default.",
+    why="Two jobs on one node use the same port: the second fails (address already in use) or "
+    "connects to the ranks of the first. 29500 is PyTorch's default.",
     advice="derive it from the job: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
 )
 def fixed_port(subject: Subject) -> Iterator[RuleHit]:
@@ -97,19 +98,21 @@ def fixed_port(subject: Subject) -> Iterator[RuleHit]:
         port = re.fullmatch(r"^(?:.*:)?(\d{3,5})", text)
         if port and int(port[1]) > 0:
             severity: Severity | None = None if int(port[1]) == 29500 else "info"
-            yield RuleHit(line=line, message=f"port {port[1]} for every job", severity=severity)
+            yield RuleHit(
+                line=line, message=f"port {port[1]} is the same for every job", severity=severity
+            )
 
 
 def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
     script = subject.script
-    told: set[str] = set()
+    seen: set[str] = set()
     for found in script.settings(*_PORTS):
-        told.add(found.value)
+        seen.add(found.value)
         yield found.line, found.value
     for launch in rank_launches(script):
         for name in ("master-port", "rdzv-endpoint", "main-process-port"):
             text = launch.flags.get(name) or ""
-            if text.rpartition(":")[2] not in told:
+            if text.rpartition(":")[2] not in seen:
                 yield launch.starter_line, text
         for word in launch.command.words:
             if word.text.removeprefix("--dist-url=").startswith("tcp://"):
@@ -120,9 +123,9 @@ def _ports(subject: Subject) -> Iterator[tuple[int, str]]:
     "HT304",
     "warning",
     "port in the ephemeral range",
-    why="Linux gives ports 32768 to 60999 to outgoing connections: sooner or later the "
-    "chosen one is taken, and the job fails at its start.",
-    advice="choose from 61000 up: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
+    why="Linux assigns ports 32768 to 60999 to outgoing connections: the chosen port may be in "
+    "use, and the job then fails at its start.",
+    advice="choose a port from 61000 on: MASTER_PORT=$((61000 + SLURM_JOB_ID % 4000))",
 )
 def ephemeral_port(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.settings(*_PORTS):
@@ -149,8 +152,8 @@ def _range(text: str) -> tuple[int, int] | None:
     "HT305",
     "warning",
     "address from hostname -i",
-    why="On some clusters `hostname -i` gives 127.0.x.x, on others several addresses (-I "
-    "does): the other nodes then connect to themselves, or to nothing.",
+    why="On some clusters `hostname -i` prints 127.0.x.x, on others several addresses (as -I "
+    "does): the other nodes then connect to themselves, or cannot connect.",
     advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
 )
 def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
@@ -160,7 +163,7 @@ def address_of_hostname(subject: Subject) -> Iterator[RuleHit]:
         if asks and script.asked.nodes != 1:
             picked = re.search(r"\||srun", found.value)
             severity: Severity | None = "info" if picked else None
-            message = f"hostname {asks[1]} may give a loopback address, or several"
+            message = f"hostname {asks[1]} may print a loopback address, or several addresses"
             yield RuleHit(line=found.line, message=message, severity=severity)
 
 
@@ -184,14 +187,14 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
             r"\$\(hostname|`hostname|\$HOSTNAME", found.value
         )
         if local or own:
-            message = f"MASTER_ADDR={found.value} names another machine on every node"
+            message = f"MASTER_ADDR={found.value} is a different host on every node"
             yield RuleHit(line=found.line, message=message)
     for launch in rank_launches(script):
         for name in ("master-addr", "rdzv-endpoint"):
             value = launch.flags.get(name) or ""
             host = value.partition(":")[0] if name == "rdzv-endpoint" else value
             if host in ("localhost", "127.0.0.1") and launch.flags.get("nnodes") not in (None, "1"):
-                message = f"--{name} {value} is another machine on every node"
+                message = f"--{name} {value} is a different host on every node"
                 yield RuleHit(line=launch.starter_line, message=message)
 
 
@@ -199,17 +202,22 @@ def own_master(subject: Subject) -> Iterator[RuleHit]:
     "HT307",
     "error",
     "SLURM_LAUNCH_NODE_IPADDR as address",
-    why="It names the node where srun was started, and is not set in the batch script at all.",
+    why="It is the address of the node on which srun was started, and is not set in the batch "
+    "script.",
     advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
 )
 def launch_node_address(subject: Subject) -> Iterator[RuleHit]:
     for found in subject.script.assignments:
         if "SLURM_LAUNCH_NODE_IPADDR" in found.word.expanded:
             inside = found.inside == "task"
-            says = "names the node of srun" if inside else "is not set in the batch script"
+            effect = (
+                "is the address of the node that runs srun"
+                if inside
+                else "is not set in the batch script"
+            )
             yield RuleHit(
                 line=found.line,
-                message=f"SLURM_LAUNCH_NODE_IPADDR {says}",
+                message=f"SLURM_LAUNCH_NODE_IPADDR {effect}",
                 severity="warning" if inside else None,
             )
 
@@ -218,8 +226,8 @@ def launch_node_address(subject: Subject) -> Iterator[RuleHit]:
     "HT308",
     "error",
     "node list used as a name",
-    why="Slurm writes several nodes in short, like node[01-04]; cut, a bare echo or the "
-    "variable itself give no host's name as soon as there are two nodes.",
+    why="Slurm writes several nodes as a hostlist expression such as node[01-04]; with two or more "
+    "nodes, cut, echo or the variable itself give no valid host name.",
     advice='MASTER_ADDR=$(scontrol show hostnames "$SLURM_JOB_NODELIST" | head -n 1)',
 )
 def nodelist_as_name(subject: Subject) -> Iterator[RuleHit]:
@@ -228,5 +236,5 @@ def nodelist_as_name(subject: Subject) -> Iterator[RuleHit]:
         return
     for found in script.settings("MASTER_ADDR"):
         if _HOSTLIST.search(found.value) and not re.search(r"scontrol|python|nodeset", found.value):
-            message = "a node list in Slurm's short form is no host's name"
+            message = "a hostlist expression is not a host name"
             yield RuleHit(line=found.line, message=message)

@@ -1,4 +1,4 @@
-"""Rules on what a job asks for: options that exclude, contradict or need one another."""
+"""Rules on the requested resources: options that exclude, contradict or require one another."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _both(asked: RequestedResources, names: tuple[str, ...], why: str) -> Iterat
     "GPUs requested in two ways",
     why="--gres=gpu and --gpus-per-node are two options for the same request; Slurm refuses the "
     "job or applies only one of them.",
-    advice="keep one; --gpus-per-node=N unless the site wants --gres=gpu:N",
+    advice="keep one; --gpus-per-node=N unless the site requires --gres=gpu:N",
 )
 def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
@@ -38,19 +38,20 @@ def gpus_twice(subject: Subject) -> Iterator[RuleHit]:
     "HT102",
     "warning",
     "--gpus-per-task with several ranks on a node",
-    why="Slurm then binds each rank to its own GPUs: every rank sees device 0 only, and if "
-    "cgroups hide the others, NCCL loses peer-to-peer access inside the node.",
-    advice="ask per node (--gpus-per-node=N) and let each rank take the GPU of its local rank",
+    why="Slurm then binds each rank to its own GPUs: only device 0 is visible to a rank, and if "
+    "cgroups hide the others, NCCL has no peer-to-peer access inside the node.",
+    advice="request GPUs per node (--gpus-per-node=N) and let each rank use the GPU of its local "
+    "rank",
 )
 def gpus_per_task(subject: Subject) -> Iterator[RuleHit]:
     script, asked = subject.script, subject.script.asked
     steps = [launch for launch in rank_launches(script) if launch.outer == "srun"]
-    # Steps of one task each have no other rank to talk to.
+    # A step with one task has no other rank to communicate with.
     if steps and all(tasks_of(step, script) == 1 for step in steps):
         return
     bind = f"{asked.value('gpu-bind')} {asked.value('tres-bind')}"
     site = subject.context.site
-    # A site may know no other way.
+    # A site may allow no other option.
     if not _several(asked) or (site is not None and site.gpu_request == "gpus-per-task"):
         return
     message = "--gpus-per-task hides the GPUs of a node from one another"
@@ -95,22 +96,22 @@ def cpus_twice(subject: Subject) -> Iterator[RuleHit]:
     "HT105",
     "info",
     "no --time",
-    why="Without it the job gets the partition's default: often too short, or so long that "
-    "the scheduler cannot fit the job into a gap.",
+    why="Without it the job gets the partition's default time, which is often too short, or so "
+    "long that the scheduler cannot fit the job into a gap.",
     advice="add #SBATCH --time=HH:MM:SS",
 )
 def no_time(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if asked.batch and asked.options and not asked.has("time"):
-        yield RuleHit(line=1, message="no --time: the partition's default counts")
+        yield RuleHit(line=1, message="no --time: the partition's default applies")
 
 
 @rule(
     "HT106",
     "warning",
     "more ranks than GPUs",
-    why="Two ranks on one GPU make NCCL fail (duplicate GPU detected) or halve the speed.",
-    advice="let --ntasks-per-node be the number of GPUs of a node",
+    why="With two ranks on one GPU, NCCL fails (duplicate GPU detected), or each rank is slower.",
+    advice="set --ntasks-per-node to the number of GPUs per node",
 )
 def more_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
     for launch, tasks, gpus in _srun_ranks(subject):
@@ -125,7 +126,7 @@ def more_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
     "fewer ranks than GPUs",
     why="One rank uses one GPU, unless the program starts further processes; the other GPUs are "
     "charged and idle.",
-    advice="let --ntasks-per-node be the number of GPUs of a node, or start torchrun",
+    advice="set --ntasks-per-node to the number of GPUs per node, or use torchrun",
 )
 def fewer_ranks_than_gpus(subject: Subject) -> Iterator[RuleHit]:
     for launch, tasks, gpus in _srun_ranks(subject):
@@ -149,9 +150,9 @@ def _srun_ranks(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     "HT108",
     "warning",
     "--ntasks is not nodes x --ntasks-per-node",
-    why="--ntasks counts, and --ntasks-per-node becomes an upper limit: the number of ranks "
-    "differs from one of the two lines, or the job is refused.",
-    advice="leave --ntasks out, or make the numbers agree",
+    why="--ntasks takes precedence, and --ntasks-per-node becomes an upper limit: the number of "
+    "ranks differs from one of the two lines, or the job is refused.",
+    advice="omit --ntasks, or make the numbers consistent",
 )
 def tasks_do_not_agree(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
@@ -182,23 +183,23 @@ def exclusive_without_memory(subject: Subject) -> Iterator[RuleHit]:
     "HT110",
     "info",
     "--gpus for several nodes",
-    why="--gpus counts GPUs of the whole job; Slurm may spread them unevenly, and each "
-    "node's ranks then find another number of devices.",
-    advice="ask per node: --gpus-per-node=N",
+    why="--gpus counts GPUs of the whole job; Slurm may distribute them unevenly, so that nodes "
+    "have different numbers of devices.",
+    advice="request GPUs per node: --gpus-per-node=N",
 )
 def gpus_of_the_job(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
     if asked.has("gpus") and (asked.nodes or 1) > 1 and not asked.has("gpus-per-node"):
         line = asked.line("gpus")
-        yield RuleHit(line=line, message="--gpus does not say how many GPUs each node has")
+        yield RuleHit(line=line, message="--gpus does not fix the number of GPUs per node")
 
 
 @rule(
     "HT111",
     "warning",
-    "elements of a job array write one log",
-    why="Without %a (or %j) in --output, all elements of an array write into one file and "
-    "overwrite one another.",
+    "elements of a job array write to one log",
+    why="Without %a (or %j) in --output, all elements of an array write to one file and overwrite "
+    "its contents.",
     advice="write --output=…-%A_%a.out",
 )
 def array_log(subject: Subject) -> Iterator[RuleHit]:

@@ -1,4 +1,4 @@
-"""Rules on the site: what its profile offers, limits and forbids."""
+"""Rules on the site: partitions, limits and prohibitions of its profile."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _site(subject: Subject) -> SiteProfile | None:
 @rule(
     "HT701",
     "error",
-    "partition that the site has not",
+    "unknown partition",
     why="sbatch refuses a job for a partition that does not exist.",
     advice="name one of the site's partitions",
 )
@@ -38,10 +38,10 @@ def unknown_partition(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT702",
     "error",
-    "more than the partition has",
+    "request above a limit of the site",
     why="A job that requests more nodes, GPUs, cores, memory or time than the partition or the "
     "quality of service allows is refused, or waits forever.",
-    advice="ask for less, or name a partition with more",
+    advice="request less, or choose a partition with higher limits",
 )
 def over_the_limit(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
@@ -82,21 +82,22 @@ def forbidden_launcher(subject: Subject) -> Iterator[RuleHit]:
     "HT704",
     "warning",
     "no account",
-    why="The site refuses jobs without an account, unless SBATCH_ACCOUNT is set where you submit.",
+    why="The site refuses jobs without an account, unless SBATCH_ACCOUNT is set at submission.",
     advice="add #SBATCH --account=NAME",
 )
 def no_account(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
     required = site and (site.account.required or "account" in site.required)
     if site and required and not asked.has("account"):
-        yield RuleHit(line=1, message=f"{site.name} needs an account")
+        yield RuleHit(line=1, message=f"{site.name} requires an account")
 
 
 @rule(
     "HT705",
     "error",
     "memory where the site forbids it",
-    why="The site gives memory with the nodes, GPUs or cores, and refuses jobs that ask for it.",
+    why="The site allocates memory with the nodes, GPUs or cores, and refuses jobs that request "
+    "it.",
     advice="leave the option out",
 )
 def memory_forbidden(subject: Subject) -> Iterator[RuleHit]:
@@ -133,9 +134,9 @@ def other_gpu_request(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT707",
     "error",
-    "what the site wants to know is not there",
+    "option that the site requires is missing",
     why="The site refuses jobs without this option, regardless of Slurm's own default.",
-    advice="add the option, or set its variable SBATCH_… where you submit",
+    advice="add the option, or set its variable SBATCH_… at submission",
 )
 def required_option(subject: Subject) -> Iterator[RuleHit]:
     site, asked = _site(subject), subject.script.asked
@@ -146,7 +147,7 @@ def required_option(subject: Subject) -> Iterator[RuleHit]:
         wanted["mem"] = ("mem", "mem-per-cpu", "mem-per-gpu")
     for key, names in wanted.items():
         if not asked.has(*names):
-            yield RuleHit(line=1, message=f"{site.name} needs --{key}")
+            yield RuleHit(line=1, message=f"{site.name} requires --{key}")
 
 
 @rule(

@@ -1,4 +1,4 @@
-"""Rules on srun: what it inherits, what it binds, how it ends."""
+"""Rules on srun: environment, binding and termination."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def srun_without_cpus(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT202",
     "warning",
-    "srun waits for ranks that wait for a dead one",
-    why="When one rank fails, the others hang in their next collective and srun waits for "
+    "srun without --kill-on-bad-exit",
+    why="When one rank fails, the other ranks hang in their next collective, and srun waits for "
     "them until the time limit.",
     advice="write srun --kill-on-bad-exit=1 (add --wait=60 for ranks that end early with 0)",
 )
@@ -58,21 +58,21 @@ def no_kill_on_bad_exit(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT203",
     "error",
-    "srun in the background, and no wait",
+    "srun in the background without wait",
     why="The job ends with its script: without wait the script ends at once, and Slurm kills "
     "the steps that still run.",
-    advice='keep its number and wait for it: srun … & pid=$!; wait "$pid"',
+    advice='keep the process id and wait for it: srun … & pid=$!; wait "$pid"',
 )
 def background_without_wait(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     if any(command.program == "wait" for command in script.commands):
         return
-    # Whatever else runs in the foreground may well outlive it.
+    # Another command in the foreground may take longer.
     long = max((c.line for c in script.commands if _takes_long(c.program)), default=0)
     for command in script.commands:
         if command.program in ("srun", "mpirun", "torchrun") and command.ending == "&":
             if long <= command.last_line:
-                message = f"{command.program} … & and no wait after it"
+                message = f"{command.program} … & without a wait after it"
                 yield RuleHit(line=command.line, message=message)
 
 
@@ -84,7 +84,7 @@ def _takes_long(program: str) -> bool:
 @rule(
     "HT204",
     "info",
-    "variables by srun --export",
+    "variables set with srun --export",
     why="srun --export=ALL,NAME=value does not replace a NAME that is already set, and cuts "
     "the value at a comma.",
     advice="export the variable on a line of its own before srun",
@@ -102,8 +102,8 @@ def export_of_values(subject: Subject) -> Iterator[RuleHit]:
     "HT205",
     "warning",
     "srun --export without ALL",
-    why="--export=NAME=value replaces the whole environment of the ranks: PATH, "
-    "LD_LIBRARY_PATH and whatever modules and conda have set are gone.",
+    why="--export=NAME=value replaces the whole environment of the ranks: PATH, LD_LIBRARY_PATH "
+    "and the variables that modules and conda set are lost.",
     advice="export the variable on a line of its own before srun, and remove --export",
 )
 def export_without_all(subject: Subject) -> Iterator[RuleHit]:
@@ -121,8 +121,8 @@ def export_without_all(subject: Subject) -> Iterator[RuleHit]:
     "HT206",
     "warning",
     "--export=NONE reaches srun",
-    why="sbatch --export=NONE sets SLURM_EXPORT_ENV=NONE, so that srun drops even what the "
-    "script itself exports.",
+    why="sbatch --export=NONE sets SLURM_EXPORT_ENV=NONE, so that srun does not pass on the "
+    "variables that the script itself exports.",
     advice="add `export SLURM_EXPORT_ENV=ALL` before srun",
 )
 def export_none(subject: Subject) -> Iterator[RuleHit]:
@@ -134,7 +134,8 @@ def export_none(subject: Subject) -> Iterator[RuleHit]:
         if not launch.option("export"):
             line = script.asked.line("export")
             yield RuleHit(
-                line=line, message="--export=NONE: srun will drop what the script exports"
+                line=line,
+                message="--export=NONE: srun does not pass on the script's exported variables",
             )
             return
 
@@ -144,8 +145,8 @@ def export_none(subject: Subject) -> Iterator[RuleHit]:
     "info",
     "srun without --mpi",
     why="When the cluster's MpiDefault is none, a program of Open MPI or MPICH that srun "
-    "starts aborts, or runs as many single ranks.",
-    advice="say it: srun --mpi=pmix (`srun --mpi=list` shows what there is)",
+    "starts aborts, or every rank runs as a separate job of size 1.",
+    advice="write srun --mpi=pmix (`srun --mpi=list` lists the available types)",
 )
 def srun_without_mpi(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
@@ -158,16 +159,16 @@ def srun_without_mpi(subject: Subject) -> Iterator[RuleHit]:
         return
     for launch in _sruns(script):
         if not launch.option("mpi"):
-            wanted = f"; the site's profile says --mpi={kind}" if kind else ""
-            yield RuleHit(line=launch.line, message=f"no --mpi: MpiDefault counts{wanted}")
+            wanted = f"; the site's profile has --mpi={kind}" if kind else ""
+            yield RuleHit(line=launch.line, message=f"no --mpi: MpiDefault applies{wanted}")
 
 
 @rule(
     "HT208",
     "error",
     "mpirun below srun",
-    why="srun starts one mpirun for each task, and each of them starts all ranks, or finds "
-    "that its slots are taken.",
+    why="srun starts one mpirun for each task, and each of them starts all ranks, or fails because "
+    "its slots are in use.",
     advice="use one of them: srun PROGRAM, or mpirun PROGRAM",
 )
 def mpirun_below_srun(subject: Subject) -> Iterator[RuleHit]:
@@ -179,4 +180,4 @@ def mpirun_below_srun(subject: Subject) -> Iterator[RuleHit]:
             and tasks is not None
             and tasks > 1
         ):
-            yield RuleHit(line=launch.line, message=f"srun starts {tasks} mpiruns")
+            yield RuleHit(line=launch.line, message=f"srun starts mpirun {tasks} times")

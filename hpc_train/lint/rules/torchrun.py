@@ -1,4 +1,4 @@
-"""Rules on torchrun: agents, workers and nodes must add up."""
+"""Rules on torchrun: the numbers of agents, workers and nodes must agree."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def _torchruns(script: JobScript) -> Iterator[LaunchCommand]:
     "HT220",
     "error",
     "several torchrun agents on a node",
-    why="One torchrun starts all ranks of its node. srun starts it once for each task: with "
-    "N tasks a node there are N times too many ranks, and the rendezvous hangs or fails.",
+    why="One torchrun starts all ranks of its node. srun starts it once for each task: with N "
+    "tasks per node there are N times too many ranks, and the rendezvous hangs or fails.",
     advice="write srun --ntasks-per-node=1, and #SBATCH --ntasks-per-node=1",
 )
 def several_agents(subject: Subject) -> Iterator[RuleHit]:
@@ -36,7 +36,7 @@ def several_agents(subject: Subject) -> Iterator[RuleHit]:
     for launch in _torchruns(script):
         if launch.outer != "srun" or launch.opaque or launch.option("het-group"):
             continue
-        # Agents of one worker each may well share a node.
+        # Agents with one worker each can share a node.
         if flag_number(launch, script, "nproc-per-node") == 1:
             continue
         tasks, nodes = tasks_of(launch, script), nodes_of(launch, script)
@@ -53,8 +53,8 @@ def several_agents(subject: Subject) -> Iterator[RuleHit]:
     "HT221",
     "warning",
     "torchrun bound by srun",
-    why="srun binds its task to cores and torchrun's workers inherit that: they share one "
-    "core set, in the worst case one core.",
+    why="srun binds its task to cores and torchrun's workers inherit the binding: they share one "
+    "set of cores, in the worst case one core.",
     advice='write srun --cpu-bind=none --cpus-per-task="$SLURM_CPUS_PER_TASK" torchrun …',
 )
 def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
@@ -64,10 +64,10 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
     for launch in _torchruns(script):
         if launch.outer != "srun" or launch.option("cpu-bind") or launch.opaque:
             continue
-        # One worker has the set for itself.
+        # A single worker does not share the set.
         if workers_of(launch, script) == 1:
             continue
-        # With all the cores of the node in the mask, the binding costs little.
+        # If the mask contains all cores of the node, the binding costs little.
         sized = launch.option("cpus-per-task", "exclusive") is not None
         yield RuleHit(
             line=launch.line,
@@ -80,9 +80,9 @@ def torchrun_bound(subject: Subject) -> Iterator[RuleHit]:
     "HT222",
     "warning",
     "torchrun without cores",
-    why="Without --cpus-per-task a task gets one core, and all workers and data loaders of "
-    "the node share it, unless the partition gives cores with each GPU.",
-    advice="add #SBATCH --cpus-per-task=N with the cores of all ranks of the node",
+    why="Without --cpus-per-task a task gets one core, and all workers and data loaders of the "
+    "node share it, unless the partition allocates cores with each GPU.",
+    advice="add #SBATCH --cpus-per-task=N, where N is the number of cores for all ranks of a node",
 )
 def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
     asked = subject.script.asked
@@ -99,9 +99,9 @@ def torchrun_without_cores(subject: Subject) -> Iterator[RuleHit]:
     "HT223",
     "error",
     "more workers than GPUs",
-    why="Two ranks on one GPU make NCCL fail (duplicate GPU detected); a rank beyond the "
-    "last GPU has no device.",
-    advice="let --nproc-per-node be the number of GPUs that each node is asked for",
+    why="With two ranks on one GPU, NCCL fails (duplicate GPU detected); a rank whose local rank "
+    "exceeds the number of GPUs has no device.",
+    advice="set --nproc-per-node to the number of GPUs requested per node",
 )
 def more_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
@@ -114,17 +114,17 @@ def more_workers(subject: Subject) -> Iterator[RuleHit]:
     "HT224",
     "warning",
     "fewer workers than GPUs",
-    why="torchrun starts --nproc-per-node ranks, one when that is not given; the other GPUs "
-    "are paid for and idle.",
-    advice="let --nproc-per-node be the number of GPUs that each node is asked for",
+    why="torchrun starts --nproc-per-node ranks, by default one; the other GPUs are charged and "
+    "idle.",
+    advice="set --nproc-per-node to the number of GPUs requested per node",
 )
 def fewer_workers(subject: Subject) -> Iterator[RuleHit]:
     for launch, workers, gpus in _workers(subject):
         if workers < gpus:
             given = "nproc-per-node" in launch.flags
-            said = f"{workers} worker{'s' * (workers > 1)} on a node"
-            said = said if given else f"no --nproc-per-node, so {said}"
-            yield RuleHit(line=launch.starter_line, message=f"{said}, but {gpus} GPUs")
+            count = f"{workers} worker{'s' * (workers > 1)} on a node"
+            count = count if given else f"no --nproc-per-node, so {count}"
+            yield RuleHit(line=launch.starter_line, message=f"{count}, but {gpus} GPUs")
 
 
 def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
@@ -146,8 +146,8 @@ def _workers(subject: Subject) -> Iterator[tuple[LaunchCommand, int, int]]:
     "HT225",
     "error",
     "--nnodes is not the number of nodes",
-    why="torchrun waits until --nnodes agents have come: with more than there are it waits "
-    "until its timeout, with fewer the rest fails or idles.",
+    why="torchrun waits for --nnodes agents: if there are fewer agents, it waits until its "
+    "timeout; if there are more, the rest fail or are idle.",
     advice='write --nnodes "$SLURM_NNODES", and start one torchrun on each node',
 )
 def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
@@ -155,7 +155,7 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
     for launch in _torchruns(script):
         nodes = nodes_of(launch, script)
         if flag_number(launch, script, "nproc-per-node") == 1 and launch.outer == "srun":
-            # To torchrun each agent is a node.
+            # torchrun counts each agent as a node.
             nodes = tasks_of(launch, script)
         if launch.option("het-group") or not script.asked.batch or nodes is None:
             continue
@@ -177,7 +177,7 @@ def wrong_nnodes(subject: Subject) -> Iterator[RuleHit]:
     "error",
     "torchrun on the first node only",
     why="The batch script runs on the first node only; the agents of the other nodes are not "
-    "started, and the first one waits for them.",
+    "started, and the first agent waits for them.",
     advice="start it on every node: srun --ntasks-per-node=1 torchrun …",
 )
 def first_node_only(subject: Subject) -> Iterator[RuleHit]:
@@ -188,17 +188,17 @@ def first_node_only(subject: Subject) -> Iterator[RuleHit]:
     for launch in _torchruns(script):
         nnodes = flag_number(launch, script, "nnodes")
         if launch.outer == "" and nnodes is not None and nnodes > 1:
-            message = f"nothing starts torchrun on the other {nodes - 1} of {nodes} nodes"
+            message = f"torchrun is not started on the other {nodes - 1} of {nodes} nodes"
             yield RuleHit(line=launch.line, message=message)
 
 
 @rule(
     "HT227",
     "error",
-    "every node is node 0",
-    why="With --master-addr and no --node-rank each torchrun believes to be node 0: they all "
-    "claim rank 0, and the job hangs.",
-    advice='give the rank inside the step: srun … bash -c \'torchrun --node-rank "$SLURM_NODEID" '
+    "torchrun without --node-rank",
+    why="With --master-addr and without --node-rank every torchrun uses node rank 0, and the job "
+    "hangs.",
+    advice='pass the rank inside the step: srun … bash -c \'torchrun --node-rank "$SLURM_NODEID" '
     "…'",
 )
 def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
@@ -220,23 +220,23 @@ def no_node_rank(subject: Subject) -> Iterator[RuleHit]:
     "info",
     "torch.distributed.launch",
     why="It is deprecated in favour of torchrun, and passes --local-rank to the program "
-    "instead of the variable LOCAL_RANK unless told otherwise.",
+    "instead of setting LOCAL_RANK, unless --use-env is given.",
     advice="write torchrun (python -m torch.distributed.run)",
 )
 def old_launcher(subject: Subject) -> Iterator[RuleHit]:
     for launch in _torchruns(subject.script):
         if launch.module == "torch.distributed.launch":
-            said = "torch.distributed.launch is deprecated"
-            yield RuleHit(line=launch.starter_line, message=said)
+            message = "torch.distributed.launch is deprecated"
+            yield RuleHit(line=launch.starter_line, message=message)
 
 
 @rule(
     "HT229",
     "info",
     "OMP_NUM_THREADS left to torchrun",
-    why="torchrun sets it to 1 when it starts several workers and it is not set: whatever "
-    "the CPUs do (loading, augmentation) then uses one core.",
-    advice="export OMP_NUM_THREADS as the cores of a rank",
+    why="torchrun sets it to 1 when it starts several workers and the variable is not set: work on "
+    "the CPU (loading, augmentation) then uses one core.",
+    advice="export OMP_NUM_THREADS with the number of cores per rank",
 )
 def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
@@ -245,6 +245,6 @@ def no_omp_threads(subject: Subject) -> Iterator[RuleHit]:
     for launch in _torchruns(script):
         workers = flag_number(launch, script, "nproc-per-node") or script.asked.gpus_per_node
         if "nproc-per-node" in launch.flags and workers != 1:
-            said = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"
-            yield RuleHit(line=launch.starter_line, message=said)
+            message = "OMP_NUM_THREADS is not set, so torchrun sets it to 1"
+            yield RuleHit(line=launch.starter_line, message=message)
             return

@@ -1,4 +1,4 @@
-"""Rules on names: variables that no program reads, or that were renamed."""
+"""Rules on the names of variables: unknown, removed, deprecated and renamed variables."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _exported(subject: Subject) -> Iterator[Assignment]:
 @rule(
     "HT501",
     "warning",
-    "NCCL variable that is gone",
+    "removed NCCL variable",
     why="NCCL silently ignores a variable that it no longer has.",
     advice="leave it out, or set its successor",
 )
@@ -38,7 +38,7 @@ def removed_name(subject: Subject) -> Iterator[RuleHit]:
         if not older(version, gone):
             yield RuleHit(
                 line=found.line,
-                message=f"{found.name} has no effect: gone since NCCL {gone}",
+                message=f"{found.name} has no effect: removed in NCCL {gone}",
                 advice=f"instead: {removed.instead}",
                 severity=None if version or older(gone, "2.25") else "info",
             )
@@ -47,7 +47,7 @@ def removed_name(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT502",
     "warning",
-    "no NCCL variable of that name",
+    "unknown NCCL variable",
     why="NCCL silently ignores unknown variables: with a typing error the default remains "
     "effective.",
     advice="correct the name, or leave it out",
@@ -58,7 +58,9 @@ def unknown_name(subject: Subject) -> Iterator[RuleHit]:
         name = found.name
         if name in known.never_read:
             advice = f"instead: {known.never_read[name]}"
-            yield RuleHit(line=found.line, message=f"no NCCL reads {name}", advice=advice)
+            yield RuleHit(
+                line=found.line, message=f"no version of NCCL reads {name}", advice=advice
+            )
         elif not known.knows(name) and not _PLACES.search(name):
             read = [*known.documented, *known.undocumented]
             near = difflib.get_close_matches(name, read, n=1, cutoff=0.8)
@@ -66,7 +68,7 @@ def unknown_name(subject: Subject) -> Iterator[RuleHit]:
             yield RuleHit(
                 line=found.line,
                 message=f"NCCL (up to 2.32) has no variable {name}{hint}",
-                # A newer NCCL or a plug-in may know it.
+                # A newer NCCL or a plug-in may read it.
                 severity=None if near else "info",
             )
 
@@ -77,7 +79,7 @@ def unknown_name(subject: Subject) -> Iterator[RuleHit]:
     "undocumented NCCL variable",
     why="NCCL reads it, but its reference does not mention it: its meaning may change with "
     "any version.",
-    advice="say in a comment why it is needed and for which version",
+    advice="state in a comment why it is needed and for which version",
 )
 def undocumented_name(subject: Subject) -> Iterator[RuleHit]:
     known = nccl_variables()
@@ -91,7 +93,7 @@ def undocumented_name(subject: Subject) -> Iterator[RuleHit]:
     "HT504",
     "info",
     "variable of a plug-in",
-    why="NCCL itself does not read it, a plug-in does: without that plug-in it has no effect.",
+    why="A plug-in reads it, not NCCL itself: without that plug-in it has no effect.",
     advice="remove it unless the plug-in is loaded (see NCCL_DEBUG=INFO)",
 )
 def plugin_name(subject: Subject) -> Iterator[RuleHit]:
@@ -123,7 +125,7 @@ def too_new(subject: Subject) -> Iterator[RuleHit]:
     for found in _exported(subject):
         since = nccl_variables().documented.get(found.name)
         if since and older(version, since):
-            message = f"{found.name} came with NCCL {since}, this is {version}"
+            message = f"{found.name} was added in NCCL {since}; this is {version}"
             yield RuleHit(line=found.line, message=message)
 
 
@@ -154,10 +156,10 @@ def deprecated_name(subject: Subject) -> Iterator[RuleHit]:
 @rule(
     "HT507",
     "warning",
-    "PyTorch's variable under its old name",
-    why="These are PyTorch's, not NCCL's, and were renamed: TORCH_NCCL_… in torch 2.2, "
-    "TORCH_FR_… in 2.9. The old names still work with a warning in the log of each rank, and "
-    "will go.",
+    "renamed PyTorch variable",
+    why="PyTorch, not NCCL, reads these variables, and renamed them: to TORCH_NCCL_… in torch 2.2, "
+    "to TORCH_FR_… in 2.9. The old names still work, with a warning in the log of each rank, and "
+    "will be removed.",
     advice="write the new name",
 )
 def renamed_by_torch(subject: Subject) -> Iterator[RuleHit]:
@@ -171,7 +173,7 @@ def renamed_by_torch(subject: Subject) -> Iterator[RuleHit]:
         yield RuleHit(
             line=found.line,
             message=f"{found.name} is {new} since torch {renamed.version}",
-            # A torch before 2.9 knows only the old name.
+            # A torch before 2.9 reads only the old name.
             severity="info" if recent else None,
             edit=None if recent else edit,
         )

@@ -1,4 +1,4 @@
-"""What shell text is made of: words that know their quotes, commands, here-documents."""
+"""The syntax tree of shell text: words with their quotes, commands, here-documents."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ class Word(Value, frozen=True, kw_only=True):
 
 
 class Command(Value, frozen=True, kw_only=True):
-    """A simple command; `ending` is the operator after it, `inside` names what it stands in."""
+    """A simple command; `ending` is the operator after it, `inside` names the enclosing "
+    "construct."""
 
     words: tuple[Word, ...]
     assignments: tuple[Word, ...]
@@ -50,14 +51,14 @@ class HereDocument(Value, frozen=True, kw_only=True):
 
 
 class Unclosed(Value, frozen=True, kw_only=True):
-    """What `opening` began on a line, and nothing ended."""
+    """A construct that `opening` begins on a line and that has no end."""
 
     opening: str
     line: int
 
 
 class Cursor:
-    """A place in a text, the line that it is on, and what has turned out to have no end."""
+    """A position in a text, its line, and the unterminated constructs so far."""
 
     def __init__(self, text: str, line: int = 1, unclosed: list[Unclosed] | None = None) -> None:
         self.text = text
@@ -76,7 +77,7 @@ class Cursor:
         return self.text[self.at : self.at + 1]
 
     def sees(self, *starts: str) -> bool:
-        """Return whether the text goes on with one of these."""
+        """Return whether the text continues with one of these."""
         return self.text.startswith(starts, self.at)
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
@@ -91,7 +92,7 @@ class Cursor:
         return taken
 
     def take_match(self, pattern: re.Pattern[str]) -> str:
-        """Move behind what a pattern matches here, if it does, and return that."""
+        """Move behind the match of a pattern at this position, if any, and return it."""
         found = pattern.match(self.text, self.at)
         return self.take(len(found[0])) if found else ""
 
@@ -105,7 +106,7 @@ class Cursor:
         return taken
 
     def close(self, stop: str, opening: str, line: int) -> None:
-        """Step over `stop`; without it, what began on a line has no end."""
+        """Step over `stop`; if it is missing, record an unterminated construct."""
         if not self.sees(stop):
             self.unclosed.append(Unclosed(opening=opening, line=line))
         self.take(len(stop))

@@ -16,7 +16,8 @@ _DEEPEST = 30
 
 
 class ShellText(Value, frozen=True, kw_only=True):
-    """All commands and here-documents of a text, and what has no end, the innermost first."""
+    """All commands and here-documents of a text, and the unterminated constructs, innermost "
+    "first."""
 
     commands: tuple[Command, ...]
     documents: tuple[HereDocument, ...] = ()
@@ -24,7 +25,7 @@ class ShellText(Value, frozen=True, kw_only=True):
 
 
 def read_commands(text: str, line: int = 1) -> ShellText:
-    """Read shell text; what is no valid shell gives words that mean little, but no error."""
+    """Read shell text; invalid text yields meaningless words, but no error."""
     reader = _Reader(Cursor(text, line), 0)
     while reader.cursor.left:
         reader.read()
@@ -50,7 +51,7 @@ class _Reader:
         self._pattern = False
 
     def read(self) -> bool:
-        """Read to the end, or behind a `)` that was not opened here; tell whether it was there."""
+        """Read to the end, or behind an unmatched `)`; return whether there was one."""
         while self._more():
             redirect = self.cursor.match(_REDIRECT)
             if redirect and not self.cursor.sees("<(", ">("):
@@ -69,16 +70,16 @@ class _Reader:
         return False
 
     def _more(self) -> bool:
-        """Step over blanks, joined lines and comments; tell whether anything is left."""
+        """Step over blanks, joined lines and comments; return whether text is left."""
         self.cursor.take_match(_BLANKS)
         return self.cursor.left
 
     def end(self) -> None:
-        """Note the here-documents for which no line was left."""
+        """Record the here-documents that have no lines."""
         self._take_documents()
 
     def _closes(self, operator: str) -> bool:
-        """Keep count of what is open; a `)` behind a pattern of `case` closes nothing."""
+        """Count the open parentheses; a `)` after a pattern of `case` closes none."""
         first = next((word.raw for word in self._words if word.raw not in _KEYWORDS), "")
         if first == "case":
             self._open.append("case")

@@ -119,7 +119,7 @@ class WordReader:
         cursor.close('"', '"', line)
 
     def _expansion(self) -> None:
-        """Take what begins with `$` or a backtick; its text stays as it is written."""
+        """Take an expansion that begins with `$` or a backtick, without expanding it."""
         cursor = self._cursor
         start, line = cursor.at, cursor.line
         plain = cursor.match(_PLAIN_VARIABLE)

@@ -67,7 +67,7 @@ MPIRUN = Program(
     options={
         "-np": Reason(why="all ranks; Open MPI takes the hosts from Slurm"),
         "--host": Reason(why="this machine alone, with as many slots as ranks"),
-        "--map-by": Reason(why="as many ranks on each node as were asked for", trap="F33"),
+        "--map-by": Reason(why="as many ranks on each node as the job requests", trap="F33"),
         "--bind-to": Reason(why="its default would hold a rank to one core or socket", trap="F33"),
         "-x": Reason(why="mpirun hands on only what it is told to", trap="F33"),
     },

@@ -89,7 +89,7 @@ def test_srun_binds_ranks_and_not_agents() -> None:
     assert "mask_cpu" not in words(spawn.command(request(binding=binding)))
 
 
-def test_options_for_a_launcher_that_is_not_there() -> None:
+def test_options_for_a_launcher_that_is_run_folder_missing() -> None:
     with pytest.raises(PlanError, match=r"launcher_args --x: single starts the program itself"):
         single.command(request("local", tasks=1, nodes=1, args=("--x",)))
     with pytest.raises(PlanError, match="spawn starts the program itself"):

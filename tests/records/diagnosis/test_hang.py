@@ -159,7 +159,7 @@ def test_silence_outside_the_group_of_all_ranks_says_nothing() -> None:
     assert explain(*lines, ranks=4).late == ()
 
 
-def test_nobody_is_accused_when_most_logs_are_missing() -> None:
+def test_no_rank_is_accused_when_most_logs_are_missing() -> None:
     hang = explain(wait(0, 3, "_ALLGATHER_BASE"), status(0, 3, 2, 3), ranks=8)
     assert hang.late == ()
     assert "one of the first of the job" in hang.title

@@ -24,8 +24,8 @@ PYXIS = "slurmstepd: error: pyxis: {text}\n"
     [
         (-9, "was killed (SIGKILL)"),
         (-11, "crashed in native code (SIGSEGV)"),
-        (-7, "used memory that was not there"),
-        (-6, "aborted itself (SIGABRT)"),
+        (-7, "accessed memory that is not available"),
+        (-6, "aborted (SIGABRT)"),
         (2, "exit code 2"),
         (97, "ended with exit code 97"),
     ],
@@ -92,9 +92,9 @@ def test_horovod_is_shut_down_by_another_rank(tmp_path: Path) -> None:
         ("(GTL DEBUG: 2) cuIpcOpenMemHandle: invalid argument", "MPI of rank 2 could not use", 2),
         ("ssh: connect to host n2 port 22: Connection refused", "by ssh", None),
         ("  what():  boost: No such file", "A library ended the process: boost: No such", None),
-        ("Loss is nan, stopping training", "no number any more", None),
+        ("Loss is nan, stopping training", "NaN or infinite", None),
         ("Error: Missing option '--lr'.", "arguments: Missing option '--lr'", None),
-        ("0: MPID_Init(611).......:  PMI2 init failed: 1", "MPI could not start", 0),
+        ("0: MPID_Init(611).......:  PMI2 init failed: 1", "MPI could not be initialized", 0),
     ],
 )
 def test_how_a_process_ended(tmp_path: Path, lines: str, name: str, rank: int | None) -> None:
@@ -160,7 +160,7 @@ def test_a_lost_transfer_is_an_echo_of_the_rank_that_failed(tmp_path: Path) -> N
         ("srun: error: task 0 launch failed: Plugin initialization failed", "start the tasks"),
         ("srun: unrecognized option '--container-image=a.sqsh'", "--container-image=a.sqsh"),
         ("FATAL:   exec /.singularity.d/actions/run failed: no", "Apptainer stopped: exec"),
-        ("FATAL:   container creation failed: no such hook", "together: no such hook"),
+        ("FATAL:   container creation failed: no such hook", "container: no such hook"),
     ],
 )  # fmt: skip
 def test_of_the_start(tmp_path: Path, text: str, says: str) -> None:

@@ -182,5 +182,5 @@ def test_a_rank_that_ended_without_a_word_is_heard_once_more(tmp_path: Path) -> 
 def test_where_only_the_scheduler_tells_of_the_time(tmp_path: Path) -> None:
     end = JobEnd(state="TIMEOUT", problem="the time limit of 60 s was reached")
     found = judged(tmp_path, rank_0="step 1\n", end=end)
-    assert root(found).title == "The run was stopped: its time was over"
+    assert root(found).title == "The run reached its time limit"
     assert [one.text for one in found.last_words] == ["step 1"]

@@ -103,7 +103,7 @@ def test_without_a_job_its_age_decides(
     assert standing.reason.startswith(reason)
 
 
-def test_nobody_is_lost_while_slurm_is_silent(slurm: FakeSlurm, tmp_path: Path) -> None:
+def test_no_job_is_lost_while_slurm_does_not_answer(slurm: FakeSlurm, tmp_path: Path) -> None:
     (run,) = runs(tmp_path, "p-r1")
     submitted(run, "", comment="hpctrain:a", age_s=1e6)
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
