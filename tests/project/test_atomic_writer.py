@@ -12,8 +12,8 @@ PACKAGE = Path(__file__).resolve().parents[2] / "hpc_train"
 WRITER = PACKAGE / "atomicfile.py"
 # The folder of a run gets its name when it is complete, and another one before it is removed.
 FOLDERS = {
-    "runs/store.py: fresh.path.rename(final.path)",
-    "runs/store.py: folder.path.rename(gone)",
+    "runs/run_folders.py: fresh.path.rename(final.path)",
+    "runs/run_folders.py: folder.path.rename(gone)",
 }
 OF_SYSTEM = {"fsync", "fdatasync", "mkstemp", "mktemp", "NamedTemporaryFile", "hardlink_to", "link"}
 

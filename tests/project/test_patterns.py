@@ -83,7 +83,7 @@ def test_patterns_are_found_wherever_they_are_held() -> None:
         "records.parsers",
         "records.parsing",
         "lint.rules",
-        "endings",
+        "end_markers",
         "prefixes",
         "sites",
     ):
