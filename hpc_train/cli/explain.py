@@ -48,8 +48,8 @@ def explain(
 
 
 def _why(item: Explained) -> str:
-    said = ", ".join(filter(None, (item.trap, item.source)))
-    return f"{item.why} ({said})" if said and item.why else item.why or said
+    references = ", ".join(filter(None, (item.trap, item.source)))
+    return f"{item.why} ({references})" if references and item.why else item.why or references
 
 
 def _json(found: Sequence[Explained]) -> bytes:

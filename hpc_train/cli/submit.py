@@ -48,25 +48,25 @@ def submit(
     from hpc_train.pipeline.submit import submit as submit_prepared
 
     prepared = prepare_and_warn(file, arguments, site, given)
-    wish = SubmitOptions(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
+    options = SubmitOptions(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
     if dry_run:
-        _rehearse(prepared, wish)
+        _dry_run(prepared, options)
         return
     show_warnings()
-    done = submit_prepared(prepared, results, sys.argv, wish, say)
+    done = submit_prepared(prepared, results, sys.argv, options, say)
     announce(done, as_json=as_json)
     if wait:
         wait_for(done)
 
 
-def _rehearse(prepared: Prepared, wish: SubmitOptions) -> None:
+def _dry_run(prepared: Prepared, options: SubmitOptions) -> None:
     """Print the scripts, and on stderr the messages of a submission and the answer of sbatch."""
     from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
-    from hpc_train.pipeline.dry_run import rehearse
+    from hpc_train.pipeline.dry_run import dry_run
 
     echo_scripts(prepared)
-    for text in rehearse(prepared, wish):
+    for text in dry_run(prepared, options):
         say(text)
 
 

@@ -33,7 +33,7 @@ def whole(text: str, least: int) -> int:
     """Return the whole number in a cell.
 
     Raises:
-        ValueError: it is none, or smaller than `least`.
+        ValueError: it is not a whole number, or smaller than `least`.
     """
     value = number(text, "1")
     if value != int(value) or not least <= value <= 10**9:

@@ -1,4 +1,4 @@
-"""Submission, JobState, Standing: a submission to an executor, and its state."""
+"""Submission, JobState, JobReport: a submission to an executor, and its state."""
 
 from __future__ import annotations
 

@@ -18,10 +18,12 @@ _SOUND, _LONG = 0.85, 1 << 16
 Rate = Callable[[str], float | None]
 
 
-def link_rate(run: Run | None, used: Transport | None) -> float | None:
+def link_rate(run: Run | None, transport: Transport | None) -> float | None:
     """Return the speed of an adapter [Gbit/s]: from the site's profile, else from NCCL's log."""
-    stated = [speed for adapter in (used.adapters if used else ()) for speed in adapter.gbps]
-    return (_promised(run) if run else None) or max(stated, default=None)
+    stated = [
+        speed for adapter in (transport.adapters if transport else ()) for speed in adapter.gbps
+    ]
+    return (_profile_rate(run) if run else None) or max(stated, default=None)
 
 
 def link_warnings(records: Iterable[Record], rate: Rate) -> tuple[str, ...]:
@@ -44,7 +46,7 @@ def _slow(run: str, records: list[Record], rate: Rate) -> Iterable[str]:
         )
 
 
-def _promised(run: Run) -> float | None:
+def _profile_rate(run: Run) -> float | None:
     if run.manifest is None:
         return None
     try:

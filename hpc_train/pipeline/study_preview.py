@@ -17,7 +17,7 @@ USUAL_REPETITIONS = (3, 5, 10, 20)
 LAWS: dict[Law, str] = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
 
 
-def outlook(prepared: Prepared) -> Iterator[str]:
+def preview(prepared: Prepared) -> Iterator[str]:
     """Yield the resolution of the repetitions, and which fits need more sizes; empty for a job."""
     if prepared.study is None:
         return

@@ -108,8 +108,8 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
         if failure.errno in (errno.EEXIST, errno.ENOTEMPTY):
             if is_there(final.manifest):
                 return None
-            said = f"{final.path}: a folder of this name exists and is not a run (no run.json)"
-            raise StoreError(said, "check its contents, and move it away") from None
+            message = f"{final.path}: a folder of this name exists and is not a run (no run.json)"
+            raise StoreError(message, "check its contents, and move it away") from None
         raise cannot_write(final.path, failure) from None
     return final
 

@@ -12,7 +12,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.write_report import render_report
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
@@ -21,7 +21,7 @@ HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
 def read(folder: Path, text: str | bytes, **search: Any) -> ReportInputs:
     path = folder / "table.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return evidence([str(path)], Search(root=folder / "none", **search))
+    return report_inputs([str(path)], Search(root=folder / "none", **search))
 
 
 def rows(found: ReportInputs) -> list[dict[str, Any]]:
@@ -216,7 +216,7 @@ def test_two_tables_make_one_report(tmp_path: Path) -> None:
     for name, rate in (("a", 10), ("b", 30)):
         (tmp_path / f"{name}.csv").write_text(f"{HEAD}\n1,1,1,8,{rate}\n")
     words = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
-    found = evidence(words, Search(root=tmp_path / "none"))
+    found = report_inputs(words, Search(root=tmp_path / "none"))
     assert [run.run_id for run in found.study.runs] == ["a: row 1", "b: row 1"]
     assert [run.repetition for run in found.study.runs] == [1, 2]
 
@@ -226,13 +226,13 @@ def test_tables_and_logs_make_none(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"{HEAD}\n1,1,1,8,9\n")
     words = [str(tmp_path / "a.csv"), str(tmp_path / "a.log")]
     with pytest.raises(LogParseError, match="cannot be put into one report"):
-        evidence(words, Search(root=tmp_path / "none"))
+        report_inputs(words, Search(root=tmp_path / "none"))
 
 
 def test_a_log_in_csv_stays_a_log(tmp_path: Path) -> None:
     path = tmp_path / "summary.csv"
     path.write_text("epoch,step,epoch_time,loss\n0,9,12.5,1.5\n1,19,12.0,1.2\n")
-    found = evidence([str(path)], Search(root=tmp_path / "none"))
+    found = report_inputs([str(path)], Search(root=tmp_path / "none"))
     assert isinstance(found.records, tuple)
     assert {type(record) for record in found.records} == {Record}
     assert {record.parser for record in found.records} == {"metrics_csv"}

@@ -182,6 +182,11 @@ def test_down_leaves_nothing(no_lab: None, hpctrain: Hpctrain, slurm: Slurm) -> 
     assert Path("/etc/hosts").read_bytes() == hosts
     again = hpctrain("down")
     assert (again.returncode, again.stdout) == (0, "there is no lab\n")
+    elsewhere = hpctrain("down", "--dir", "/nope")
+    assert (elsewhere.returncode, elsewhere.stderr.splitlines()[0]) == (
+        2,
+        "hpctrain: no lab in /nope",
+    )
     assert json.loads(hpctrain("status", "--json").stdout) == {"schema": 1, "up": False}
 
 

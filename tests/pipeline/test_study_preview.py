@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.pipeline.study_preview import outlook
+from hpc_train.pipeline.study_preview import preview
 from hpc_train.specs.override import parse_setting
 
 
@@ -17,7 +17,7 @@ def said(axes: str, *settings: str) -> list[str]:
         f"axes: {axes}\nrepetitions: 3\nscaling: strong\n"
     )
     overrides = tuple(map(parse_setting, settings))
-    return list(outlook(prepare(Request(path=path, site="slurm-generic", overrides=overrides))))
+    return list(preview(prepare(Request(path=path, site="slurm-generic", overrides=overrides))))
 
 
 @pytest.fixture(autouse=True)
