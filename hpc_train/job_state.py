@@ -145,7 +145,7 @@ def current(status: JobStatus | None, report: JobReport | None) -> JobStatus | N
     if status is None or report is None or not report.state.active:
         return status
     if report.state is JobState.PENDING:
-        stale = report.asked is None or status.started <= report.asked
+        stale = report.queried is None or status.started <= report.queried
     else:
         stale = report.start is not None and status.started < report.start - _CLOCKS_S
     return None if stale else status

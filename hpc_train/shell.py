@@ -82,11 +82,11 @@ def collect(process: subprocess.Popen[bytes] | Finished, timeout_s: float) -> Fi
             stdout, stderr = _read(process, deadline)
             process.wait(max(0.0, deadline - time.monotonic()))
         except (TimeoutError, subprocess.TimeoutExpired):
-            said = f"no answer within {timeout_s} s"
-            return Finished(returncode=124, stdout="", stderr=said)
+            message = f"no answer within {timeout_s} s"
+            return Finished(returncode=124, stdout="", stderr=message)
         except _TooMuchError:
-            said = f"more than {MOST_OUTPUT_MIB} MiB of output"
-            return Finished(returncode=125, stdout="", stderr=said)
+            message = f"more than {MOST_OUTPUT_MIB} MiB of output"
+            return Finished(returncode=125, stdout="", stderr=message)
         finally:
             # Also on an interrupt; this has no effect on a process that has ended.
             process.kill()

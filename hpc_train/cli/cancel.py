@@ -24,5 +24,5 @@ def cancel(word: str, results: Path) -> None:
     for run in done.unknown_jobs:
         click.echo(f"UNKNOWN    {run.folder.run_id}  not cancelled: {run.problem}", err=True)
     if done.unknown_jobs:
-        click.echo(f"  hpctrain cancel {word}, again in a minute", err=True)
+        click.echo(f"  repeat in a minute: hpctrain cancel {word}", err=True)
         sys.exit(3)

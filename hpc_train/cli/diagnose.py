@@ -36,7 +36,7 @@ def diagnose(
 ) -> None:
     """Print why a run, or the job of any log files, failed: the root cause first.
 
-    RUN is a run, or a job or study, of which each run is diagnosed. Several LOGs are several jobs,
+    RUN is a run, or a job or study whose runs are all diagnosed. Several LOGs are several jobs,
     except the files of the ranks of one run, and standard output and standard error of one job.
     Exit code 0: logs were read, regardless of the outcome; 2: no log can be read; 3: some cannot.
     """

@@ -11,8 +11,8 @@ from hpc_train.model.transport import Transport
 
 WIDTH = 100
 _NEXT_STEPS = (
-    "ask `squeue` or `sacct` how the job stands; name its other logs, too: those of all ranks and "
-    "that of the job script, where Slurm and the launcher write"
+    "check the state of the job with `squeue` or `sacct`; also name its other logs: those of all "
+    "ranks, and that of the job script, to which Slurm and the launcher write"
 )
 _WORDS = {"failed": "FAILED", "success": "SUCCESS", "unknown": "UNKNOWN"}
 

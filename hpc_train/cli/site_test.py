@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 @click.argument("site", metavar="NAME")
 @setting_options
 @results_option
-@click.option("--update", is_flag=True, help="Replace the result that was kept before.")
+@click.option("--update", is_flag=True, help="Replace the stored result.")
 def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
-    """Run the smoke job of a site and keep its result as tests.expect of the profile.
+    """Run the smoke job of a site and store its result as tests.expect of the profile.
 
     The job runs on two nodes for one minute. It checks that all ranks connect and that a sum is
     correct, and measures the speed and the interface of a large all-reduce. Differences from the
-    profile, or from the result that was kept before, are printed.
+    profile, or from the stored result, are printed.
     """
     import datetime
 
@@ -50,7 +50,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     if smoke.warnings and not update:
         raise SystemExit(1)
     if update or not any(same_kind(one, smoke.expected) for one in stored):
-        say(f"kept as tests.expect in {save_result(profile, prepared.profile, smoke.expected)}")
+        say(f"stored as tests.expect in {save_result(profile, prepared.profile, smoke.expected)}")
 
 
 def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:

@@ -112,9 +112,9 @@ def _summary(done: Submitted) -> str:
     unknown = sum(n for state, n in states.items() if state.value == "UNKNOWN")
     new, kept = len(done.new), len(done.kept)
     text = f"{done.home}: {new} run{'s' * (new != 1)} submitted, "
-    text += f"{kept} {'was' if kept == 1 else 'were'} there"
+    text += f"{kept} {'exists' if kept == 1 else 'exist'} already"
     if failed:
         text += f", {failed} of them failed (--rerun-failed runs them again)"
     if unknown:
-        text += f", {unknown} of them left alone, because their state is unknown"
+        text += f", {unknown} of them not submitted again, because their state is unknown"
     return text

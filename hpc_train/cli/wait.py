@@ -82,9 +82,9 @@ def log_tail(run: Run, lines: int = 8) -> list[str]:
         name = failure.host if failure.rank is None else names[0]
         logs.insert(0, (name, run.folder.path / "first_failure.log"))
     for name, log in logs:
-        lines_of_log = tail(log, lines)
-        if lines_of_log:
-            return [f"{name}: {word}" for word in lines_of_log]
+        tail_lines = tail(log, lines)
+        if tail_lines:
+            return [f"{name}: {word}" for word in tail_lines]
     return []
 
 

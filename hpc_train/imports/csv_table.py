@@ -127,5 +127,5 @@ def _wrong_length(where: str, cells: list[str], names: list[str]) -> LogParseErr
     comma = "; a decimal comma is not allowed: write 1.5, not 1,5" if more else ""
     return LogParseError(
         f"{where}: {len(cells)} cells, but the header has {len(names)} columns{comma}",
-        "a cell that holds the separator stands in quotes",
+        "put a cell that contains the separator in quotes",
     )

@@ -115,7 +115,9 @@ def with_scaling(axes: dict[str, str]) -> dict[str, str]:
     word = axes[LABEL].lower().removesuffix(" scaling")
     if word not in _WORDS:
         near = nearest(word, _WORDS)
-        raise ValueError(f"{axes[LABEL]!r} is none{near}; allowed: {', '.join(_WORDS)}, or empty")
+        raise ValueError(
+            f"{axes[LABEL]!r} is not a scaling{near}; allowed: {', '.join(_WORDS)}, or empty"
+        )
     return {**axes, LABEL: word}
 
 

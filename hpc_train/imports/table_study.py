@@ -199,7 +199,7 @@ def _state(row: _Row, cells: dict[str, str]) -> str:
     word = text.upper().split()[0].rstrip("+")
     if word not in _STATES:
         raise LogParseError(
-            f"{row.place}: state: {text!r} is none{nearest(word, _STATES)}",
+            f"{row.place}: state: {text!r} is not a state{nearest(word, _STATES)}",
             f"allowed: {', '.join(_STATES)}; empty means ok",
         )
     return _STATES[word]

@@ -167,7 +167,7 @@ def check_ending(path: Path) -> None:
         StoreError: the extension is unknown.
     """
     if path.suffix != ".parquet" and path.suffix not in _ENDINGS:
-        raise StoreError(f"{path}: the ending must be .csv, .jsonl or .parquet")
+        raise StoreError(f"{path}: the extension must be .csv, .jsonl or .parquet")
 
 
 def write_records(packs: Iterable[Pack], path: Path) -> None:

@@ -17,11 +17,11 @@ from hpc_train.sites.load import load_site
 
 
 class StartedLab(NamedTuple):
-    """A running lab; `made` is False if it was running before."""
+    """A running lab; `is_new` is False if it was running before."""
 
     settings: Settings
     profile: str
-    made: bool
+    is_new: bool
 
 
 class StartedTwin(NamedTuple):
@@ -30,7 +30,7 @@ class StartedTwin(NamedTuple):
     name: str
     folder: str
     accounting: bool
-    made: bool
+    is_new: bool
 
 
 def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> StartedLab:

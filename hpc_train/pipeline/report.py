@@ -80,7 +80,7 @@ def target(text: str | None) -> Target | None:
     """Return the target of `accuracy=0.93` or `loss=0.2`; None without one.
 
     Raises:
-        SpecError: an unknown metric, or a value that is no number.
+        SpecError: an unknown metric, or a value that is not a number.
     """
     from hpc_train.specs.targets import target_of
 

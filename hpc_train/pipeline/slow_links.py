@@ -14,7 +14,7 @@ from hpc_train.sites.load import load_site
 from hpc_train.tables.bandwidth import headline, share_of_link
 
 # Minimum fraction of its rate that an intact link carries in long messages.
-_SOUND, _LONG = 0.85, 1 << 16
+_HEALTHY, _LONG = 0.85, 1 << 16
 Rate = Callable[[str], float | None]
 
 
@@ -38,11 +38,11 @@ def link_warnings(records: Iterable[Record], rate: Rate) -> tuple[str, ...]:
 def _slow(run: str, records: list[Record], rate: Rate) -> Iterable[str]:
     best, link = headline(records), rate(run)
     share = share_of_link(best.value, link) if best and link else 1.0
-    if best and share < _SOUND:
+    if best and share < _HEALTHY:
         yield (
             f"{run}: perftest moves {best.value * 8:.3g} Gbit/s, {share:.0%} of the link's "
-            f"{link:g}; a sound link gives {_SOUND:.0%}: look at its speed (`ibstat`), the PCIe "
-            "width and speed of the adapter (`lspci -vv`), the MTU and the NUMA node"
+            f"{link:g}; a healthy link reaches {_HEALTHY:.0%}: check its speed (`ibstat`), the "
+            "PCIe width and speed of the adapter (`lspci -vv`), the MTU and the NUMA node"
         )
 
 

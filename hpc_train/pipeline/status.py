@@ -100,7 +100,7 @@ class Watch:
                 item.folder: _assumed_report(item) for item in files if _may_be_active(item, since)
             }
         return {
-            run: msgspec.structs.replace(answer, asked=self._queried)
+            run: msgspec.structs.replace(answer, queried=self._queried)
             for run, answer in self._answers.items()
         }
 

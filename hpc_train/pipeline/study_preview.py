@@ -60,7 +60,7 @@ def _sizes(sizes: int, scaling: Scaling) -> Iterator[str]:
 def _node_counts(found: int) -> Iterator[str]:
     if found < PROPOSAL_NODE_COUNTS:
         yield (
-            f"{_counted(found, 'node count')}: proposals for compute time ask for "
+            f"{_counted(found, 'node count')}: proposals for compute time require "
             f"{PROPOSAL_NODE_COUNTS} (CSC)"
         )
 

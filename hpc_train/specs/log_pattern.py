@@ -52,7 +52,7 @@ def _groups(pattern: LogPattern, where: str) -> list[str]:
     if may_explode(pattern.regex):
         raise SpecError(
             f"{where}: a repeated group of the regex holds a repeat or a choice: on some lines "
-            "that takes for ever",
+            "this takes exponential time",
             r"write it without the group, as [\d,]+ for (?:\d+,)*\d+",
         )
     _check_repeats(pattern.regex, where)

@@ -29,7 +29,7 @@ def target_of(text: str | None) -> Target | None:
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ReportError(f"--target {text}: {number!r} is no number", _HINT)
+        raise ReportError(f"--target {text}: {number!r} is not a number", _HINT)
     if name == "accuracy":
         if not 0 < value <= 1:
             percent = f"; did you mean {value / 100:g}?" if 1 < value <= 100 else ""

@@ -61,7 +61,9 @@ def test_two_labels_and_one_of_them_wrong(tmp_path: Path) -> None:
 
 
 def test_a_label_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LogParseError, match=r"table.csv:3: scaling: 'storng' is none") as caught:
+    with pytest.raises(
+        LogParseError, match=r"table.csv:3: scaling: 'storng' is not a scaling"
+    ) as caught:
         report(tmp_path, "scaling", STRONG[0].format("strong"), STRONG[1].format("storng"))
     assert "did you mean 'strong'?; allowed: strong, weak" in caught.value.message
 

@@ -95,7 +95,7 @@ def test_ib0_is_much_faster_than_eth0(lab: Lab, slurm: Slurm, tmp_path: Path) ->
 def test_a_second_up_changes_nothing(lab: Lab, hpctrain: Hpctrain) -> None:
     done = hpctrain("up")
     assert done.returncode == 0
-    assert "up already" in done.stdout
+    assert "already running" in done.stdout
     assert state_file.read() == lab
 
 

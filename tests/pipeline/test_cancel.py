@@ -73,7 +73,7 @@ def test_while_squeue_is_silent_the_job_is_ended_all_the_same(slurm: FakeSlurm) 
 def test_silence_does_not_say_that_a_job_has_ended(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "_LOOKS", 1)
+    monkeypatch.setattr(executor, "_MAX_QUERIES", 1)
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     with pytest.raises(SubmitError, match=r"scancel: 1001: Slurm does not answer: .*timed out"):
@@ -84,7 +84,7 @@ def test_silence_does_not_say_that_a_job_has_ended(
 def test_a_job_that_stays_in_the_queue_is_not_called_cancelled(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "_LOOKS", 1)
+    monkeypatch.setattr(executor, "_MAX_QUERIES", 1)
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("scancel", "exit 0")
     with pytest.raises(SubmitError, match="scancel: 1001: still in the queue"):

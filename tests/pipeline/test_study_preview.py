@@ -43,7 +43,7 @@ def test_what_repetitions_resolve(repetitions: int, text: str) -> None:
 def test_too_few_sizes() -> None:
     assert said("{nodes: [1, 2]}")[1:] == [
         "2 sizes: too few for a fit (Amdahl needs 3, USL needs 6)",
-        "2 node counts: proposals for compute time ask for 3 (CSC)",
+        "2 node counts: proposals for compute time require 3 (CSC)",
     ]
     assert said("{nodes: [1, 2]}", "scaling=weak")[1].endswith("(Gustafson needs 3, USL needs 6)")
     assert said("{nodes: [1, 2, 4]}")[1:] == ["3 sizes: too few for a fit (USL needs 6)"]

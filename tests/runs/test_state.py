@@ -78,7 +78,7 @@ def test_the_state(
     [
         # Queued again: what lies in the folder is of the attempt before.
         (JobReport(state=JobState.PENDING), JobState.PENDING),
-        (JobReport(state=JobState.PENDING, asked=50.0), JobState.PENDING),
+        (JobReport(state=JobState.PENDING, queried=50.0), JobState.PENDING),
         (JobReport(state=JobState.RUNNING, start=100.0), JobState.RUNNING),
         (JobReport(state=JobState.SUSPENDED, start=1.0), JobState.COMPLETED),
         # The clocks of a node and of the scheduler are never quite the same.
@@ -86,7 +86,7 @@ def test_the_state(
         (JobReport(state=JobState.RUNNING, start=6.1), JobState.RUNNING),
         (JobReport(state=JobState.RUNNING), JobState.COMPLETED),
         # The job ended after the scheduler was asked.
-        (JobReport(state=JobState.PENDING, asked=0.5), JobState.COMPLETED),
+        (JobReport(state=JobState.PENDING, queried=0.5), JobState.COMPLETED),
         # What has ended is not queued again.
         (JobReport(state=JobState.LOST, start=100.0), JobState.COMPLETED),
     ],
@@ -99,10 +99,10 @@ def test_files_of_an_earlier_attempt_count_for_nothing(report: JobReport, state:
 
 
 def test_a_job_that_started_after_the_scheduler_was_asked_runs() -> None:
-    waits = JobReport(state=JobState.PENDING, asked=0.5)
+    waits = JobReport(state=JobState.PENDING, queried=0.5)
     assert judged(SUBMITTED, RUNS, waits).state is JobState.RUNNING
     assert judged(SUBMITTED, BAD, waits).state is JobState.RUNNING, "the scheduler has it still"
-    before = JobReport(state=JobState.PENDING, asked=1.0)
+    before = JobReport(state=JobState.PENDING, queried=1.0)
     assert judged(SUBMITTED, RUNS, before).state is JobState.PENDING
 
 

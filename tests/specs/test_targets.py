@@ -23,9 +23,9 @@ DEMO = Path(__file__).parents[2] / "results" / "studies" / "digits-two-cores"
         ("accuracy=93", "did you mean 0.93"),
         ("accuracy=0", "above 0"),
         ("acuracy=0.9", "did you mean 'accuracy'"),
-        ("loss=low", "'low' is no number"),
-        ("loss=nan", "'nan' is no number"),
-        ("accuracy", "'' is no number"),
+        ("loss=low", "'low' is not a number"),
+        ("loss=nan", "'nan' is not a number"),
+        ("accuracy", "'' is not a number"),
     ],
 )
 def test_what_no_training_can_reach_is_refused(text: str, wrong: str) -> None:

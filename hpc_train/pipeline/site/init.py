@@ -86,7 +86,7 @@ def _target(options: InitOptions, name: str) -> Path:
         )
     if path.exists() and not options.force:
         raise WishError(
-            f"{path} is there already", "choose another with -o FILE, or replace it with --force"
+            f"{path} exists already", "choose another with -o FILE, or replace it with --force"
         )
     return path
 
@@ -129,6 +129,6 @@ def _write(path: Path, text: str, options: InitOptions) -> None:
         # Without --force it fails if another process has written the file meanwhile.
         write_atomic(path, text.encode(), replace=options.force)
     except FileExistsError:
-        raise WishError(f"{path} is there already", "another one: -o FILE") from None
+        raise WishError(f"{path} exists already", "another one: -o FILE") from None
     except OSError as failure:
         raise cannot_write(path, failure) from None

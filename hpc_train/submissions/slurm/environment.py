@@ -24,7 +24,7 @@ _SBATCH = "SBATCH_"
 
 
 def option_of(variable: str) -> str | None:
-    """Return the option of sbatch that a variable stands for; None for one it does not read."""
+    """Return the option of sbatch that a variable sets; None if sbatch does not read it."""
     return sbatch_variables().get(variable)
 
 

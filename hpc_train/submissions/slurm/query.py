@@ -40,10 +40,10 @@ def job_reports(
 
 def _listed(entries: Collection[QueueEntry], jobs: Mapping[str, str]) -> dict[str, JobReport]:
     """Return the state of each job that is listed, by itself or as part of an array."""
-    there = {entry.job: entry for entry in entries}
+    by_id = {entry.job: entry for entry in entries}
     found = {}
     for job, comment in jobs.items():
-        entry = there.get(job) or there.get(job.partition("_")[0])
+        entry = by_id.get(job) or by_id.get(job.partition("_")[0])
         if entry is not None and _is_same(entry.comment, comment):
             found[job] = _named(entry.report, job)
     return found
