@@ -81,7 +81,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "tqdm": "hpc_train.records.parsers.tqdm_bar:TqdmBar",
     },
     "executors": {
-        "local": "hpc_train.submissions.local:LocalExecutor",
+        "local": "hpc_train.submissions.local_executor:LocalExecutor",
         "slurm": "hpc_train.submissions.slurm.executor:SlurmExecutor",
     },
     "formats": {

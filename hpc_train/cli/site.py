@@ -33,7 +33,7 @@ def list_sites(*, as_json: bool, markdown: bool) -> None:
     from hpc_train.pipeline.site import show as listing
 
     if markdown:
-        from hpc_train.pipeline.site.matrix import site_matrix
+        from hpc_train.pipeline.site.profile_comparison_page import site_matrix
 
         click.echo(site_matrix(), nl=False)
         return

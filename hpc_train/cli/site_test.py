@@ -14,7 +14,7 @@ from hpc_train.cli.options import prepare_and_warn, results_option, setting_opti
 if TYPE_CHECKING:
     from hpc_train.model.run import RunFolder
     from hpc_train.pipeline.render import Prepared
-    from hpc_train.pipeline.site.smoke_test import Smoke
+    from hpc_train.pipeline.site.smoke_job import Smoke
 
 
 @click.command("test")
@@ -32,7 +32,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     import datetime
 
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.site.smoke_test import (
+    from hpc_train.pipeline.site.smoke_job import (
         read_smoke,
         same_kind,
         save_result,
@@ -66,8 +66,8 @@ def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
 
 def _run(prepared: Prepared, results: Path) -> RunFolder:
     """Submit the job and follow it to its end; exit if it fails."""
+    from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
-    from hpc_train.cli.wait import follow
     from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
 
     show_warnings()

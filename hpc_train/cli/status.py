@@ -57,9 +57,9 @@ def _print_json(found: dict[Path, RunStates]) -> None:
 
 
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
+    from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
     from hpc_train.cli.run_table import HEADS, counts, rows
-    from hpc_train.cli.wait import log_tail
 
     click.echo(counts(runs, missing))
     echo_table(HEADS, rows(runs, missing))

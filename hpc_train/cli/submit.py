@@ -72,7 +72,7 @@ def _dry_run(prepared: Prepared, options: SubmitOptions) -> None:
 
 def wait_for(done: Submitted) -> NoReturn:
     """Follow the submitted runs to their end, and exit."""
-    from hpc_train.cli.wait import follow
+    from hpc_train.cli.follow_runs import follow
 
     known = {run.folder.run_id: run.state for run in done.kept}
     sys.exit(follow(done.home, {run.run_id for run in done.new} | set(known), known))

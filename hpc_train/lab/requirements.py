@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from hpc_train.lab.commands import ask, installed, must
 from hpc_train.lab.errors import LabError
 from hpc_train.lab.network import SUBNETS
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_conf import MARK
+from hpc_train.lab.system_programs import ask, installed, must
 
 _PACKAGES = {
     "slurmctld": "slurmctld",

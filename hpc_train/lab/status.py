@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from hpc_train.lab import state_file
-from hpc_train.lab.commands import ask, slurm
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.state_file import Lab
+from hpc_train.lab.system_programs import ask, slurm
 from hpc_train.model.value import Value
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.options import Option, read_options
+from hpc_train.lint.option_parser import Option, read_options
 from hpc_train.lint.shell.ast import Word
 from hpc_train.model.value import Value
 from hpc_train.slurm_options import sbatch_grammar

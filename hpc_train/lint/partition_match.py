@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from hpc_train.lint.requested_resources import RequestedResources
-from hpc_train.model.limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.model.partition import ANY, Partition, Select
+from hpc_train.model.queue_limits import JobQueue, PartitionEntry, SizeName, limits_on, qos_named
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import slurm_memory, slurm_seconds
 from hpc_train.model.value import Value

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 
 from hpc_train.lint.directives import Directive, first_command, read_directives
-from hpc_train.lint.launches import SHELLS, LaunchCommand, read_launches
+from hpc_train.lint.launch_commands import SHELLS, LaunchCommand, read_launches
 from hpc_train.lint.requested_resources import RequestedResources, asked_of
+from hpc_train.lint.script_variables import Assignment, Values, known_values, read_assignments
 from hpc_train.lint.shell.ast import Command, HereDocument, Unclosed
 from hpc_train.lint.shell.commands import read_commands
-from hpc_train.lint.variables import Assignment, Values, known_values, read_assignments
 from hpc_train.model.value import Value
 
 _OTHER = re.compile(r"^#!.*\b(python[\d.]*|perl|csh|tcsh|fish|Rscript|julia)\b")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.model.expected_study import IntervalKind
 from hpc_train.model.log_selection import Search
-from hpc_train.model.target import Target
+from hpc_train.model.training_target import Target
 from hpc_train.model.value import Value
 
 

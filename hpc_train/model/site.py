@@ -7,10 +7,10 @@ from typing import Annotated, Literal
 from msgspec import Meta
 
 from hpc_train.model.container import Containers, Line
-from hpc_train.model.facility import Detect, Internet, Lifecycle, Storage
 from hpc_train.model.job import Count, Directives, Module, Name, Nodes, Word
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.partition import Arch, Partition, Qos
+from hpc_train.model.site_facilities import Detect, Internet, Lifecycle, Storage
 from hpc_train.model.site_launch import Launchers, Preflight, Rendezvous
 from hpc_train.model.study import Gates
 from hpc_train.model.units import Duration

@@ -18,7 +18,7 @@ from hpc_train.files import cannot_write, to_json
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.bundle_members import Make, members, profile_copies
-from hpc_train.pipeline.gates import reference, with_site_gates
+from hpc_train.pipeline.report_gates import reference, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.runs.bundle_layout import ENDING, MANIFEST, PICTURES, SCHEMA, Contents, Member
 from hpc_train.secret_leaks import Hidden

@@ -24,7 +24,7 @@ from hpc_train.pipeline.write_report import render_report
 from hpc_train.registry import names
 from hpc_train.regularfile import is_regular, sha256_of
 from hpc_train.runs.bundle_layout import EVIDENCE, PICTURES, RECORDS, StoredResults, StoredState
-from hpc_train.runs.store import STUDY_FILE
+from hpc_train.runs.run_folders import STUDY_FILE
 from hpc_train.tables.run_level_records import one_by_one
 
 Make = Callable[[], bytes]

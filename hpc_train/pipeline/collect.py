@@ -16,18 +16,18 @@ from hpc_train.files import write_file
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record, StatedScope
-from hpc_train.pipeline.classify import bundle_of, classify
+from hpc_train.pipeline.classify_inputs import bundle_of, classify
 from hpc_train.pipeline.run_records import indexed
 from hpc_train.pipeline.study_runs import study_runs
 from hpc_train.records.collect import packs_in, wanted
 from hpc_train.records.csv_rows import csv_rows
-from hpc_train.records.foreign_logs import foreign_runs, nothing
+from hpc_train.records.log_arguments import foreign_runs, nothing
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of
 from hpc_train.records.record_codec import Pack, packs_of
-from hpc_train.records.unconnected_ranks import apart_warnings, is_apart
+from hpc_train.records.singleton_processes import apart_warnings, is_apart
 from hpc_train.runs.read_bundle import open_bundle
-from hpc_train.specs.log_pattern import own_patterns
+from hpc_train.specs.validate_log_pattern import own_patterns
 
 
 class Collection:
@@ -128,7 +128,7 @@ def formats_text(*, markdown: bool) -> str:
     """Return the supported formats: a line each, or the page about them."""
     parsers = parsers_of(wanted("auto"))
     if markdown:
-        from hpc_train.records.page import supported_markdown
+        from hpc_train.records.logs_page import supported_markdown
 
         return supported_markdown(parsers)
     width = max(map(len, parsers))

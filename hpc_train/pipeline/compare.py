@@ -103,7 +103,7 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     Raises:
         HpcTrainError: it does not exist, or no run was selected.
     """
-    from hpc_train.tables.selection import selected
+    from hpc_train.tables.run_selection import selected
 
     name, pairs = selection(word)
     whole = _stored(Path(name)) or _read_side(name, search, allow_mixed)
@@ -150,7 +150,7 @@ def _stored(path: Path) -> Side | None:
             f"{path}: written by a newer hpctrain (schema {content['schema']}, this one reads "
             f"{SCHEMA})"
         )
-    from hpc_train.tables.selection import stored_runs
+    from hpc_train.tables.run_selection import stored_runs
 
     if not content["runs"]:
         raise ReportError(f"{path}: a report without runs")

@@ -14,16 +14,16 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.classify import classify, is_bundle
+from hpc_train.pipeline.classify_inputs import classify, is_bundle
+from hpc_train.pipeline.nccl_transport import run_network
 from hpc_train.pipeline.run_states import runs_below
-from hpc_train.pipeline.transport import run_network
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.find_logs import jobs_of, log_files, readable
-from hpc_train.records.foreign_logs import files_of, refuse_empty
+from hpc_train.records.log_arguments import files_of, refuse_empty
 from hpc_train.records.log_file import BINARY, is_binary
 from hpc_train.records.nccl.counts import Tally
-from hpc_train.records.nccl.read import transport_in
-from hpc_train.records.signatures import page
+from hpc_train.records.nccl.read_transport import transport_in
+from hpc_train.records.signatures import failures_page as page
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.catalogue import catalogue
 from hpc_train.regularfile import is_folder

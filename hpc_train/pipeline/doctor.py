@@ -11,10 +11,10 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.site.detect import detect_site, this_host
 from hpc_train.probe.advice import advise
 from hpc_train.probe.errors import ProbeError
-from hpc_train.probe.fabric import Guess, guess
 from hpc_train.probe.gpu_affinity import gpu_order, nearest_nics
+from hpc_train.probe.guess_fabric import Guess, guess
 from hpc_train.probe.hardware import this_hardware
-from hpc_train.probe.scheduler import read_cluster
+from hpc_train.probe.live_cluster import read_cluster
 
 SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "containers")
 

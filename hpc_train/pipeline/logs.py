@@ -9,7 +9,7 @@ from hpc_train.errors import StoreError
 from hpc_train.model.run import Run
 from hpc_train.pipeline.status import Watch
 from hpc_train.regularfile import is_regular, open_regular, read_regular
-from hpc_train.runs.store import find, is_run, run_folders
+from hpc_train.runs.run_folders import find, is_run, run_folders
 
 
 class RunLogs:

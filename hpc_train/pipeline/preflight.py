@@ -12,7 +12,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.pipeline.render import Prepared, PreparedPoint
 from hpc_train.plans.launchers.base import find_launcher
-from hpc_train.sites.submit_host import check_place
+from hpc_train.sites.submit_folder import check_place
 
 
 def check_start(prepared: Prepared) -> None:

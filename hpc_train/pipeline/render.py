@@ -22,8 +22,8 @@ from hpc_train.model.script import Script
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
 from hpc_train.model.value import Sourced, Value, encode_unit
-from hpc_train.plans.backend import follows_from_gpus
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.distributed_backend import follows_from_gpus
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.plans.study_limits import check_study
 from hpc_train.scripts.render import render_allocation, render_script
@@ -190,7 +190,7 @@ def schema(kind: Literal["job", "study"]) -> bytes:
 
 def place_problem(prepared: Prepared) -> str:
     """Return why jobs cannot be submitted from this folder, or an empty string."""
-    from hpc_train.sites.submit_host import wrong_place
+    from hpc_train.sites.submit_folder import wrong_place
 
     return wrong_place(prepared.site) or ""
 

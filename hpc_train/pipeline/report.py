@@ -8,9 +8,9 @@ import msgspec
 
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
-from hpc_train.model.target import Target
-from hpc_train.pipeline.digests import Digests
-from hpc_train.pipeline.gates import with_gate_results, with_site_gates
+from hpc_train.model.training_target import Target
+from hpc_train.pipeline.log_digests import Digests
+from hpc_train.pipeline.report_gates import with_gate_results, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.report_provenance import provenance
 
@@ -55,7 +55,7 @@ def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Repo
         return report
     from hpc_train.reports.figures import FIGURES, MAIN, figures
     from hpc_train.reports.figures.plot_data import Measured
-    from hpc_train.tables.nodes import node_frame
+    from hpc_train.tables.node_step_times import node_frame
 
     measured = Measured(runs, points, laws, node_frame(study, inputs.records))
     names = (MAIN,) if options.main_figure_only else tuple(FIGURES)

@@ -19,16 +19,21 @@ from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.classify import bundle_of, classify
-from hpc_train.pipeline.load_foreign import load_foreign
+from hpc_train.pipeline.classify_inputs import bundle_of, classify
+from hpc_train.pipeline.foreign_results import load_foreign
+from hpc_train.pipeline.nccl_transport import (
+    NetworkOf,
+    run_transport,
+    site_network,
+    transport_notes,
+)
 from hpc_train.pipeline.slow_links import Rate, link_rate, link_warnings
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
-from hpc_train.pipeline.transport import NetworkOf, run_transport, site_network, transport_notes
 from hpc_train.records.collect import wanted
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.unconnected_ranks import apart_warnings
-from hpc_train.runs.conditions import conditions_of
+from hpc_train.records.singleton_processes import apart_warnings
 from hpc_train.runs.read_bundle import open_bundle
+from hpc_train.runs.run_conditions import conditions_of
 from hpc_train.specs.exclusions import exclusions, without
 from hpc_train.tables.run_level_records import unknown_scopes
 

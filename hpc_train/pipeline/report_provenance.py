@@ -12,7 +12,7 @@ from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
 from hpc_train.model.study import Warmup
-from hpc_train.pipeline.digests import Digests
+from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.runs.run_facts import run_facts
 from hpc_train.tables.run_level_records import parsers_of, run_level_records

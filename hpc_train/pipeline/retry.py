@@ -28,8 +28,8 @@ from hpc_train.pipeline.submit_runs import Entry, Submitted
 from hpc_train.regularfile import read_regular
 from hpc_train.runs.attempts import latest_attempts
 from hpc_train.runs.provenance import provenance
-from hpc_train.runs.state import is_untouched, never_submitted
-from hpc_train.runs.store import is_run, read_study
+from hpc_train.runs.run_folders import is_run, read_study
+from hpc_train.runs.run_state import is_untouched, never_submitted
 
 # In a new run's provenance: the run that it repeats.
 _RETRY_OF = "retry_of"

@@ -11,11 +11,11 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.records.collect import each_once, logs_of, packs_in, records_of
-from hpc_train.records.index import Index
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_codec import Pack
 from hpc_train.records.record_file import read_record_file
+from hpc_train.records.record_index import Index
 from hpc_train.regularfile import is_folder, is_regular, read_regular
 from hpc_train.runs.cache_file import read_cache, write_cache
 

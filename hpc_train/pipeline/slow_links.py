@@ -6,12 +6,12 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.model.limits import partition_named
+from hpc_train.model.queue_limits import partition_named
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.sites.load import load_site
-from hpc_train.tables.bandwidth import headline, share_of_link
+from hpc_train.tables.largest_message_bandwidth import headline, share_of_link
 
 # Minimum fraction of its rate that an intact link carries in long messages.
 _HEALTHY, _LONG = 0.85, 1 << 16

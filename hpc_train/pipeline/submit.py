@@ -35,8 +35,8 @@ from hpc_train.plans.cost import bill, check_budget, cost_of
 from hpc_train.regularfile import sha256_of
 from hpc_train.runs.attempts import latest_attempts
 from hpc_train.runs.provenance import provenance
-from hpc_train.runs.state import is_untouched, never_submitted
-from hpc_train.runs.store import remove_home, remove_root, remove_runs
+from hpc_train.runs.run_folders import remove_home, remove_root, remove_runs
+from hpc_train.runs.run_state import is_untouched, never_submitted
 from hpc_train.submissions.notices import notices
 
 # States without a result that are not failures of the job; a study reruns them.

@@ -21,7 +21,7 @@ from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.run_states import executor_of
 from hpc_train.plans.shared_allocation import allocate
 from hpc_train.regularfile import is_regular, is_there, read_regular
-from hpc_train.runs.store import STUDY_FILE, create_runs, remove_runs, write_study
+from hpc_train.runs.run_folders import STUDY_FILE, create_runs, remove_runs, write_study
 from hpc_train.scripts.render import render_allocation
 from hpc_train.submissions.base import ExecutorOptions
 

@@ -11,9 +11,9 @@ import msgspec
 
 from hpc_train.errors import PlanError, UnknownNameError
 from hpc_train.model.job import JobSpec
-from hpc_train.model.limits import JobQueue, partition_named, qos_named
 from hpc_train.model.partition import ANY, Partition
 from hpc_train.model.plan import Setting
+from hpc_train.model.queue_limits import JobQueue, partition_named, qos_named
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.plans.launchers.base import Launcher, find_launcher

@@ -7,11 +7,12 @@ import msgspec
 from hpc_train.model.env_names import ENV
 from hpc_train.model.plan import EnvChange, Secret, Setting, Topology
 from hpc_train.model.value import Value
-from hpc_train.plans.backend import resolve_backend
 from hpc_train.plans.binding import GpuOrder, gpu_order
 from hpc_train.plans.context import Context, Job, Site, rule
+from hpc_train.plans.distributed_backend import resolve_backend
 from hpc_train.plans.env_blocks import Environment, apply_blocks, env_settings, overlay
-from hpc_train.plans.network import (
+from hpc_train.plans.network_context import NetworkContext, network_context
+from hpc_train.plans.network_variables import (
     ALT_READ,
     RDZV_COMPANIONS,
     RDZV_NETWORK,
@@ -20,7 +21,6 @@ from hpc_train.plans.network import (
     network_warnings,
     script_of,
 )
-from hpc_train.plans.network_context import NetworkContext, network_context
 
 
 class JobEnvironment(Value, frozen=True, kw_only=True):

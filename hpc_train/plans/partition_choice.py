@@ -9,11 +9,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from hpc_train.errors import PlanError, UnknownNameError
-from hpc_train.model.limits import limits_on
 from hpc_train.model.partition import ANY
 from hpc_train.model.plan import Setting, Topology
+from hpc_train.model.queue_limits import limits_on
 from hpc_train.plans.context import Context, asked_at, from_job, on_partition, with_qos
-from hpc_train.plans.limits import core_violations, violations
+from hpc_train.plans.limit_violations import core_violations, violations
 
 
 class Choice(NamedTuple):

@@ -7,14 +7,14 @@ from collections.abc import Mapping
 
 from hpc_train.model.hardware import Gpu, Hardware, Near, ProcessLimits
 from hpc_train.probe import nvidia, rocm
-from hpc_train.probe.ask import answer_of, environment, printable
 from hpc_train.probe.disks import disks, file_systems
 from hpc_train.probe.errors import ProbeError
-from hpc_train.probe.links import links, ports
-from hpc_train.probe.numbers import whole
+from hpc_train.probe.network_interfaces import links, ports
+from hpc_train.probe.parse_numbers import whole
+from hpc_train.probe.probe_script import probe_script
 from hpc_train.probe.processor import processor
-from hpc_train.probe.script import probe_script
-from hpc_train.probe.sections import Section, sections
+from hpc_train.probe.run_program import answer_of, environment, printable
+from hpc_train.probe.script_sections import Section, sections
 from hpc_train.probe.software import setting, software
 from hpc_train.shell import run
 

@@ -14,15 +14,15 @@ from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.record import Record
 from hpc_train.model.regex_checks import may_explode
 from hpc_train.model.regex_cost import touching
-from hpc_train.records.dispatch import Mark
 from hpc_train.records.find_logs import log_files, readable
-from hpc_train.records.index import Index
-from hpc_train.records.live import is_live, lots
+from hpc_train.records.line_dispatch import Mark
 from hpc_train.records.parallel import spread, worth_it
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of, read
 from hpc_train.records.record_codec import LOT, Pack, packs_of, unpressed
+from hpc_train.records.record_index import Index
 from hpc_train.records.run_parsers import maker
+from hpc_train.records.stream_batches import is_live, lots
 from hpc_train.records.value_checks import possible
 
 PREFIX_GROUPS = frozenset({"rank", "local", "host"})

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 import msgspec
 
+from hpc_train.records.line_prefixes import Prefix, peel
 from hpc_train.records.multi_search import Occurrence
-from hpc_train.records.prefixes import Prefix, peel
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from typing import Protocol
 
-from hpc_train.records.blocks import Block
 from hpc_train.records.line import Line
+from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import Occurrence
 
 # A longer line is seen in windows around what was found: bounded time for a line of 1 GB.

@@ -9,7 +9,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Diagnosis, JobEnd
 from hpc_train.model.transport import Transport
 from hpc_train.records.nccl.counts import Tally
-from hpc_train.records.nccl.read import transport_in
+from hpc_train.records.nccl.read_transport import transport_in
 from hpc_train.records.read_log import Log
 
 

@@ -15,7 +15,7 @@ from typing import IO, Protocol, cast
 import zstandard
 
 from hpc_train.errors import LogParseError
-from hpc_train.records.blocks import Stream
+from hpc_train.records.log_blocks import Stream
 from hpc_train.regularfile import open_regular, open_stream
 
 _MAGIC = {b"\x1f\x8b": ".gz", b"\xfd7zXZ\x00": ".xz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from hpc_train.model.flag import FlagCode
+from hpc_train.model.quality_flag import FlagCode
 from hpc_train.reports.labels import by_series, size, sizes, under
 
 Row = Mapping[str, Any]

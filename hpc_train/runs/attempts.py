@@ -8,7 +8,7 @@ from pathlib import Path
 
 from hpc_train.errors import StoreError
 from hpc_train.model.run import Run, RunName
-from hpc_train.runs.store import read_study
+from hpc_train.runs.run_folders import read_study
 
 
 def latest_attempts(runs: Sequence[Run]) -> dict[str, tuple[int, Run]]:

@@ -32,7 +32,7 @@ from hpc_train.runs.bundle_layout import (
     StoredResults,
     StoredState,
 )
-from hpc_train.runs.store import read_run
+from hpc_train.runs.run_folders import read_run
 
 # A bundle of ten thousand runs needs a tenth of it.
 _MOST_BYTES = 4 << 30

@@ -11,7 +11,7 @@ import msgspec
 from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Manifest, Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import encode_unit
-from hpc_train.runs.conditions import FABRIC, commit_of, cut, variables_of
+from hpc_train.runs.run_conditions import FABRIC, commit_of, cut, variables_of
 
 DIGITS = 12
 _DIRECTIVES = ("partition", "qos", "account", "constraint", "exclusive", "reservation")

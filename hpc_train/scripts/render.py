@@ -12,11 +12,11 @@ from hpc_train.model.allocation import Allocation
 from hpc_train.model.plan import LaunchPlan, Setting
 from hpc_train.model.script import Script
 from hpc_train.model.value import Value
-from hpc_train.scripts.blocks import EXTENDED, check_blocks
 from hpc_train.scripts.errors import WRONG, explain
-from hpc_train.scripts.loader import TemplateLoader
-from hpc_train.scripts.rendering import Rendering, current
-from hpc_train.scripts.sandbox import TemplateEnvironment
+from hpc_train.scripts.jinja_environment import TemplateEnvironment
+from hpc_train.scripts.render_state import Rendering, current
+from hpc_train.scripts.template_blocks import EXTENDED, check_blocks
+from hpc_train.scripts.template_loader import TemplateLoader
 
 ALLOCATION = "nested.sbatch.j2"
 

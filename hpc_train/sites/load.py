@@ -12,7 +12,7 @@ from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.sites.inheritance import read_profile
-from hpc_train.sites.machine import Machine, this_machine
+from hpc_train.sites.local_machine import Machine, this_machine
 from hpc_train.sites.search import find_profile
 from hpc_train.sites.validate_env import check_variables
 from hpc_train.sites.validate_network import check_blocks, check_network

@@ -9,7 +9,7 @@ from hpc_train.model.partition import ANY
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.registry import BUILT_IN, names
-from hpc_train.sites.locks import locked_keys
+from hpc_train.sites.locked_keys import locked_keys
 from hpc_train.sites.merge import Part
 from hpc_train.slurm_options import directive_problem, sbatch_grammar
 

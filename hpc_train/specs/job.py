@@ -16,7 +16,7 @@ from hpc_train.model.job import JobSpec
 from hpc_train.model.value import Sourced
 from hpc_train.slurm_options import directive_problem
 from hpc_train.specs.override import Override, apply, check_key, full_key
-from hpc_train.specs.variables import check_variables
+from hpc_train.specs.validate_env import check_variables
 from hpc_train.yamlfile import read
 
 

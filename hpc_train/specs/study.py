@@ -14,8 +14,8 @@ from hpc_train.model.log_pattern import LogPattern
 from hpc_train.model.study import Point, Study, StudySpec
 from hpc_train.model.value import Sourced
 from hpc_train.specs.job import build_job
-from hpc_train.specs.log_pattern import check_pattern
 from hpc_train.specs.override import Override, apply, check_key, full_key
+from hpc_train.specs.validate_log_pattern import check_pattern
 from hpc_train.yamlfile import Document, read
 
 MAX_RUNS = 100_000

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from hpc_train.errors import ReportError, nearest
-from hpc_train.model.target import Target
+from hpc_train.model.training_target import Target
 
 _METRICS = ("accuracy", "loss")
 _HINT = "--target accuracy=0.93, or --target loss=0.2"

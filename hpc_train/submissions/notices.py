@@ -7,7 +7,7 @@ import os
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
-from hpc_train.submissions.slurm import environment
+from hpc_train.submissions.slurm import sbatch_environment as environment
 
 
 def notices(site: Sourced[SiteProfile], plan: LaunchPlan) -> tuple[str, ...]:

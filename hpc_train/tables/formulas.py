@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hpc_train.errors import ReportError
-from hpc_train.tables.magnitudes import bounded, known
+from hpc_train.tables.plausible_range import bounded, known
 
 MILLION = 1e6
 HOUR_S = 3600.0

@@ -11,8 +11,8 @@ import numpy as np
 from scipy import special
 
 from hpc_train.errors import ReportError
-from hpc_train.tables.grouped import NAN, Floats, Moments
-from hpc_train.tables.magnitudes import LEAST, MOST, known, usable
+from hpc_train.tables.group_values import NAN, Floats, Moments
+from hpc_train.tables.plausible_range import LEAST, MOST, known, usable
 
 CONFIDENCE = 0.95
 # Below this, resampling few values again and again gives intervals that are too narrow.

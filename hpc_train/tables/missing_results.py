@@ -9,10 +9,10 @@ import numpy as np
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import RATE_RECORDS
 from hpc_train.model.study import Warmup
-from hpc_train.tables.grouped import packed
+from hpc_train.tables.group_values import packed
 from hpc_train.tables.measurements import KINDS, PER_GPU, Rows
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.steps import StepSummary
+from hpc_train.tables.step_times import StepSummary
 
 
 def problems(

@@ -10,7 +10,7 @@ import pandas as pd
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS, POINT_METRICS
 from hpc_train.tables.formulas import hours, hours_per_million
-from hpc_train.tables.grouped import (
+from hpc_train.tables.group_values import (
     NAN,
     Floats,
     Moments,

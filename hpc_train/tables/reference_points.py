@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.series import axis_name
-from hpc_train.tables.conditions import compared, difference, merged
-from hpc_train.tables.grouped import Floats, codes, numbers
+from hpc_train.model.study_axes import axis_name
+from hpc_train.tables.group_values import Floats, codes, numbers
 from hpc_train.tables.points import Grouped, not_ok, sizes_of
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.regime import batches
+from hpc_train.tables.run_conditions import compared, difference, merged
 from hpc_train.tables.runs import OK
+from hpc_train.tables.scaling_regime import batches
 
 
 class Baselines(NamedTuple):

@@ -9,11 +9,11 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.expected_study import ExpectedRun
-from hpc_train.model.flag import LOSS_LOST, Flag, FlagCode
-from hpc_train.tables.grouped import Floats, counts, packed, starts
+from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
+from hpc_train.tables.group_values import Floats, counts, packed, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_RANK, Rows
 from hpc_train.tables.record_arrays import Ints, RecordArrays
-from hpc_train.tables.steps import LEAST_STEPS
+from hpc_train.tables.step_times import LEAST_STEPS
 
 _SAID_ONCE = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
 

@@ -24,7 +24,7 @@ def held(records: Iterator[Record]) -> tuple[Record, ...] | pd.DataFrame:
     first = tuple(islice(records, _MANY))
     if len(first) < _MANY:
         return first
-    from hpc_train.tables.gathered import gathered
+    from hpc_train.tables.record_columns import gathered
 
     return gathered(chain(first, records))
 

@@ -10,7 +10,7 @@ import numpy as np
 from hpc_train.model.metric import Metric, OfRun
 from hpc_train.model.metrics import RATE_RECORDS, RUN_METRICS
 from hpc_train.model.study import Warmup
-from hpc_train.tables.grouped import (
+from hpc_train.tables.group_values import (
     NAN,
     Floats,
     any_of,
@@ -23,10 +23,10 @@ from hpc_train.tables.grouped import (
     starts,
     total,
 )
-from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import GLOBAL, KINDS, Rows, once, stated
+from hpc_train.tables.plausible_range import usable
 from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
-from hpc_train.tables.steps import measured, of_last, reported_rate, step_means, step_totals
+from hpc_train.tables.step_times import measured, of_last, reported_rate, step_means, step_totals
 
 # Timers of Megatron and DeepSpeed; those of the slowest rank end in ` max`.
 _TIMERS = {

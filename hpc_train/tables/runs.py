@@ -13,19 +13,19 @@ from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.record import Record
-from hpc_train.model.series import axis_name
+from hpc_train.model.study_axes import axis_name
 from hpc_train.model.submission import JobState
-from hpc_train.tables.conditions import conditions_of
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
-from hpc_train.tables.grouped import NAN, Floats
-from hpc_train.tables.magnitudes import usable
+from hpc_train.tables.group_values import NAN, Floats
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.missing_results import problems
-from hpc_train.tables.programs import Printed, printed_of, together, with_programs
+from hpc_train.tables.plausible_range import usable
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, columns
+from hpc_train.tables.result_programs import Printed, printed_of, together, with_programs
+from hpc_train.tables.run_chunks import joined, parts
+from hpc_train.tables.run_conditions import conditions_of
 from hpc_train.tables.run_flags import run_flags, with_lost, without_final_loss
-from hpc_train.tables.run_parts import joined, parts
-from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
+from hpc_train.tables.run_resources import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,
@@ -40,7 +40,7 @@ from hpc_train.tables.run_values import (
     time_shares,
     whole_seconds,
 )
-from hpc_train.tables.steps import StepSummary, reported_rate, summarise_steps
+from hpc_train.tables.step_times import StepSummary, reported_rate, summarise_steps
 
 OK = JobState.COMPLETED.value
 UNPARSED = "UNPARSED"

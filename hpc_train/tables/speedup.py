@@ -11,7 +11,7 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, POINT_METRICS
 from hpc_train.tables.formulas import doubling_efficiency, karp_flatt, price_per_million
-from hpc_train.tables.grouped import NAN, Floats, moments
+from hpc_train.tables.group_values import NAN, Floats, moments
 from hpc_train.tables.intervals import CONFIDENCE, IntervalArrays, divided
 from hpc_train.tables.point_flags import point_flags
 from hpc_train.tables.points import (
@@ -28,7 +28,7 @@ from hpc_train.tables.points import (
 from hpc_train.tables.rate_samples import Samples, samples
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.reference_points import baselines, halves, refused
-from hpc_train.tables.regime import regimes
+from hpc_train.tables.scaling_regime import regimes
 
 COUNTS = (
     *KEY[1:], "cpus_per_task", "n_ok", "n_submitted",

@@ -9,14 +9,14 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.expected_study import ExpectedStudy
-from hpc_train.model.series import narrowed
 from hpc_train.model.study import Scaling
-from hpc_train.tables.conditions import compared, levels, texts
-from hpc_train.tables.grouped import SAME, Floats, codes, filled, levels_of, numbers
+from hpc_train.model.study_axes import narrowed
+from hpc_train.tables.group_values import SAME, Floats, codes, filled, levels_of, numbers
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import Ints, Mask
-from hpc_train.tables.regime import batches
+from hpc_train.tables.run_conditions import compared, levels, texts
 from hpc_train.tables.runs import OK
+from hpc_train.tables.scaling_regime import batches
 
 _SHOWN = 4
 _WIDTHS = (24, 48, 200)

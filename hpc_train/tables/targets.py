@@ -11,15 +11,15 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.model.record import Record
-from hpc_train.model.target import Target
-from hpc_train.tables.grouped import lengths, starts
+from hpc_train.model.training_target import Target
+from hpc_train.tables.group_values import lengths, starts
 from hpc_train.tables.intervals import ratio_interval
-from hpc_train.tables.magnitudes import usable
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
+from hpc_train.tables.plausible_range import usable
 from hpc_train.tables.points import KEY
 from hpc_train.tables.record_arrays import RecordArrays, columns
 from hpc_train.tables.runs import OK
-from hpc_train.tables.steps import step_means
+from hpc_train.tables.step_times import step_means
 from hpc_train.tables.time_to_accuracy import (
     LEAST_RUNS,
     samples_to_target,

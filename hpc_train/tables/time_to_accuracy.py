@@ -8,7 +8,7 @@ from math import isnan
 
 from hpc_train.errors import ReportError
 from hpc_train.tables.formulas import above
-from hpc_train.tables.magnitudes import LEAST, MOST, bounded
+from hpc_train.tables.plausible_range import LEAST, MOST, bounded
 
 LEAST_RUNS = 3
 _OLYMPIC = 5

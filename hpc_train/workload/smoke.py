@@ -14,9 +14,9 @@ from torch import distributed
 
 from hpc_train.workload.emit import emit
 from hpc_train.workload.errors import WorkloadError
-from hpc_train.workload.group import Group, joined
 from hpc_train.workload.network_counters import busiest, sent_bytes
-from hpc_train.workload.ranks import exit_code_of, leave, run_ranks
+from hpc_train.workload.process_group import Group, joined
+from hpc_train.workload.spawn_ranks import exit_code_of, leave, run_ranks
 
 MEBIBYTE = 1024**2
 SIZES = {"cuda": 256 * MEBIBYTE, "cpu": 16 * MEBIBYTE}

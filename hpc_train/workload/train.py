@@ -8,15 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpc_train.workload.batch import BatchSize, scale_learning_rate, share_batch
+from hpc_train.workload.batch_size import BatchSize, scale_learning_rate, share_batch
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.errors import WorkloadError
-from hpc_train.workload.options import Options, parse_options
-from hpc_train.workload.ranks import env_int, exit_code_of, leave, run_ranks, world_size
+from hpc_train.workload.spawn_ranks import env_int, exit_code_of, leave, run_ranks, world_size
+from hpc_train.workload.trainer_options import Options, parse_options
 
 if TYPE_CHECKING:  # a process that only starts ranks does not need torch
-    from hpc_train.workload.group import Group
-    from hpc_train.workload.loop import Outcome
+    from hpc_train.workload.process_group import Group
+    from hpc_train.workload.training_loop import Outcome
 
 
 def main() -> int:
@@ -39,7 +39,7 @@ def train(options: Options) -> int:
     """Train as one rank; return its exit code."""
     import torch
 
-    from hpc_train.workload.group import joined
+    from hpc_train.workload.process_group import joined
 
     if "OMP_NUM_THREADS" in os.environ:
         torch.set_num_threads(env_int("OMP_NUM_THREADS", 1, low=1))
@@ -53,9 +53,9 @@ def train(options: Options) -> int:
 
 
 def _train_in(group: Group, options: Options) -> None:
-    from hpc_train.workload.data import load_data
-    from hpc_train.workload.loop import Trainer, measure_accuracy
+    from hpc_train.workload.datasets import load_data
     from hpc_train.workload.model import make_cnn
+    from hpc_train.workload.training_loop import Trainer, measure_accuracy
 
     batch = share_batch(options.global_batch_size, options.batch_size, group.world_size)
     rate, rule = _learning_rate(options, batch)
@@ -84,7 +84,7 @@ def _learning_rate(options: Options, batch: BatchSize) -> tuple[float, str]:
 def _report_start(options: Options, group: Group, batch: BatchSize, rate: float) -> None:
     import torch
 
-    from hpc_train.workload.conditions import conditions
+    from hpc_train.workload.run_conditions import conditions
 
     emit(
         event="conditions",
@@ -137,7 +137,7 @@ def _report_end(group: Group, batch: BatchSize, outcome: Outcome, accuracy: floa
 
 def _check_data(name: str) -> None:
     if name not in ("digits", "synthetic"):
-        from hpc_train.workload.cifar import check_cifar
+        from hpc_train.workload.cifar10 import check_cifar
 
         check_cifar(Path(name))
 

@@ -38,7 +38,7 @@ import json, resource, sys, time
 from pathlib import Path
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.collect import logs_of, records_of, wanted
-from hpc_train.records.index import Index
+from hpc_train.records.record_index import Index
 kept, look = Path(sys.argv[2]), wanted(sys.argv[4])
 wall, cpu = time.perf_counter(), time.process_time()
 index = None
@@ -58,7 +58,7 @@ import json, resource, sys, time
 from pathlib import Path
 from hpc_train.model.diagnosis import JobEnd
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
-from hpc_train.records.nccl.read import transport_in
+from hpc_train.records.nccl.read_transport import transport_in
 from hpc_train.records.nccl.counts import Tally
 tally, wall, cpu = Tally(), time.perf_counter(), time.process_time()
 found, _ = diagnose_logs([Path(sys.argv[1])], ["log"], JobEnd(), tally)

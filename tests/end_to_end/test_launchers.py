@@ -20,7 +20,7 @@ STEPS = 5
 # The reference workload, which first says where it is.
 TRAIN = """\
 import os, socket
-from hpc_train.workload.ranks import exit_code_of, leave
+from hpc_train.workload.spawn_ranks import exit_code_of, leave
 from hpc_train.workload.train import main
 
 print("rank", os.environ["RANK"], "on", socket.gethostname(), "of", os.environ["MASTER_ADDR"])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.lint.check import lint_script
+from hpc_train.lint.lint_script import lint_script
 from hpc_train.lint.rules import all_rules
 from tests.lint.conftest import Case, cases
 

@@ -22,7 +22,7 @@ from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.retry import retry
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import no_output, submit
-from hpc_train.runs.store import run_folders
+from hpc_train.runs.run_folders import run_folders
 from tests.pipeline.on_slurm import RESULTS, age, folders, job, says, study, submission
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 

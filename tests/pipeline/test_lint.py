@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import HpcTrainError, SpecError, StoreError
-from hpc_train.lint.check import lint_script
+from hpc_train.lint.lint_script import lint_script
 from hpc_train.pipeline.lint import LintOptions, lint_file, make_linter
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.specs.override import parse_setting

@@ -14,7 +14,7 @@ from hpc_train.model.submission import JobState
 from hpc_train.pipeline.cancel import cancel
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import SubmitOptions, submit
-from hpc_train.runs.store import run_folders
+from hpc_train.runs.run_folders import run_folders
 from tests.pipeline.on_slurm import RESULTS, age, ids, says, study, submission
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 

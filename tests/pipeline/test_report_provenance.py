@@ -10,7 +10,7 @@ from hpc_train.model.record import Record
 from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Adapter, Transport
-from hpc_train.pipeline.digests import Digests
+from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.report_provenance import NOT_RECORDED, provenance
 from hpc_train.pipeline.run_details import details

@@ -19,7 +19,7 @@ from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.pipeline.submit import SubmitOptions, submit
 from hpc_train.submissions.local_queue import FOLDER, is_held
-from hpc_train.submissions.processes import processes_of, terminate
+from hpc_train.submissions.run_processes import processes_of, terminate
 from tests.pipeline.waiting import finished, wait_for
 
 Prepare = Callable[..., Prepared]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from hpc_train.probe.ask import Answer
-from hpc_train.probe.script import MARK
+from hpc_train.probe.probe_script import MARK
+from hpc_train.probe.run_program import Answer
 
 FIXTURES = Path(__file__).parent / "fixtures"
 SECTIONS = {

@@ -10,7 +10,7 @@ import pytest
 from hpc_train.model.hardware import Hardware, Link, Port, ProcessLimits, Software, Torch
 from hpc_train.probe.advice import advise
 from hpc_train.probe.hardware import read_hardware
-from hpc_train.probe.scheduler import read_cluster
+from hpc_train.probe.live_cluster import read_cluster
 from tests.probe.machines import Slurm, output
 
 GOOD = ProcessLimits(memlock_kib=-1, open_files=65536, shm_mib=64000, memory_mib=128000)

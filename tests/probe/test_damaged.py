@@ -8,13 +8,13 @@ import pytest
 
 from hpc_train.errors import HpcTrainError
 from hpc_train.plans.launchers.base import find_launcher
-from hpc_train.probe.ask import Answer
-from hpc_train.probe.draft import Findings, draft
-from hpc_train.probe.fabric import guess
+from hpc_train.probe.draft_profile import Findings, draft
 from hpc_train.probe.gpu_affinity import gpu_order
+from hpc_train.probe.guess_fabric import guess
 from hpc_train.probe.hardware import read_hardware
+from hpc_train.probe.live_cluster import read_cluster
 from hpc_train.probe.node_kinds import kinds, shape
-from hpc_train.probe.scheduler import read_cluster
+from hpc_train.probe.run_program import Answer
 from hpc_train.registry import BUILT_IN
 from tests.probe.machines import CLUSTERS, SHAPES, Slurm, output
 

@@ -12,7 +12,7 @@ import pytest
 
 from hpc_train.probe.errors import WishError
 from hpc_train.probe.hardware import this_hardware
-from hpc_train.probe.script import probe_script
+from hpc_train.probe.probe_script import probe_script
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train import registry
 from hpc_train.records.collect import collect
-from hpc_train.records.page import supported_markdown
+from hpc_train.records.logs_page import supported_markdown
 from hpc_train.records.run_parsers import maker
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"

@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from hpc_train.tables.grouped import Floats
+from hpc_train.tables.group_values import Floats
 from hpc_train.tables.intervals import bootstrap
 from hpc_train.tables.scaling_fits import fits
 from tests.project.shown_commands import ROOT

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 
 from hpc_train import registry
-from hpc_train.records.dispatch import dispatch
+from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsing.base import OF_LINE, Hit
 from hpc_train.records.run_parsers import hits_in, maker

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 
-from hpc_train.records.dispatch import dispatch
+from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.signature_matcher import SymptomReader
 from hpc_train.records.signatures.base import Sighting
 

@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 import pytest
 
-from hpc_train.records import dispatch as dispatching
-from hpc_train.records.blocks import Block, Stream, blocks
-from hpc_train.records.dispatch import Mark, dispatch
+from hpc_train.records import line_dispatch as dispatching
+from hpc_train.records.line_dispatch import Mark, dispatch
+from hpc_train.records.log_blocks import Block, Stream, blocks
 from hpc_train.records.multi_search import Find, finder, turns
 
 TEXT = (

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.flag import LOSS_LOST, Flag
+from hpc_train.model.quality_flag import LOSS_LOST, Flag
 from hpc_train.records.collect import collect
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import foreign, study

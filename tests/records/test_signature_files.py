@@ -13,7 +13,7 @@ from hpc_train import decode
 from hpc_train.assets import data_file
 from hpc_train.errors import SignatureError
 from hpc_train.records import signature_matcher
-from hpc_train.records.dispatch import dispatch
+from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.signatures import catalogue as catalogues
 from hpc_train.records.signatures.base import PACKAGED
 from hpc_train.records.signatures.catalogue import catalogue, packaged

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.records.dispatch import dispatch
+from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.signature_matcher import SymptomReader
 from hpc_train.records.signatures.base import Signature
 from hpc_train.records.signatures.catalogue import packaged
 from hpc_train.records.signatures.explain import explain
-from hpc_train.records.signatures.page import failures_page
+from hpc_train.records.signatures.failures_page import failures_page
 from tests.records.sighted import ids, sighted
 
 DOCS = Path(__file__).parents[2] / "docs"

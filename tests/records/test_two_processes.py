@@ -12,10 +12,10 @@ import pytest
 from hpc_train.records import collect as collecting
 from hpc_train.records import parallel as spreading
 from hpc_train.records.collect import collect, logs_of, records_of, wanted
-from hpc_train.records.index import Index
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Reading, Wanted, whole
 from hpc_train.records.record_codec import unpressed
+from hpc_train.records.record_index import Index
 
 
 @pytest.fixture

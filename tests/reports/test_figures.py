@@ -15,12 +15,12 @@ from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
 from hpc_train.reports.figures import FIGURES, figures
 from hpc_train.reports.figures.cost import pareto
-from hpc_train.reports.figures.legend import heading_lines
 from hpc_train.reports.figures.plot_data import MOST_RUNS, Measured, plot_data_of
 from hpc_train.reports.figures.scaling import shown_basis
-from hpc_train.reports.figures.styles import styles
+from hpc_train.reports.figures.series_styles import styles
+from hpc_train.reports.figures.titles_and_legend import heading_lines
 from hpc_train.reports.number_format import significant
-from hpc_train.tables.nodes import node_frame
+from hpc_train.tables.node_step_times import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.finished import finished

@@ -12,7 +12,7 @@ from hpc_train.model.report import Figure
 from hpc_train.reports.figures import MAIN, figures
 from hpc_train.reports.figures.plot_data import Measured
 from hpc_train.reports.formats.page.render import render
-from hpc_train.tables.nodes import node_frame
+from hpc_train.tables.node_step_times import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame
 from tests.reports.chromium import Tab, browser

@@ -21,7 +21,7 @@ from hpc_train.reports.formats import csv_table, json_table, markdown, text
 from hpc_train.reports.formats.page import render
 from hpc_train.reports.law_tables import with_laws
 from hpc_train.reports.scaling_report import scaling_report
-from hpc_train.tables.nodes import node_frame
+from hpc_train.tables.node_step_times import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.scaling_fits import fits
 from hpc_train.tables.speedup import speedup_frame

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from hpc_train.reports.figures.styles import layout, styles
+from hpc_train.reports.figures.series_styles import layout, styles
 
 
 def rows(series: int, sizes: tuple[int, ...]) -> list[dict[str, object]]:

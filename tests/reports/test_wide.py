@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from hpc_train.model.flag import Flag, FlagCode
+from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.scaling_report import scaling_report
 from hpc_train.reports.study_tables import absent_notes, constants, points_table

@@ -13,7 +13,7 @@ from hpc_train.model.run import MANIFEST_SCHEMA, Manifest
 from hpc_train.model.script import Script
 from hpc_train.plans.build import make_plan
 from hpc_train.sites.load import load_site
-from hpc_train.sites.machine import Machine
+from hpc_train.sites.local_machine import Machine
 
 Entry = tuple[Manifest, Script]
 

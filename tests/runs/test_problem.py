@@ -6,12 +6,12 @@ from pathlib import Path
 
 import msgspec
 import pytest
+from tests.runs.test_state import BAD, CANCELLED, GONE, OK, RUNS, SUBMITTED, WAITS, judged
 
 from hpc_train.model.run import Failure, JobStatus, RunFolder
 from hpc_train.model.submission import JobReport, JobState, Submission
-from hpc_train.runs.state import run_of
-from hpc_train.runs.store import RunFiles
-from tests.runs.test_state import BAD, CANCELLED, GONE, OK, RUNS, SUBMITTED, WAITS, judged
+from hpc_train.runs.run_folders import RunFiles
+from hpc_train.runs.run_state import run_of
 
 CODE = JobStatus(started=1.0, ended=2.0, exit_code=3)
 SLURM_SAYS = JobReport(state=JobState.NODE_FAIL, reason="one of its nodes failed")

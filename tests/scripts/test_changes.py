@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.plan import EnvChange, LaunchPlan
-from hpc_train.scripts.filters import line
+from hpc_train.scripts.quote_filters import line
 from hpc_train.scripts.render import render_script
 
 Plans = Callable[..., LaunchPlan]

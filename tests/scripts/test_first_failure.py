@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.cli.wait import log_tail
+from hpc_train.cli.follow_runs import log_tail
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobState
-from hpc_train.runs.store import read_run
+from hpc_train.runs.run_folders import read_run
 
 Plans = Callable[..., LaunchPlan]
 Execute = Callable[..., subprocess.CompletedProcess[str]]

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from hpc_train.errors import PlanError, SpecError
-from hpc_train.lint.check import lint_script
+from hpc_train.lint.lint_script import lint_script
 from hpc_train.pipeline.lint import LintOptions, make_linter
 from hpc_train.plans.build import make_plan
 from hpc_train.scripts.render import render_script

@@ -12,7 +12,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import layer_at
-from hpc_train.sites.sources import source_of
+from hpc_train.sites.value_sources import source_of
 
 FAMILY = """\
 schema: 1

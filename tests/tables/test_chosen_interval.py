@@ -9,9 +9,9 @@ import pandas as pd
 import pytest
 
 from hpc_train.model.expected_study import IntervalKind
-from hpc_train.model.flag import FlagCode
+from hpc_train.model.quality_flag import FlagCode
 from hpc_train.tables.formulas import karp_flatt
-from hpc_train.tables.grouped import Floats
+from hpc_train.tables.group_values import Floats
 from hpc_train.tables.intervals import bootstrap
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame

@@ -8,11 +8,11 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.reports.comparison_tables import level_word
-from hpc_train.tables.bandwidth import largest_busbw
 from hpc_train.tables.comparison import Demands, comparison_frame
 from hpc_train.tables.intervals import ratio_interval
+from hpc_train.tables.largest_message_bandwidth import largest_busbw
+from hpc_train.tables.run_selection import selected
 from hpc_train.tables.runs import run_frame
-from hpc_train.tables.selection import selected
 from tests.tables.studies import expected, rate, record, study
 
 NOISE = (0.99, 1.0, 1.01)

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from hpc_train.tables.grouped import Floats
+from hpc_train.tables.group_values import Floats
 from hpc_train.tables.intervals import bootstrap, fieller_limits
 from tests.tables.arrays import fieller, welch
 

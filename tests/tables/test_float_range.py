@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hpc_train.errors import ReportError
 from hpc_train.tables import formulas
-from hpc_train.tables.grouped import moments
+from hpc_train.tables.group_values import moments
 from hpc_train.tables.intervals import (
     IntervalArrays,
     divided,
@@ -24,7 +24,7 @@ from hpc_train.tables.intervals import (
     ratio_interval,
     welch,
 )
-from hpc_train.tables.magnitudes import LEAST, MOST
+from hpc_train.tables.plausible_range import LEAST, MOST
 from hpc_train.tables.time_to_accuracy import score, statistical_efficiency, time_to_accuracy
 
 # Subnormal, the smallest normal, beside the bounds, beside 1, the largest; no numbers.

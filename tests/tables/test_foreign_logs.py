@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hpc_train.model.flag import FlagCode
+from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
 from hpc_train.tables.runs import run_frame

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hpc_train.errors import ReportError
-from hpc_train.tables.grouped import Moments
+from hpc_train.tables.group_values import Moments
 from hpc_train.tables.intervals import bootstrap, harmonic_means, ratio_interval, students_t
 
 samples = st.lists(st.floats(1, 100), min_size=2, max_size=8)

@@ -6,7 +6,7 @@ from math import nan
 
 import pytest
 
-from hpc_train.model.flag import Flag, FlagCode
+from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.tables.point_flags import _ratio, _same_samples
 
 

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpc_train.model.flag import Flag, FlagCode
-from hpc_train.tables.grouped import Moments
+from hpc_train.model.quality_flag import Flag, FlagCode
+from hpc_train.tables.group_values import Moments
 from hpc_train.tables.intervals import harmonic_means, ratio_interval
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import COLUMNS, speedup_frame

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.record import Record
-from hpc_train.tables.gathered import gathered
 from hpc_train.tables.record_arrays import TEXTS, WHOLE, columns
+from hpc_train.tables.record_columns import gathered
 from hpc_train.tables.record_frame import as_records
 
 WORDS = st.sampled_from(["", "a", "b", "rank 1"])

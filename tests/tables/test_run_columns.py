@@ -11,7 +11,7 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.model.expected_study import EXCLUDED, ExpectedRun
-from hpc_train.model.flag import Flag, FlagCode
+from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
 from hpc_train.tables.record_frame import records_frame

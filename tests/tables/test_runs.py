@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.errors import ReportError
-from hpc_train.model.flag import Flag, FlagCode
+from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.model.record import Record
 from hpc_train.model.study import Warmup
 from hpc_train.tables.runs import run_frame

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpc_train.model.flag import FlagCode
+from hpc_train.model.quality_flag import FlagCode
 from hpc_train.tables.formulas import karp_flatt
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame

@@ -7,7 +7,7 @@ accounting then takes two seconds instead of ten.
 
 from __future__ import annotations
 
-from hpc_train.lab.commands import ask
+from hpc_train.lab.system_programs import ask
 
 ADDRESS = "127.77.0.1"
 _ROUTE = ("local", ADDRESS, "dev", "lo", "table", "local")

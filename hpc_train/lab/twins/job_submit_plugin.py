@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from hpc_train.lab.twins.queues import default_queue, features, queue_name, queues
+from hpc_train.lab.twins.partitions import default_queue, features, queue_name, queues
 from hpc_train.model.partition import ANY, Bound, Partition, Qos
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration

@@ -11,7 +11,7 @@ import msgspec
 
 from hpc_train.atomicfile import write_atomic
 from hpc_train.lab.processes import Daemon, is_alive
-from hpc_train.lab.twins.conf import TwinPaths
+from hpc_train.lab.twins.slurm_conf import TwinPaths
 from hpc_train.model.value import Value
 
 RECORDS = Path("/run/hpctrain-twins")

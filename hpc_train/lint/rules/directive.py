@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Iterator
 
-from hpc_train.lint.options import Option
+from hpc_train.lint.option_parser import Option
 from hpc_train.lint.rule import Edit, RuleHit, Subject, fixable, rule
 from hpc_train.model.units import slurm_seconds
 from hpc_train.slurm_options import sbatch_grammar

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.model.finding import Severity
 from hpc_train.model.versions import older

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.script import JobScript
 
 _STARTERS = ("python", "torchrun", "accelerate", "deepspeed")

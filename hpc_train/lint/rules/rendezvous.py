@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.ranks import rank_launches
-from hpc_train.lint.variables import Assignment
+from hpc_train.lint.script_variables import Assignment
 from hpc_train.model.finding import Severity
 
 _TASK_VARIABLES = ("SLURM_PROCID", "SLURM_NODEID", "SLURM_LOCALID")

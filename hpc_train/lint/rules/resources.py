@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hpc_train.lint.launches import LaunchCommand
+from hpc_train.lint.launch_commands import LaunchCommand
 from hpc_train.lint.requested_resources import RequestedResources
 from hpc_train.lint.rule import RuleHit, Subject, rule
 from hpc_train.lint.rules.ranks import rank_launches, tasks_of

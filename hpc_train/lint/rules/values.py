@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.lint.rule import Subject
-from hpc_train.lint.variables import Assignment
+from hpc_train.lint.script_variables import Assignment
 
 
 def exported_values(subject: Subject, *names: str) -> Iterator[Assignment]:

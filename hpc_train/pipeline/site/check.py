@@ -8,10 +8,10 @@ from pathlib import Path
 
 from hpc_train.assets import template_path
 from hpc_train.errors import HpcTrainError
-from hpc_train.lint.check import lint_script
+from hpc_train.lint.lint_script import lint_script
 from hpc_train.model.finding import Finding
 from hpc_train.model.job import JobSpec
-from hpc_train.model.limits import partition_named
+from hpc_train.model.queue_limits import partition_named
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.lint import Linter, LintOptions, make_linter
@@ -30,7 +30,7 @@ from hpc_train.plans.sample_jobs import (
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import find_profile
-from hpc_train.sites.sources import strays
+from hpc_train.sites.value_sources import strays
 
 Site = Sourced[SiteProfile]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from fnmatch import fnmatchcase
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.model.facility import Detect
+from hpc_train.model.site_facilities import Detect
 from hpc_train.model.value import Value
-from hpc_train.probe.ask import ABSENT, Ask, ask
+from hpc_train.probe.run_program import ABSENT, Ask, ask
 from hpc_train.probe.scontrol_fields import settings, word
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import profile_files

@@ -16,10 +16,10 @@ from hpc_train.model.cluster import Cluster
 from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.plans.launchers.base import find_launcher
-from hpc_train.probe.draft import Findings, draft
+from hpc_train.probe.draft_profile import Findings, draft
 from hpc_train.probe.errors import ProbeError, WishError
-from hpc_train.probe.job import Probed, ProbeJob, probe
-from hpc_train.probe.scheduler import read_cluster
+from hpc_train.probe.live_cluster import read_cluster
+from hpc_train.probe.probe_job import Probed, ProbeJob, probe
 from hpc_train.registry import BUILT_IN
 from hpc_train.sites.load import load_site
 from hpc_train.specs.override import Override

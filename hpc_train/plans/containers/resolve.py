@@ -9,7 +9,7 @@ from hpc_train.errors import PlanError
 from hpc_train.model.container import Container, Containers
 from hpc_train.model.env_names import FROM_SCRIPT
 from hpc_train.model.plan import ContainerPlan, Setting, Topology
-from hpc_train.plans.containers.mounts import (
+from hpc_train.plans.containers.mount_syntax import (
     Mount,
     check_characters,
     check_whole,

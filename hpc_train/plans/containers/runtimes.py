@@ -7,7 +7,7 @@ from typing import Literal
 
 from hpc_train.model.plan import JobVar, Joined, Text, Token
 from hpc_train.model.value import Value
-from hpc_train.plans.containers.mounts import Mount, own
+from hpc_train.plans.containers.mount_syntax import Mount, own
 
 RUN, HERE, VENDORS = "HPCTRAIN_RUN", "PWD", "vendor_names"
 # Names that a rank's wrapper gives; a runtime that passes nothing on must be told them.

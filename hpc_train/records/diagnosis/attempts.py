@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from hpc_train.records.diagnosis.endings import Ending
-from hpc_train.records.diagnosis.observed import AGAIN, Observed, Start
+from hpc_train.records.diagnosis.end_markers import Ending
+from hpc_train.records.diagnosis.observations import AGAIN, Observed, Start
 from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, rung
 from hpc_train.records.line import Line
 

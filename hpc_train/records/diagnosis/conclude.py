@@ -17,8 +17,8 @@ from hpc_train.model.diagnosis import (
 )
 from hpc_train.model.finding import LogSeverity
 from hpc_train.records.diagnosis.hang import explain_hang
-from hpc_train.records.diagnosis.observed import Observed
-from hpc_train.records.diagnosis.outcome import decide, missed_target
+from hpc_train.records.diagnosis.job_outcome import decide, missed_target
+from hpc_train.records.diagnosis.observations import Observed
 from hpc_train.records.diagnosis.root_cause import (
     OrderedSighting,
     choose_root,

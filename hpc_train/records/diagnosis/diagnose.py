@@ -10,8 +10,8 @@ from msgspec.structs import replace
 from hpc_train.model.diagnosis import Attempt, Culprit, Diagnosis, Evidence, JobEnd, LogFinding
 from hpc_train.records.diagnosis.attempts import attempts_of
 from hpc_train.records.diagnosis.conclude import conclude
-from hpc_train.records.diagnosis.observed import Observed
-from hpc_train.records.diagnosis.scan import last_words, scan
+from hpc_train.records.diagnosis.observations import Observed
+from hpc_train.records.diagnosis.scan_logs import last_words, scan
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.nccl.counts import Tally
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from heapq import merge
 
-from hpc_train.records.blocks import Block
-from hpc_train.records.diagnosis.endings import LONGEST, Ending, Kind
+from hpc_train.records.diagnosis.end_markers import LONGEST, Ending, Kind
 from hpc_train.records.line import Line
+from hpc_train.records.log_blocks import Block
 
 # `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`. Every step of a long training is
 # such a line, so they are looked for in bytes, where a pattern that begins with a word is fast.

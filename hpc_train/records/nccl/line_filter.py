@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from hpc_train.records.blocks import Block
+from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import Find
 
 # A place that is found costs as much as a few lines that are only counted.

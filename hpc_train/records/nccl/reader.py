@@ -8,8 +8,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
 
-from hpc_train.records.blocks import Block
 from hpc_train.records.line import Line
+from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import finder
 from hpc_train.records.nccl.channels import Channel, channels_in
 from hpc_train.records.nccl.counts import Ends, Tally

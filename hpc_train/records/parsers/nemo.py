@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.bar_clock import BarClock
+from hpc_train.records.parsing.bar_iteration_times import BarClock
 from hpc_train.records.parsing.base import Hit, Unreadable
 from hpc_train.records.parsing.number import number, scaled
 from hpc_train.records.parsing.progress_bar import bar_of

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from hpc_train.records.signatures.base import Explanation, Sighting, Signature
 from hpc_train.records.signatures.exit_codes import ended
-from hpc_train.records.signatures.oom import kind_of
+from hpc_train.records.signatures.gpu_out_of_memory import kind_of
 
 _NAME = re.compile(r"\{(\w+)\}")
 _UNKNOWN = "?"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import log2
 from typing import TYPE_CHECKING
 
-from hpc_train.reports.figures.styles import SizeAxis
+from hpc_train.reports.figures.series_styles import SizeAxis
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

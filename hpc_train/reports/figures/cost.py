@@ -7,11 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.axes import value_axis
 from hpc_train.reports.figures.canvas import Canvas, opened
-from hpc_train.reports.figures.legend import Entry, draw_legend, draw_title, heading_lines
 from hpc_train.reports.figures.markers import GREY, Dot, draw_means, draw_runs, mean_dot, run_dot
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.scaling import usable
-from hpc_train.reports.figures.styles import Style
+from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.figures.titles_and_legend import (
+    Entry,
+    draw_legend,
+    draw_title,
+    heading_lines,
+)
 from hpc_train.reports.labels import counted
 from hpc_train.reports.number_format import significant
 from hpc_train.reports.study_tables import OK

@@ -8,14 +8,6 @@ from typing import TYPE_CHECKING, Any
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import plain_axis, size_axis
 from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
-from hpc_train.reports.figures.legend import (
-    draw_legend,
-    draw_title,
-    gate_entry,
-    heading_lines,
-    hollow_entry,
-    ideal_entry,
-)
 from hpc_train.reports.figures.markers import (
     DOTTED,
     GATE,
@@ -31,7 +23,15 @@ from hpc_train.reports.figures.markers import (
 )
 from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.scaling import usable
-from hpc_train.reports.figures.styles import Style
+from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.figures.titles_and_legend import (
+    draw_legend,
+    draw_title,
+    gate_entry,
+    heading_lines,
+    hollow_entry,
+    ideal_entry,
+)
 from hpc_train.reports.study_tables import OK
 
 if TYPE_CHECKING:

@@ -8,15 +8,6 @@ from typing import TYPE_CHECKING, Any
 from hpc_train.model.scaling_fit import Fit
 from hpc_train.reports.figures.axes import value_axis
 from hpc_train.reports.figures.canvas import Canvas
-from hpc_train.reports.figures.legend import (
-    Entry,
-    draw_legend,
-    draw_title,
-    faceted,
-    heading_lines,
-    ideal_entry,
-    shown_in,
-)
 from hpc_train.reports.figures.markers import (
     DOTTED,
     GREY,
@@ -26,7 +17,16 @@ from hpc_train.reports.figures.markers import (
     with_limits,
 )
 from hpc_train.reports.figures.plot_data import PlotData
-from hpc_train.reports.figures.styles import COLOURS, Style
+from hpc_train.reports.figures.series_styles import COLOURS, Style
+from hpc_train.reports.figures.titles_and_legend import (
+    Entry,
+    draw_legend,
+    draw_title,
+    faceted,
+    heading_lines,
+    ideal_entry,
+    shown_in,
+)
 from hpc_train.reports.number_format import significant
 
 if TYPE_CHECKING:

@@ -7,7 +7,6 @@ from typing import Any
 
 from hpc_train.reports.figures.axes import plain_axis, size_axis
 from hpc_train.reports.figures.canvas import Canvas, opened
-from hpc_train.reports.figures.legend import draw_legend, draw_title, heading_lines, hollow_entry
 from hpc_train.reports.figures.markers import (
     GREY,
     Dot,
@@ -18,7 +17,13 @@ from hpc_train.reports.figures.markers import (
     with_limits,
 )
 from hpc_train.reports.figures.plot_data import PlotData
-from hpc_train.reports.figures.styles import Style
+from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.figures.titles_and_legend import (
+    draw_legend,
+    draw_title,
+    heading_lines,
+    hollow_entry,
+)
 
 Row = Mapping[str, Any]
 # Space below the lowest value for hollow markers, as a fraction of the height.

@@ -9,8 +9,8 @@ from statistics import median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.reports.figures.canvas import Canvas, explain, opened
-from hpc_train.reports.figures.legend import draw_title, titled
 from hpc_train.reports.figures.plot_data import PlotData
+from hpc_train.reports.figures.titles_and_legend import draw_title, titled
 from hpc_train.reports.formats.sanitize import one_line
 from hpc_train.reports.number_format import significant
 from hpc_train.reports.plain_rows import plain_rows

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASIS_COLUMNS
 from hpc_train.model.scaling_fit import Fit
-from hpc_train.reports.figures.styles import SizeAxis, Style, layout, styles
+from hpc_train.reports.figures.series_styles import SizeAxis, Style, layout, styles
 from hpc_train.reports.labels import speedup_word
 from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.study_tables import OK

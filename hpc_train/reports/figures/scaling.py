@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import size_axis, value_axis
 from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
-from hpc_train.reports.figures.legend import draw_legend, draw_title, heading_lines, limits
 from hpc_train.reports.figures.markers import (
     DOTTED,
     GATE,
@@ -23,7 +22,13 @@ from hpc_train.reports.figures.markers import (
     with_limits,
 )
 from hpc_train.reports.figures.plot_data import PlotData
-from hpc_train.reports.figures.styles import Style
+from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.figures.titles_and_legend import (
+    draw_legend,
+    draw_title,
+    heading_lines,
+    limits,
+)
 from hpc_train.reports.number_format import significant
 from hpc_train.reports.study_tables import OK
 

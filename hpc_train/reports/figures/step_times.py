@@ -7,13 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.axes import size_axis, value_axis
 from hpc_train.reports.figures.canvas import WIDE, Canvas, opened
-from hpc_train.reports.figures.legend import (
-    Entry,
-    draw_legend,
-    draw_title,
-    heading_lines,
-    hollow_entry,
-)
 from hpc_train.reports.figures.markers import (
     GREY,
     Dot,
@@ -25,7 +18,14 @@ from hpc_train.reports.figures.markers import (
 )
 from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.scaling import usable
-from hpc_train.reports.figures.styles import Style, room
+from hpc_train.reports.figures.series_styles import Style, room
+from hpc_train.reports.figures.titles_and_legend import (
+    Entry,
+    draw_legend,
+    draw_title,
+    heading_lines,
+    hollow_entry,
+)
 from hpc_train.reports.number_format import significant
 from hpc_train.reports.study_tables import OK
 

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.reports.figures.canvas import Canvas, explain
-from hpc_train.reports.figures.legend import (
+from hpc_train.reports.figures.markers import GREY
+from hpc_train.reports.figures.plot_data import PlotData
+from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.figures.titles_and_legend import (
     Entry,
     draw_legend,
     draw_title,
@@ -16,9 +19,6 @@ from hpc_train.reports.figures.legend import (
     shown_in,
     titled,
 )
-from hpc_train.reports.figures.markers import GREY
-from hpc_train.reports.figures.plot_data import PlotData
-from hpc_train.reports.figures.styles import Style
 from hpc_train.reports.formats.sanitize import one_line
 from hpc_train.reports.labels import place
 

@@ -8,8 +8,8 @@ from collections.abc import Collection
 
 from hpc_train.job_state import job_state
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
-from hpc_train.submissions.slurm.cli import call_slurm, unanswered
-from hpc_train.submissions.slurm.reasons import sentence
+from hpc_train.submissions.slurm.reason_codes import sentence
+from hpc_train.submissions.slurm.slurm_commands import call_slurm, unanswered
 from hpc_train.submissions.slurm.squeue import (
     FIELD,
     QueueAnswer,

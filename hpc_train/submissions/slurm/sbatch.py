@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 from hpc_train.errors import SubmitError
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.batch import SbatchCall
-from hpc_train.submissions.slurm.cli import call_slurm, transient
-from hpc_train.submissions.slurm.environment import environment_changes, options_in
-from hpc_train.submissions.slurm.recovery import find, owner
+from hpc_train.submissions.slurm.find_submitted_jobs import find, owner
+from hpc_train.submissions.slurm.job_arrays import SbatchCall
+from hpc_train.submissions.slurm.sbatch_environment import environment_changes, options_in
 from hpc_train.submissions.slurm.sbatch_errors import advice
+from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient
 
 if TYPE_CHECKING:
     from subprocess import Popen

@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from hpc_train.job_state import job_state
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
 from hpc_train.model.value import Value
-from hpc_train.submissions.slurm.cli import call_slurm, unanswered
-from hpc_train.submissions.slurm.reasons import sentence
+from hpc_train.submissions.slurm.reason_codes import sentence
+from hpc_train.submissions.slurm.slurm_commands import call_slurm, unanswered
 
 # A job's name and comment may contain any text, even line ends, but hardly these two characters.
 FIELD, RECORD = "\x1f", "\x1e"

@@ -13,8 +13,8 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.submission import Submission
 from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.batch import SbatchCall
-from hpc_train.submissions.slurm.query import MARK
+from hpc_train.submissions.slurm.job_arrays import SbatchCall
+from hpc_train.submissions.slurm.job_states import MARK
 from hpc_train.submissions.slurm.sbatch import Call, Sbatch, await_job_id, start_sbatch
 from hpc_train.submissions.submission_file import write
 

@@ -20,7 +20,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.script import Script
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.model.value import Value
-from hpc_train.submissions.slurm.environment import as_arguments, environment_changes
+from hpc_train.submissions.slurm.sbatch_environment import as_arguments, environment_changes
 from hpc_train.submissions.slurm.submitit_script import QueueWatcher, job_id_of
 
 

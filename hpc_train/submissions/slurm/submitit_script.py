@@ -25,7 +25,7 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.shell import Finished, collect, launch
-from hpc_train.submissions.slurm.query import job_reports
+from hpc_train.submissions.slurm.job_states import job_reports
 from hpc_train.submissions.submission_file import status_of
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.shell import run
-from hpc_train.submissions.slurm.environment import environment_changes, options_in
+from hpc_train.submissions.slurm.sbatch_environment import environment_changes, options_in
 from hpc_train.submissions.slurm.sbatch_errors import advice
 
 

@@ -16,7 +16,7 @@ from hpc_train.pipeline.site.show import ProfileSummary, list_sites, show_site, 
 from hpc_train.plans.sample_jobs import nameless_job
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
-from hpc_train.sites.sources import source_of, strays
+from hpc_train.sites.value_sources import source_of, strays
 from tests.probe.machines import Slurm
 
 TODAY = datetime.date(2026, 11, 21)

@@ -11,7 +11,7 @@ from hpc_train import assets
 from hpc_train.errors import SiteProfileError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Expected, SiteProfile
-from hpc_train.pipeline.site.smoke_test import Smoke, read_smoke, save_result
+from hpc_train.pipeline.site.smoke_job import Smoke, read_smoke, save_result
 from hpc_train.sites.load import load_site
 
 SITE = """\

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from hpc_train.decode import decode
 from hpc_train.errors import PlanError, SpecError
-from hpc_train.lint.check import lint_script
+from hpc_train.lint.lint_script import lint_script
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.site import SiteProfile

@@ -7,7 +7,7 @@ import io
 import pytest
 
 from hpc_train import registry
-from hpc_train.records.dispatch import dispatch
+from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.run_parsers import hits_in, maker
 

@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.errors import SubmitError
 from hpc_train.submissions.base import ExecutorOptions
-from hpc_train.submissions.slurm.batch import batches
+from hpc_train.submissions.slurm.job_arrays import batches
 from hpc_train.submissions.slurm.submit import _MANY, submit_batches
 from tests.submissions.slurm.fake_slurm import FakeSlurm, option
 from tests.submissions.slurm.made import runs, submission

@@ -1,0 +1,96 @@
+"""Follow runs to their end: a progress bar on a terminal, a line for each change elsewhere."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
+
+import click
+
+from hpc_train.cli.output import tail
+from hpc_train.model.run import Run
+from hpc_train.model.submission import JobState
+
+_PAUSE_S = 0.3
+Show = Callable[[Sequence[Run]], None]
+
+
+def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
+    """Wait until all these runs have finished; return the exit code of the command.
+
+    States in `known` are not printed again. Ctrl-C ends the command, not the runs.
+    """
+    from hpc_train.pipeline.status import Watch
+
+    states = dict(known)
+    watch = Watch(home, just_submitted=True)
+    try:
+        with _progress(len(run_ids)) as show:
+            while True:
+                runs = [run for run in watch.runs() if run.folder.run_id in run_ids]
+                show(runs)
+                for run in runs:
+                    _print_change(run, states)
+                if all(run.state.finished for run in runs):
+                    return _exit_code(runs)
+                time.sleep(watch.pause_s(_PAUSE_S))
+    except KeyboardInterrupt:
+        click.echo(
+            f"\nthe runs continue; hpctrain status {home.name}, or cancel {home.name}", err=True
+        )
+        return 130
+
+
+def _exit_code(runs: Sequence[Run]) -> int:
+    ok = sum(run.state is JobState.COMPLETED for run in runs)
+    if ok == len(runs):
+        return 0
+    return 3 if ok else 1
+
+
+def _print_change(run: Run, states: dict[str, JobState]) -> None:
+    """Print the end of a run, the last lines of a failed rank, and findings on the network."""
+    from hpc_train.pipeline.nccl_transport import run_transport, transport_warnings
+
+    before = states.get(run.folder.run_id)
+    states[run.folder.run_id] = run.state
+    if before is run.state or run.state is JobState.PENDING:
+        return
+    if not sys.stderr.isatty() or (run.state.finished and run.state is not JobState.COMPLETED):
+        problem = f"  {run.problem}" if run.problem else ""
+        click.echo(f"{run.state.value:9}  {run.folder.run_id}{problem}", err=True)
+    if run.state is JobState.FAILED:
+        for line in log_tail(run):
+            click.echo(f"    {line}", err=True)
+    if run.state.finished:
+        for text in transport_warnings(run_transport(run)):
+            click.echo(f"    {text}", err=True)
+
+
+def log_tail(run: Run, lines: int = 8) -> list[str]:
+    """Return the last lines of the rank that failed first, or of the job script."""
+    failure = run.status.failure if run.status else None
+    names = ["job.out"] if failure is None else ["node-0.out", "job.out"]
+    if failure is not None and failure.rank is not None:
+        names.insert(0, f"rank-{failure.rank}.out")
+    logs = [(name, run.folder.logs / name) for name in names]
+    if failure is not None:
+        # A program that forks its ranks has one log per node.
+        name = failure.host if failure.rank is None else names[0]
+        logs.insert(0, (name, run.folder.path / "first_failure.log"))
+    for name, log in logs:
+        tail_lines = tail(log, lines)
+        if tail_lines:
+            return [f"{name}: {word}" for word in tail_lines]
+    return []
+
+
+def _progress(total: int) -> AbstractContextManager[Show]:
+    if not sys.stderr.isatty():
+        return nullcontext(lambda runs: None)
+    from hpc_train.cli.progress import progress_bar
+
+    return progress_bar(total)

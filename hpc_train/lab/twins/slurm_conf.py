@@ -1,0 +1,198 @@
+"""The slurm.conf of a twin; pure text."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from hpc_train.lab.twins.address import ADDRESS
+from hpc_train.lab.twins.partitions import (
+    Pool,
+    default_queue,
+    most,
+    pools,
+    queues,
+    shape_of,
+)
+from hpc_train.model.partition import Partition
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.units import LARGEST_MIB
+from hpc_train.model.value import Value
+
+# A folder with a slurm.conf that starts like this was created by hpctrain and may be removed.
+MARK = "# Made by `hpctrain lab twin`, removed by `hpctrain lab twin --down`."
+
+_HEAD = """\
+{mark}
+ClusterName={cluster}
+SlurmctldHost=localhost({address})
+SlurmctldPort={port}
+SlurmUser=root
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+MailProg=/bin/true
+MpiDefault=none
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+SlurmctldPidFile={folder}/slurmctld.pid
+StateSaveLocation={folder}/state
+SlurmctldLogFile={folder}/log/slurmctld.log
+SchedulerType=sched/backfill
+SelectType=select/cons_tres
+SelectTypeParameters=CR_Core_Memory
+# Otherwise too long a time limit or too many nodes would wait for ever, not be refused.
+EnforcePartLimits=ALL
+# There are no nodes: they are in the cloud, asleep, and start when a job needs them.
+SuspendProgram=/bin/true
+ResumeProgram=/bin/true
+SuspendTime=60
+JobSubmitPlugins=lua
+"""
+
+_ACCOUNTING = """\
+AccountingStorageType=accounting_storage/slurmdbd
+AccountingStorageHost={address}
+AccountingStoragePort={dbd_port}
+# With munge, the "password" is the socket of the munged that slurmdbd trusts.
+AccountingStoragePass={folder}/munge/socket
+AccountingStorageTRES=gres/gpu
+AccountingStorageEnforce=limits,qos
+"""
+
+_SLURMDBD = """\
+AuthType=auth/munge
+AuthInfo=socket={folder}/munge/socket
+DbdHost=localhost
+DbdAddr={address}
+DbdPort={dbd_port}
+SlurmUser=root
+LogFile={folder}/log/slurmdbd.log
+PidFile={folder}/slurmdbd.pid
+StorageType=accounting_storage/mysql
+StorageHost=localhost
+StorageUser=root
+StorageLoc={database}
+"""
+
+# More than any job requests; the profile does not state the number.
+_PLENTY = 1_000_000_000
+
+
+class TwinPaths(Value, frozen=True, kw_only=True):
+    """Folder and ports of a twin; `dbd_port` is 0 without accounting."""
+
+    folder: str
+    port: int
+    dbd_port: int
+
+    @property
+    def database(self) -> str:
+        """Return the name of its database; the port makes it unique."""
+        return f"twin_{self.dbd_port}"
+
+
+def cluster_name(profile: SiteProfile) -> str:
+    """Return the cluster name of the twin: the site's, with the characters that Slurm allows."""
+    return re.sub(r"[^a-z0-9_-]", "-", profile.name.lower())[:40]
+
+
+def slurmdbd_conf(place: TwinPaths) -> str:
+    """Return slurmdbd.conf."""
+    return _SLURMDBD.format(
+        folder=place.folder, address=ADDRESS, dbd_port=place.dbd_port, database=place.database
+    )
+
+
+def slurm_conf(profile: SiteProfile, place: TwinPaths) -> str:
+    """Return slurm.conf."""
+    facts = {
+        "mark": MARK,
+        "cluster": cluster_name(profile),
+        "address": ADDRESS,
+        "port": place.port,
+        "folder": place.folder,
+        "dbd_port": place.dbd_port,
+    }
+    head = _HEAD.format(**facts) + (_ACCOUNTING.format(**facts) if place.dbd_port else "")
+    return head + "".join(f"{line}\n" for line in _site(profile))
+
+
+def gres_conf(profile: SiteProfile) -> str:
+    """Return gres.conf: numbers without devices."""
+    return "".join(
+        f"NodeName={pool.hosts} Name={name}{f' Type={kind}' if kind else ''} Count={count}\n"
+        for pool in pools(profile).values()
+        for name, kind, count in _gres(profile, pool)
+    )
+
+
+def _site(profile: SiteProfile) -> Iterator[str]:
+    if size := profile.limits.max_array_size:
+        yield f"MaxArraySize={size}"
+    if names := _requested(profile, "licenses"):
+        yield f"Licenses={','.join(f'{name}:{_PLENTY}' for name in names)}"
+    if names := tuple(dict.fromkeys(("gpu", *_requested(profile, "gres")))):
+        yield f"GresTypes={','.join(names)}"
+    found = pools(profile)
+    for pool in found.values():
+        yield _node(profile, pool)
+    default = default_queue(profile)
+    for name, entries in queues(profile).items():
+        hosts = dict.fromkeys(found[shape_of(entry, profile)].hosts for entry in entries)
+        words = " ".join((f"Nodes={','.join(hosts)}", *_limits(entries)))
+        yield f"PartitionName={name} {words} Default={'YES' if name == default else 'NO'} State=UP"
+
+
+def _node(profile: SiteProfile, pool: Pool) -> str:
+    shape = pool.shape
+    # Slurm counts cores, or threads if a job requests them; the plug-in enforces the limit.
+    cores = shape.cpus + shape.reserved
+    words = {
+        "NodeName": pool.hosts,
+        "Sockets": 1,
+        "CoresPerSocket": cores,
+        "ThreadsPerCore": shape.threads,
+        "CPUs": cores * shape.threads,
+        "CoreSpecCount": shape.reserved or None,
+        "RealMemory": shape.mem,
+        "TmpDisk": LARGEST_MIB,
+        "Gres": ",".join(
+            ":".join((name, *((kind,) if kind else ()), str(count)))
+            for name, kind, count in _gres(profile, pool)
+        ),
+        "Features": ",".join(dict.fromkeys((*shape.features, *_requested(profile, "constraint")))),
+        "State": "CLOUD",
+    }
+    return " ".join(f"{key}={value}" for key, value in words.items() if value)
+
+
+def _gres(profile: SiteProfile, pool: Pool) -> Iterator[tuple[str, str | None, int]]:
+    if pool.shape.gpus:
+        yield "gpu", pool.shape.gpu_type, pool.shape.gpus
+    for name in _requested(profile, "gres"):
+        yield name, None, _PLENTY
+
+
+def _requested(profile: SiteProfile, option: str) -> tuple[str, ...]:
+    """Return the values that the site's file systems need in an option, without their counts."""
+    words = (one.request.get(option, "") for one in profile.storage.values())
+    found = (re.split(r"[:=*@]", word)[0] for text in words for word in re.split(r"[,&|]", text))
+    return tuple(dict.fromkeys(name for name in found if name))
+
+
+def _limits(entries: tuple[Partition, ...]) -> Iterator[str]:
+    """Return the limits of a Slurm partition that several partitions of the profile share."""
+    times = [most(entry, "time") for entry in entries]
+    counts = [most(entry, "nodes") for entry in entries]
+    known = [time for time in times if time is not None]
+    if len(known) == len(times):
+        yield f"MaxTime={-(-max(known) // 60)}"
+    sizes = [count for count in counts if count is not None]
+    if len(sizes) == len(counts):
+        yield f"MaxNodes={max(sizes)}"
+    if least := min(entry.min_nodes or 1 for entry in entries):
+        yield f"MinNodes={least}"
+    if len(entries) == 1 and (short := entries[0].default_time):
+        yield f"DefaultTime={-(-short // 60)}"
+    if all(entry.shared is False for entry in entries):
+        yield "OverSubscribe=EXCLUSIVE"

@@ -1,0 +1,204 @@
+"""How a script starts its ranks: srun, mpirun, torchrun, alone or one inside the other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+from hpc_train.lint.option_parser import Option, read_options
+from hpc_train.lint.script_variables import Values
+from hpc_train.lint.shell.ast import Command, Word
+from hpc_train.lint.shell.commands import read_commands
+from hpc_train.model.value import Value
+from hpc_train.slurm_options import srun_grammar
+
+MPIRUNS = ("mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi")
+SHELLS = ("bash", "sh", "zsh", "ksh", "dash")
+_WRAPPERS = ("exec", "command", "nohup", "env", "builtin", "time", "stdbuf", "nice")
+_WHOLE = re.compile(r"\"?\$(?:(\w+)|\{(\w+)(?:\[[@*]\])?\})\"?")
+_FLAGS = frozenset(("standalone", "no-python", "module", "use-env", "virtual-local-rank", "m"))
+_MODULES = {"torch.distributed.run": "torchrun", "torch.distributed.launch": "torchrun"}
+_LOOPS = ("for", "select", "case", "function", "[", "[[", "echo", "printf", "which", "command")
+_LONGEST = 2000
+
+
+class LaunchCommand(Value, frozen=True, kw_only=True):
+    """A command that starts ranks.
+
+    `outer` is srun, mpirun or empty, `starter` what starts the training program below it (torchrun,
+    accelerate, deepspeed, python, or mpirun below srun). With `opaque`, options may hide in a
+    variable that is not known here; one that `asks` trains nothing.
+    """
+
+    command: Command
+    outer: str
+    options: tuple[Option, ...]
+    opaque: bool
+    words: tuple[Word, ...]
+    starter: str
+    starter_line: int
+    flags: dict[str, str | None]
+    by_shell: bool = False
+    asks: bool = False
+    module: str = ""
+
+    @property
+    def line(self) -> int:
+        """The line on which the command begins."""
+        return self.command.line
+
+    def option(self, *names: str) -> Option | None:
+        """Return srun's option of one of these names, the last one."""
+        found = [option for option in self.options if option.name in names]
+        return found[-1] if found else None
+
+
+def read_launches(commands: Iterable[Command], values: Values) -> tuple[LaunchCommand, ...]:
+    """Return the commands that start ranks, in order."""
+    found = (_launch(command, values) for command in commands)
+    return tuple(launch for launch in found if launch is not None)
+
+
+def _launch(command: Command, values: Values) -> LaunchCommand | None:
+    words = _unwrapped(command.words)
+    if not words or words[0].text in _LOOPS:
+        return None
+    if words[0].text.startswith("$"):
+        words = flatten(words[:1], values) + words[1:]
+    program = words[0].text.rpartition("/")[2] if words else ""
+    if program == "srun":
+        return _srun(command, words[1:], values)
+    if program in MPIRUNS:
+        return _below(command, "mpirun", (), words[1:], values)
+    if not program.startswith(("torchrun", "accelerate", "deepspeed", "python")):
+        return None
+    launch = _below(command, "", (), words, values)
+    return launch if launch.starter else None
+
+
+def _unwrapped(words: tuple[Word, ...]) -> tuple[Word, ...]:
+    while words and words[0].text in _WRAPPERS:
+        words = words[1:]
+        while words and (words[0].text.startswith("-") or re.match(r"^\w+=", words[0].text)):
+            words = words[1:]
+    return words
+
+
+def _srun(command: Command, words: tuple[Word, ...], values: Values) -> LaunchCommand:
+    resolved = tuple(
+        part
+        for word in words
+        for part in (_resolved(word, values) if "$" in word.text else (word,))
+    )
+    options, index = read_options(resolved, srun_grammar())
+    return _below(command, "srun", options, resolved[index:], values)
+
+
+def _below(
+    command: Command,
+    outer: str,
+    options: tuple[Option, ...],
+    words: tuple[Word, ...],
+    values: Values,
+) -> LaunchCommand:
+    flat = flatten(words, values)
+    starter, index, module = _starter(flat)
+    program = flat[0].text if flat else ""
+    return LaunchCommand(
+        command=command,
+        outer=outer,
+        options=options,
+        opaque=program.startswith("$") or any("$" in o.spelled for o in options),
+        words=flat,
+        starter=starter,
+        starter_line=flat[index].line if starter else command.line,
+        flags=_flags(flat[index + 1 :]) if starter not in ("", "python", "mpirun") else {},
+        by_shell=any(_is_shell(words, i) for i in range(len(words))),
+        asks=_asks(starter, flat[index + 1 :]),
+        module=module,
+    )
+
+
+def _asks(starter: str, words: tuple[Word, ...]) -> bool:
+    """`python -c`, `python -V` and `python -m pip` ask or install something."""
+    if starter != "python":
+        return any(word.text == "--help" for word in words)
+    rest = [word.text for word in words[:2]]
+    asking = rest[:1] in (["-c"], ["-V"], ["--version"], ["-"], [])
+    return asking or rest in (["-m", "pip"], ["-m", "venv"], ["-m", "torch.utils.collect_env"])
+
+
+def flatten(words: Sequence[Word], values: Values) -> tuple[Word, ...]:
+    """Replace known variables, and the text of `bash -c`, by the words that they are."""
+    flat: list[Word] = []
+    for index, word in enumerate(words):
+        if index and _is_shell(words, index - 1):
+            read = read_commands(values.substitute(word.text), word.line)
+            flat += [inner for command in read.commands for inner in command.words]
+        else:
+            flat += _resolved(word, values)
+        if len(flat) > _LONGEST:
+            break
+    return tuple(flat)
+
+
+def _resolved(word: Word, values: Values) -> tuple[Word, ...]:
+    match = _WHOLE.fullmatch(word.raw)
+    name = (match[1] or match[2]) if match else ""
+    if name not in values.once:
+        return (word,)
+    known = values.once[name]
+    if known.word.items:
+        return known.word.items[:_LONGEST]
+    if word.raw.startswith('"'):
+        return (Word(raw=word.raw, text=known.value, line=word.line),)
+    return _words_of(known.value, known.line) if len(known.value) <= _LONGEST else (word,)
+
+
+@lru_cache(maxsize=256)
+def _words_of(text: str, line: int) -> tuple[Word, ...]:
+    """Split a value as the shell does where it stands without quotes."""
+    commands = read_commands(text, line).commands
+    return tuple(w for command in commands for w in (*command.assignments, *command.words))
+
+
+def _is_shell(words: Sequence[Word], index: int) -> bool:
+    """Whether the word after `index` is a text that a shell will run."""
+    option = re.fullmatch(r"-[a-z]*c", words[index].text)
+    before = [word.text.rpartition("/")[2] for word in words[max(0, index - 3) : index]]
+    return bool(option) and any(name in SHELLS for name in before)
+
+
+def _starter(words: Sequence[Word]) -> tuple[str, int, str]:
+    """Find what starts the ranks: its name, the index of its last word, python's module."""
+    python = -1
+    for index, word in enumerate(words):
+        name = word.text.rpartition("/")[2]
+        if name in ("torchrun", "deepspeed"):
+            return name, index, ""
+        if name == "accelerate" and words[index + 1 : index + 2]:
+            return name, index + 1, ""
+        if name in MPIRUNS:
+            return "mpirun", index, ""
+        if word.text in _MODULES and index and words[index - 1].text == "-m":
+            return "torchrun", index, word.text
+        if re.fullmatch(r"python[\d.]*", name) and python < 0:
+            python = index
+    return ("python", python, "") if python >= 0 else ("", 0, "")
+
+
+def _flags(words: Sequence[Word]) -> dict[str, str | None]:
+    """Read torchrun's options, with `-` for `_`."""
+    flags: dict[str, str | None] = {}
+    index = 0
+    while index < len(words) and words[index].text.startswith("-"):
+        name, equals, value = words[index].text.lstrip("-").partition("=")
+        name = name.replace("_", "-")
+        index += 1
+        if equals or name in _FLAGS:
+            flags[name] = value if equals else None
+        elif index < len(words):
+            flags[name] = words[index].text
+            index += 1
+    return flags

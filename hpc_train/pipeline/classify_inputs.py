@@ -1,0 +1,93 @@
+"""Arguments of the command line -> run folders, a bundle, or foreign files and their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal
+
+from hpc_train.errors import LogParseError, StoreError, UnknownNameError
+from hpc_train.files import expanded
+from hpc_train.imports.csv_table import is_result_table
+from hpc_train.records.log_arguments import no_such_file
+from hpc_train.records.record_file import is_record_file
+from hpc_train.runs.bundle_layout import ENDING
+from hpc_train.runs.run_folders import find
+
+
+def classify(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
+    """Split arguments into foreign files and folders of runs; return both.
+
+    Raises:
+        UnknownNameError: an argument is neither. LogParseError: it can only be a file, which does
+        not exist.
+    """
+    logs: list[Path] = []
+    homes: list[Path] = []
+    for word in words:
+        try:
+            homes.append(find(root, word))
+        except UnknownNameError as unknown:
+            paths = expanded(word)
+            if not paths:
+                raise no_such_file(word) or unknown from None
+            logs += paths
+    return logs, homes
+
+
+def is_bundle(word: str) -> bool:
+    """Whether an argument is a bundle."""
+    return word.endswith(ENDING) and Path(word).is_file()
+
+
+def bundle_of(words: Sequence[str]) -> Path | None:
+    """Return the given bundle; None if there are runs or logs.
+
+    Raises:
+        StoreError: there are other arguments.
+    """
+    bundles = [Path(word) for word in words if is_bundle(word)]
+    if bundles and len(words) > 1:
+        raise StoreError(
+            f"{bundles[0]}: a bundle is the only argument", "compare two: hpctrain compare A B"
+        )
+    return bundles[0] if bundles else None
+
+
+Kind = Literal["tables", "records", "points", "logs"]
+
+
+def kind_of(path: Path) -> Kind:
+    """Return the kind of a file, from its extension and its first line; a folder contains logs."""
+    if path.suffix in (".yaml", ".yml") and path.is_file():
+        return "points"
+    try:
+        if is_record_file(path):
+            return "records"
+        return "tables" if is_result_table(path) else "logs"
+    except OSError:
+        return "logs"
+
+
+def one_kind(paths: Sequence[Path]) -> Kind:
+    """Return the common kind of all paths.
+
+    Raises:
+        LogParseError: they are of several kinds, several files of sizes, or a named pipe.
+    """
+    kinds: dict[Kind, Path] = {}
+    for path in paths:
+        if path.is_fifo() and not path.is_relative_to("/dev"):
+            # Reading it would block until another process writes.
+            raise LogParseError(f"{path}: a pipe, not a file", "use `-` for stdin")
+        kinds.setdefault(kind_of(path), path)
+    if len(kinds) > 1:
+        named = " and ".join(f"{kind} ({path})" for kind, path in kinds.items())
+        hint = "give the sizes of logs with --points FILE" if "points" in kinds else ""
+        raise LogParseError(
+            f"{named} cannot be put into one report", hint or "make a report of each kind"
+        )
+    kind = next(iter(kinds))
+    if kind == "points" and len(paths) > 1:
+        raise LogParseError("a report accepts one file of sizes", "put all logs into one of them")
+    return kind

@@ -1,0 +1,204 @@
+"""Foreign results in logs, records or tables -> runs and records."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from hpc_train.errors import LogParseError, nearest
+from hpc_train.imports.duplicates import refuse_same_files
+from hpc_train.imports.points_file import Points, logs_named, read_points
+from hpc_train.imports.stated_sizes import sized
+from hpc_train.imports.table_study import table_study
+from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
+from hpc_train.model.log_selection import Search
+from hpc_train.model.record import UNITS, Record
+from hpc_train.model.study import Warmup
+from hpc_train.model.submission import JobState
+from hpc_train.model.transport import Transport
+from hpc_train.pipeline.classify_inputs import one_kind
+from hpc_train.pipeline.mlperf_scores import mlperf_notes
+from hpc_train.records.collect import records_of, wanted
+from hpc_train.records.find_logs import rank_of
+from hpc_train.records.log_arguments import foreign_runs, nothing
+from hpc_train.records.log_ends import log_ends
+from hpc_train.records.parse_stats import ParseStats
+from hpc_train.records.read_log import Log, Wanted
+from hpc_train.records.record_file import read_record_file
+from hpc_train.tables.run_level_records import held, joined, metrics_of, run_level_records
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# Metrics of network benchmarks and LINPACK, which are not trainings.
+_OF_BENCHMARKS = frozenset(
+    {"algbw", "busbw", "gflops", "latency", "residual", "solve_time", "world_size", "wrong_values"}
+)
+# The first interval of a framework includes compilation and the initialisation of NCCL.
+_FIRST = Warmup(steps=1)
+
+
+class ForeignResults(NamedTuple):
+    """Runs with their records, transports and files.
+
+    `inputs` are all files that were read. `run_level` are the records that describe a whole run.
+    """
+
+    study: ExpectedStudy
+    records: tuple[Record, ...] | pd.DataFrame
+    run_level: Sequence[Record]
+    transports: dict[str, Transport | None]
+    files: dict[str, list[Path]]
+    inputs: tuple[Path, ...] = ()
+
+
+def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> ForeignResults:
+    """Read the results at the paths, with the sizes in a file; `stats` is updated.
+
+    Raises:
+        LogParseError: paths of several kinds, or a file with an error.
+    """
+    kind = one_kind(paths)
+    if kind in ("tables", "records") and search.form != "auto":
+        # Only logs have a format, but an unknown format is always an error.
+        wanted(search.form)
+    if kind == "tables":
+        if search.points is not None:
+            raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
+        return ForeignResults(*table_study(paths), (), {}, {}, tuple(paths))
+    points_path = paths[0] if kind == "points" else search.points
+    points = read_points(points_path) if points_path is not None else None
+    if kind == "records":
+        results = _of_records(paths)
+    else:
+        logs = logs_named(points) if kind == "points" and points else paths
+        options = wanted(search.form, search.prefix, search.patterns)
+        results = _of_logs(logs, options, stats, allow_failed=search.allow_failed)
+    if points is None or points_path is None:
+        return results
+    return _sized(results, points)._replace(inputs=(points_path, *results.inputs))
+
+
+def _sized(results: ForeignResults, points: Points) -> ForeignResults:
+    files = {run.run_id: results.files.get(run.run_id, []) for run in results.study.runs}
+    study, more = sized(results.study, results.run_level, points, files)
+    return results._replace(study=study, records=joined((results.records, tuple(more))))
+
+
+def _of_logs(
+    paths: Sequence[Path], options: Wanted, stats: ParseStats, *, allow_failed: bool
+) -> ForeignResults:
+    runs = foreign_runs(paths)
+    logs = list(chain.from_iterable(runs.values()))
+    records = held(records_of(logs, options, stats))
+    ends = log_ends(runs, stats.failed)
+    transports = {run: end.transport for run, end in ends.items()}
+    if not len(records) and not any(transports.values()):
+        raise nothing(logs, stats)
+    ranks = {
+        run: 1 + max([stats.ranks.get(run, -1), *(_rank(log) for log in files)])
+        for run, files in runs.items()
+    }
+    study = _study("logs", ranks, metrics_of(records))
+    failures = {run: end.failure for run, end in ends.items() if end.failure}
+    study = _failed(study, failures, allow_failed=allow_failed)
+    notes = (*study.notes, *mlperf_notes(log.path for log in logs))
+    files = {run: [log.path for log in own] for run, own in runs.items()}
+    study = msgspec.structs.replace(study, notes=notes)
+    return ForeignResults(
+        study,
+        records,
+        run_level_records(records),
+        transports,
+        files,
+        tuple(log.path for log in logs),
+    )
+
+
+def _failed(
+    study: ExpectedStudy, failures: Mapping[str, str], *, allow_failed: bool
+) -> ExpectedStudy:
+    """Return the study with failed logs marked, or noted if they are allowed."""
+    counted = [run.run_id for run in study.runs if run.run_id in failures and not run.problem]
+    if allow_failed:
+        notes = (f"counted although its log shows a failure: {r}: {failures[r]}" for r in counted)
+        return msgspec.structs.replace(study, notes=(*study.notes, *notes))
+    runs = tuple(
+        msgspec.structs.replace(run, state=JobState.FAILED.value, problem=failures[run.run_id])
+        if run.run_id in failures
+        else run
+        for run in study.runs
+    )
+    return msgspec.structs.replace(study, runs=runs)
+
+
+def _of_records(paths: Sequence[Path]) -> ForeignResults:
+    refuse_same_files(paths)
+    records = (
+        _read_records(paths[0])
+        if len(paths) == 1
+        else joined([_read_records(path) for path in paths])
+    )
+    runs = metrics_of(records)
+    if not runs:
+        raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
+    run_level = run_level_records(records)
+    study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs)
+    study = msgspec.structs.replace(study, notes=(*study.notes, *_misspelt(paths[0], runs)))
+    return ForeignResults(study, records, run_level, {}, {}, tuple(paths))
+
+
+def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
+    """Yield notes on unknown metrics that are similar to a known one."""
+    for metric in sorted(set().union(*runs.values()) - UNITS.keys()):
+        if near := nearest(metric, UNITS):
+            yield f"{path}: the metric {metric!r} is not known{near}"
+
+
+def _read_records(path: Path) -> tuple[Record, ...] | pd.DataFrame:
+    if path.suffix != ".parquet":
+        return read_record_file(path)
+    from hpc_train.tables.parquet import read_records
+
+    return read_records(path)
+
+
+def _study(
+    name: str,
+    ranks: Mapping[str, int],
+    metrics: Mapping[str, AbstractSet[str]],
+) -> ExpectedStudy:
+    """Return a study of runs that are known only by their logs."""
+    expected = tuple(
+        ExpectedRun(
+            run_id=run,
+            axes={},
+            repetition=number,
+            topology=None,
+            state=(JobState.COMPLETED if run in metrics else JobState.UNKNOWN).value,
+            problem=_problem(metrics.get(run, frozenset())),
+            ranks=ranks[run],
+        )
+        for number, run in enumerate(ranks, start=1)
+    )
+    return undeclared(name, expected, _FIRST)
+
+
+def _rank(log: Log) -> int:
+    rank = rank_of(log.path)
+    return -1 if rank is None else rank
+
+
+def _problem(metrics: AbstractSet[str]) -> str:
+    """Return why a log has no result, if its contents show it."""
+    if not metrics:
+        return "no line of a known format; see hpctrain collect"
+    if metrics <= _OF_BENCHMARKS:
+        names = ", ".join(sorted(metrics - {"world_size"}))
+        return f"a benchmark ({names}), not a training; hpctrain collect prints its values"
+    return ""

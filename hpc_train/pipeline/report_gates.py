@@ -1,0 +1,140 @@
+"""Gates of a study and of its site -> verdicts of a report."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hpc_train.errors import HpcTrainError, ReportError
+from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.report import Report
+from hpc_train.model.report_options import ReportOptions
+from hpc_train.model.study import Gates, Regression
+from hpc_train.pipeline.compare import side
+from hpc_train.pipeline.report_inputs import ReportInputs
+from hpc_train.regularfile import is_regular
+from hpc_train.sites.site_gates import SiteReporting, site_reporting
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+# CSC, "How to access the Mahti large partition": docs.csc.fi/accounts/.
+RULES = {"csc": Gates(node_counts=3, efficiency=0.75, doubling=1.5, script=True)}
+RULE_WORDS = {
+    "csc": "Rule csc: for access to Mahti's large partition CSC Finland requires results at 3 node "
+    "counts or more, an efficiency of 75 %, 1.5 times the speed on twice the nodes, and the job "
+    "script."
+}
+
+SITE_UNKNOWN = (
+    "The gates, the price and the network of the site are unknown and not checked: {why}."
+)
+
+
+def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStudy:
+    """Return the study with options, gates, and the price of its site.
+
+    The command line takes precedence over the study, and the study over the site. If the runs are
+    from several sites, no price is used. A bundle contains the gates and the price.
+    """
+    site, unknown = SiteReporting() if inputs.packed else site_reporting(inputs.own)
+    study = msgspec.structs.replace(
+        inputs.study,
+        site_unknown=inputs.study.site_unknown or unknown,
+        allow_mixed=options.allow_mixed or inputs.study.allow_mixed,
+        interval=options.interval or inputs.study.interval,
+    )
+    gates = merged_gates(study.gates, site.gates)
+    if options.against is not None:
+        tolerance = gates.regression.tolerance if gates.regression else 0.05
+        regression = Regression(against=options.against, tolerance=tolerance)
+        gates = msgspec.structs.replace(gates, regression=regression)
+    if study.price_per_gpu_hour is not None:
+        return msgspec.structs.replace(study, gates=gates)
+    return msgspec.structs.replace(
+        study, gates=gates, price_per_gpu_hour=site.price_per_gpu_hour, currency=site.currency
+    )
+
+
+def merged_gates(*layers: Gates) -> Gates:
+    """Return the gates of several layers, in order of precedence; a rule follows its layer."""
+    values: dict[str, Any] = {}
+    for layer in layers:
+        for gates in (layer, RULES[layer.rule] if layer.rule else Gates()):
+            stated = msgspec.structs.asdict(gates).items()
+            values = {**{name: v for name, v in stated if v is not None}, **values}
+    return Gates(**values)
+
+
+def with_gate_results(
+    report: Report,
+    study: ExpectedStudy,
+    tables: Sequence[pd.DataFrame],
+    inputs: ReportInputs,
+    options: ReportOptions,
+) -> Report:
+    """Return the report with a verdict on each gate; `tables` are its runs and its points.
+
+    Raises:
+        ReportError: the reference of the regression gate does not exist.
+    """
+    from hpc_train.reports.gate_results import gated
+    from hpc_train.reports.gates import OF_RUN, GateInputs, verdicts
+    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.tables.largest_message_bandwidth import largest_busbw
+
+    runs, points = tables
+    if study.gates.rule:
+        note = RULE_WORDS[study.gates.rule]
+        report = msgspec.structs.replace(report, notes=(*report.notes, note))
+    if study.site_unknown:
+        note = SITE_UNKNOWN.format(why=study.site_unknown)
+        report = msgspec.structs.replace(report, notes=(*report.notes, note))
+    scripts = sum(is_regular(run.folder.script) for run in inputs.own)
+    gate_inputs = GateInputs(
+        scripts=(len(inputs.own), scripts),
+        busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
+        runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
+        site_unknown=study.site_unknown,
+        changes=_changes(reference(study, inputs, options), runs, study),
+    )
+    return gated(report, verdicts(study.gates, plain_rows(points), gate_inputs))
+
+
+def reference(
+    study: ExpectedStudy, inputs: ReportInputs, options: ReportOptions
+) -> pd.DataFrame | None:
+    """Return the runs of the regression gate's reference; a bundle contains them.
+
+    Raises:
+        ReportError: it does not exist.
+    """
+    from hpc_train.tables.run_selection import stored_runs
+
+    if study.gates.regression is None:
+        return None
+    word = study.gates.regression.against
+    if inputs.against and options.against is None:
+        return stored_runs(inputs.against, word)
+    if options.search is None:
+        return None
+    try:
+        return side(word, options.search, study.allow_mixed).runs
+    except HpcTrainError as failure:
+        raise ReportError(
+            f"reference of the regression gate: {failure.message}", failure.hint
+        ) from None
+
+
+def _changes(
+    old: pd.DataFrame | None, runs: pd.DataFrame, study: ExpectedStudy
+) -> tuple[dict[str, Any], ...]:
+    from hpc_train.reports.plain_rows import plain_rows
+    from hpc_train.tables.comparison import Demands, comparison_frame
+
+    if old is None:
+        return ()
+    demands = Demands(allow_mixed=study.allow_mixed)
+    return tuple(plain_rows(comparison_frame(old, runs, demands)))

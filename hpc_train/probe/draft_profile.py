@@ -1,0 +1,139 @@
+"""Cluster and probed nodes -> the text of a first site profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import get_args
+
+from hpc_train.model.cluster import Cluster, Mpi
+from hpc_train.model.hardware import Hardware
+from hpc_train.model.partition import Arch
+from hpc_train.model.site import SCHEMA
+from hpc_train.model.value import Value
+from hpc_train.probe.draft_network import around_lines, network_lines
+from hpc_train.probe.draft_queues import partition_lines, qos_lines
+from hpc_train.probe.guess_fabric import guess
+from hpc_train.probe.node_kinds import Shape
+from hpc_train.probe.yaml_text import GUESSED, line, question, remark
+
+
+class Findings(Value, frozen=True, kw_only=True):
+    """What a draft is made of: the live cluster, the nodes that were asked, and this login node.
+
+    `launchers` are those that hpctrain knows, each with the program that must be on the PATH; it
+    is empty for one that comes with Slurm or with the user's own Python, which no PATH shows.
+    """
+
+    name: str
+    date: str
+    cluster: Cluster
+    hardware: Mapping[Shape, Hardware]
+    launchers: Mapping[str, str]
+    programs: tuple[str, ...] = ()
+    slurm_conf: str | None = None
+
+
+def draft(findings: Findings) -> str:
+    """Return the text of the profile; unknown values are questions."""
+    nodes = tuple(findings.hardware.values())
+    # The profile is mainly for nodes with GPUs.
+    main = next((node for node in nodes if node.gpus), next(iter(nodes), None))
+    network = guess(main) if main else None
+    parts = (
+        _head(findings, main),
+        _launchers(findings, main),
+        partition_lines(findings.cluster, findings.hardware, network),
+        _choice(findings.cluster),
+        qos_lines(findings.cluster),
+        _requests(findings.cluster, main),
+        network_lines(main, network),
+        around_lines(findings.cluster, main),
+    )
+    return "\n\n".join("\n".join(part) for part in map(tuple, parts) if part) + "\n"
+
+
+def _head(findings: Findings, main: Hardware | None) -> Iterator[str]:
+    cluster = findings.cluster
+    yield remark("A draft of `hpctrain site init`: check every line, answer the questions, then")
+    yield remark(f"hpctrain site show {findings.name}")
+    for said in (*cluster.unread, *(main.unread if main else ())):
+        yield remark(said)
+    yield line("schema", SCHEMA)
+    yield line("name", findings.name)
+    yield line(
+        "description", f"Slurm cluster {cluster.name}", "which system, where, what hardware?"
+    )
+    yield question("operator", "…", "who runs it?")
+    yield question("url", "https://…", "where is its documentation?")
+    yield line("verified_on", findings.date)
+    yield "sources:"
+    asked = ", ".join(node.host for node in findings.hardware.values())
+    more = f", and a job on {asked}" if asked else ""
+    yield line("  - what", f"scontrol and sinfo of {cluster.name}{more}")
+    yield line("    date", findings.date)
+    yield line("    confidence", "medium")
+    yield "detect:"
+    yield line("clusters", (cluster.name,), depth=1)
+    yield line("scheduler", "slurm")
+    if version := ".".join(cluster.version.split(".")[:4]):
+        yield f'slurm: "{version}"'
+    if findings.slurm_conf:
+        yield line("slurm_conf", findings.slurm_conf, "from $SLURM_CONF")
+    arches = {node.arch for node in cluster.nodes}
+    if len(arches) == 1 and arches <= set(get_args(Arch)):
+        yield line("arch", arches.pop())
+
+
+def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
+    programs = main.software.programs if main else findings.programs
+    there = [program for program in findings.launchers.values() if program in programs]
+    allowed = (name for name, needed in findings.launchers.items() if needed in ("", *there))
+    where = f"on the PATH of {main.host}" if main else "on the PATH here; also on the nodes?"
+    mpi = findings.cluster.mpi
+    plugin = _plugin(mpi)
+    yield "launchers:"
+    yield line("default", "torchrun", GUESSED, depth=1)
+    found = f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} {where}" if there else ""
+    yield line("allowed", tuple(allowed), found, depth=1)
+    yield question("forbidden", "{mpirun: reason}", "does the site forbid any?", depth=1)
+    if plugin:
+        others = f"srun --mpi=list: {', '.join(mpi.plugins)}; default {mpi.default or 'none'}"
+        yield line("mpi", plugin, f"{GUESSED}; {others}", depth=1)
+    if main is not None and main.software.mpirun:
+        yield line("openmpi", main.software.mpirun, depth=1)
+
+
+def _plugin(mpi: Mpi) -> str:
+    wanted = (*(() if mpi.default == "none" else (mpi.default,)), "pmix", "pmi2")
+    there = set(mpi.plugins) - set(mpi.broken)
+    return next((name for name in wanted if name in there), "")
+
+
+def _choice(cluster: Cluster) -> Iterator[str]:
+    if not any(partition.default for partition in cluster.partitions):
+        yield line("partition_choice", "job", "Slurm has no default partition")
+
+
+def _requests(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
+    counted = any(node.gpus for node in cluster.nodes)
+    typed = any(len(node.gpu_kinds) > 1 for node in cluster.nodes)
+    if counted:
+        modern = "cons" in cluster.limits.select
+        why = f"Slurm counts GPUs with {cluster.limits.select or 'an unknown SelectType'}"
+        yield line("gpu_request", "gpus-per-node" if modern else "gres", f"{GUESSED}: {why}")
+    else:
+        yield line("gpu_request", "none", f"{GUESSED}: Slurm counts no GPUs on any node")
+    if typed:
+        yield line("gpu_request_typed", True, f"{GUESSED}: some nodes have several types")
+    yield question("mem_request", "allowed", "must memory be requested, or is it forbidden?")
+    accounts = ", ".join(dict.fromkeys(one.account for one in cluster.associations))
+    known = f"yours: {accounts}; " if accounts else ""
+    yield question("account", "{required: true}", f"{known}must a job name its account?")
+    submit = [a.max_submit_jobs for a in cluster.associations if a.max_submit_jobs]
+    size = cluster.limits.max_array_size
+    if size is not None or submit:
+        yield "limits:"
+    if size is not None:
+        yield line("max_array_size", size, depth=1)
+    if submit:
+        yield line("max_submit_jobs", min(submit), depth=1)

@@ -1,0 +1,74 @@
+"""The last epoch, reported once with its results: evidence that the training is done."""
+
+from __future__ import annotations
+
+import re
+
+from hpc_train.records.diagnosis.end_markers import LONGEST, Ending, Kind
+from hpc_train.records.line import Line
+from hpc_train.records.log_blocks import Block
+
+# `Epoch 35/35, Train Loss: 0.57`; `Epoch 35/35` with the finished bar of Keras below it.
+_EPOCH = re.compile(
+    rb"poch[ :]{1,2}\[?(?P<epoch>\d{1,6}) ?/ ?(?P<of>\d{1,6})\b(?P<rest>[^\r\n]{0,300})"
+)
+_LAST = re.compile(rb"poch[ :]{1,2}\[?0{0,5}(\d{1,6}) ?/ ?0{0,5}\1\b")
+_RESULT = re.compile(rb"(?i)(?:loss|acc|acc[a-z]{1,5}|ppl|f1|auc|m[as]e)['\"]?[ :=]{1,4}\(?-?\d")
+# Such a line is one of many in its epoch.
+_INNER = re.compile(rb"(?i)\d ?/ ?\d|\d%\||it/s|step|batch|iter")
+_BAR = re.compile(
+    rb"\b(\d{1,9})/\1 (?:\[={1,60}\] - |(?:\xe2\x94\x81){1,60} )\d{1,6}m?s "
+    rb"[^\r\n]{0,60}(?:loss|acc)"
+)
+_CLOSED = re.compile(rb"[\]:,. ]{0,4}$")
+
+
+class EpochReader:
+    """Finds the last epoch in one log, by blocks, and the later epochs that cancel it.
+
+    It counts only after the last but one, and once: ranks or steps may repeat the same line.
+    """
+
+    literals = (b"poch ", b"poch: ", b"poch:")
+
+    def __init__(self) -> None:
+        self.endings: list[Ending] = []
+        self._before = (0, 0)
+        self._done = False
+
+    def read_block(self, block: Block, number: int) -> None:
+        """Note the last epoch, and one that follows it."""
+        text = bytes(memoryview(block.data)[: block.end])
+        start = 0 if self._done or _LAST.search(text) else max(0, text.rfind(b"poch"))
+        for match in _EPOCH.finditer(text, start):
+            told = int(match["epoch"]), int(match["of"])
+            if self._done:
+                self._take_back(match, number, again=told == self._before)
+            elif told == (self._before[0] + 1, self._before[1]) and _is_last(match, text):
+                self._note(match, number, "part")
+                self._done = True
+            self._before = told
+
+    def _take_back(self, match: re.Match[bytes], number: int, *, again: bool) -> None:
+        self._done = False
+        if again:
+            self.endings.pop()
+        else:
+            self._note(match, number, "restart")
+
+    def _note(self, match: re.Match[bytes], number: int, kind: Kind) -> None:
+        text, at = match.string, match.start()
+        start = 1 + max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at))
+        line = number + text.count(b"\n", 0, start)
+        said = Line(text[start : match.end()]).text[:LONGEST]
+        self.endings.append(Ending(kind=kind, line=line, text=said))
+
+
+def _is_last(match: re.Match[bytes], text: bytes) -> bool:
+    if int(match["epoch"]) != int(match["of"]):
+        return False
+    rest = match["rest"]
+    if _CLOSED.fullmatch(rest):
+        following = text.find(b"poch", match.end())
+        return bool(_BAR.search(text, match.end(), following if following >= 0 else len(text)))
+    return bool(_RESULT.search(rest)) and not _INNER.search(rest)

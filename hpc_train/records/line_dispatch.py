@@ -1,0 +1,166 @@
+"""A log -> the lines of interest, each with the readers that want it; one pass for all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import NamedTuple, Protocol
+
+from hpc_train.records.line import Line
+from hpc_train.records.line_reader import lines_of
+from hpc_train.records.log_blocks import Block, Stream, blocks
+from hpc_train.records.multi_search import Occurrence, finder
+
+_LINE_FEED = 10
+_FEW = 8
+
+Asked = tuple[Line, Sequence[int]]
+
+
+class Reader(Protocol):
+    """A consumer of lines, selected by the literals that they contain."""
+
+    @property
+    def literals(self) -> tuple[bytes, ...]:
+        """Every line of interest contains at least one of them; none contains a line end."""
+        ...
+
+    @property
+    def wants_next(self) -> bool:
+        """Whether the following line is wanted, whatever it contains."""
+        ...
+
+
+class BlockReader(Protocol):
+    """A consumer of whole blocks, for content too frequent to be read line by line."""
+
+    @property
+    def literals(self) -> tuple[bytes, ...]:
+        """Every block of interest contains at least one of them."""
+        ...
+
+    def read_block(self, block: Block, number: int, /) -> None:
+        """Read whole lines; `number` is that of the first."""
+        ...
+
+
+class Mark:
+    """How far a log was read: the offset [B] after its last whole line, the next line's number.
+
+    `end` [B] is the offset after all bytes read, which may be within a line.
+    """
+
+    __slots__ = ("end", "line", "offset")
+
+    def __init__(self, offset: int = 0, line: int = 1) -> None:
+        self.offset = self.end = offset
+        self.line = line
+
+
+class _LiteralIndex(NamedTuple):
+    """All literals, the readers of each, and the readers of lines with several of them."""
+
+    literals: tuple[bytes, ...]
+    owners: tuple[tuple[int, ...], ...]
+    known: dict[tuple[int, ...], tuple[int, ...]]
+
+
+# Once for all files of a folder.
+@lru_cache(maxsize=8)
+def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _LiteralIndex:
+    owners: dict[bytes, list[int]] = {}
+    for number, literals in enumerate(wanted):
+        for literal in dict.fromkeys(literals):
+            owners.setdefault(literal, []).append(number)
+    ordered = tuple(sorted(owners))
+    return _LiteralIndex(ordered, tuple(tuple(owners[literal]) for literal in ordered), {})
+
+
+class ReaderSet:
+    """Which readers read a line: by its literals, or because they want the line that follows."""
+
+    def __init__(self, readers: Sequence[Reader]) -> None:
+        self._readers = readers
+        self._roll = _roll(tuple([reader.literals for reader in readers]))
+        self.literals, self.alone = self._roll.literals, self._roll.owners
+        self.eager: list[int] = []
+        self._with_eager: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.heard(range(len(readers)))
+
+    def of(self, held: tuple[int, ...]) -> Sequence[int]:
+        """Return the readers of a line with these literals, the eager ones first."""
+        known = self._with_eager if self.eager else self._roll.known
+        asked = known.get(held)
+        if asked is None:
+            owners = sorted({owner for one in held for owner in self.alone[one]})
+            asked = tuple(dict.fromkeys([*self.eager, *owners]))
+            # A line may contain a literal a thousand times; such combinations are not cached.
+            if len(held) < _FEW:
+                known[held] = asked
+        return asked
+
+    def heard(self, asked: Sequence[int]) -> None:
+        """Update which readers want the next line; only those that have just read can change."""
+        readers, eager = self._readers, self.eager
+        for number in asked:
+            if readers[number].wants_next:
+                if number not in eager:
+                    eager.append(number)
+                    eager.sort()
+                    self._with_eager.clear()
+            elif eager and number in eager:
+                eager.remove(number)
+                self._with_eager.clear()
+
+
+class _Blocked:
+    """Which readers read a block; `literals` are those of the lines, then the `own` ones."""
+
+    def __init__(self, readers: Sequence[BlockReader], lines: tuple[bytes, ...]) -> None:
+        wanted = {literal for reader in readers for literal in reader.literals}
+        self.own = frozenset(wanted.difference(lines))
+        self.literals = (*lines, *sorted(self.own))
+        self._lines = len(lines)
+        numbers = {literal: number for number, literal in enumerate(self.literals)}
+        self._readers = [
+            (reader, {numbers[literal] for literal in reader.literals}) for reader in readers
+        ]
+
+    def handed(self, block: Block, number: int, found: list[Occurrence]) -> list[Occurrence]:
+        """Pass a block to its readers; return the occurrences for readers of lines."""
+        held = {literal for _, literal in found}
+        for reader, literals in self._readers:
+            if not held.isdisjoint(literals):
+                reader.read_block(block, number)
+        lines = self._lines
+        if not any(literal >= lines for literal in held):
+            return found
+        return [one for one in found if one[1] < lines]
+
+
+def dispatch(
+    stream: Stream,
+    readers: Sequence[Reader],
+    file_rank: int | None = None,
+    mark: Mark | None = None,
+    whole: Sequence[BlockReader] = (),
+) -> Iterator[Asked]:
+    """Yield each line of interest with the numbers of its readers.
+
+    Readers that want it because of the previous line come first, the others in their order. `mark`
+    is the position of the stream; it is updated to how far the stream was read. The readers in
+    `whole` receive the blocks that contain one of their literals.
+    """
+    audience = ReaderSet(readers)
+    blocked = _Blocked(whole, audience.literals)
+    find = finder(blocked.literals, blocked.own)
+    mark = Mark() if mark is None else mark
+    number = mark.line
+    for block in blocks(stream):
+        found = find(memoryview(block.data)[: block.end])
+        if whole:
+            found = blocked.handed(block, number, found)
+        number = yield from lines_of(block, found, audience, number, file_rank)
+        mark.end += block.end
+        if block.data[block.end - 1] == _LINE_FEED:
+            mark.offset, mark.line = mark.end, number

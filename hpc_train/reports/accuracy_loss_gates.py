@@ -1,0 +1,128 @@
+"""Plain rows of points and runs -> verdicts on accuracy and loss relative to the baseline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from hpc_train.model.gate_result import GateResult
+from hpc_train.model.quality_flag import LOSS_LOST
+from hpc_train.model.study import Gates
+from hpc_train.reports.gate_results import key_of
+from hpc_train.reports.labels import names
+
+Row = Mapping[str, Any]
+OK = "COMPLETED"
+# A collapse fails the check even without a requested limit.
+ACCURACY, LOSS = 0.05, 1.0
+# A doubling of a loss near 0 is not significant.
+LEAST_RISE = 0.1
+_ROUNDING = 1e-9
+
+
+class _Compared(NamedTuple):
+    """The ok runs of a point, those of its baseline, and the name of the point."""
+
+    where: str
+    own: Sequence[Row]
+    base: Sequence[Row]
+
+
+def quality(gates: Gates, points: Sequence[Row], runs: Sequence[Row]) -> Iterator[GateResult]:
+    """Compare the worst run of each point with the mean of the baseline's runs.
+
+    Values are compared, not intervals: a collapse of one of several runs counts, and one repetition
+    has no interval. Met gates are reported only if a limit was requested.
+    """
+    for compared in _pairs(points, runs):
+        for asked, found in (
+            (gates.accuracy, _accuracy(compared, gates.accuracy)),
+            (gates.loss, _loss(compared, gates.loss)),
+        ):
+            if found is not None and (asked is not None or found.outcome != "met"):
+                yield found
+
+
+def _pairs(points: Sequence[Row], runs: Sequence[Row]) -> Iterator[_Compared]:
+    done: dict[tuple[Any, ...], list[Row]] = {}
+    for run in runs:
+        if run["state"] == OK:
+            done.setdefault(key_of(run), []).append(run)
+    first: dict[str, Row] = {}
+    for row in points:
+        if row["is_baseline"]:
+            first.setdefault(row["series"], row)
+    name, common = names(points), next(iter(first.values()), None)
+    for row in points:
+        base = first.get(row["series"], common)
+        known = done.get(key_of(base), []) if base else []
+        yield _Compared(name(row), done.get(key_of(row), []), known)
+
+
+def _accuracy(compared: _Compared, asked: float | None) -> GateResult | None:
+    limit = ACCURACY if asked is None else asked
+    base = [run["accuracy"] for run in compared.base if run["accuracy"] is not None]
+    known = [run for run in compared.own if run["accuracy"] is not None]
+    if not base or not compared.own:
+        return None
+    if not known:
+        return _undecided("accuracy", compared, limit)
+    worst = min(known, key=lambda run: float(run["accuracy"]))
+    fall = fmean(base) - worst["accuracy"]
+    met = fall <= limit + _ROUNDING
+    return GateResult(
+        gate="accuracy",
+        where=compared.where,
+        outcome="met" if met else "not met",
+        reason=f"accuracy {worst['accuracy']:.4g} of {_named(worst, compared)}, {100 * fall:.2f} "
+        f"points below {fmean(base):.4g} at the baseline; allowed: {100 * limit:g}",
+        value=worst["accuracy"],
+        limit=limit,
+    )
+
+
+def _loss(compared: _Compared, asked: float | None) -> GateResult | None:
+    limit = LOSS if asked is None else asked
+    lost = [run for run in compared.own if LOSS_LOST in run["flags"]]
+    if lost:
+        reason = f"the loss of {_named(lost[0], compared)} ended as NaN or infinite"
+        return GateResult(gate="loss", where=compared.where, outcome="not met", reason=reason)
+    base = [run for run in compared.base if run["loss"] is not None]
+    known = [run for run in compared.own if run["loss"] is not None]
+    if not base or not compared.own:
+        return None
+    known = [run for run in known if not _learned_less(run, base)]
+    if not known:
+        return _undecided("loss", compared, limit)
+    worst, mean = max(known, key=lambda run: float(run["loss"])), fmean(r["loss"] for r in base)
+    allowed = max(limit * abs(mean), min(limit, 1) * LEAST_RISE)
+    met = worst["loss"] - mean <= allowed + _ROUNDING * abs(mean)
+    return GateResult(
+        gate="loss",
+        where=compared.where,
+        outcome="met" if met else "not met",
+        reason=f"loss {worst['loss']:.4g} of {_named(worst, compared)}, {mean:.4g} at the "
+        f"baseline; allowed is {mean + allowed:.4g}",
+        value=worst["loss"],
+        limit=limit,
+    )
+
+
+def _learned_less(run: Row, base: Sequence[Row]) -> bool:
+    """Whether a run processed fewer samples than the baseline: a higher loss is expected."""
+    seen = [row["samples_seen"] for row in base if row["samples_seen"] is not None]
+    own = run["samples_seen"]
+    return bool(seen) and own is not None and own < 0.99 * fmean(seen)
+
+
+def _undecided(gate: str, compared: _Compared, limit: float) -> GateResult:
+    reason = f"no {gate} to compare with the baseline's"
+    return GateResult(
+        gate=gate, where=compared.where, outcome="not decided", reason=reason, limit=limit
+    )
+
+
+def _named(run: Row, compared: _Compared) -> str:
+    single = " (n=1)" if len(compared.own) == 1 else ""
+    return f"{run['run_id']}{single}"

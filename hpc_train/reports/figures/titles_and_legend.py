@@ -1,0 +1,206 @@
+"""What stands around the panels of a figure: its title, its legend, and the name of each panel."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from hpc_train.model.study_axes import ALONE
+from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
+from hpc_train.reports.figures.markers import DOTTED, GATE, GREY
+from hpc_train.reports.figures.plot_data import PlotData
+from hpc_train.reports.figures.series_styles import Style
+from hpc_train.reports.formats.sanitize import one_line
+from hpc_train.reports.labels import counted, series_heading, short_series
+from hpc_train.reports.number_format import whole
+from hpc_train.reports.study_tables import OK
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as MplFigure
+
+Row = Mapping[str, Any]
+Entry = tuple["Artist", str]
+LABEL_WIDTH = 60
+# Longer names are shortened to their first and last characters.
+LONGEST = 160
+WITH_INTERVAL = ("speedup", "samples_per_second")
+# Width in inches of a character and of a line sample, at the font size of the figure.
+CHARACTER, SAMPLE = 0.075, 0.6
+TITLE_CHARACTER = 0.08
+# Rows that the figure has room for, and inches that each further one takes.
+ROWS, ROW = 3, 0.19
+MOST = 6
+IN_A_ROW = 3
+ONE_ROW, TWO_ROWS = 4.4, 7.4
+# Characters of a panel's title, by the number of panels in a row.
+WIDTHS = {1: 70, 2: 56, 3: 36}
+
+
+def draw_legend(
+    figure: MplFigure, plot: PlotData, more: Sequence[Entry], *, series: bool = True
+) -> None:
+    """Draw the names of the series in rows, then the reference lines, ideal last."""
+    heading = series_heading(plot.points) if series else ""
+    entries = [*(_series(plot, heading) if series else ()), *more]
+    if not entries:
+        return
+    columns = _columns([label for _, label in entries], figure.get_figwidth())
+    lines = [
+        max(label.count("\n") + 1 for _, label in entries[i : i + columns])
+        for i in range(0, len(entries), columns)
+    ]
+    figure.set_figheight(figure.get_figheight() + ROW * max(0, sum(lines) - ROWS))
+    # Matplotlib fills columns; readers read rows.
+    in_rows = [entries[i] for c in range(columns) for i in range(c, len(entries), columns)]
+    figure.legend(
+        [handle for handle, _ in in_rows], [label for _, label in in_rows],
+        loc="outside lower center", ncols=columns, frameon=False, title=heading or None,
+    )  # fmt: skip
+
+
+def _columns(labels: Sequence[str], width: float) -> int:
+    """Return the largest number of columns that fit `width` inches."""
+    widths = [SAMPLE + CHARACTER * max(map(len, label.split("\n"))) for label in labels]
+    for columns in range(len(labels), 1, -1):
+        if sum(max(widths[c::columns]) for c in range(columns)) <= width:
+            return columns
+    return 1
+
+
+def heading_lines(plot: PlotData, left_out: int = 0, *, runs: bool = True) -> str:
+    """Return the figure's title: the study, its regime, n and the intervals.
+
+    `left_out` points could not be drawn; `runs` says whether the figure draws each run.
+    """
+    regime = plot.points[0]["regime"] if plot.points else "unknown"
+    parts = [f"{regime} scaling"] if regime != "unknown" else []
+    parts += [_replicates(plot.points)]
+    if any(row[f"{name}_low"] is not None for row in plot.points for name in WITH_INTERVAL):
+        parts.append(f"{plot.points[0]['confidence'] * 100:g} % intervals")
+    else:
+        parts.append("no intervals")
+    if left_out:
+        parts.append(f"{counted(left_out, 'point')} not drawn")
+    shown = sum(row["state"] == OK for row in plot.runs)
+    fewer = runs and plot.all_runs > shown
+    more = [f"{shown:,} of {plot.all_runs:,} runs drawn"] if fewer else []
+    return titled(plot, parts, [*series_left_out(plot), *more])
+
+
+def series_left_out(plot: PlotData) -> list[str]:
+    """Return a text on the series that are drawn, if some are not."""
+    shown = len(plot.styles)
+    return [f"first {shown} of {plot.all_series} series"] if plot.all_series > shown else []
+
+
+def titled(plot: PlotData, *lines: Sequence[str]) -> str:
+    """Return the study's name, and below it lines of parts."""
+    below = [", ".join(parts) for parts in lines if parts]
+    return "\n".join([one_line(plot.study.name), *below])
+
+
+def draw_title(figure: MplFigure, text: str) -> None:
+    """Write the study's name and what is below it, no wider than the figure."""
+    width = int(figure.get_figwidth() / TITLE_CHARACTER)
+    name, *lines = text.split("\n")
+    name = name if len(name) <= width else f"{name[: width - 1]}…"
+    wrapped = [textwrap.fill(line, width) for line in lines]
+    figure.suptitle("\n".join([name, *wrapped]), fontsize=11, linespacing=1.4)
+
+
+def _replicates(points: Sequence[Row]) -> str:
+    counts = sorted({row["n_ok"] for row in points if row["n_ok"]})
+    if len(counts) <= 1:
+        return f"{counted(counts[0] if counts else 0, 'run')} a point"
+    return f"{whole(counts[0])} to {whole(counts[-1])} runs a point"
+
+
+def series_name(series: str, heading: str = "") -> str:
+    """Return the name of a series on one line, shortened in the middle if it is very long."""
+    name = one_line("measured" if series == ALONE else short_series(series, heading))
+    half = LONGEST // 2
+    return name if len(name) <= LONGEST else f"{name[:half]} … {name[-half:]}"
+
+
+def _series(plot: PlotData, heading: str) -> list[Entry]:
+    from matplotlib.lines import Line2D
+
+    entries: list[Entry] = []
+    for style in plot.styles:
+        sample = Line2D(
+            [], [], color=style.colour, marker=style.marker, ls=style.dashes, lw=1.4, mec="white",
+            mew=0.6, ms=style.marker_points,
+        )  # fmt: skip
+        entries.append((sample, textwrap.fill(series_name(style.series, heading), LABEL_WIDTH)))
+    return entries
+
+
+def hollow_entry(plot: PlotData, *, runs: bool = False) -> list[Entry]:
+    """Return the entries for hollow markers, if there are any; `runs`: also for small ones."""
+    from matplotlib.lines import Line2D
+
+    sized = [row for row in plot.points if row["ranks"]]
+    kinds = [(7, "hollow: no run with a result", any(not row["n_ok"] for row in sized))]
+    fewer = any(row["n_ok"] and row["not_ok"] for row in sized)
+    kinds += [(4, "small, hollow: some runs without", runs and fewer)]
+    return [
+        (Line2D([], [], ls="none", marker="o", mfc="none", mec=GREY, mew=1.4, ms=size), words)
+        for size, words, there in kinds
+        if there
+    ]
+
+
+def ideal_entry() -> Entry:
+    """Return the entry for the dotted line."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], color=GREY, lw=1.2, ls=DOTTED), "ideal"
+
+
+def gate_entry(plot: PlotData) -> list[Entry]:
+    """Return the entry for the gate, if there is one."""
+    from matplotlib.lines import Line2D
+
+    gate = plot.study.gates.efficiency
+    if gate is None:
+        return []
+    return [(Line2D([], [], color=GATE, lw=1.4), f"gate: {gate * 100:g} % of ideal")]
+
+
+def limits(plot: PlotData) -> list[Entry]:
+    """Return the entries that follow the series in the figure of rates and speedup."""
+    entries = hollow_entry(plot, runs=True)
+    if any(row["ideal"] and not row["is_baseline"] for row in plot.points):
+        entries += [*gate_entry(plot), ideal_entry()]
+    return entries
+
+
+def faceted(caption: str, styles: list[Style], plot: PlotData) -> tuple[Canvas, list[Axes]]:
+    """Return a canvas with a panel for each of the first series, with its name above it."""
+    shown = styles[:MOST]
+    columns = min(len(shown), IN_A_ROW)
+    rows = -(-len(shown) // columns)
+    canvas = opened(caption, NARROW if columns == 1 else WIDE, ONE_ROW if rows == 1 else TWO_ROWS)
+    grid = canvas.figure.subplots(rows, columns, squeeze=False, sharex=False, sharey=True)
+    panels: list[Axes] = list(grid.flat)
+    for spare in panels[len(shown) :]:
+        spare.remove()
+    heading = series_heading(plot.points)
+    for i, (axes, style) in enumerate(zip(panels, shown, strict=False)):
+        axes.yaxis.label.set_visible(i % columns == 0)
+        if style.series != ALONE:
+            name = series_name(style.series, heading)
+            axes.set_title(
+                textwrap.fill(
+                    textwrap.shorten(name, 2 * WIDTHS[columns], placeholder="…"), WIDTHS[columns]
+                )
+            )
+    return canvas, panels[: len(shown)]
+
+
+def shown_in(plot: PlotData, styles: list[Style]) -> PlotData:
+    """Return the plot with only those series that have a panel."""
+    return plot._replace(styles=styles[:MOST])

@@ -1,0 +1,106 @@
+"""A run's files and the answer of its executor -> its state, and a message."""
+
+from __future__ import annotations
+
+from hpc_train.job_state import current, decide
+from hpc_train.model.run import Failure, JobStatus, Run
+from hpc_train.model.submission import JobReport, JobState, Submission
+from hpc_train.regularfile import is_there
+from hpc_train.runs.run_folders import RunFiles
+
+_SENTENCES = {
+    JobState.LOST: "it was started or queued, and no process of it is left",
+    JobState.CANCELLED: "cancelled, not by hpctrain",
+    JobState.TIMEOUT: "the time limit was reached",
+    JobState.FAILED: "it ended before its script wrote any file",
+}
+
+
+def run_of(files: RunFiles, report: JobReport | None) -> Run:
+    """Combine a run's files with the answer of its executor; None means no answer."""
+    status = current(files.status, report)
+    plan = files.manifest.plan if files.manifest else None
+    limit = plan.time_s if plan and plan.nested else None
+    state = decide(report, files.status, files.submission, limit)
+    return Run(
+        folder=files.folder,
+        manifest=files.manifest,
+        submission=files.submission,
+        status=files.status,
+        state=state,
+        problem=files.problem
+        or _not_shared(state, files)
+        or _problem(state, files.submission, status, report),
+        job_report=report,
+    )
+
+
+def _not_shared(state: JobState, files: RunFiles) -> str:
+    """Detect that Slurm could not open the log of a job, which it reports nowhere."""
+    silent = files.status is None and not files.logged
+    if state is not JobState.FAILED or files.submission is None or not silent:
+        return ""
+    return (
+        f"nothing that it wrote is in {files.folder.logs}; results must lie on a file system that "
+        "all nodes share (--results DIR)"
+    )
+
+
+def _problem(
+    state: JobState,
+    submission: Submission | None,
+    status: JobStatus | None,
+    report: JobReport | None,
+) -> str:
+    if state.active or state is JobState.COMPLETED:
+        return ""
+    if state is JobState.FAILED and status is not None and status.failure is not None:
+        return _bad_nodes(status) or _first_failure(status.failure)
+    if submission is None:
+        return _without_submission(status)
+    if submission.state is state and submission.reason:
+        return submission.reason
+    if report is not None and report.reason:
+        return report.reason
+    return _without_reason(state, status)
+
+
+def _without_submission(status: JobStatus | None) -> str:
+    if status is None:
+        return "it was never submitted"
+    job = f"job {status.job}" if status.job else f"process {status.pid}"
+    return f"submission.json is missing; status.json says {job} on {status.host}"
+
+
+def never_submitted(run: Run) -> bool:
+    """Whether a submission was killed before it called an executor, so that nothing can be running.
+
+    A run that has started, or whose submission.json is damaged, may be running.
+    """
+    unknown = run.state is JobState.UNKNOWN and run.status is None
+    return unknown and not (is_there(run.folder.submission) or is_there(run.folder.status))
+
+
+def is_untouched(run: Run) -> bool:
+    """Whether a submission was killed after creating the folder and before calling the executor.
+
+    The folder is complete and unused, so it can be submitted unchanged.
+    """
+    whole = run.manifest is not None and never_submitted(run)
+    return whole and not any(run.folder.logs.glob("*"))
+
+
+def _without_reason(state: JobState, status: JobStatus | None) -> str:
+    if state is JobState.FAILED and status is not None and status.exit_code is not None:
+        return f"exit code {status.exit_code} before any rank failed; see logs/job.out"
+    return _SENTENCES.get(state, "")
+
+
+def _bad_nodes(status: JobStatus) -> str:
+    names = status.bad_nodes.replace(",", ", ")
+    return f"preflight: checks failed on {names}" if names else ""
+
+
+def _first_failure(failure: Failure) -> str:
+    rank = "a rank" if failure.rank is None else f"rank {failure.rank}"
+    return f"{rank} on {failure.host}: exit code {failure.exit_code}"

@@ -1,0 +1,91 @@
+"""The Jinja environment of templates: no access to files or to Python."""
+
+from __future__ import annotations
+
+from collections.abc import MutableMapping
+from typing import Any
+
+import jinja2
+from jinja2.filters import FILTERS
+from jinja2.sandbox import ImmutableSandboxedEnvironment
+
+from hpc_train.errors import RenderError
+from hpc_train.model.value import Value
+from hpc_train.scripts import quote_filters as filters
+from hpc_train.scripts.render_state import current
+from hpc_train.scripts.template_blocks import EXTENDED, extended
+from hpc_train.scripts.template_loader import TemplateLoader
+from hpc_train.scripts.undefined_names import PlanUndefined
+
+OURS = ("sh", "line", "token", "required", "directive", "command", "comment", "note")
+# Excluded: filters that escape for HTML (`e`), are random, pad, or read attributes by name.
+OF_JINJA = (
+    "abs capitalize count d default dictsort first float groupby int items join last length list "
+    "lower map max min reject rejectattr replace reverse select selectattr sort string sum title "
+    "trim truncate unique upper"
+).split()
+
+
+class TemplateEnvironment(ImmutableSandboxedEnvironment):
+    """Renders shell scripts from the templates of a loader, and records the templates used."""
+
+    def __init__(self, loader: TemplateLoader) -> None:
+        super().__init__(
+            loader=loader,
+            undefined=PlanUndefined,
+            # The output is shell, not HTML; values are quoted by the shell filters.
+            autoescape=False,
+            trim_blocks=True,
+            lstrip_blocks=True,
+            keep_trailing_newline=True,
+            finalize=_written,
+        )
+        self.templates = loader
+        self.globals = {name: self.globals[name] for name in ("range", "dict", "namespace")}
+        self.filters = {name: FILTERS[name] for name in OF_JINJA}
+        self.filters.update({name: getattr(filters, name) for name in OURS})
+        # The loader inserts it into templates.
+        self.filters[EXTENDED] = extended
+
+    def join_path(self, template: str, parent: str) -> str:
+        """Return the template that `parent` refers to by a name."""
+        return self.templates.reference(template, parent)
+
+    def get_template(
+        self,
+        name: str | jinja2.Template,
+        parent: str | None = None,
+        globals: MutableMapping[str, Any] | None = None,
+    ) -> jinja2.Template:
+        """Return a template, and record its use."""
+        found = super().get_template(name, parent, globals)
+        current.get().used[str(found.name)] = None
+        return found
+
+    def select_template(
+        self,
+        names: Any,
+        parent: str | None = None,
+        globals: MutableMapping[str, Any] | None = None,
+    ) -> jinja2.Template:
+        """Return the first of several templates that exists."""
+        *others, last = names
+        for name in others:
+            try:
+                return self.get_template(name, parent, globals)
+            except jinja2.TemplateNotFound:
+                continue
+        return self.get_template(last, parent, globals)
+
+    def is_safe_attribute(self, obj: Any, attr: str, value: Any) -> bool:
+        """Allow the fields of values, whatever their types."""
+        if isinstance(obj, Value):
+            return not attr.startswith("_")
+        return super().is_safe_attribute(obj, attr, value)
+
+
+def _written(value: object) -> object:
+    """Refuse values that would be written as `None` or `Topology(nodes=…)`."""
+    if isinstance(value, (str, int, float, jinja2.Undefined)):
+        return value
+    raise RenderError(f"a {type(value).__name__} is not text; use sh, command or join")

@@ -1,0 +1,116 @@
+"""Runs -> scaling regime of each series from recorded batches, checked against the declaration."""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+import numpy as np
+import pandas as pd
+
+from hpc_train.errors import ReportError
+from hpc_train.model.study import Scaling
+from hpc_train.tables.group_values import Floats, agree, least, most, numbers
+from hpc_train.tables.record_arrays import Ints
+from hpc_train.tables.runs import OK
+
+# More than this is another batch, however many ranks round it.
+ROUNDED = 0.01
+_LABEL = "axis.scaling"
+Regime = Literal["strong", "weak", "mixed", "unknown"]
+
+
+def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Regime]:
+    """Return the regime of each series, from the global batch and ranks of its completed runs.
+
+    strong: the same global batch at every size, but for what is lost or added where each rank takes
+    whole samples (999 of 1000 on 3); weak: the same batch per rank; mixed: neither;
+    unknown: not recorded, or the series has one size, where the known series do not agree on one.
+
+    Raises:
+        ReportError: the data contradict `declared`; names two runs and their batches. Where an axis
+            is called `scaling`, its values are declarations of their runs.
+    """
+    if declared is None and _LABEL in runs:
+        for label in get_args(Scaling):
+            regimes(runs[runs[_LABEL] == label], label)
+    if runs["ranks"].isna().all():
+        # A table may have a column of nodes and nothing more.
+        runs = runs.assign(ranks=runs["nodes"])
+    series, labels = pd.factorize(runs["series"])
+    known = (runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()
+    own = runs[known]
+    found = _of_series(own, series[known.to_numpy(dtype=bool)].astype(np.int64), len(labels))
+    seen = set(found) - {"unknown"}
+    wrong = sorted(seen - {declared}) if declared else []
+    if declared and wrong:
+        shown = wrong[0] if len(seen) == 1 else "mixed"
+        raise ReportError(_contradiction(own, declared, shown), _hint(shown))
+    common: Regime = seen.pop() if len(seen) == 1 else "unknown"
+    if common == "mixed":
+        common = "unknown"
+    return {
+        str(label): common if regime == "unknown" else regime
+        for label, regime in zip(labels, found, strict=True)
+    }
+
+
+def batches(own: pd.DataFrame) -> str:
+    """Return `64 in run a, 96 in run b` for the different global batches, three at most."""
+    known = own[(own["state"] == OK) & own["global_batch"].notna()]
+    each = known.drop_duplicates("global_batch")
+    shown = [
+        f"{batch:g} in {run}"
+        for batch, run in zip(each["global_batch"][:3], each["run_id"][:3], strict=True)
+    ]
+    return ", ".join([*shown, *(["…"] if len(each) > 3 else [])])
+
+
+def _of_series(own: pd.DataFrame, series: Ints, size: int) -> list[Regime]:
+    batch, ranks = numbers(own, "global_batch"), numbers(own, "ranks")
+
+    def same(values: Floats) -> list[bool]:
+        low, high = least(values, series, size), most(values, series, size)
+        return list((agree(low, high) | np.isnan(low)).tolist())
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        columns = (same(ranks), _one_batch(batch, ranks, series, size), same(batch / ranks))
+    return [_regime(*answers) for answers in zip(*columns, strict=True)]
+
+
+def _one_batch(batch: Floats, ranks: Floats, series: Ints, size: int) -> list[bool]:
+    """Whether the batches of a series are one that each rank may have rounded, down or up."""
+    low, high = least(batch, series, size), most(batch, series, size)
+    down = most(high[series] - batch - ranks, series, size) < 0
+    up = most(batch - low[series] - ranks, series, size) < 0
+    rounded = (down | up) & (high - low <= ROUNDED * high)
+    return list((agree(low, high) | rounded | np.isnan(low)).tolist())
+
+
+def _regime(one_size: bool, one_batch: bool, one_share: bool) -> Regime:
+    if one_size:
+        return "unknown" if one_batch else "mixed"
+    if one_batch:
+        return "strong"
+    return "weak" if one_share else "mixed"
+
+
+def _contradiction(known: pd.DataFrame, declared: Scaling, regime: str) -> str:
+    ranks = known["ranks"].astype("float64")
+    column = known["global_batch"] if declared == "strong" else known["global_batch"] / ranks
+    what = "global batch" if declared == "strong" else "batch per rank"
+    for _, group in known.assign(_batch=column).groupby("series", sort=False):
+        values = group["_batch"].to_numpy(dtype=np.float64)
+        other = int(np.argmax(~agree(np.minimum(values, values[0]), np.maximum(values, values[0]))))
+        if other:
+            names = group["run_id"].tolist()
+            return (
+                f"declared {declared} scaling, but the data are {regime}: {what} is "
+                f"{values[0]:g} in {names[0]} and {values[other]:g} in {names[other]}"
+            )
+    return f"declared {declared} scaling, but the data are {regime}"
+
+
+def _hint(regime: str) -> str:
+    if regime == "mixed":
+        return "make the batch size an axis, or submit one study per regime"
+    return f"declare `scaling: {regime}`, or change the batch size of the job"

@@ -1,0 +1,137 @@
+"""This process's place among the ranks: rank, device, backend; and sums over all ranks."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+import torch
+from torch import distributed, nn
+from torch.nn.parallel import DistributedDataParallel
+
+from hpc_train.workload.spawn_ranks import SPAWNED, LaunchError, env_int, world_size
+
+# In this order: a launcher that was started by another one sets the variables of both.
+SIGNS = {
+    "spawn": SPAWNED,
+    "torchrun": "TORCHELASTIC_RUN_ID",
+    "mpirun": "OMPI_COMM_WORLD_RANK",
+    "srun": "SLURM_STEP_ID",
+}
+
+# Backend of the job's plan; `--backend` takes precedence.
+PLANNED = "HPCTRAIN_BACKEND"
+BACKENDS = ("nccl", "gloo", "mpi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """`backend` is `none` for a single process without a process group."""
+
+    rank: int
+    world_size: int
+    device: torch.device
+    backend: str
+    launcher: str
+
+    def wrap(self, model: nn.Module) -> nn.Module:
+        """Move the model to the device; with a process group, one rank or many, make it DDP."""
+        model = model.to(self.device)
+        if self.backend == "none":
+            return model
+        devices = [self.device] if self.device.type == "cuda" else None
+        return DistributedDataParallel(model, device_ids=devices)
+
+    def sums(self, values: Sequence[float]) -> list[float]:
+        """Return each value summed over all ranks, on every rank; every rank must call it."""
+        total = torch.tensor(values, dtype=torch.float64, device=self.device)
+        if self.backend != "none":
+            distributed.all_reduce(total)
+        return [float(value) for value in total.tolist()]
+
+    def synchronise(self) -> None:
+        """Wait for this rank's own device, so that a clock can be read."""
+        if self.device.type == "cuda":
+            torch.cuda.synchronize(self.device)
+
+
+@contextmanager
+def joined(backend: str, device: str) -> Iterator[Group]:
+    """Join the process group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe.
+
+    Without RANK there is one process and no group.
+
+    Raises:
+        LaunchError: a variable is missing or invalid, or device or backend are not available.
+    """
+    alone = "RANK" not in os.environ
+    size = world_size()
+    place = _device(device, size)
+    chosen = "none" if alone else _backend(backend, place)
+    if not alone:
+        if place.type == "cuda":
+            torch.cuda.set_device(place)
+        distributed.init_process_group(chosen, device_id=place if chosen == "nccl" else None)
+    group = Group(
+        rank=env_int("RANK", 0),
+        world_size=size,
+        device=place,
+        backend=chosen,
+        launcher=launcher_of(os.environ, size),
+    )
+    failed = True
+    try:
+        yield group
+        failed = False
+    finally:
+        # NCCL would wait for the other ranks; gloo's threads abort a process that keeps them.
+        if not alone and not (failed and chosen == "nccl"):
+            distributed.destroy_process_group()
+
+
+def launcher_of(environment: Mapping[str, str], size: int) -> str:
+    """Return the launcher of this rank: torchrun, mpirun, srun, spawn, single, or unknown."""
+    if "RANK" not in environment:
+        return "single"
+    for name, variable in SIGNS.items():
+        if variable in environment:
+            return name
+    return "single" if size == 1 else "unknown"
+
+
+def _device(wanted: str, size: int) -> torch.device:
+    count = torch.cuda.device_count() if torch.cuda.is_available() else 0
+    if wanted == "cuda" and not count:
+        raise LaunchError("--device cuda: torch sees no CUDA device here")
+    if wanted == "cpu" or not count:
+        return torch.device("cpu")
+    if size > 1 and "LOCAL_RANK" not in os.environ:
+        raise LaunchError("LOCAL_RANK must be set to choose among this node's CUDA devices")
+    local = env_int("LOCAL_RANK", 0)
+    # If a scheduler binds one device to each task, every rank has only device 0.
+    if local >= count > 1:
+        raise LaunchError(f"LOCAL_RANK={local}, but this node has {count} CUDA devices")
+    return torch.device("cuda", local if local < count else 0)
+
+
+def _backend(wanted: str, device: torch.device) -> str:
+    absent = [n for n in ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT") if n not in os.environ]
+    if absent:
+        raise LaunchError(f"{' and '.join(absent)} must be set when RANK is")
+    backend = wanted if wanted != "auto" else _automatic(device)
+    if backend == "nccl" and device.type != "cuda":
+        raise LaunchError("--backend nccl needs a CUDA device; use gloo on the CPU")
+    if not distributed.is_backend_available(backend):
+        raise LaunchError(f"backend {backend}: this torch was built without it")
+    return backend
+
+
+def _automatic(device: torch.device) -> str:
+    """Return the job's choice, unless it is nccl and this device is not a GPU."""
+    usual = "nccl" if device.type == "cuda" else "gloo"
+    planned = os.environ.get(PLANNED) or usual
+    if planned not in BACKENDS:
+        raise LaunchError(f"{PLANNED}={planned!r} is none of {', '.join(BACKENDS)}")
+    return usual if planned == "nccl" else planned

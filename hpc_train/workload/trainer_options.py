@@ -1,0 +1,136 @@
+"""Options of the reference trainer, and the resulting batch and learning rate."""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NoReturn
+
+from hpc_train.workload.batch_size import BASE_BATCH_SIZE, RULES
+
+EPILOG = (
+    "Give --global-batch-size for strong scaling (it stays the same, however many ranks share it) "
+    "or --batch-size for weak scaling (each rank keeps its own)."
+)
+DATA_HELP = "PATH: a folder that contains CIFAR-10's cifar-10-batches-py (default: digits)"
+RULE_HELP = (
+    "multiply the learning rate by 1, by f or by sqrt(f), f = global batch / base batch "
+    "(default: linear with --batch-size, none with --global-batch-size)"
+)
+BASE_HELP = f"the global batch that --learning-rate is meant for (default: {BASE_BATCH_SIZE})"
+BACKEND_HELP = "auto: $HPCTRAIN_BACKEND, else nccl on CUDA, gloo on the CPU"
+DEVICE_HELP = "auto: CUDA device LOCAL_RANK where there is one, else the CPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """The command line, checked; None means not given."""
+
+    data: str
+    epochs: int | None
+    steps: int | None
+    global_batch_size: int | None
+    batch_size: int | None
+    learning_rate: float
+    lr_rule: str | None
+    base_batch_size: int
+    seed: int
+    width: int
+    backend: str
+    device: str
+    no_accuracy: bool
+    fail_rank: int | None
+    fail_step: int
+    fail_code: int
+
+
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        """Print the error on one line, because a job log contains it once per rank."""
+        print(f"{self.prog}: error: {message} (see --help)", file=sys.stderr)
+        sys.exit(2)
+
+
+def parse_options(arguments: Sequence[str] | None = None) -> Options:
+    """Read the command line, `sys.argv` by default.
+
+    Raises:
+        SystemExit: 2, with one line on stderr, when an option is unknown, missing or out of range.
+    """
+    parser = _Parser(
+        prog="python -m hpc_train.workload.train",
+        description="Train a small CNN on any number of ranks; print `@hpct` events.",
+        epilog=EPILOG,
+        allow_abbrev=False,
+    )
+    _add_work(parser)
+    _add_batch(parser)
+    _add_machine(parser)
+    _add_failure(parser)
+    return Options(**vars(parser.parse_args(arguments)))
+
+
+def _add_work(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--data", default="digits", metavar="digits|synthetic|PATH", help=DATA_HELP)
+    add("--epochs", type=_positive, help="default: 1, or as many as --steps needs")
+    add("--steps", type=_positive, help="stop after this number of steps, in any epoch")
+    add("--seed", type=_natural, default=0, help="of the weights and of the sample order")
+    add("--width", type=_positive, default=48, help="channels of the CNN: more is heavier")
+    add("--no-accuracy", action="store_true", help="do not evaluate the test set at the end")
+
+
+def _add_batch(parser: argparse.ArgumentParser) -> None:
+    size = parser.add_mutually_exclusive_group(required=True)
+    size.add_argument("--global-batch-size", type=_positive, help="samples a step, all ranks")
+    size.add_argument("--batch-size", type=_positive, help="samples a step, each rank")
+    add = parser.add_argument
+    add("--learning-rate", type=_rate, default=0.1, help="of SGD, momentum 0.9 (default: 0.1)")
+    add("--lr-rule", choices=RULES, help=RULE_HELP)
+    add("--base-batch-size", type=_positive, default=BASE_BATCH_SIZE, help=BASE_HELP)
+
+
+def _add_machine(parser: argparse.ArgumentParser) -> None:
+    add = parser.add_argument
+    add("--device", choices=("auto", "cuda", "cpu"), default="auto", help=DEVICE_HELP)
+    backends = ("auto", "gloo", "nccl", "mpi")
+    add("--backend", choices=backends, default="auto", help=BACKEND_HELP)
+
+
+def _add_failure(parser: argparse.ArgumentParser) -> None:
+    group = parser.add_argument_group("test aid", "makes one rank fail, to test the detection")
+    add = group.add_argument
+    add("--fail-rank", type=_natural, help="the global rank that exits before it trains a step")
+    add("--fail-step", type=_positive, default=1, help="which step, from 1 (default: 1)")
+    add("--fail-code", type=_exit_code, default=1, help="its exit code, 1..255 (default: 1)")
+
+
+def _positive(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
+    return int(text)
+
+
+def _natural(text: str) -> int:
+    if not text.isdecimal():
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 0")
+    return int(text)
+
+
+def _exit_code(text: str) -> int:
+    if not text.isdecimal() or not 1 <= int(text) <= 255:
+        raise argparse.ArgumentTypeError(f"{text!r} is not an exit code, 1 to 255")
+    return int(text)
+
+
+def _rate(text: str) -> float:
+    try:
+        rate = float(text)
+    except ValueError:
+        rate = math.nan
+    if not (math.isfinite(rate) and rate > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return rate

@@ -1,0 +1,189 @@
+"""Severity by version and site, lines, silence, selection, mending."""
+
+from __future__ import annotations
+
+import pytest
+
+from hpc_train.errors import SpecError, UnknownNameError
+from hpc_train.lint.context import NCCL, OPEN_MPI, LintContext, parse_version
+from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
+from hpc_train.lint.nccl_variables import nccl_variables
+from hpc_train.lint.rules_page import rules_page
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.versions import Version
+from tests.project.test_docs import DOCS
+
+PORT = "export MASTER_PORT=29500"
+
+
+def ids(text: str, context: LintContext | None = None) -> list[str]:
+    return [finding.id for finding in lint_script(f"#!/bin/bash\n{text}\n", context)]
+
+
+def severity(text: str, context: LintContext) -> str:
+    (found,) = lint_script(f"#!/bin/bash\n{text}\npython train.py\n", context)
+    return found.severity
+
+
+def test_findings_have_the_line_of_what_is_wrong() -> None:
+    text = (
+        "#!/bin/bash\n#SBATCH --nods=2\n"
+        "srun bash -c '\n  torchrun \\\n --nproc-per-node 2 \\\n t.py'\n"
+    )
+    found = {finding.id: finding.line for finding in lint_script(text)}
+    assert found["HT013"] == 2
+    assert found["HT221"] == 3
+    assert found["HT229"] == 4
+
+
+@pytest.mark.parametrize(
+    ("text", "unknown", "old", "new"),
+    [
+        ("export NCCL_IB_GID_INDEX=3", "info", None, "warning"),
+        ("export NCCL_MIN_NCHANNELS=3", "info", "info", "warning"),
+        ("ulimit -s unlimited", "info", "warning", None),
+    ],
+)
+def test_a_known_version_makes_sure(
+    text: str, unknown: str, old: str | None, new: str | None
+) -> None:
+    assert severity(text, LintContext()) == unknown
+    for version, expected in (("2.12", old), ("2.30", new)):
+        context = LintContext(nccl=Version.parse(version))
+        if expected is None:
+            assert ids(f"{text}\npython train.py", context) == []
+        else:
+            assert severity(text, context) == expected
+
+
+def test_a_known_fabric_makes_sure() -> None:
+    interface = "export NCCL_SOCKET_IFNAME=eth0"
+    assert severity(interface, LintContext()) == "info"
+    assert severity(interface, LintContext(fabric="slingshot")) == "warning"
+    algorithm = "export NCCL_ALGO=Ring"
+    assert severity(algorithm, LintContext(fabric="efa")) == "warning"
+    assert severity("export UCX_TLS=tcp", LintContext(fabric="infiniband")) == "warning"
+    hcas = "export NCCL_IB_HCA=mlx5_1"
+    assert severity(hcas, LintContext(hcas=16)) == "warning"
+    assert ids("export NCCL_IB_DISABLE=1\npython t.py", LintContext(fabric="ethernet")) == []
+
+
+def test_the_site_names_what_it_knows(demo_site: SiteProfile) -> None:
+    text = "#!/bin/bash\n#SBATCH -A a -p gpuu --time=2-0\nmpirun --bind-to none x\n"
+    found = {f.id: f for f in lint_script(text, LintContext(site=demo_site))}
+    assert "did you mean 'gpu'" in found["HT701"].message
+    assert "no MPI here" in found["HT703"].message
+    fitting = text.replace("gpuu", "gpu")
+    over = next(f for f in lint_script(fitting, LintContext(site=demo_site)) if f.id == "HT702")
+    assert over.message == "--time: 2-0, but gpu has at most 1-00:00:00"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"{PORT} # hpctrain: ignore HT303",
+        f"# hpctrain: ignore HT001, HT303\n{PORT}",
+        f"# hpctrain: ignore\n\n{PORT}",
+        f"# hpctrain: ignore HT303\n# hpctrain: ignore HT001\n{PORT}",
+        f"{PORT}\n# hpctrain: ignore-file HT303",
+        "srun torchrun \\\n  --master-port 29500 t.py # hpctrain: ignore HT303, HT221",
+        "# hpctrain: ignore\nsrun torchrun \\\n  --master-port 29500 t.py",
+    ],
+)
+def test_a_comment_silences(text: str) -> None:
+    assert ids(text) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"# hpctrain: ignore HT301\n{PORT}",
+        f"# hpctrain: ignore HT303\necho\n{PORT}",
+        f"{PORT}\n# hpctrain: ignore HT303",
+    ],
+)
+def test_a_comment_elsewhere_does_not(text: str) -> None:
+    assert ids(text) == ["HT303"]
+
+
+def test_rules_are_chosen_by_the_beginnings_of_their_ids() -> None:
+    every = chosen_rules()
+    assert {rule.id for rule in chosen_rules(["HT5"])} == {
+        rule.id for rule in every if rule.id.startswith("HT5")
+    }
+    assert [rule.id for rule in chosen_rules(["ht303,HT001"])] == ["HT001", "HT303"]
+    assert len(chosen_rules((), ["HT7"])) == len(every) - 8
+    with pytest.raises(UnknownNameError, match="unknown rule 'HT999'"):
+        chosen_rules(["HT999"])
+
+
+@pytest.mark.parametrize(
+    "text", ["two", "2.x", "", "2.3.4.5.6", "0", "2", "99", "9" * 10_000, "-1", "2.21\n\n3"]
+)
+def test_a_version_is_numbers_that_the_product_has(text: str) -> None:
+    with pytest.raises(SpecError, match="is not a version of NCCL") as caught:
+        parse_version(text, "--nccl", NCCL)
+    assert caught.value.hint == "write it like 2.21.5"
+    assert len(caught.value.message) < 100
+    assert parse_version("v2.21.5-1", "--nccl", NCCL) == "2.21.5"
+
+
+def test_a_wrong_version_of_open_mpi_is_told_in_its_own_words() -> None:
+    with pytest.raises(SpecError, match="--openmpi: '99' is not a version of Open MPI") as caught:
+        parse_version("99", "--openmpi", OPEN_MPI)
+    assert caught.value.hint == "write it like 5.0.8"
+    assert parse_version("5.0.8rc1", "--openmpi", OPEN_MPI) == "5.0.8"
+    assert parse_version("5", "--openmpi", OPEN_MPI) == "5"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("python t.py\n", "#!/bin/bash\npython t.py\n"),
+        ("#!/bin/bash\r\npython t.py\r\n", "#!/bin/bash\npython t.py\n"),
+        (
+            "#!/bin/bash\n#sbatch --nodes = 2\npython t.py",
+            "#!/bin/bash\n#SBATCH --nodes=2\npython t.py",
+        ),
+        (
+            "#!/bin/bash\n#SBATCH \u2013nodes=1\npython t.py\n",
+            "#!/bin/bash\n#SBATCH --nodes=1\npython t.py\n",
+        ),
+        (
+            "#!/bin/bash\nexport NCCL_NET=AWS Libfabric # \udce9\npython t.py\n",
+            "#!/bin/bash\nexport NCCL_NET='AWS Libfabric' # \udce9\npython t.py\n",
+        ),
+        (
+            "#!/bin/bash\nNCCL_BLOCKING_WAIT=0 PRRTE_MCA_a=1 python t.py\n",
+            "#!/bin/bash\nTORCH_NCCL_BLOCKING_WAIT=0 PRTE_MCA_a=1 python t.py\n",
+        ),
+    ],
+)
+def test_what_is_fixable_is_mended_and_nothing_else(wrong: str, right: str) -> None:
+    repair = repair_script(wrong)
+    assert repair.text == right
+    assert repair.mended
+    assert repair_script(right).text == right
+
+
+def test_what_is_silenced_or_not_chosen_is_not_mended() -> None:
+    text = "#!/bin/bash\n#sbatch --nodes=2 # hpctrain: ignore HT003\npython t.py\n"
+    assert repair_script(text).text == text
+    rules = chosen_rules(["HT001"])
+    assert repair_script("#!/bin/bash\n#sbatch -N 2\nx", rules=rules).text.count("#sbatch") == 1
+
+
+def test_nccl_names_do_not_contradict() -> None:
+    known = nccl_variables()
+    assert len(known.documented) > 100
+    assert len(known.undocumented) > 100
+    read = {*known.documented, *known.undocumented}
+    assert read & {*known.removed, *known.never_read} == set()
+    assert set(known.deprecated) <= read
+    assert set(known.documented) & set(known.undocumented) == set()
+    assert set(known.values) <= set(known.documented)
+
+
+def test_the_page_is_what_the_rules_say() -> None:
+    """Write it anew with `hpctrain lint --list --markdown > docs/lint.md`."""
+    assert (DOCS / "lint.md").read_text(encoding="utf-8") == rules_page()

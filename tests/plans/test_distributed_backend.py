@@ -1,0 +1,130 @@
+"""Backend: PyTorch's rules, what each refuses, and that a run keeps its name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from hpc_train.errors import PlanError
+from hpc_train.model.job import JobSpec
+from hpc_train.model.plan import LaunchPlan
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.value import Sourced
+from hpc_train.pipeline.render import plan_digest
+from hpc_train.plans.build import make_plan
+from hpc_train.plans.distributed_backend import asks_for_fsdp
+
+Jobs = Callable[..., Sourced[JobSpec]]
+Sites = Callable[..., Sourced[SiteProfile]]
+Planned = Callable[[dict[str, Any] | None, int, int, str], LaunchPlan]
+BARE_IB = {"fabric": "infiniband", "ip_over_ib": False}
+MPI_IB = {**BARE_IB, "torch_mpi": True}
+
+
+@pytest.mark.parametrize(
+    ("network", "place", "backend", "why"),
+    [
+        (None, (4, "srun"), "nccl", "GPUs: nccl"),
+        (None, (0, "srun"), "gloo", "CPUs: gloo"),
+        ({"fabric": "ethernet"}, (2, "srun"), "nccl", "GPUs: nccl"),
+        ({"fabric": "ethernet"}, (0, "mpirun"), "gloo", "CPUs: gloo"),
+        ({"fabric": "infiniband", "ip_over_ib": True, "torch_mpi": True}, (0, "srun"), "gloo", ""),
+        ({"fabric": "infiniband", "torch_mpi": True}, (0, "srun"), "gloo", "CPUs: gloo"),
+        (MPI_IB, (0, "mpirun"), "mpi", "InfiniBand that carries no IP: mpi"),
+        (MPI_IB, (0, "srun"), "mpi", "InfiniBand that carries no IP: mpi"),
+        (MPI_IB, (0, "torchrun"), "gloo", "torchrun does not start MPI's ranks"),
+        (BARE_IB, (0, "mpirun"), "gloo", "does not say that torch has MPI"),
+        (MPI_IB, (4, "mpirun"), "nccl", "GPUs: nccl"),
+    ],
+)
+def test_auto_follows_torchs_rules(
+    planned: Planned, network: dict[str, Any], place: tuple[int, str], backend: str, why: str
+) -> None:
+    plan = planned(network, 2, *place)
+    setting = plan.settings["backend"]
+    assert plan.backend == setting.value == backend
+    assert setting.origin == "rule"
+    assert why in setting.why
+    assert plan.warnings == ()
+
+
+def test_auto_avoids_mpi_for_a_sharded_model(job: Jobs, slurm: Sites) -> None:
+    wanted = job({"nodes": 2}, launcher="mpirun", command=["python", "t.py", "--fsdp"])
+    setting = make_plan(wanted, slurm(network=MPI_IB)).settings["backend"]
+    assert setting.value == "gloo"
+    assert "FSDP" in setting.why
+
+
+@pytest.mark.parametrize(
+    ("keys", "network", "message"),
+    [
+        ({"backend": "nccl"}, {}, "backend nccl needs GPUs, and the job has none"),
+        ({"backend": "mpi", "launcher": "torchrun"}, {}, "torchrun starts others"),
+        ({"backend": "mpi", "launcher": "spawn"}, {}, "spawn starts others"),
+        (
+            {"backend": "mpi", "launcher": "mpirun", "command": ["python", "--strategy=fsdp"]},
+            {},
+            "mpi cannot carry FSDP",
+        ),
+        ({"backend": "mpi", "launcher": "mpirun"}, {"torch_mpi": False}, "torch has no MPI"),
+    ],
+)
+def test_what_a_backend_cannot_carry_is_refused(
+    job: Jobs, slurm: Sites, keys: dict[str, Any], network: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(PlanError, match=f"^job.yaml:1: .*{message}") as caught:
+        make_plan(job({"nodes": 2}, **keys), slurm(network=network))
+    assert caught.value.hint
+
+
+@pytest.mark.parametrize("where", ["job", "site"])
+def test_the_variable_is_not_set_beside_the_key(job: Jobs, slurm: Sites, where: str) -> None:
+    env = {"env": {"HPCTRAIN_BACKEND": "gloo"}}
+    place = "job.yaml:8" if where == "job" else "big.yaml"
+    with pytest.raises(PlanError, match=f"^{place}: HPCTRAIN_BACKEND is set by the job's backend"):
+        make_plan(job(**(env if where == "job" else {})), slurm(**(env if where == "site" else {})))
+
+
+GPUS = {"resources": {"nodes": 2, "gpus_per_node": 4, "cpus_per_task": 8}}
+MPI = {"backend": "mpi", "launcher": "mpirun"}
+
+
+@pytest.mark.parametrize(
+    ("keys", "network", "warning"),
+    [
+        ({**GPUS, "backend": "gloo"}, {}, "backend gloo with GPUs"),
+        ({**GPUS, **MPI}, {"torch_mpi": True}, "backend mpi with GPUs"),
+        (MPI, {}, "must be built with MPI"),
+    ],
+)
+def test_what_is_unwise_is_a_warning(
+    job: Jobs, slurm: Sites, keys: dict[str, Any], network: dict[str, Any], warning: str
+) -> None:
+    plan = make_plan(job(**keys), slurm(network=network))
+    assert [warning in text for text in plan.warnings] == [True]
+    assert plan.settings["backend"].origin == "job.yaml:1"
+
+
+def test_only_another_backend_gives_a_run_another_name(job: Jobs, slurm: Sites) -> None:
+    def digest(**keys: Any) -> str:
+        return plan_digest(make_plan(job({"gpus_per_node": 2}, **keys), slurm()))
+
+    assert digest() == digest(backend="auto") == digest(backend="nccl")
+    assert digest() != digest(backend="gloo")
+
+
+@pytest.mark.parametrize(
+    ("words", "sharded"),
+    [
+        (["--fsdp"], True),
+        (["--strategy", "fsdp"], True),
+        (["--strategy=FSDP"], True),
+        (["--strategy", "ddp"], False),
+        (["--strategy"], False),
+        (["train_fsdp.py", "--name", "fsdp"], False),
+    ],
+)
+def test_fsdp_is_what_the_command_asks_for(words: list[str], sharded: bool) -> None:
+    assert asks_for_fsdp(["python", "train.py", *words]) == sharded

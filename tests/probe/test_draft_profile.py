@@ -1,0 +1,122 @@
+"""A cluster and its nodes -> a draft that loads and says what it guessed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hpc_train.model.site import SiteProfile
+from hpc_train.model.units import Duration, Memory
+from hpc_train.pipeline.render import Request, prepare
+from hpc_train.plans.launchers.base import find_launcher
+from hpc_train.probe.draft_profile import Findings, draft
+from hpc_train.probe.hardware import read_hardware
+from hpc_train.probe.live_cluster import read_cluster
+from hpc_train.probe.node_kinds import kinds, shape
+from hpc_train.probe.yaml_text import line, remark, text, time
+from hpc_train.registry import BUILT_IN
+from hpc_train.sites.load import load_site
+from hpc_train.specs.override import Override
+from hpc_train.yamlfile import value_of
+from tests.probe.machines import SHAPES, Slurm, output
+
+LAUNCHERS = {name: find_launcher(name).program for name in BUILT_IN["launchers"]}
+
+
+def findings(cluster: str, *machines: str) -> Findings:
+    live = read_cluster(Slurm(cluster))
+    hardware = {
+        shape(kind.nodes[0]): read_hardware(output(name))
+        for kind, name in zip(kinds(live), machines, strict=False)
+    }
+    return Findings(
+        name="draft", date="2026-08-01", cluster=live, hardware=hardware, launchers=LAUNCHERS
+    )
+
+
+def loaded(content: str, folder: Path) -> SiteProfile:
+    path = folder / "draft.yaml"
+    path.write_text(content)
+    return load_site(str(path)).value
+
+
+def test_the_lab_by_its_slurm_alone(tmp_path: Path) -> None:
+    content = draft(findings("lab"))
+    site = loaded(content, tmp_path)
+    gpu, long = site.partitions
+    assert (gpu.name, gpu.default, gpu.nodes, gpu.gpu_type) == ("gpu", True, 3, "a100")
+    assert (gpu.gpus_per_node, gpu.cpus_per_node, gpu.mem_per_node) == (4, 8, Memory(4000))
+    assert (gpu.max_time, long.max_time) == (Duration(3600), None)
+    assert (site.gpu_request, site.launchers.mpi) == ("gpus-per-node", "pmix")
+    assert (site.slurm, site.verified_on) == ("22.05.8", "2026-08-01")
+    assert site.detect is not None and site.detect.clusters == ("lab",)
+    assert site.limits.max_array_size == 1001
+    # Each srun has them.
+    assert site.launchers.srun_args == ()
+    assert site.network is None
+    assert "# network: {fabric: infiniband, interfaces: [ib0]}  # what connects nodes?" in content
+    assert all("# guessed" in row for row in content.splitlines() if row.startswith("gpu_request"))
+
+
+def test_a_mixed_cluster_with_its_nodes(tmp_path: Path) -> None:
+    content = draft(findings("mixed", "mi250x", "dgx_a100"))
+    site = loaded(content, tmp_path)
+    gpu, cpu = site.partitions
+    assert site.partition_choice == "job"
+    assert (gpu.gpus_per_node, gpu.gpu_type) == (8, "mi250x")
+    assert gpu.gpu_order == (4, 5, 2, 3, 6, 7, 0, 1)
+    assert (gpu.reserved_cpus, gpu.threads_per_core, gpu.shared) == (16, 2, False)
+    assert (cpu.gpus_per_node, cpu.max_time, cpu.max_nodes) == (0, None, 2)
+    assert "# 2 nodes like gm1 differ: 112 CPUs; 1000G; 7 1g.10gb, 3 h100" in content
+    assert "# its state was DOWN" in content
+    assert site.network is not None and site.network.fabric == "slingshot"
+    assert (gpu.nics_per_node, gpu.nic_gbps) == (4, 200)
+    # `secret` is nobody's of this user; `long` is refused in no partition.
+    assert [(qos.name, qos.default, qos.partitions) for qos in site.qos] == [
+        ("normal", True, ()),
+        ("long", False, ()),
+    ]
+    assert site.limits.max_submit_jobs == 40
+    assert site.lifecycle is not None and site.lifecycle.requeue is False
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("cluster", ["lab", "mixed"])
+def test_a_job_renders_for_each_draft(cluster: str, shape: str, tmp_path: Path) -> None:
+    path = tmp_path / "draft.yaml"
+    path.write_text(draft(findings(cluster, shape)))
+    chosen = (Override(key="partition", value="gpu", origin="test"),)
+    ready = prepare(Request(path=Path("train.py"), site=str(path), overrides=chosen))
+    assert "#SBATCH --partition=gpu" in ready.points[0].script.text
+
+
+def test_the_pages_of_foreign_words_stay_one_line_each(tmp_path: Path) -> None:
+    found = findings("lab")
+    evil = "gpu # x: y\n\x1b[31m"
+    first = msgspec.structs.replace(found.cluster.partitions[0], allowed_accounts=(evil,))
+    live = msgspec.structs.replace(found.cluster, partitions=(first,), unread=(evil,))
+    content = draft(msgspec.structs.replace(found, cluster=live))
+    assert "\x1b" not in content
+    assert len(loaded(content, tmp_path).partitions) == 1
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *("a100", "no", "Yes", "null", "1:30", "22.05", "a: b", "it's # x", "-", "~", "", "1e3"),
+        *("/x y", "--wait=60", "[a]", "2-00:00:00", "\u00e9\u2028", '"', "0x10", "1_0", "4000M"),
+    ],
+)
+def test_yaml_reads_a_value_back_as_it_was(value: str) -> None:
+    from hpc_train.errors import SpecError
+
+    assert value_of(text(value), "test", SpecError) == value
+    assert value_of(text((value, value)), "test", SpecError) == [value, value]
+
+
+def test_words_of_the_writer() -> None:
+    assert line("time", time(Duration(129_661)), "why", depth=1) == "  time: 1d12h1m1s  # why"
+    assert Duration.parse(time(Duration(129_661))) == Duration(129_661)
+    assert remark("a\nb") == "# a?b"

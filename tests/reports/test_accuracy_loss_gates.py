@@ -1,0 +1,105 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from hpc_train.model.quality_flag import LOSS_LOST
+from hpc_train.model.study import Gates
+from hpc_train.reports.gates import GateInputs, verdicts
+
+SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
+
+
+def point(nodes: int) -> dict[str, Any]:
+    return {
+        "series": "all", "nodes": nodes, "gpus_per_node": 4, "tasks_per_node": 4,
+        "ranks": 4 * nodes, "gpus": 4 * nodes, "n_ok": 1, "not_ok": "", "note": "",
+        "is_baseline": nodes == 1,
+        "efficiency": 0.9,
+    }  # fmt: skip
+
+
+def run(nodes: int, accuracy: float | None, loss: float | None = None, **more: Any) -> Any:
+    sizes = {name: point(nodes)[name] for name in SIZES}
+    return {
+        "run_id": f"n{nodes}", "state": "COMPLETED", "problem": "", "flags": [], "loss": loss,
+        "accuracy": accuracy, "samples_seen": None, **sizes, **more,
+    }  # fmt: skip
+
+
+def said(*runs: dict[str, Any], gates: Gates | None = None) -> list[tuple[str, str, str]]:
+    points = [point(nodes) for nodes in dict.fromkeys(one["nodes"] for one in runs)]
+    found = verdicts(gates or Gates(), points, GateInputs(runs=runs))
+    return [(v.gate, v.where, v.outcome) for v in found if v.gate != "missing"]
+
+
+def test_a_collapsed_accuracy_of_one_run_is_not_met() -> None:
+    assert said(run(1, 0.93), run(2, 0.10)) == [("accuracy", "8 GPUs", "not met")]
+    assert said(run(1, 0.93), run(2, 0.90)) == []
+    (found,) = (
+        v
+        for v in verdicts(
+            Gates(), [point(1), point(2)], GateInputs(runs=(run(1, 0.93), run(2, 0.1)))
+        )
+        if v.gate == "accuracy"
+    )
+    assert found.reason == (
+        "accuracy 0.1 of n2 (n=1), 83.00 points below 0.93 at the baseline; allowed: 5"
+    )
+
+
+def test_one_collapsed_run_of_several_is_enough() -> None:
+    two = [run(2, 0.92), run(2, 0.93), run(2, 0.1)]
+    assert said(run(1, 0.93), *two) == [("accuracy", "8 GPUs", "not met")]
+    assert said(run(1, 0.93), run(1, 0.1), run(2, 0.93)) == [("accuracy", "4 GPUs", "not met")]
+
+
+def test_a_limit_that_was_asked_for_holds_and_is_said() -> None:
+    gates = Gates(accuracy=0.9)
+    assert said(run(1, 0.93), run(2, 0.1), gates=gates) == [
+        ("accuracy", "4 GPUs", "met"), ("accuracy", "8 GPUs", "met"),
+    ]  # fmt: skip
+    assert said(run(1, None), run(2, None), gates=gates) == [("accuracy", "the study", "not met")]
+
+
+@pytest.mark.parametrize(
+    ("base", "own", "outcome"),
+    [(2.0, 11.0, "not met"), (2.0, 3.9, None), (0.02, 0.07, None), (-50.0, 3.0, "not met"),
+     (0.0, 0.05, None), (0.0, 0.5, "not met")],
+)  # fmt: skip
+def test_a_loss_that_exploded_is_not_met(base: float, own: float, outcome: str | None) -> None:
+    found = said(run(1, None, base), run(2, None, own))
+    assert found == ([("loss", "8 GPUs", outcome)] if outcome else [])
+
+
+def test_a_loss_that_ended_as_nan_is_not_met_at_the_baseline_either() -> None:
+    lost: dict[str, Any] = {"flags": [LOSS_LOST]}
+    assert said(run(1, None, 2.0, **lost), run(2, None, 2.0)) == [("loss", "4 GPUs", "not met")]
+    assert said(run(1, None), run(2, None, **lost)) == [("loss", "8 GPUs", "not met")]
+
+
+def test_a_loss_after_fewer_samples_is_not_decided() -> None:
+    short = run(2, None, 11.0, samples_seen=100.0)
+    assert said(run(1, None, 2.0, samples_seen=1000.0), short) == [
+        ("loss", "8 GPUs", "not decided")
+    ]
+
+
+def test_a_point_without_the_accuracy_that_its_baseline_has_is_named() -> None:
+    assert said(run(1, 0.9), run(2, None)) == [("accuracy", "8 GPUs", "not decided")]
+    assert said(run(1, None), run(2, 0.9)) == []
+
+
+def test_a_site_whose_gates_are_not_known_is_not_met() -> None:
+    found = verdicts(Gates(), [point(1)], GateInputs(site_unknown="lab: no such profile"))
+    assert [(v.gate, v.outcome) for v in found] == [("site", "not met"), ("missing", "met")]
+    assert "lab: no such profile" in found[0].reason
+
+
+def test_a_small_limit_allows_only_a_small_rise_of_a_small_loss() -> None:
+    gates = Gates(loss=0.01)
+    sizes = ("4 GPUs", "8 GPUs")
+    for loss, outcome in ((0.0505, "met"), (0.06, "not met")):
+        found = said(run(1, None, 0.05), run(2, None, loss), gates=gates)
+        assert found == [("loss", sizes[0], "met"), ("loss", sizes[1], outcome)]

@@ -1,0 +1,159 @@
+"""Run folders: all or none, found by name, read even when damaged."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from hpc_train.errors import StoreError, UnknownNameError
+from hpc_train.files import to_json, write_file
+from hpc_train.model.run import Manifest, RunFolder
+from hpc_train.model.script import Script
+from hpc_train.runs.run_folders import (
+    create_runs,
+    find,
+    read_run,
+    read_study,
+    remove_runs,
+    run_folders,
+)
+
+Entries = Callable[[str], tuple[Manifest, Script]]
+
+
+def test_a_run_reads_back_as_it_was_written(tmp_path: Path, entry: Entries) -> None:
+    (folder,) = create_runs(tmp_path / "j", [entry("r1")])
+    found = read_run(folder).manifest
+    assert found is not None
+    assert to_json(found) == to_json(entry("r1")[0])
+    assert found.spec == entry("r1")[0].spec
+    assert folder.script.read_text() == "#!/bin/bash\n"
+    assert folder.logs.is_dir()
+    assert [run.run_id for run in run_folders(tmp_path / "j")] == ["r1"]
+
+
+def test_a_run_that_is_there_is_left_alone(tmp_path: Path, entry: Entries) -> None:
+    home = tmp_path / "j"
+    create_runs(home, [entry("r1")])
+    (home / "r1" / "logs" / "rank-0.out").write_text("precious")
+    assert [run.run_id for run in create_runs(home, [entry("r1"), entry("r2")])] == ["r2"]
+    assert (home / "r1" / "logs" / "rank-0.out").read_text() == "precious"
+
+
+def test_a_folder_that_is_no_run_is_not_taken_for_one(tmp_path: Path, entry: Entries) -> None:
+    entries = [entry("a-r1"), entry("a-r2")]
+    (tmp_path / "a-r2").mkdir()
+    (tmp_path / "a-r2" / "mine.txt").write_text("x")
+    with pytest.raises(StoreError, match=r"a-r2: a folder .* \(no run\.json\)"):
+        create_runs(tmp_path, entries)
+    assert [path.name for path in tmp_path.iterdir()] == ["a-r2"]
+
+
+def test_what_a_killed_command_left_goes(tmp_path: Path, entry: Entries) -> None:
+    for name in (".new-r1-4711/logs", ".gone-r2-4711/logs", ".queue/1"):
+        (tmp_path / "j" / name).mkdir(parents=True)
+    create_runs(tmp_path / "j", [entry("r1")])
+    assert sorted(path.name for path in (tmp_path / "j").iterdir()) == [".queue", "r1"]
+
+
+def test_a_removal_that_is_cut_short_leaves_no_half_run(tmp_path: Path, entry: Entries) -> None:
+    (folder,) = create_runs(tmp_path, [entry("r1")])
+    seen: list[list[str]] = []
+
+    def look(frame: object, event: str, called: object) -> None:
+        if event == "c_call" and called in (os.unlink, os.rmdir):
+            seen.append(sorted(path.name for path in tmp_path.iterdir()))
+
+    sys.setprofile(look)
+    try:
+        remove_runs([folder])
+    finally:
+        sys.setprofile(None)
+    assert seen
+    assert all(not name.startswith("r1") for names in seen for name in names)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_when_one_folder_fails_none_is_left(tmp_path: Path, entry: Entries) -> None:
+    home = tmp_path / "j"
+    with pytest.raises(StoreError, match="cannot be written: File name too long"):
+        create_runs(home, [entry("r1"), entry("x" * 300)])
+    assert list(home.iterdir()) == []
+
+
+def test_a_results_folder_that_cannot_be_written(entry: Entries) -> None:
+    with pytest.raises(StoreError, match="/proc/hpctrain/j: cannot be written") as failure:
+        create_runs(Path("/proc/hpctrain/j"), [entry("r1")])
+    assert "name another folder" in failure.value.hint
+
+
+def test_a_manifest_cut_in_half_is_a_problem_not_an_error(tmp_path: Path, entry: Entries) -> None:
+    (folder,) = create_runs(tmp_path, [entry("r1")])
+    content = folder.manifest.read_bytes()
+    folder.manifest.write_bytes(content[: len(content) // 2])
+    files = read_run(folder)
+    assert files.manifest is None
+    assert files.problem.startswith("run.json: damaged: ")
+
+
+@pytest.mark.parametrize("change", ['"schema": 9', '"schema": 9, "colour": "red"'])
+def test_a_manifest_of_a_newer_schema_is_not_guessed_at(
+    tmp_path: Path, entry: Entries, change: str
+) -> None:
+    (folder,) = create_runs(tmp_path, [entry("r1")])
+    text = folder.manifest.read_text().replace('"schema": 1', change, 1)
+    folder.manifest.write_text(text)
+    (tmp_path / "study.json").write_text(text)
+    said = "written by a newer hpctrain (schema 9, this one reads 1)"
+    assert read_run(folder).problem == f"run.json: {said}"
+    with pytest.raises(StoreError) as failure:
+        read_study(tmp_path)
+    assert failure.value.message == f"{tmp_path}/study.json: {said}"
+
+
+@pytest.mark.parametrize("word", ["j", "r1-abc", "r1-a", "{tmp}/j", "{tmp}/j/r1-abc"])
+def test_runs_are_found_by_name_start_and_path(tmp_path: Path, entry: Entries, word: str) -> None:
+    create_runs(tmp_path / "j", [entry("r1-abc"), entry("r2-abc")])
+    found = find(tmp_path, word.format(tmp=tmp_path))
+    assert found == (tmp_path / "j" if word.endswith("j") else tmp_path / "j" / "r1-abc")
+
+
+def test_what_is_not_found_names_the_nearest(tmp_path: Path, entry: Entries) -> None:
+    create_runs(tmp_path / "digits", [entry("r1"), entry("r2")])
+    with pytest.raises(UnknownNameError, match="did you mean 'digits'"):
+        find(tmp_path, "digts")
+    with pytest.raises(StoreError, match="'r' is the prefix of 2 runs: r1, r2"):
+        find(tmp_path, "r")
+
+
+def test_a_file_is_the_old_one_or_the_new_one(tmp_path: Path) -> None:
+    path = tmp_path / "f"
+    write_file(path, b"old")
+    path.chmod(0o644)
+    with pytest.raises(StoreError):
+        write_file(tmp_path / "no" / "f", b"new")
+    write_file(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["f"]
+
+
+def test_a_pipe_is_written_to_and_a_link_followed(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_file(tmp_path / "pipe", b"through")
+    assert os.read(reader, 100) == b"through"
+    os.close(reader)
+    assert (tmp_path / "pipe").is_fifo()
+    (tmp_path / "link").symlink_to(tmp_path / "target")
+    write_file(tmp_path / "link", b"followed")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "target").read_bytes() == b"followed"
+
+
+def test_a_run_folder_names_its_files() -> None:
+    folder = RunFolder(path=Path("/r/j/r1"))
+    assert (folder.run_id, folder.status.name, folder.logs.name) == ("r1", "status.json", "logs")

@@ -1,0 +1,151 @@
+"""How Slurm's commands are asked, and which of their errors pass."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+
+from hpc_train.model.submission import SlurmEndpoint
+from hpc_train.shell import Finished
+from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient, unanswered
+
+# What commands of Slurm 22.05 printed when the controller was stopped, hung, or closed the line.
+PASSING = [
+    "slurm_load_jobs error: Unable to contact slurm controller (connect failure)",
+    "sbatch: error: Batch job submission failed: Unable to contact slurm controller "
+    "(connect failure)",
+    "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation",
+    "scancel: error: Kill job error on job id 99999: Socket timed out on send/recv operation",
+    "sbatch: error: Batch job submission failed: Zero Bytes were transmitted or received",
+    "slurm_load_jobs error: Connection reset by peer",
+    "slurm_load_jobs error: Transport endpoint is not connected",
+    "sacct: error: Problem talking to the database: Connection refused",
+    # Texts of libslurm and sbatch 22.05 that were not provoked.
+    "sbatch: error: Batch job submission failed: Slurm backup controller in standby mode",
+    "sbatch: error: Batch job submission failed: Resource temporarily unavailable",
+    "sbatch: error: Batch job submission failed: Unable to create job record, try again",
+    "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying",
+    "no answer within 30.0 s",
+]
+# Likewise, for what no second attempt changes.
+LASTING = [
+    "",
+    "\n",
+    "sbatch: error: Batch job submission failed: Insane message length",
+    "sbatch: error: Batch job submission failed: Invalid feature specification",
+    "sbatch: error: Batch job submission failed: Invalid job array specification",
+    "slurm_load_jobs error: Protocol authentication error",
+    "slurm_load_jobs error: Invalid job id specified",
+    "squeue: error: ClusterName needs to be specified\n"
+    "squeue: fatal: Unable to process configuration file",
+    # It did answer in the end.
+    "sbatch: error: Slurm temporarily unable to accept job, sleeping and retrying\n"
+    "sbatch: error: Batch job submission failed: Invalid account or account/partition "
+    "combination specified",
+    "SLURM_CONF=/nowhere/slurm.conf cannot be read",
+]
+
+
+@pytest.mark.parametrize("said", PASSING)
+def test_errors_that_pass(said: str) -> None:
+    assert transient(said)
+    assert transient(f"sbatch: warning: something before it\n{said}\n")
+
+
+@pytest.mark.parametrize("said", LASTING)
+def test_errors_that_stay(said: str) -> None:
+    assert not transient(said)
+
+
+@pytest.mark.parametrize(
+    ("done", "said"),
+    [
+        (Finished(returncode=0, stdout="", stderr=""), ""),
+        (Finished(returncode=0, stdout="7", stderr="squeue: error: one of many"), ""),
+        (Finished(returncode=0, stdout="", stderr="squeue: error: Invalid user: x\n"),
+         "Invalid user: x"),
+        (Finished(returncode=1, stdout="", stderr="a\nsqueue: fatal: b\n"), "b"),
+        (Finished(returncode=3, stdout="", stderr=""), "exit code 3"),
+    ],
+)  # fmt: skip
+def test_why_there_is_no_answer(done: Finished, said: str) -> None:
+    assert unanswered(done) == said
+
+
+@pytest.fixture
+def printenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Make squeue a program that prints its environment."""
+    (tmp_path / "squeue").write_text("#!/bin/sh\nenv\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+
+
+def asked(cluster: SlurmEndpoint) -> dict[str, str]:
+    done = call_slurm(cluster, "squeue")
+    assert done.returncode == 0, done.stderr
+    return dict(line.split("=", 1) for line in done.stdout.splitlines())
+
+
+def test_nothing_of_an_outer_job_or_of_the_users_options_reaches_the_command(
+    printenv: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("SLURM_JOB_ID", "SLURM_TIME_FORMAT", "SQUEUE_STATES", "SCANCEL_INTERACTIVE"):
+        monkeypatch.setenv(name, "1")
+    monkeypatch.setenv("LC_ALL", "de_DE.UTF-8")
+    names = asked(SlurmEndpoint())
+    assert not {"SLURM_JOB_ID", "SLURM_TIME_FORMAT", "SQUEUE_STATES", "SCANCEL_INTERACTIVE"} & set(
+        names
+    )
+    assert names["LC_ALL"] == "C"
+
+
+def test_the_conf_that_was_noted_wins(
+    printenv: None, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    ours, theirs = tmp_path / "ours.conf", tmp_path / "theirs.conf"
+    ours.touch()
+    theirs.touch()
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    assert "SLURM_CONF" not in asked(SlurmEndpoint())
+    assert asked(SlurmEndpoint(conf=str(ours)))["SLURM_CONF"] == str(ours)
+    monkeypatch.setenv("SLURM_CONF", str(theirs))
+    assert asked(SlurmEndpoint(conf=str(ours)))["SLURM_CONF"] == str(ours)
+    assert asked(SlurmEndpoint())["SLURM_CONF"] == str(theirs)
+
+
+def test_the_clusters_that_were_noted_win(printenv: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SLURM_CLUSTERS", "shell")
+    assert asked(SlurmEndpoint())["SLURM_CLUSTERS"] == "shell"
+    assert asked(SlurmEndpoint(clusters="noted"))["SLURM_CLUSTERS"] == "noted"
+    assert "SLURM_CLUSTERS" not in asked(SlurmEndpoint(clusters="")), "the default one"
+
+
+def test_a_conf_that_is_gone_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    done = call_slurm(SlurmEndpoint(conf="/nowhere/slurm.conf"), "squeue")
+    assert unanswered(done) == "SLURM_CONF=/nowhere/slurm.conf cannot be read"
+
+
+def test_a_command_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "squeue").write_text("#!/bin/sh\nexec sleep 600\n")
+    (tmp_path / "squeue").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    begun = time.monotonic()
+    done = call_slurm(SlurmEndpoint(), "squeue", timeout_s=0.2)
+    assert time.monotonic() - begun < 240
+    assert transient(done.stderr)
+
+
+@pytest.mark.slurm
+@pytest.mark.slow
+def test_a_stopped_controller_passes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    conf = tmp_path / "slurm.conf"
+    # Port 1 is nobody's; the commands try it for nine seconds.
+    conf.write_text("ClusterName=gone\nSlurmctldHost=gone(127.0.0.1)\nSlurmctldPort=1\n")
+    monkeypatch.delenv("SLURM_CONF", raising=False)
+    done = call_slurm(SlurmEndpoint(conf=str(conf)), "squeue")
+    assert transient(done.stderr), done.stderr
+    assert unanswered(done)

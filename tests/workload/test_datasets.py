@@ -1,0 +1,100 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch")
+
+from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, DataError, read_cifar  # noqa: E402
+from hpc_train.workload.datasets import Images, batches, load_data  # noqa: E402
+from hpc_train.workload.process_group import Group, launcher_of  # noqa: E402
+
+
+def group(rank: int, world_size: int) -> Group:
+    device = torch.device("cpu")
+    return Group(rank=rank, world_size=world_size, device=device, backend="none", launcher="single")
+
+
+def numbers(count: int) -> Images:
+    return Images(images=torch.zeros(count, 1, 2, 2), labels=torch.zeros(count).long(), white=1.0)
+
+
+def shares(ranks: int, epoch: int = 1) -> list[list[list[int]]]:
+    return [
+        list(batches(numbers(103), 12 // ranks, group(r, ranks), 0, epoch)) for r in range(ranks)
+    ]
+
+
+@pytest.mark.parametrize("ranks", [2, 3])
+def test_global_batches_do_not_depend_on_the_ranks(ranks: int) -> None:
+    whole = [set(batch) for batch in shares(1)[0]]
+    parts = [set().union(*batch) for batch in zip(*shares(ranks), strict=True)]
+    assert len(whole) == 8
+    assert all(len(batch) == 12 for batch in whole)
+    assert whole == parts
+
+
+def test_each_epoch_has_its_own_order() -> None:
+    assert shares(1, epoch=1) != shares(1, epoch=2)
+
+
+def test_digits_split_is_fixed_and_whole() -> None:
+    pytest.importorskip("sklearn")
+    train, test = load_data("digits")
+    assert (len(train), len(test)) == (1437, 360)
+    images, labels = train.fetch([0, 1], torch.device("cpu"))
+    assert images.shape == (2, 1, 8, 8)
+    assert (images.min().item(), images.max().item()) == (-0.5, 0.5)
+    assert torch.equal(labels, load_data("digits")[0].labels[:2])
+
+
+def write_cifar(path: Path) -> None:
+    (path / FOLDER).mkdir()
+    for number, name in enumerate(TRAIN + TEST):
+        data = np.full((2, 3072), number, dtype=np.uint8)
+        content = {b"data": data, b"labels": [number, 9]}
+        (path / FOLDER / name).write_bytes(pickle.dumps(content, protocol=2))
+
+
+def test_cifar_files_in_order(tmp_path: Path) -> None:
+    write_cifar(tmp_path)
+    images, labels, test_images, test_labels = read_cifar(tmp_path)
+    assert images.shape == (10, 3, 32, 32)
+    assert images[::2, 0, 0, 0].tolist() == [0, 1, 2, 3, 4]
+    assert labels.tolist() == [0, 9, 1, 9, 2, 9, 3, 9, 4, 9]
+    assert (test_images.shape, test_labels.tolist()) == ((2, 3, 32, 32), [5, 9])
+
+
+@pytest.mark.parametrize("content", [b"", b"nonsense", pickle.dumps({}), pickle.dumps(print)])
+def test_file_that_is_not_cifar(tmp_path: Path, content: bytes) -> None:
+    write_cifar(tmp_path)
+    (tmp_path / FOLDER / "data_batch_3").write_bytes(content)
+    with pytest.raises(DataError, match="data_batch_3: not a CIFAR-10 batch"):
+        read_cifar(tmp_path)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    write_cifar(tmp_path)
+    (tmp_path / FOLDER / "test_batch").unlink()
+    with pytest.raises(DataError, match="test_batch does not exist"):
+        load_data(str(tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("names", "size", "launcher"),
+    [
+        ((), 1, "single"),
+        (("SLURM_STEP_ID",), 1, "single"),
+        (("RANK",), 1, "single"),
+        (("RANK",), 2, "unknown"),
+        (("RANK", "SLURM_STEP_ID"), 2, "srun"),
+        (("RANK", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"), 2, "torchrun"),
+        (("RANK", "SLURM_STEP_ID", "OMPI_COMM_WORLD_RANK"), 2, "mpirun"),
+        (("RANK", "SLURM_STEP_ID", "HPCTRAIN_SPAWNED"), 2, "spawn"),
+    ],
+)
+def test_launcher_is_recognised(names: tuple[str, ...], size: int, launcher: str) -> None:
+    assert launcher_of(dict.fromkeys(names, "0"), size) == launcher
