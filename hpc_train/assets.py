@@ -51,12 +51,12 @@ def template_path(profile: Path) -> tuple[Path, ...]:
     They are the `templates` here, beside the profile, and in the folders of the site.
     """
     # No folder twice: it would follow itself in the search.
-    seen = {template_folder().resolve()}
+    searched = {template_folder().resolve()}
     found = []
     for folder in (Path(), profile.parent, *site_folders()):
         templates = folder / "templates"
-        if templates.is_dir() and templates.resolve() not in seen:
-            seen.add(templates.resolve())
+        if templates.is_dir() and templates.resolve() not in searched:
+            searched.add(templates.resolve())
             found.append(templates)
     return tuple(found)
 

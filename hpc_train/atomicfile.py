@@ -24,7 +24,7 @@ _BOOT = Path("/proc/sys/kernel/random/boot_id")
 
 @contextmanager
 def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterator[BinaryIO]:
-    """Write beside the target, then rename; with `flush`, the bytes are on the disk before that.
+    """Write a temporary file, then rename it; with `flush`, after its bytes are on the disk.
 
     Raises:
         FileExistsError: the target exists, and `replace` is false.
@@ -38,7 +38,7 @@ def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterato
             stream.flush()
             if flush:
                 os.fsync(descriptor)
-            # While the lock is held: who removes stale files must not find this one without it.
+            # With the lock held: no process may find this file unlocked and remove it as stale.
             if replace:
                 fresh.replace(path)
             else:
@@ -50,7 +50,7 @@ def new_file(path: Path, *, flush: bool = True, replace: bool = True) -> Iterato
 def write_atomic(
     path: Path, content: bytes | Iterable[bytes], *, flush: bool = True, replace: bool = True
 ) -> None:
-    """Write a whole file; content in parts is written as they come.
+    """Write a whole file; content may be given in parts.
 
     Raises:
         OSError: as for `new_file`.
@@ -60,7 +60,7 @@ def write_atomic(
 
 
 def remove_stale(path: Path) -> None:
-    """Remove what killed writers of a file left beside it; those that live hold a lock."""
+    """Remove the temporary files of killed writers; active writers hold a lock."""
     beginning = _beginning(path.name)
     if not beginning:
         return
@@ -77,13 +77,13 @@ def _created(path: Path) -> tuple[Path, int]:
             _beginning(path.name) or f".{os.fsdecode(os.fsencode(path.name)[:_NAME])}.unknown-"
         )
         fresh = path.with_name(f"{beginning}{os.getpid()}-{secrets.token_hex(4)}")
-        # As `open` does it: the umask decides who may read.
+        # As in `open`, the umask limits the permissions.
         descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         with suppress(OSError):
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         if os.fstat(descriptor).st_nlink:
             return fresh, descriptor
-        # Somebody took it for a stale one before it was locked.
+        # Another process removed it as stale before it was locked.
         os.close(descriptor)
 
 
@@ -103,7 +103,7 @@ def _remove_unlocked(path: Path) -> None:
 
 
 def _beginning(name: str) -> str:
-    """Return how the names of new files begin that this boot of this machine wrote."""
+    """Return the prefix of the names of temporary files of this boot of this machine."""
     boot = _boot()
     return f".{os.fsdecode(os.fsencode(name)[:_NAME])}.{boot}-" if boot else ""
 

@@ -1,4 +1,4 @@
-"""Plain values -> typed values, each with the place where it was written."""
+"""Plain values -> typed values, each with its origin."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ T = TypeVar("T")
 def decode(
     data: Any, kind: type[T], origins: Mapping[str, str], error: type[HpcTrainError]
 ) -> Sourced[T]:
-    """Decode plain values into `kind`, keeping where each one was written.
+    """Decode plain values into `kind`, with the origin of each.
 
     Raises:
-        HpcTrainError: of class `error`, with the place, what is wrong and what is allowed.
+        HpcTrainError: of class `error`, with the place, the error and the allowed values.
     """
     try:
         value = msgspec.convert(data, kind, dec_hook=decode_unit, strict=True)
     except msgspec.ValidationError as failure:
-        # Only a mistake pays for looking into the types.
+        # Inspecting the types is slow, and only needed after an error.
         from hpc_train.decode_errors import explain
 
         raise error(explain(str(failure), data, kind, origins)) from None

@@ -1,4 +1,4 @@
-"""What to say of a value that does not fit its type: where, what is wrong, what is allowed."""
+"""Error messages for values of a wrong type: the place, the error and the allowed values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from msgspec import inspect as kinds
 
 from hpc_train.errors import nearest
 from hpc_train.model.value import Sourced, decode_unit
+from hpc_train.registry import names as registered_names
 from hpc_train.yamlfile import join, lookup
 
 _PLACE = re.compile(
@@ -18,7 +19,7 @@ _PLACE = re.compile(
 )
 _EXPECTED = re.compile(r"Expected `(\w+)\b[^`]*`, got `(\w+)`")
 _FIELD = re.compile(r"Object (contains unknown|missing required) field `(?P<name>[^`]*)`")
-# Our patterns end in it; people need not know.
+# The end of every pattern here; messages omit it.
 _NO_BREAK = r"(?!\n)"
 _WORDS = {
     "int": "a whole number",
@@ -32,7 +33,7 @@ _WORDS = {
 
 
 def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> str:
-    """Turn msgspec's complaint about plain values into an answer that a person can act on."""
+    """Return a message for an error of msgspec, with the place and the allowed values."""
     match = _PLACE.match(message)
     text, raw_path = (match["text"], match["path"] or "") if match else (message, "")
     path = re.sub(r"\[(\d+)\]", r".\1", raw_path).lstrip(".")
@@ -56,7 +57,7 @@ def explain(message: str, data: Any, kind: type, origins: Mapping[str, str]) -> 
     near = nearest(wrong, _words_of(info)) if isinstance(wrong, str) else ""
     inside = _EXPECTED.match(text)
     if allowed == _shown(wrong) and inside:
-        # msgspec does not say where below a free name.
+        # msgspec does not name the place below a free name.
         words = (_WORDS.get(word, word) for word in inside.groups())
         return f"{place}: {label}: a value in it must be {', not '.join(words)}"
     return f"{place}: {label}: must be {allowed}, not {_shown(wrong)}{near}" + (
@@ -70,8 +71,8 @@ def _field_text(field: re.Match[str], kind: type, path: str, origins: Mapping[st
     where = Sourced(value=None, origins=origins)
     if field[1] == "missing required":
         place = where.near(path)
-        meaning = _description(known.get(name))
-        return f"{place}: the key {join(path, name)!r} is missing{meaning}"
+        meaning = next(_descriptions(known.get(name)), "")
+        return f"{place}: the key {join(path, name)!r} is missing{_in_parentheses(meaning)}"
     place = where.near(join(path, name))
     return (
         f"{place}: unknown key {join(path, name)!r}{nearest(name, known)}; "
@@ -85,13 +86,13 @@ def _fields_of(info: Any) -> dict[str, Any]:
 
 
 def _choice(info: Any, attribute: str) -> Any:
-    """Return what may be a mapping (`fields`) or a list (`item_type`) of a choice of both."""
+    """Return the mapping (`fields`) or the list (`item_type`) of a union of both."""
     found = [item for item in map(_unwrap, getattr(info, "types", ())) if hasattr(item, attribute)]
     return found[0] if found else info
 
 
 def _offender(data: Any, kind: type, path: str) -> str:
-    """Find which entry of a mapping msgspec meant: it prints `[...]` for the key."""
+    """Return the path of the invalid entry of a mapping: msgspec prints `[...]` for its key."""
     head, _, tail = path.partition("[...]")
     head = head.rstrip(".")
     info = _unwrap(_unwrap(_type_at(kind, head)).value_type)
@@ -143,41 +144,62 @@ def _type_at(kind: type, path: str) -> Any:
     return info
 
 
-def _description(info: Any) -> str:
-    texts = [str(m["description"]).rstrip(".") for m in _metadata(info) if "description" in m]
-    return f" ({'; '.join(texts)})" if texts else ""
+def _form(info: Any) -> str:
+    """Return the description of the value itself, without that of its key."""
+    *_, last = ("", *_descriptions(info))
+    return _in_parentheses(last)
 
 
-def _metadata(info: Any) -> Iterator[dict[str, Any]]:
+def _in_parentheses(text: str) -> str:
+    return f" ({text})" if text else ""
+
+
+def _descriptions(info: Any) -> Iterator[str]:
+    """Yield the descriptions of a key and of the types that it consists of, in this order."""
+    for item in _metadata(info):
+        if "description" in (item.extra_json_schema or {}):
+            yield str(item.extra_json_schema["description"]).rstrip(".")
+
+
+def _metadata(info: Any) -> Iterator[Any]:
     while isinstance(info, kinds.Metadata):
-        yield info.extra_json_schema or {}
+        yield info
         info = info.type
     for item in getattr(info, "types", ()):
         yield from _metadata(item)
 
 
+def _registered(info: Any) -> tuple[str, ...]:
+    """Return the names of the registry that a value must be one of, if its type requires that."""
+    groups = [item.extra["names"] for item in _metadata(info) if "names" in (item.extra or {})]
+    return registered_names(groups[0]) if groups else ()
+
+
 def _allowed(info: Any) -> str:
     inner = _unwrap(info)
-    if isinstance(inner, kinds.LiteralType):
-        return " or ".join(repr(value) for value in inner.values)
+    known = _registered(info)
+    if known or isinstance(inner, kinds.LiteralType):
+        return f"one of {', '.join(known)}" if known else " or ".join(map(repr, inner.values))
     if isinstance(inner, kinds.IntType) and inner.ge is not None:
         top = f" to {inner.le}" if inner.le is not None else " up"
         return f"a whole number from {inner.ge}{top}"
     if isinstance(inner, kinds.FloatType) and inner.le is not None:
         low = f"above {inner.gt:g}" if inner.gt is not None else "of any sign"
         return f"a number {low} and at most {inner.le:g}"
-    if isinstance(inner, kinds.StrType) and inner.pattern and not _description(info):
+    if isinstance(inner, kinds.StrType) and inner.pattern and not _form(info):
         return f"text like {inner.pattern.removesuffix(_NO_BREAK)}"
     if isinstance(inner, kinds.UnionType):
         names = [_allowed(item) for item in inner.types]
         return ", ".join(names[:-1]) + " or " + names[-1]
     name = type(inner).__name__.removesuffix("Type").lower()
     words = {"list": "array", "vartuple": "array", "dict": "object", "struct": "object"}
-    return _WORDS.get(words.get(name, name), name) + _description(info)
+    return _WORDS.get(words.get(name, name), name) + _form(info)
 
 
 def _words_of(info: Any) -> list[str]:
-    """Return the words that a value may be, where it is one of some words."""
+    """Return the allowed words of a value, if its type is a choice of words."""
+    if known := _registered(info):
+        return list(known)
     inner = _unwrap(info)
     if isinstance(inner, kinds.LiteralType):
         return [str(value) for value in inner.values]

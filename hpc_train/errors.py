@@ -1,4 +1,4 @@
-"""What can go wrong, split by whose fault it is; each error says what to do next.
+"""The errors that a user can cause or correct; each has a message and the next command.
 
 A message states where (file:line or run id), what is wrong and what is allowed; the hint is the
 next command. Bugs are never wrapped in these classes.
@@ -59,7 +59,7 @@ class SignatureError(HpcTrainError):
 
 
 class ReportError(HpcTrainError):
-    """The measurements do not add up to the report that was asked for."""
+    """The requested report cannot be made from the measurements."""
 
 
 class MissingExtraError(HpcTrainError):

@@ -84,10 +84,10 @@ def read_json(path: Path, kind: type[T]) -> T:
     except msgspec.DecodeError as failure:
         schema = _schema(raw)
         if schema > MANIFEST_SCHEMA:
-            said = (
+            message = (
                 f"written by a newer hpctrain (schema {schema}, this one reads {MANIFEST_SCHEMA})"
             )
-            raise StoreError(f"{path}: {said}", "use that hpctrain") from None
+            raise StoreError(f"{path}: {message}", "use that hpctrain") from None
         raise StoreError(f"{path}: damaged: {failure}") from None
 
 

@@ -1,6 +1,6 @@
-"""The state of a run: Slurm's words, the turns in a shared allocation, and the decision.
+"""The state of a run, from the scheduler's answer, status.json and submission.json.
 
-Executors and run folders bring the facts: the scheduler's answer, status.json and submission.json.
+Executors and run folders read these; this module interprets them, also in a shared allocation.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hpc_train.model.value import Value
 
 # Largest difference between the clocks of a scheduler and of its nodes.
 _CLOCKS_S = 5.0
-# States that say less about the end than the exit code in status.json.
+# States that contain less information about the end than the exit code in status.json.
 _VAGUE = (None, JobState.COMPLETED, JobState.LOST)
 
 
@@ -36,9 +36,9 @@ def _words() -> dict[str, _Word]:
     return load_data("slurm_states.yaml", _File).states
 
 
-def is_ending(said: str) -> bool:
+def is_ending(state_text: str) -> bool:
     """Whether a sentence of `job_state` means that the job is ending."""
-    return said == _words()["COMPLETING"].meaning
+    return state_text == _words()["COMPLETING"].meaning
 
 
 def job_state(word: str) -> tuple[JobState, str]:
@@ -55,16 +55,18 @@ def job_state(word: str) -> tuple[JobState, str]:
     return JobState.UNKNOWN, f"unknown state of Slurm: {word.strip()!r}"
 
 
-def turn(status: JobStatus | None, cut_off: bool, allocation: JobReport) -> JobReport | None:
+def nested_report(
+    status: JobStatus | None, cut_off: bool, allocation: JobReport
+) -> JobReport | None:
     """Return the answer for a run in a shared allocation; None if its status.json is sufficient.
 
     `cut_off`: the allocation ended while the run was running. When a requeued allocation starts, it
     removes the files of runs that did not succeed.
     """
-    over = allocation.state.finished
+    ended = allocation.state.finished
     if has_ended(status) and allocation.state is not JobState.PENDING:
         reason = f"{_name(allocation)} ended while it was running"
-        return msgspec.structs.replace(allocation, reason=reason) if over and cut_off else None
+        return msgspec.structs.replace(allocation, reason=reason) if ended and cut_off else None
     if status is not None:
         return allocation
     if allocation.state is JobState.RUNNING:
@@ -72,14 +74,14 @@ def turn(status: JobStatus | None, cut_off: bool, allocation: JobReport) -> JobR
         return msgspec.structs.replace(
             allocation, state=JobState.PENDING, reason=reason, start=None
         )
-    return _without_turn(allocation) if over else allocation
+    return _not_started(allocation) if ended else allocation
 
 
-def _without_turn(allocation: JobReport) -> JobReport:
+def _not_started(allocation: JobReport) -> JobReport:
     """Return the state of a run that was not started in its allocation."""
     failed = allocation.state is JobState.FAILED
-    said = f"{_name(allocation)} ended ({allocation.state.value}) before it started"
-    reason = ": ".join(filter(None, (said, allocation.reason)))
+    message = f"{_name(allocation)} ended ({allocation.state.value}) before it started"
+    reason = ": ".join(filter(None, (message, allocation.reason)))
     state = JobState.FAILED if failed else JobState.LOST
     return msgspec.structs.replace(allocation, state=state, reason=reason)
 
@@ -114,15 +116,15 @@ def decide(
     if has_ended(status) and status is not None and status.exit_code == 0:
         return JobState.COMPLETED
     if report is not None and report.state.active:
-        waits = report.state is JobState.PENDING
-        return JobState.RUNNING if waits and status is not None else report.state
+        pending = report.state is JobState.PENDING
+        return JobState.RUNNING if pending and status is not None else report.state
     settled = submission.state if submission is not None else None
-    said = settled or (report.state if report is not None else None)
+    recorded = settled or (report.state if report is not None else None)
     # A scheduler that does not respond may still have the job, so UNKNOWN is no vague state.
-    if has_ended(status) and said in _VAGUE:
+    if has_ended(status) and recorded in _VAGUE:
         state = JobState.FAILED
     else:
-        state = JobState.UNKNOWN if submission is None or said is None else said
+        state = JobState.UNKNOWN if submission is None or recorded is None else recorded
     timed_out = state is JobState.FAILED and _out_of_time(status, nested_limit_s)
     return JobState.TIMEOUT if timed_out else state
 
@@ -134,8 +136,8 @@ def has_ended(status: JobStatus | None) -> bool:
 
 def is_settled(status: JobStatus | None, submission: Submission | None) -> bool:
     """Whether the files contain a final state, so that the scheduler need not be queried."""
-    well = has_ended(status) and status is not None and status.exit_code == 0
-    return well or (submission is not None and submission.state is not None)
+    succeeded = has_ended(status) and status is not None and status.exit_code == 0
+    return succeeded or (submission is not None and submission.state is not None)
 
 
 def current(status: JobStatus | None, report: JobReport | None) -> JobStatus | None:
@@ -143,7 +145,7 @@ def current(status: JobStatus | None, report: JobReport | None) -> JobStatus | N
     if status is None or report is None or not report.state.active:
         return status
     if report.state is JobState.PENDING:
-        stale = report.asked is None or status.started <= report.asked
+        stale = report.queried is None or status.started <= report.queried
     else:
         stale = report.start is not None and status.started < report.start - _CLOCKS_S
     return None if stale else status

@@ -1,7 +1,7 @@
-"""Names to code: launchers, log parsers, executors and report formats, ours and plug-ins'.
+"""Names -> code: launchers, log parsers, executors and report formats, built in and from plug-ins.
 
 A built-in is a `module:attr` string, imported when it is used. A plug-in is an entry point of the
-group `hpctrain.<group>`; plug-ins are looked up for a name that is not built in, and to list.
+group `hpctrain.<group>`; plug-ins are searched for a name that is not built in, and for lists.
 """
 
 from __future__ import annotations
@@ -72,10 +72,10 @@ BUILT_IN: dict[Group, dict[str, str]] = {
         "torchvision": "hpc_train.records.parsers.torchvision:TorchVision",
         "ultralytics": "hpc_train.records.parsers.ultralytics:Ultralytics",
         "verl": "hpc_train.records.parsers.verl:PARSER",
-        # NeMo's bar is one of Lightning's, with more on it.
+        # NeMo's progress bar extends Lightning's.
         "nemo": "hpc_train.records.parsers.nemo:Nemo",
         "lightning_bar": "hpc_train.records.parsers.lightning_bar:LightningBar",
-        # What many loops print: after everything that is more specific.
+        # Formats of many training loops: after all formats that are more specific.
         "tutorials": "hpc_train.records.parsers.tutorials:Tutorials",
         "world_size": "hpc_train.records.parsers.world_size:WorldSize",
         "tqdm": "hpc_train.records.parsers.tqdm_bar:TqdmBar",
@@ -95,7 +95,7 @@ BUILT_IN: dict[Group, dict[str, str]] = {
     },
 }
 
-# What the import of somebody else's module may raise; a broken plug-in must not stop a listing.
+# Errors that the import of a plug-in may raise; a broken plug-in must not stop a listing.
 _BROKEN = (
     ImportError,
     AttributeError,
@@ -121,7 +121,7 @@ class _Plugin(NamedTuple):
 
 
 def load(group: Group, name: str) -> object:
-    """Return what `name` stands for.
+    """Return the object that `name` refers to.
 
     Raises:
         UnknownNameError: neither built in nor a plug-in.

@@ -1,4 +1,4 @@
-"""Open only regular files: a FIFO waits for a writer, a device never ends, a loop leads nowhere."""
+"""Reading of regular files only: opening a FIFO may block, and reading a device may not end."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import stat
 from pathlib import Path
 from typing import BinaryIO, cast
 
-# Of a file that is read as one piece; those that grow with a study are read in parts.
+# Limit for files that are read completely; files that grow with a study are read in parts.
 LARGEST = 1 << 30
 _KINDS = {
     stat.S_IFIFO: "a FIFO",
@@ -17,21 +17,21 @@ _KINDS = {
     stat.S_IFCHR: "a character device",
     stat.S_IFBLK: "a block device",
 }
-# Whoever names them wants what stands there: `-`, and what a shell makes of <(…).
+# Streams that a user names explicitly: stdin, and the process substitution <(…) of a shell.
 _STREAMS = ("/dev/stdin", "/dev/fd/", "/proc/self/fd/")
 
 
 class NotRegularError(OSError):
-    """A name that stands for no regular file; `strerror` says for what."""
+    """The path is not that of a regular file; `strerror` names its type."""
 
 
 def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
-    """Open a regular file for reading; anything else is refused at once, and not waited for.
+    """Open a regular file for reading; any other file is refused without waiting for it.
 
     Raises:
-        OSError: it is no regular file, or cannot be opened.
+        OSError: it is not a regular file, or cannot be opened.
     """
-    # Opening some devices does something, so it is asked first, and once more when it is open.
+    # Opening some devices has side effects: the type is checked before and after opening.
     _check(path, path.stat())
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     try:
@@ -43,7 +43,7 @@ def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
 
 
 def open_stream(path: Path) -> BinaryIO:
-    """Open without a buffer: a regular file or, where it is named, what stands on a descriptor.
+    """Open a regular file, or a descriptor such as /dev/stdin that is named, without a buffer.
 
     Raises:
         OSError: as for `open_regular`.
@@ -54,10 +54,10 @@ def open_stream(path: Path) -> BinaryIO:
 
 
 def read_regular(path: Path, largest: int = LARGEST) -> bytes:
-    """Return what a regular file holds.
+    """Return the contents of a regular file.
 
     Raises:
-        OSError: it is no regular file, has more than `largest` bytes, or cannot be read.
+        OSError: it is not a regular file, has more than `largest` bytes, or cannot be read.
     """
     with open_regular(path) as file:
         size = os.fstat(file.fileno()).st_size
@@ -67,9 +67,9 @@ def read_regular(path: Path, largest: int = LARGEST) -> bytes:
 
 
 def is_there(path: Path) -> bool:
-    """Whether a folder has an entry of this name: also a loop, or a link to what is not there.
+    """Whether a path exists, including links to missing files and loops of links.
 
-    True also where the folder may not be searched.
+    True also if this user may not search the folder.
     """
     try:
         path.lstat()
@@ -81,7 +81,7 @@ def is_there(path: Path) -> bool:
 
 
 def is_regular(path: Path) -> bool:
-    """Whether a name leads to a regular file."""
+    """Whether a path is that of a regular file."""
     try:
         return stat.S_ISREG(path.stat().st_mode)
     except OSError:
@@ -89,7 +89,7 @@ def is_regular(path: Path) -> bool:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether a name leads to a folder that this user may see."""
+    """Whether a path is that of a folder that this user may see."""
     try:
         return stat.S_ISDIR(path.stat().st_mode)
     except OSError:

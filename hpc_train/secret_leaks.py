@@ -17,7 +17,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.secret import looks_secret, without_forms
 from hpc_train.model.value import Sourced, encode_unit
 
-# Shorter values are words like `true` that stand in many scripts.
+# Shorter values are words like `true` that occur in many scripts.
 _SHORTEST = 8
 # Files that contain text of users; records contain numbers.
 _WORDS = (".json", ".txt", ".md", ".csv", ".html", ".yaml", ".sbatch")

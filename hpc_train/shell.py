@@ -11,7 +11,7 @@ from pathlib import Path
 
 from hpc_train.model.value import Value
 
-# What an outer job would leak into ours: ranks, core masks, MPI's wiring (see docs of srun).
+# Variables of an outer job that must not reach a new job: ranks, core masks, MPI (man srun).
 _LEAKS = (
     "SLURM_",
     "SBATCH_",
@@ -30,13 +30,13 @@ _LEAKS = (
 )
 _LEAKED_NAMES = {"RANK", "WORLD_SIZE", "NODE_RANK", "NNODES", "GROUP_RANK", "OMP_NUM_THREADS"}
 _KEPT = {"SLURM_CONF", "SLURM_CLUSTERS"}
-# Some hundred times what Slurm says of ten thousand nodes; a program that says more says no end.
+# Several hundred times the size of Slurm's output for ten thousand nodes.
 MOST_OUTPUT_MIB = 64
 _CHUNK = 1 << 16
 
 
 class Finished(Value, frozen=True, kw_only=True):
-    """How a process ended; 127 when the program does not exist."""
+    """The result of a process; exit code 127 if the program does not exist."""
 
     returncode: int
     stdout: str
@@ -53,7 +53,7 @@ def run(
     cwd: Path | None = None,
     environment: Mapping[str, str] | None = None,
 ) -> Finished:
-    """Run a program to its end, in our environment or another; never raises for what it does.
+    """Run a program to its end, in this environment or another; never raises an error.
 
     A program that does not exist is reported as 127, one that takes too long as 124, as the
     shell and timeout(1) do; one that prints without end as 125.
@@ -64,7 +64,7 @@ def run(
 def launch(
     argv: Sequence[str], cwd: Path | None = None, environment: Mapping[str, str] | None = None
 ) -> subprocess.Popen[bytes] | Finished:
-    """Start a program whose output is read by `collect`; one that does not exist has finished."""
+    """Start a program; `collect` reads its output. A missing program gives a finished process."""
     pipe = subprocess.PIPE
     try:
         return subprocess.Popen(argv, stdout=pipe, stderr=pipe, cwd=cwd, env=environment)
@@ -73,7 +73,7 @@ def launch(
 
 
 def collect(process: subprocess.Popen[bytes] | Finished, timeout_s: float) -> Finished:
-    """Wait for the end of what was launched; it is killed when that takes or says too much."""
+    """Wait for the end of a program; it is killed after `timeout_s` or too much output."""
     if isinstance(process, Finished):
         return process
     deadline = time.monotonic() + timeout_s
@@ -82,19 +82,19 @@ def collect(process: subprocess.Popen[bytes] | Finished, timeout_s: float) -> Fi
             stdout, stderr = _read(process, deadline)
             process.wait(max(0.0, deadline - time.monotonic()))
         except (TimeoutError, subprocess.TimeoutExpired):
-            said = f"no answer within {timeout_s} s"
-            return Finished(returncode=124, stdout="", stderr=said)
+            message = f"no answer within {timeout_s} s"
+            return Finished(returncode=124, stdout="", stderr=message)
         except _TooMuchError:
-            said = f"more than {MOST_OUTPUT_MIB} MiB of output"
-            return Finished(returncode=125, stdout="", stderr=said)
+            message = f"more than {MOST_OUTPUT_MIB} MiB of output"
+            return Finished(returncode=125, stdout="", stderr=message)
         finally:
-            # Also on an interrupt; a process that has ended is left alone.
+            # Also on an interrupt; this has no effect on a process that has ended.
             process.kill()
         return Finished(returncode=process.returncode, stdout=stdout, stderr=stderr)
 
 
 def _read(process: subprocess.Popen[bytes], deadline: float) -> list[str]:
-    """Return both outputs, from beginning to end."""
+    """Return stdout and stderr, complete."""
     outputs = {
         stream.fileno(): bytearray() for stream in (process.stdout, process.stderr) if stream
     }
@@ -154,7 +154,7 @@ def ended(process: subprocess.Popen[bytes], within_s: float) -> bool:
 
 
 def clean_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return an environment without the traces of an outer job."""
+    """Return an environment without the variables of an outer job."""
     return {
         name: value
         for name, value in environment.items()

@@ -68,9 +68,9 @@ class _File(Value, frozen=True, kw_only=True):
 
 
 class Grammar(Value, frozen=True, kw_only=True):
-    """What a program's options are: long name -> how it takes a value, letter -> long name.
+    """The options of a program: long name -> its kind, letter -> long name.
 
-    A value is `=`: it needs one; `?`: it may have one, after `=`; or empty: it takes none.
+    The kind is `=` for a required value, `?` for an optional one (after `=`), or empty for none.
     """
 
     long: dict[str, str]
@@ -99,7 +99,7 @@ def srun_grammar() -> Grammar:
 
 
 def sbatch_variables() -> dict[str, str]:
-    """Return the variables that sbatch reads, each with the option that it stands for."""
+    """Return the variables that sbatch reads, each with the option that it sets."""
     return _file().variables
 
 

@@ -1,7 +1,7 @@
-"""Strict YAML: every key knows its line, and a wrong one is answered with the right one.
+"""Strict YAML: each key has its line, and the error for an unknown key names the nearest one.
 
-YAML 1.2's idea of scalars: `on`, `yes`, `1:30:00` and `2026-11-01` stay text, because people who
-write a time or a node feature mean text. Duplicate keys are refused.
+Scalars are those of YAML 1.2: `on`, `yes`, `1:30:00` and `2026-11-01` are text, as times and node
+features require. Duplicate keys are refused.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _LIMIT = 4 * 1024 * 1024
 
 
 class _Words(Reader, Scanner, Parser):
-    """What libyaml's parser does, where PyYAML was built without it."""
+    """The parser for a PyYAML that was built without libyaml."""
 
     def __init__(self, stream: str) -> None:
         Reader.__init__(self, stream)
@@ -37,7 +37,7 @@ class _Words(Reader, Scanner, Parser):
         Parser.__init__(self)
 
 
-# Seven times as fast; its own composer overflows the stack on deep nesting, Python's answers.
+# libyaml's parser is seven times as fast; its composer overflows the stack on deep nesting.
 _Parser: Any = yaml.CSafeLoader.__bases__[0] if yaml.__with_libyaml__ else _Words
 
 
@@ -63,7 +63,7 @@ for _tag, _pattern, _first in (
 
 
 def _in_words(text: str) -> yaml.YAMLError | None:
-    """Return what PyYAML's own parser says of a mistake: more than libyaml's does."""
+    """Return the error of PyYAML's own parser, which is more precise than that of libyaml."""
     try:
         yaml.compose(text, Loader=yaml.SafeLoader)
     except yaml.YAMLError as failure:

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.atomicfile import new_file, remove_stale, write_atomic
-from hpc_train.runs.cache_file import keep
+from hpc_train.runs.cache_file import write_cache
 
 # Opens a new file beside its target, says so, and waits for an end of its own.
 WRITER = """
@@ -80,7 +80,7 @@ def test_what_is_kept_already_and_not_written_again_has_no_stale_one_beside_it(
     with writer(path) as killed:
         killed.kill()
     path.write_bytes(b"same")
-    keep(path, b"same")
+    write_cache(path, b"same")
     assert others(path) == []
 
 

@@ -40,13 +40,24 @@ def complaint(text: str, kind: type) -> str:
         ("env: {A: 1, B: [1]}\n", "f.yaml:3: env.B: must be text"),
         (
             "launcher: a b\n",
-            "f.yaml:3: launcher: must be text (One of the site's launchers.allowed",
+            "f.yaml:3: launcher: must be one of torchrun, srun, mpirun, ibrun, accelerate, "
+            "deepspeed, spawn, single, not 'a b'",
         ),
         ("setup: module load\n", "f.yaml:3: setup: must be a list"),
     ],
 )
 def test_job(text: str, message: str) -> None:
     assert message in complaint(JOB + text, JobSpec)
+
+
+def test_an_invalid_launcher_is_answered_with_the_nearest_one() -> None:
+    message = complaint(JOB + "launcher: torch run\n", JobSpec)
+    assert message.endswith("not 'torch run'; did you mean 'torchrun'?")
+
+
+def test_a_value_is_described_by_its_form_and_not_by_the_meaning_of_its_key() -> None:
+    message = complaint(JOB + "partition: a b\n", JobSpec)
+    assert message == "f.yaml:3: partition: must be text (One word, no blanks), not 'a b'"
 
 
 def test_a_number_among_arguments_asks_for_quotes() -> None:

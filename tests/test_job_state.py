@@ -7,7 +7,7 @@ import subprocess
 
 import pytest
 
-from hpc_train.job_state import decide, is_settled, job_state, turn
+from hpc_train.job_state import decide, is_settled, job_state, nested_report
 from hpc_train.model.run import JobStatus
 from hpc_train.model.submission import JobReport, JobState
 
@@ -130,7 +130,7 @@ def allocation(state: JobState, start: float | None = 990.0, reason: str = "") -
     ],
 )
 def test_a_turn(state: JobState, status: JobStatus | None, expected: JobState | None) -> None:
-    found = turn(status, False, allocation(state))
+    found = nested_report(status, False, allocation(state))
     assert (found.state if found else None) is expected
 
 
@@ -138,30 +138,32 @@ def test_a_run_of_an_allocation_that_is_queued_again_waits_with_it() -> None:
     waits = allocation(
         JobState.PENDING, start=None, reason="jobs of higher priority are scheduled first"
     )
-    assert turn(ENDED, False, waits) == waits
+    assert nested_report(ENDED, False, waits) == waits
 
 
 def test_a_turn_that_has_not_come_says_so() -> None:
-    waits = turn(None, False, allocation(JobState.RUNNING))
+    waits = nested_report(None, False, allocation(JobState.RUNNING))
     assert waits is not None
     assert waits.reason == "it waits for earlier runs in the allocation, job 7"
     assert (waits.start, waits.job) == (None, "7"), "it is not expected at the allocation's start"
-    lost = turn(None, False, allocation(JobState.TIMEOUT))
+    lost = nested_report(None, False, allocation(JobState.TIMEOUT))
     assert lost is not None
     assert lost.reason == "its allocation, job 7, ended (TIMEOUT) before it started"
 
 
 def test_a_run_that_was_cut_off_shares_its_allocations_end() -> None:
-    found = turn(ENDED, True, allocation(JobState.CANCELLED))
+    found = nested_report(ENDED, True, allocation(JobState.CANCELLED))
     assert found is not None
     assert found.state is JobState.CANCELLED
     assert found.reason == "its allocation, job 7, ended while it was running"
-    assert turn(ENDED, True, allocation(JobState.RUNNING)) is None
+    assert nested_report(ENDED, True, allocation(JobState.RUNNING)) is None
 
 
 def test_an_allocation_that_could_not_start_fails_its_runs() -> None:
     """Were they lost, each submission would try them again."""
-    found = turn(None, False, allocation(JobState.FAILED, reason="it could not be started"))
+    found = nested_report(
+        None, False, allocation(JobState.FAILED, reason="it could not be started")
+    )
     assert found is not None
     assert found.state is JobState.FAILED
     assert found.reason.endswith("ended (FAILED) before it started: it could not be started")

@@ -21,8 +21,8 @@ def cancel(word: str, results: Path) -> None:
     done = cancel_runs(folder_of(word, results))
     for run in done.runs:
         click.echo(f"CANCELLED  {run.folder.run_id}")
-    for run in done.left:
+    for run in done.unknown_jobs:
         click.echo(f"UNKNOWN    {run.folder.run_id}  not cancelled: {run.problem}", err=True)
-    if done.left:
-        click.echo(f"  hpctrain cancel {word}, again in a minute", err=True)
+    if done.unknown_jobs:
+        click.echo(f"  repeat in a minute: hpctrain cancel {word}", err=True)
         sys.exit(3)

@@ -80,18 +80,18 @@ def collect(
     _print(collection(paths, search), output, "jsonl" if as_json else "csv")
 
 
-def _print(found: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
+def _print(collection: Collection, output: Path | None, form: Literal["csv", "jsonl"]) -> None:
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.collect import records_text, write_records
 
     show_warnings()
     if output is not None:
-        write_records(found.packs(), output)
+        write_records(collection.packs(), output)
     else:
         safe = plain_json if form == "jsonl" else plain
-        for text in records_text(found.packs(), form):
+        for text in records_text(collection.packs(), form):
             click.echo(safe(text), nl=False)
-    for line in found.seen():
+    for line in collection.summary():
         click.echo(plain(line), err=True)
-    if found.census.failed:
+    if collection.stats.failed:
         sys.exit(3)

@@ -67,27 +67,29 @@ def compare(
     check_format(form, output)
     show_warnings()
     search = Search(root=results, form=parser, points=points, allow_failed=allow_failed)
-    made = compared(a, b, search, CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed))
-    _put_out(made, output, form)
+    comparison = compared(
+        a, b, search, CompareOptions(min_effect=min_effect, allow_mixed=allow_mixed)
+    )
+    _write(comparison, output, form)
     if check:
-        _check(made)
-    if made.partial:
+        _check(comparison)
+    if comparison.partial:
         sys.exit(3)
 
 
-def _put_out(made: ComparedReport, output: Path | None, form: str | None) -> None:
+def _write(comparison: ComparedReport, output: Path | None, form: str | None) -> None:
     from hpc_train.pipeline.write_report import render_report, write_report
 
     if output is None:
         safe = plain_json if form == "json" else plain
-        click.echo(safe(render_report(made.report, form or "text")), nl=False)
+        click.echo(safe(render_report(comparison.report, form or "text")), nl=False)
         return
-    for path in write_report(made.report, output, form):
+    for path in write_report(comparison.report, output, form):
         click.echo(path)
 
 
-def _check(made: ComparedReport) -> None:
-    for line in (*made.report.checks, *made.undecided):
+def _check(comparison: ComparedReport) -> None:
+    for line in (*comparison.report.checks, *comparison.undecided):
         click.echo(plain(f"check: {line}"), err=True)
-    if made.report.checks:
+    if comparison.report.checks:
         sys.exit(1)

@@ -36,7 +36,7 @@ def diagnose(
 ) -> None:
     """Print why a run, or the job of any log files, failed: the root cause first.
 
-    RUN is a run, or a job or study, of which each run is diagnosed. Several LOGs are several jobs,
+    RUN is a run, or a job or study whose runs are all diagnosed. Several LOGs are several jobs,
     except the files of the ranks of one run, and standard output and standard error of one job.
     Exit code 0: logs were read, regardless of the outcome; 2: no log can be read; 3: some cannot.
     """
@@ -44,24 +44,24 @@ def diagnose(
     from hpc_train.pipeline.diagnose import diagnose as diagnose_words
 
     if as_list:
-        return _print_catalogue(as_json, markdown)
+        return _print_failures(as_json, markdown)
     if not words:
         raise click.UsageError("name a run or log files, or --list")
     show_warnings()
-    found = diagnose_words(words, results, one_job=one_job)
+    diagnosed = diagnose_words(words, results, one_job=one_job)
     if as_json:
-        _print_json(found)
+        _print_json(diagnosed)
     else:
-        _print_text(found, benign=benign)
-    if any(one.unreadable for one in found):
+        _print_text(diagnosed, benign=benign)
+    if any(one.unreadable for one in diagnosed):
         sys.exit(3)
 
 
-def _print_text(found: Sequence[Diagnosed], *, benign: bool) -> None:
+def _print_text(diagnosed: Sequence[Diagnosed], *, benign: bool) -> None:
     from hpc_train.cli.diagnosis_text import diagnosis_lines, transport_lines
 
-    for number, one in enumerate(found):
-        if len(found) > 1:
+    for number, one in enumerate(diagnosed):
+        if len(diagnosed) > 1:
             click.echo(plain(f"{chr(10) * (number > 0)}== {one.name}"))
         for line in (
             *diagnosis_lines(one.diagnosis, benign=benign),
@@ -70,11 +70,11 @@ def _print_text(found: Sequence[Diagnosed], *, benign: bool) -> None:
             click.echo(line)
 
 
-def _print_json(found: Sequence[Diagnosed]) -> None:
+def _print_json(diagnosed: Sequence[Diagnosed]) -> None:
     """Print the diagnosis of a job, or all findings of several jobs, with each job under `runs`."""
     import msgspec
 
-    rows = [_row(one) for one in found]
+    rows = [_row(one) for one in diagnosed]
     if len(rows) == 1:
         answer = rows[0]
     else:
@@ -102,8 +102,8 @@ def _row(one: Diagnosed) -> dict[str, Any]:
 
 def _finding(finding: LogFinding) -> dict[str, Any]:
     head = {name: getattr(finding, name) for name in ("id", "group", "severity", "role", "title")}
-    told = {"cause": finding.message, "advice": finding.advice}
-    return {**head, **told, "evidence": finding.evidence, "count": finding.count}
+    texts = {"cause": finding.message, "advice": finding.advice}
+    return {**head, **texts, "evidence": finding.evidence, "count": finding.count}
 
 
 def _attempts(diagnosis: Diagnosis) -> list[dict[str, Any]]:
@@ -118,7 +118,7 @@ def _attempts(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     return [*map(asdict, diagnosis.earlier), {**last, **named}]
 
 
-def _print_catalogue(as_json: bool, markdown: bool) -> None:
+def _print_failures(as_json: bool, markdown: bool) -> None:
     import msgspec
 
     from hpc_train.cli.output import echo_table

@@ -10,9 +10,9 @@ from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, LogFinding
 from hpc_train.model.transport import Transport
 
 WIDTH = 100
-_LOOK = (
-    "ask `squeue` or `sacct` how the job stands; name its other logs, too: those of all ranks and "
-    "that of the job script, where Slurm and the launcher write"
+_NEXT_STEPS = (
+    "check the state of the job with `squeue` or `sacct`; also name its other logs: those of all "
+    "ranks, and that of the job script, to which Slurm and the launcher write"
 )
 _WORDS = {"failed": "FAILED", "success": "SUCCESS", "unknown": "UNKNOWN"}
 
@@ -52,7 +52,7 @@ def transport_lines(transport: Transport | None) -> Iterator[str]:
 def _without_root(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _wrapped(f"{_WORDS[diagnosis.outcome]}  ", diagnosis.why)
     yield "where   --"
-    yield from _wrapped("do      ", "nothing" if diagnosis.outcome == "success" else _LOOK)
+    yield from _wrapped("do      ", "nothing" if diagnosis.outcome == "success" else _NEXT_STEPS)
 
 
 def _where(root: LogFinding, culprit: Culprit | None) -> str:
@@ -77,8 +77,8 @@ def _earlier(diagnosis: Diagnosis) -> Iterator[str]:
     if diagnosis.earlier:
         yield from _wrapped("  ", f"the one above begins at line {diagnosis.line}")
     for one in diagnosis.earlier:
-        said = f"{_WORDS[one.outcome]}  from line {one.line}: {one.title or one.why}"
-        yield from _wrapped("  ", said)
+        text = f"{_WORDS[one.outcome]}  from line {one.line}: {one.title or one.why}"
+        yield from _wrapped("  ", text)
 
 
 def _place(evidence: Evidence, near: str = "") -> str:
@@ -91,11 +91,11 @@ def _place(evidence: Evidence, near: str = "") -> str:
 def _evidence_lines(finding: LogFinding) -> Iterator[str]:
     for number, one in enumerate(finding.evidence):
         near = finding.evidence[0].source if number else ""
-        said = [_place(one, near)]
-        said += [f"rank {one.rank}"] if one.rank is not None else []
-        said += [one.node] if one.node else []
-        said += [one.time.replace("T", " ")] if one.time else []
-        yield "  " + plain("  ".join(said))
+        text = [_place(one, near)]
+        text += [f"rank {one.rank}"] if one.rank is not None else []
+        text += [one.node] if one.node else []
+        text += [one.time.replace("T", " ")] if one.time else []
+        yield "  " + plain("  ".join(text))
         yield from _excerpt(one.text, 1 if number else 3)
     more = finding.count - len(finding.evidence)
     if more > 0:

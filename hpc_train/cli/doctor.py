@@ -37,8 +37,8 @@ def doctor(*, as_json: bool, reach: str | None) -> int:
         return int(found.failed)
     for section in SECTIONS:
         _echo_section(section, _rows(section, found), found)
-    for said in (*found.hardware.unread, *(found.cluster.unread if found.cluster else ())):
-        click.echo(said)
+    for message in (*found.hardware.unread, *(found.cluster.unread if found.cluster else ())):
+        click.echo(message)
     return int(found.failed)
 
 
@@ -110,9 +110,9 @@ def _profiles(names: Sequence[str]) -> Iterator[Row]:
 
 
 def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Row]:
-    there = [name for name in BUILT_IN["launchers"] if name in hardware.software.programs]
-    if there:
-        yield "on the PATH", ", ".join(there)
+    programs = [name for name in BUILT_IN["launchers"] if name in hardware.software.programs]
+    if programs:
+        yield "on the PATH", ", ".join(programs)
     if hardware.software.mpirun:
         yield "Open MPI", hardware.software.mpirun
     if cluster is not None and cluster.mpi.plugins:
@@ -188,9 +188,9 @@ def _limits(hardware: Hardware) -> Iterator[Row]:
 
 def _containers(hardware: Hardware) -> Iterator[Row]:
     names = ("apptainer", "singularity", "podman-hpc", "shifter", "enroot", "docker")
-    there = [name for name in names if name in hardware.software.programs]
-    there += ["pyxis"] if hardware.software.pyxis else []
-    if there:
-        yield "runtimes", ", ".join(there)
+    programs = [name for name in names if name in hardware.software.programs]
+    programs += ["pyxis"] if hardware.software.pyxis else []
+    if programs:
+        yield "runtimes", ", ".join(programs)
     if hardware.software.modules:
         yield "modules", hardware.software.modules

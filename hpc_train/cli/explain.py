@@ -30,29 +30,29 @@ def explain(
     from hpc_train.pipeline.explain import text_of
 
     prepared = prepare_and_warn(file, arguments, site, given)
-    found = explain_plan(prepared.points[0].plan, prepared.site)
+    items = explain_plan(prepared.points[0].plan, prepared.site)
     if as_json:
-        click.echo(_json(found))
+        click.echo(_json(items))
         return
     if prepared.study is not None:
         click.echo(f"{prepared.points[0].stem}: the first of {len(prepared.points)} points")
-    for number, kind in enumerate(dict.fromkeys(item.kind for item in found)):
+    for number, kind in enumerate(dict.fromkeys(item.kind for item in items)):
         if number:
             click.echo()
         rows = [
             (item.name, text_of(item.value), item.origin, _why(item))
-            for item in found
+            for item in items
             if item.kind == kind
         ]
         echo_table((kind, "value", "origin", "why"), rows)
 
 
 def _why(item: Explained) -> str:
-    said = ", ".join(filter(None, (item.trap, item.source)))
-    return f"{item.why} ({said})" if said and item.why else item.why or said
+    references = ", ".join(filter(None, (item.trap, item.source)))
+    return f"{item.why} ({references})" if references and item.why else item.why or references
 
 
-def _json(found: Sequence[Explained]) -> bytes:
+def _json(items: Sequence[Explained]) -> bytes:
     import msgspec
 
     from hpc_train.model.value import encode_unit
@@ -67,6 +67,6 @@ def _json(found: Sequence[Explained]) -> bytes:
             "trap": item.trap,
             "source": item.source,
         }
-        for item in found
+        for item in items
     ]
     return msgspec.json.encode(rows, enc_hook=encode_unit)

@@ -25,7 +25,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
     """
     from hpc_train.pipeline.status import Watch
 
-    seen = dict(known)
+    states = dict(known)
     watch = Watch(home, just_submitted=True)
     try:
         with _progress(len(run_ids)) as show:
@@ -33,7 +33,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
                 runs = [run for run in watch.runs() if run.folder.run_id in run_ids]
                 show(runs)
                 for run in runs:
-                    _tell(run, seen)
+                    _print_change(run, states)
                 if all(run.state.finished for run in runs):
                     return _exit_code(runs)
                 time.sleep(watch.pause_s(_PAUSE_S))
@@ -51,26 +51,26 @@ def _exit_code(runs: Sequence[Run]) -> int:
     return 3 if ok else 1
 
 
-def _tell(run: Run, seen: dict[str, JobState]) -> None:
+def _print_change(run: Run, states: dict[str, JobState]) -> None:
     """Print the end of a run, the last lines of a failed rank, and findings on the network."""
     from hpc_train.pipeline.nccl_transport import run_transport, transport_warnings
 
-    before = seen.get(run.folder.run_id)
-    seen[run.folder.run_id] = run.state
+    before = states.get(run.folder.run_id)
+    states[run.folder.run_id] = run.state
     if before is run.state or run.state is JobState.PENDING:
         return
     if not sys.stderr.isatty() or (run.state.finished and run.state is not JobState.COMPLETED):
         problem = f"  {run.problem}" if run.problem else ""
         click.echo(f"{run.state.value:9}  {run.folder.run_id}{problem}", err=True)
     if run.state is JobState.FAILED:
-        for line in last_words(run):
+        for line in log_tail(run):
             click.echo(f"    {line}", err=True)
     if run.state.finished:
         for text in transport_warnings(run_transport(run)):
             click.echo(f"    {text}", err=True)
 
 
-def last_words(run: Run, lines: int = 8) -> list[str]:
+def log_tail(run: Run, lines: int = 8) -> list[str]:
     """Return the last lines of the rank that failed first, or of the job script."""
     failure = run.status.failure if run.status else None
     names = ["job.out"] if failure is None else ["node-0.out", "job.out"]
@@ -82,9 +82,9 @@ def last_words(run: Run, lines: int = 8) -> list[str]:
         name = failure.host if failure.rank is None else names[0]
         logs.insert(0, (name, run.folder.path / "first_failure.log"))
     for name, log in logs:
-        words = tail(log, lines)
-        if words:
-            return [f"{name}: {word}" for word in words]
+        tail_lines = tail(log, lines)
+        if tail_lines:
+            return [f"{name}: {word}" for word in tail_lines]
     return []
 
 

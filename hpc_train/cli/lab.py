@@ -26,7 +26,11 @@ def lab() -> None:
 @click.option("--cpus", type=click.IntRange(1, 4096), default=8, show_default=True)
 @click.option("--mem", default="4000M", show_default=True, help="Memory of each node.")
 @click.option(
-    "--gpus", type=click.IntRange(0, 64), default=4, show_default=True, help="Of each node; faked."
+    "--gpus",
+    type=click.IntRange(0, 64),
+    default=4,
+    show_default=True,
+    help="GPUs of each node; simulated.",
 )
 @click.option("--gpu-type", default="a100", show_default=True)
 @click.option(
@@ -40,14 +44,14 @@ def up(**given: Any) -> None:
 
     begin = time.monotonic()
     result = start_lab(given, lambda text: click.echo(f"hpctrain: {text}", err=True))
-    took = f"made in {time.monotonic() - begin:.1f} s" if result.made else "up already"
+    took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
     click.echo(f"lab: {_summary(result.settings)}; {took}")
     click.echo(f"profile: {result.profile}")
     _echo_next(result.settings)
 
 
 @lab.command()
-@click.option("--dir", "folder", help="Only the lab in this folder; default: any lab.")
+@click.option("--dir", "folder", help="The folder of the lab; default: any lab.")
 def down(folder: str | None) -> None:
     """Stop the lab and its jobs, and remove its files and namespaces."""
     from hpc_train.pipeline.lab import stop_lab
@@ -92,7 +96,7 @@ def twin(site: str | None, ends: bool) -> None:
         for name, folder in found.items():
             click.echo(f"{name}: source {folder}/env")
         if not found:
-            click.echo("no twin is up; next: hpctrain lab twin SITE", err=True)
+            click.echo("no twin is running; next: hpctrain lab twin SITE", err=True)
 
 
 def _start_twin(site: str) -> None:
@@ -100,7 +104,7 @@ def _start_twin(site: str) -> None:
 
     begin = time.monotonic()
     result = start_twin(site)
-    took = f"made in {time.monotonic() - begin:.1f} s" if result.made else "up already"
+    took = f"started in {time.monotonic() - begin:.1f} s" if result.is_new else "already running"
     accounting = "with" if result.accounting else "without"
     click.echo(f"twin of {result.name}: {accounting} accounting; {took}")
     click.echo(f"next: source {result.folder}/env; sbatch --test-only FILE.sbatch")
@@ -137,7 +141,7 @@ def _echo_state(found: Lab, state: State) -> None:
 
     click.echo(f"lab: {_summary(found.settings)}")
     for fault in state.faults:
-        click.echo(f"broken: {fault}; `hpctrain lab up` starts the lab anew")
+        click.echo(f"broken: {fault}; `hpctrain lab up` restarts the lab")
     if state.nodes:
         echo_table(("node", "state"), list(state.nodes.items()))
     if state.jobs:

@@ -117,13 +117,13 @@ def _print_text(checked: dict[Path, Checked]) -> None:
                 f"    {finding.advice}"
             )
     counts = Counter(finding.severity for one in checked.values() for finding in one.findings)
-    said = [
+    counts_text = [
         f"{counts[severity]} {severity}{'s' * (counts[severity] > 1)}"
         for severity in ("error", "warning", "info")
         if counts[severity]
     ]
     places = f"{len(checked)} file{'s' * (len(checked) != 1)}"
-    click.echo(f"hpctrain: {', '.join(said) or 'nothing found'} in {places}", err=True)
+    click.echo(f"hpctrain: {', '.join(counts_text) or 'nothing found'} in {places}", err=True)
 
 
 def _print_rules(rules: tuple[LintRule, ...], as_json: bool, markdown: bool) -> None:

@@ -28,17 +28,17 @@ def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | N
     """Print a run's logs, rank by rank."""
     from hpc_train.pipeline.logs import RunLogs
 
-    found = RunLogs(run, results, rank=rank, lines=lines)
-    if found.empty and not follow:
-        raise _nothing(run, found.run())
+    run_logs = RunLogs(run, results, rank=rank, lines=lines)
+    if run_logs.empty and not follow:
+        raise _nothing(run, run_logs.run())
     shown, last = "", None
     while True:
-        shown = _print_new(found, shown)
+        shown = _print_new(run_logs, shown)
         if not follow or (last is not None and last.state.finished):
             break
-        last = found.run()
+        last = run_logs.run()
         time.sleep(_PAUSE_S)
-    if last is not None and found.empty:
+    if last is not None and run_logs.empty:
         raise _nothing(run, last)
 
 
@@ -51,9 +51,9 @@ def _nothing(word: str, run: Run) -> StoreError:
     )
 
 
-def _print_new(found: RunLogs, shown: str) -> str:
+def _print_new(run_logs: RunLogs, shown: str) -> str:
     """Print what is new in the logs, below their names; return the name of the last one."""
-    for name, fresh in found.new_bytes():
+    for name, fresh in run_logs.new_bytes():
         if shown != name:
             click.echo(f"==> {name} <==")
         click.echo(fresh.decode("utf-8", errors="replace"), nl=not fresh.endswith(b"\n"))

@@ -41,12 +41,12 @@ def table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Table:
     """Return a table without borders."""
     from rich.table import Table
 
-    made = Table(box=None, pad_edge=False)
+    result = Table(box=None, pad_edge=False)
     for head in heads:
-        made.add_column(head, overflow="fold")
+        result.add_column(head, overflow="fold")
     for row in rows:
-        made.add_row(*(_plain(cell) for cell in row))
-    return made
+        result.add_row(*(_plain(cell) for cell in row))
+    return result
 
 
 def _plain(text: str) -> str:
@@ -79,6 +79,6 @@ def show_warnings() -> None:
         def format(self, record: logging.LogRecord) -> str:
             return plain(super().format(record))
 
-    said = logging.StreamHandler()
-    said.setFormatter(Plain("hpctrain: %(message)s"))
-    logging.basicConfig(handlers=[said], level=logging.WARNING)
+    handler = logging.StreamHandler()
+    handler.setFormatter(Plain("hpctrain: %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.WARNING)

@@ -52,13 +52,13 @@ def live_table(stream: IO[str]) -> Iterator[Callable[[Sequence[Run]], None]]:
 
 
 def _changes() -> Callable[[Sequence[Run]], None]:
-    seen: dict[str, tuple[JobState, str]] = {}
+    shown: dict[str, tuple[JobState, str]] = {}
 
     def show(runs: Sequence[Run]) -> None:
         for run in runs:
-            said = (run.state, why(run))
-            if seen.get(run.folder.run_id) != said:
-                seen[run.folder.run_id] = said
-                click.echo(f"{run.state.value:9}  {run.folder.run_id}  {said[1]}".rstrip())
+            state = (run.state, why(run))
+            if shown.get(run.folder.run_id) != state:
+                shown[run.folder.run_id] = state
+                click.echo(f"{run.state.value:9}  {run.folder.run_id}  {state[1]}".rstrip())
 
     return show

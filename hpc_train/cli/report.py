@@ -88,7 +88,7 @@ def report(
     """
     from hpc_train.cli.output import show_warnings
     from hpc_train.pipeline.report import build_report, without_result
-    from hpc_train.pipeline.report_inputs import evidence
+    from hpc_train.pipeline.report_inputs import report_inputs
     from hpc_train.pipeline.write_report import check_format, write_checks
 
     check_format(form, output)
@@ -97,21 +97,21 @@ def report(
 
         check_ending(options["bundle"])
     show_warnings()
-    found = evidence(words, _search(results, options))
-    asked = _asked(output, form, results, options)
-    built = build_report(found, asked)
+    inputs = report_inputs(words, _search(results, options))
+    report_options = _report_options(output, form, results, options)
+    built = build_report(inputs, report_options)
     if options["junit"] is not None:
         write_checks(built, options["junit"])
-    _put_out(built, found.warnings, output, form)
+    _write(built, inputs.warnings, output, form)
     if options["bundle"]:
-        _pack(found, built, asked, options["bundle"])
+        _pack(inputs, built, report_options, options["bundle"])
     if options["check"]:
         _check(built)
-    if found.unreadable or without_result(built):
+    if inputs.unreadable or without_result(built):
         sys.exit(3)
 
 
-def _put_out(built: Report, warnings: Sequence[str], output: Path | None, form: str | None) -> None:
+def _write(built: Report, warnings: Sequence[str], output: Path | None, form: str | None) -> None:
     from hpc_train.cli.output import say
     from hpc_train.pipeline.write_report import render_report, write_report
 
@@ -125,11 +125,11 @@ def _put_out(built: Report, warnings: Sequence[str], output: Path | None, form: 
         say(text)
 
 
-def _pack(found: ReportInputs, built: Report, asked: ReportOptions, path: Path) -> None:
+def _pack(inputs: ReportInputs, built: Report, report_options: ReportOptions, path: Path) -> None:
     from hpc_train.cli.output import say
     from hpc_train.pipeline.bundle import write_bundle
 
-    write_bundle(found, built, asked, path)
+    write_bundle(inputs, built, report_options, path)
     say(f"packed: {path}")
 
 
@@ -145,22 +145,22 @@ def _search(results: Path, options: Mapping[str, Any]) -> Search:
     )
 
 
-def _asked(
+def _report_options(
     output: Path | None, form: str | None, results: Path, options: Mapping[str, Any]
 ) -> ReportOptions:
     import msgspec
 
     from hpc_train.pipeline.report import target
-    from hpc_train.pipeline.write_report import asked_for
+    from hpc_train.pipeline.write_report import default_options
 
     names = ("wide", "allow_mixed", "interval", "forecast", "force", "against")
-    asked = asked_for(output, form)
+    report_options = default_options(output, form)
     if options["bundle"]:
-        from hpc_train.pipeline.bundle import for_bundle
+        from hpc_train.pipeline.bundle import bundle_options
 
-        asked = for_bundle(asked)
+        report_options = bundle_options(report_options)
     return msgspec.structs.replace(
-        asked,
+        report_options,
         search=_search(results, options),
         target=target(options["target"]),
         **{name: options[name] for name in names},

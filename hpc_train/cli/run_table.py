@@ -26,7 +26,7 @@ def counts(runs: Sequence[Run], missing: Sequence[str] = ()) -> str:
 def rows(runs: Sequence[Run], missing: Sequence[str] = ()) -> Sequence[tuple[str, ...]]:
     """Return a row for each run, including requested runs without a folder."""
     old = earlier(runs)
-    there = [
+    present = [
         (
             run.folder.run_id,
             run.state.value,
@@ -37,7 +37,9 @@ def rows(runs: Sequence[Run], missing: Sequence[str] = ()) -> Sequence[tuple[str
         )
         for run in runs
     ]
-    return there + [(name, MISSING, "", "", "", "never submitted, or removed") for name in missing]
+    return present + [
+        (name, MISSING, "", "", "", "never submitted, or removed") for name in missing
+    ]
 
 
 def earlier(runs: Sequence[Run]) -> frozenset[str]:
@@ -52,15 +54,15 @@ def earlier(runs: Sequence[Run]) -> frozenset[str]:
 
 def row(run: Run) -> dict[str, Any]:
     """Return a run's row of `status --json`."""
-    manifest, times, standing = run.manifest, run.status, run.standing
-    expected = run.state is JobState.PENDING and standing is not None
+    manifest, times, report = run.manifest, run.status, run.job_report
+    expected = run.state is JobState.PENDING and report is not None
     return {
         "run": run.folder.run_id,
         "folder": str(run.folder.path),
         "state": run.state.value,
         "problem": run.problem,
-        "reason": standing.reason if standing else "",
-        "expected_start": standing.start if standing and expected else None,
+        "reason": report.reason if report else "",
+        "expected_start": report.start if report and expected else None,
         "job": _job(run),
         "nodes": _nodes(run),
         "axes": manifest.axes if manifest else None,
@@ -75,13 +77,13 @@ def row(run: Run) -> dict[str, Any]:
 
 def why(run: Run) -> str:
     """Return the problem of a run or, if it is pending, the reason and the expected start."""
-    standing = run.standing
-    if run.problem or standing is None or standing.state is not run.state:
+    report = run.job_report
+    if run.problem or report is None or report.state is not run.state:
         return run.problem
-    if run.state is JobState.PENDING and standing.start is not None:
-        start = datetime.fromtimestamp(standing.start).strftime("%Y-%m-%d %H:%M")
-        return "; ".join(filter(None, (standing.reason, f"expected to start at {start}")))
-    return standing.reason
+    if run.state is JobState.PENDING and report.start is not None:
+        start = datetime.fromtimestamp(report.start).strftime("%Y-%m-%d %H:%M")
+        return "; ".join(filter(None, (report.reason, f"expected to start at {start}")))
+    return report.reason
 
 
 def _job(run: Run) -> str:
@@ -97,8 +99,8 @@ def _nodes(run: Run) -> str:
         return ""
     if run.status is not None and (run.status.nodes or run.status.ended is not None):
         return run.status.nodes or run.status.host
-    if run.standing is not None and run.standing.nodes:
-        return run.standing.nodes
+    if run.job_report is not None and run.job_report.nodes:
+        return run.job_report.nodes
     return run.status.host if run.status else ""
 
 

@@ -34,17 +34,17 @@ def check_site_profiles(names: tuple[str, ...], *, live: bool, as_json: bool) ->
     checks = {name: check_site(name, today) for name in names}
     if as_json:
         rows = {
-            name: {"complaints": [_row(one) for one in made.complaints], "jobs": made.jobs}
-            for name, made in checks.items()
+            name: {"complaints": [_row(one) for one in check.findings], "jobs": check.jobs}
+            for name, check in checks.items()
         }
         click.echo(msgspec.json.encode({"schema": 1, "checks": rows}))
-    for name, made in () if as_json else checks.items():
-        for one in made.complaints:
+    for name, check in () if as_json else checks.items():
+        for one in check.findings:
             place = f"{one.place}: " if one.place else ""
             click.echo(f"{one.severity}: {place}{one.message}")
-        errors = sum(one.severity == "error" for one in made.complaints)
-        click.echo(f"{name}: {made.jobs} jobs planned, rendered and checked; {errors} errors")
-    if any(has_errors(made.complaints) for made in checks.values()):
+        errors = sum(one.severity == "error" for one in check.findings)
+        click.echo(f"{name}: {check.jobs} jobs planned, rendered and checked; {errors} errors")
+    if any(has_errors(check.findings) for check in checks.values()):
         raise SystemExit(1)
 
 
@@ -60,21 +60,21 @@ def _check_live(names: tuple[str, ...], *, as_json: bool) -> None:
 
     if len(names) != 1:
         raise click.UsageError("--live compares one profile with the local cluster")
-    name, cluster, made = check_live(names[0])
+    name, cluster, check = check_live(names[0])
     for unread in cluster.unread:
         say(unread)
     if as_json:
         answer = {"schema": 1, "cluster": cluster.name, "unread": cluster.unread}
-        answer |= {"compared": made.compared, "differences": made.differences}
+        answer |= {"compared": check.compared, "differences": check.differences}
         click.echo(msgspec.json.encode(answer))
-    elif made.differences:
-        rows = [(one.key, one.profile, one.cluster, one.place) for one in made.differences]
+    elif check.differences:
+        rows = [(one.key, one.profile, one.cluster, one.place) for one in check.differences]
         echo_table(("key", "profile", f"cluster {cluster.name}", "place"), rows)
     else:
-        click.echo(_same(made.compared, name, cluster))
-    if made.differences:
+        click.echo(_same(check.compared, name, cluster))
+    if check.differences:
         raise SystemExit(1)
-    if cluster.unread or not made.compared:
+    if cluster.unread or not check.compared:
         raise SystemExit(3)
 
 

@@ -42,9 +42,9 @@ def init_site_profile(
         reach=reach,
     )
     drafted = init_site(wanted)
-    for said in drafted.unread:
-        click.echo(f"hpctrain: {said}", err=True)
+    for message in drafted.unread:
+        click.echo(f"hpctrain: {message}", err=True)
     guessed = sum("# guessed" in row for row in drafted.text.splitlines())
-    asked = sum(row.rstrip().endswith("?") for row in drafted.text.splitlines())
-    click.echo(f"{drafted.path}: {guessed} lines are guessed, {asked} questions are open")
+    questions = sum(row.rstrip().endswith("?") for row in drafted.text.splitlines())
+    click.echo(f"{drafted.path}: {guessed} lines are guessed, {questions} questions are open")
     click.echo(f"next: check the file, then hpctrain site show {drafted.path}")

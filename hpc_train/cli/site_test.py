@@ -21,18 +21,23 @@ if TYPE_CHECKING:
 @click.argument("site", metavar="NAME")
 @setting_options
 @results_option
-@click.option("--update", is_flag=True, help="Replace the result that was kept before.")
+@click.option("--update", is_flag=True, help="Replace the stored result.")
 def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
-    """Run the smoke job of a site and keep its result as tests.expect of the profile.
+    """Run the smoke job of a site and store its result as tests.expect of the profile.
 
     The job runs on two nodes for one minute. It checks that all ranks connect and that a sum is
     correct, and measures the speed and the interface of a large all-reduce. Differences from the
-    profile, or from the result that was kept before, are printed.
+    profile, or from the stored result, are printed.
     """
     import datetime
 
     from hpc_train.cli.output import say
-    from hpc_train.pipeline.site.smoke_job import keep, read_smoke, same_kind, write_smoke_job
+    from hpc_train.pipeline.site.smoke_job import (
+        read_smoke,
+        same_kind,
+        save_result,
+        write_smoke_job,
+    )
 
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         file = write_smoke_job(Path(folder))
@@ -40,12 +45,12 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
     profile = prepared.site.value
     run = _run(prepared, results)
     smoke = read_smoke(run, profile, datetime.date.today().isoformat())
-    _tell(smoke)
-    kept = profile.tests.expect if profile.tests else ()
-    if smoke.complaints and not update:
+    _print_result(smoke)
+    stored = profile.tests.expect if profile.tests else ()
+    if smoke.warnings and not update:
         raise SystemExit(1)
-    if update or not any(same_kind(one, smoke.expected) for one in kept):
-        say(f"kept as tests.expect in {keep(profile, prepared.profile, smoke.expected)}")
+    if update or not any(same_kind(one, smoke.expected) for one in stored):
+        say(f"stored as tests.expect in {save_result(profile, prepared.profile, smoke.expected)}")
 
 
 def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
@@ -63,23 +68,27 @@ def _run(prepared: Prepared, results: Path) -> RunFolder:
     """Submit the job and follow it to its end; exit if it fails."""
     from hpc_train.cli.follow_runs import follow
     from hpc_train.cli.output import say, show_warnings
-    from hpc_train.pipeline.submit import NO_WISH, submit
+    from hpc_train.pipeline.submit import DEFAULT_OPTIONS, submit
 
     show_warnings()
-    done = submit(prepared, results, sys.argv, NO_WISH, say)
+    done = submit(prepared, results, sys.argv, DEFAULT_OPTIONS, say)
     code = follow(done.home, {folder.run_id for folder in done.new}, {})
     if code:
         raise SystemExit(code)
     return done.new[0]
 
 
-def _tell(smoke: Smoke) -> None:
-    seen = smoke.expected
-    over = f" over {seen.transport or seen.interface}" if seen.transport or seen.interface else ""
-    speed = f", {seen.busbw_gbs} GB/s of bus bandwidth" if seen.busbw_gbs else ""
-    click.echo(
-        f"{smoke.ranks} ranks on {', '.join(smoke.hosts)}: {seen.backend}{over}{speed}, "
-        f"started by {seen.launcher}"
+def _print_result(smoke: Smoke) -> None:
+    result = smoke.expected
+    over = (
+        f" over {result.transport or result.interface}"
+        if result.transport or result.interface
+        else ""
     )
-    for complaint in smoke.complaints:
-        click.echo(f"warning: {complaint}")
+    speed = f", {result.busbw_gbs} GB/s of bus bandwidth" if result.busbw_gbs else ""
+    click.echo(
+        f"{smoke.ranks} ranks on {', '.join(smoke.hosts)}: {result.backend}{over}{speed}, "
+        f"started by {result.launcher}"
+    )
+    for warning in smoke.warnings:
+        click.echo(f"warning: {warning}")

@@ -57,14 +57,14 @@ def _print_json(found: dict[Path, RunStates]) -> None:
 
 
 def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
-    from hpc_train.cli.follow_runs import last_words
+    from hpc_train.cli.follow_runs import log_tail
     from hpc_train.cli.output import echo_table
     from hpc_train.cli.run_table import HEADS, counts, rows
 
     click.echo(counts(runs, missing))
     echo_table(HEADS, rows(runs, missing))
     if len(runs) == 1 and runs[0].state.value == "FAILED":
-        click.echo("\n".join(last_words(runs[0])))
+        click.echo("\n".join(log_tail(runs[0])))
 
 
 def _watch(word: str, results: Path) -> None:

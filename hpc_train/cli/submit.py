@@ -48,25 +48,25 @@ def submit(
     from hpc_train.pipeline.submit import submit as submit_prepared
 
     prepared = prepare_and_warn(file, arguments, site, given)
-    wish = SubmitOptions(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
+    options = SubmitOptions(rerun_failed=rerun_failed, max_gpu_hours=max_gpu_hours)
     if dry_run:
-        _rehearse(prepared, wish)
+        _dry_run(prepared, options)
         return
     show_warnings()
-    done = submit_prepared(prepared, results, sys.argv, wish, say)
+    done = submit_prepared(prepared, results, sys.argv, options, say)
     announce(done, as_json=as_json)
     if wait:
         wait_for(done)
 
 
-def _rehearse(prepared: Prepared, wish: SubmitOptions) -> None:
+def _dry_run(prepared: Prepared, options: SubmitOptions) -> None:
     """Print the scripts, and on stderr the messages of a submission and the answer of sbatch."""
     from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
-    from hpc_train.pipeline.dry_run import rehearse
+    from hpc_train.pipeline.dry_run import dry_run
 
     echo_scripts(prepared)
-    for text in rehearse(prepared, wish):
+    for text in dry_run(prepared, options):
         say(text)
 
 
@@ -112,9 +112,9 @@ def _summary(done: Submitted) -> str:
     unknown = sum(n for state, n in states.items() if state.value == "UNKNOWN")
     new, kept = len(done.new), len(done.kept)
     text = f"{done.home}: {new} run{'s' * (new != 1)} submitted, "
-    text += f"{kept} {'was' if kept == 1 else 'were'} there"
+    text += f"{kept} {'exists' if kept == 1 else 'exist'} already"
     if failed:
         text += f", {failed} of them failed (--rerun-failed runs them again)"
     if unknown:
-        text += f", {unknown} of them left alone, because their state is unknown"
+        text += f", {unknown} of them not submitted again, because their state is unknown"
     return text

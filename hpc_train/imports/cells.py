@@ -33,7 +33,7 @@ def whole(text: str, least: int) -> int:
     """Return the whole number in a cell.
 
     Raises:
-        ValueError: it is none, or smaller than `least`.
+        ValueError: it is not a whole number, or smaller than `least`.
     """
     value = number(text, "1")
     if value != int(value) or not least <= value <= 10**9:
@@ -43,7 +43,7 @@ def whole(text: str, least: int) -> int:
 
 def _why(text: str, unit: str) -> str:
     if _NOT_FINITE.fullmatch(text):
-        return f"{text!r} is no measurement; leave the cell empty where there is none"
+        return f"{text!r} is not a measurement; leave the cell empty if nothing was measured"
     if _COMMA.fullmatch(text):
         return _comma(text)
     if _GROUPED.fullmatch(text):
@@ -54,7 +54,7 @@ def _why(text: str, unit: str) -> str:
     if suffixed:
         column = f"the column is in {unit}" if unit != "1" else "the column has no unit"
         return f"{text!r} has the unit {suffixed['unit']!r}; write a number alone, {column}"
-    return f"{text[:40]!r} is no number"
+    return f"{text[:40]!r} is not a number"
 
 
 def _comma(text: str) -> str:

@@ -13,7 +13,7 @@ from hpc_train.model.column_headings import plain_name
 from hpc_train.model.result_columns import AMBIGUOUS, RESULTS, SIZES, misspelt
 
 _FIRST = 64 * 1024
-_OURS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
+_REPORT_COLUMNS = frozenset({"series", "n_ok", "n_submitted", "is_baseline"})
 _SEPARATORS = ",;\t"
 _COMMENT = ("# ", "##", "#,", "#;", "#\t")
 _EXAMPLE = "nodes,gpus_per_node,global_batch_size,samples_per_second"
@@ -59,7 +59,7 @@ def read_table(path: Path) -> ResultTable:
         raise LogParseError(f"{path}: empty", f"a header and a row for each job: {_EXAMPLE}")
     line, names = header
     names = [name.strip() for name in names]
-    if _OURS.issubset(names):
+    if _REPORT_COLUMNS.issubset(names):
         raise LogParseError(
             f"{path}:{line}: this is a report that hpctrain wrote, with one row for each point",
             "give the study, the logs, or a table with one row for each job",
@@ -67,7 +67,7 @@ def read_table(path: Path) -> ResultTable:
     kept = []
     for number, cells in rows:
         if len(cells) != len(names):
-            raise _ragged(f"{path}:{number}", cells, names)
+            raise _wrong_length(f"{path}:{number}", cells, names)
         kept.append((number, tuple(cell.strip() for cell in cells)))
     if not kept:
         raise LogParseError(f"{path}:{line}: a header, and no row below it", "one row for each job")
@@ -85,8 +85,8 @@ def _text(path: Path) -> str:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as failure:
         line = raw[: failure.start].count(b"\n") + 1
-        said = f"{path}:{line}: not UTF-8 text (byte {failure.start})"
-        raise LogParseError(said, "save it as CSV in UTF-8") from None
+        message = f"{path}:{line}: not UTF-8 text (byte {failure.start})"
+        raise LogParseError(message, "save it as CSV in UTF-8") from None
     if "\0" in text:
         line = text[: text.index("\0")].count("\n") + 1
         raise LogParseError(f"{path}:{line}: not text: a NUL byte", "save it as CSV in UTF-8")
@@ -122,10 +122,10 @@ def _separator(header: str) -> str:
     return max(_SEPARATORS, key=header.count)
 
 
-def _ragged(where: str, cells: list[str], names: list[str]) -> LogParseError:
+def _wrong_length(where: str, cells: list[str], names: list[str]) -> LogParseError:
     more = len(cells) > len(names)
     comma = "; a decimal comma is not allowed: write 1.5, not 1,5" if more else ""
     return LogParseError(
         f"{where}: {len(cells)} cells, but the header has {len(names)} columns{comma}",
-        "a cell that holds the separator stands in quotes",
+        "put a cell that contains the separator in quotes",
     )

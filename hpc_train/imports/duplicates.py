@@ -1,4 +1,4 @@
-"""Foreign results -> an error if one job is contained twice."""
+"""Foreign results -> an error if they contain one job twice."""
 
 from __future__ import annotations
 
@@ -12,17 +12,19 @@ from hpc_train.model.submission import JobState
 from hpc_train.regularfile import sha256_of
 
 # The cells of a row of a table by the names of their columns.
-Said = tuple[tuple[str, str], ...]
+Cells = tuple[tuple[str, str], ...]
 
 
-def refuse_same_rows(rows: Iterable[tuple[str, Said]], seen: dict[Said, str]) -> None:
-    """Refuse rows, by their places, that are the same in every cell, in one table or in several.
+def refuse_same_rows(rows: Iterable[tuple[str, Cells]], places: dict[Cells, str]) -> None:
+    """Refuse rows with the same text in every cell, in one table or in several.
+
+    `rows` are pairs of place and cells; `places` has the place of each row that was read before.
 
     Raises:
-        LogParseError: it names both places.
+        LogParseError: two rows are the same; the message names both places.
     """
-    for place, said in rows:
-        first = seen.setdefault(said, place)
+    for place, cells in rows:
+        first = places.setdefault(cells, place)
         if first != place:
             raise LogParseError(
                 f"{place}: the same row as {first}: one job, not two repetitions",
@@ -31,10 +33,10 @@ def refuse_same_rows(rows: Iterable[tuple[str, Said]], seen: dict[Said, str]) ->
 
 
 def refuse_same_files(paths: Sequence[Path]) -> None:
-    """Refuse files of records of which two are the same.
+    """Refuse files of records if two of them are identical.
 
     Raises:
-        LogParseError: it names both.
+        LogParseError: two files are identical; the message names both.
     """
     for same in _alike({str(path): (path,) for path in paths}, paths):
         one, other = same if len(same) > 1 else same * 2
@@ -42,10 +44,10 @@ def refuse_same_files(paths: Sequence[Path]) -> None:
 
 
 def refuse_same_logs(study: ExpectedStudy, files: Mapping[str, Sequence[Path]]) -> None:
-    """Refuse two runs that count and whose logs are the same, byte for byte.
+    """Refuse completed runs if the logs of two of them are the same, byte for byte.
 
     Raises:
-        LogParseError: it names both.
+        LogParseError: two logs are the same; the message names both runs.
     """
     ok = JobState.COMPLETED.value
     counted = {run.run_id: files.get(run.run_id, ()) for run in study.runs if run.state == ok}
@@ -59,16 +61,16 @@ def refuse_same_logs(study: ExpectedStudy, files: Mapping[str, Sequence[Path]]) 
 def _alike(
     groups: Mapping[str, Sequence[Path]], named: Sequence[Path] = ()
 ) -> Iterable[tuple[str, ...]]:
-    """Yield the names of groups whose files have the same bytes; a path named twice by itself."""
+    """Yield the names of groups whose files have the same bytes, and paths that are named twice."""
     yield from ((str(path),) for path in dict.fromkeys(named) if named.count(path) > 1)
     sizes: dict[tuple[int, ...], list[str]] = defaultdict(list)
     for name, paths in groups.items():
         if paths and all(path.is_file() for path in paths):
             sizes[tuple(path.stat().st_size for path in paths)].append(name)
     for names in sizes.values():
-        seen: dict[tuple[str, ...], str] = {}
+        places: dict[tuple[str, ...], str] = {}
         for name in names if len(names) > 1 else ():
-            first = seen.setdefault(_digests(groups[name]), name)
+            first = places.setdefault(_digests(groups[name]), name)
             if first != name:
                 yield first, name
 

@@ -1,4 +1,4 @@
-"""The header of a foreign table -> the meaning of its columns."""
+"""The header of a foreign table -> the meaning of its columns, and the scaling of its runs."""
 
 from __future__ import annotations
 
@@ -47,10 +47,10 @@ def columns(table: ResultTable) -> tuple[TableColumn, ...]:
     """
     where = f"{table.path}:{table.line}"
     found = tuple(_column(name, where) for name in table.names)
-    seen: dict[str, int] = {}
+    positions: dict[str, int] = {}
     for place, (column, name) in enumerate(zip(found, table.names, strict=True)):
-        first = table.names[seen.setdefault(column.name, place)]
-        if column.name and seen[column.name] != place:
+        first = table.names[positions.setdefault(column.name, place)]
+        if column.name and positions[column.name] != place:
             both = repr(name) if first == name else f"{first!r} as {name!r}"
             raise LogParseError(f"{where}: duplicate column {both}; keep one of them")
     _check_enough(found, table.names, where)
@@ -104,28 +104,30 @@ LABEL = "scaling"
 _WORDS: tuple[Scaling, ...] = get_args(Scaling)
 
 
-def labelled(axes: dict[str, str]) -> dict[str, str]:
+def with_scaling(axes: dict[str, str]) -> dict[str, str]:
     """Return the axes of a row, with a validated scaling.
 
     Raises:
-        ValueError: it is another.
+        ValueError: the scaling is not a known one.
     """
     if LABEL not in axes:
         return axes
     word = axes[LABEL].lower().removesuffix(" scaling")
     if word not in _WORDS:
         near = nearest(word, _WORDS)
-        raise ValueError(f"{axes[LABEL]!r} is none{near}; allowed: {', '.join(_WORDS)}, or empty")
+        raise ValueError(
+            f"{axes[LABEL]!r} is not a scaling{near}; allowed: {', '.join(_WORDS)}, or empty"
+        )
     return {**axes, LABEL: word}
 
 
-def declared(runs: Sequence[ExpectedRun]) -> tuple[list[ExpectedRun], Scaling | None]:
+def declared_scaling(runs: Sequence[ExpectedRun]) -> tuple[list[ExpectedRun], Scaling | None]:
     """Return the scaling that all runs declare; if they declare two, each is a series."""
-    said = {run.axes.get(LABEL) for run in runs} - {None}
-    if len(said) != 1:
+    regimes = {run.axes.get(LABEL) for run in runs} - {None}
+    if len(regimes) != 1:
         return list(runs), None
     bare = [{name: v for name, v in run.axes.items() if name != LABEL} for run in runs]
     unlabelled = [
         msgspec.structs.replace(run, axes=axes) for run, axes in zip(runs, bare, strict=True)
     ]
-    return unlabelled, said.pop()
+    return unlabelled, regimes.pop()

@@ -37,7 +37,7 @@ class _Known(Value, frozen=True, kw_only=True):
 
 
 class _File(Value, frozen=True, kw_only=True):
-    """A file with more keys than sizes."""
+    """A file with keys of the study in addition to the sizes."""
 
     points: Annotated[dict[str, Any], Meta(min_length=1)]
     name: str | None = None
@@ -147,8 +147,8 @@ def logs_named(points: Points) -> list[Path]:
         paths = expanded(str(points.path.parent / key))
         if not paths:
             folder = (points.path.parent / key).parent
-            there = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
-            near = nearest(Path(key).name, there) if folder.is_dir() else ""
+            names = [entry.name for entry in folder.iterdir()] if folder.is_dir() else []
+            near = nearest(Path(key).name, names) if folder.is_dir() else ""
             raise LogParseError(f"{place}: no log is called {key!r}{near}", f"looked in {folder}")
         found.update(dict.fromkeys(paths))
     return list(found)

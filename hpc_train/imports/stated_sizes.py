@@ -18,33 +18,36 @@ _UNPARSED = "UNPARSED"
 
 
 def sized(
-    study: ExpectedStudy, few: Sequence[Record], points: Points, logs: Mapping[str, list[Path]]
+    study: ExpectedStudy,
+    run_level: Sequence[Record],
+    points: Points,
+    logs: Mapping[str, list[Path]],
 ) -> tuple[ExpectedStudy, tuple[Record, ...]]:
     """Return the study with the stated values of its runs, and a record of each stated batch.
 
-    `few` are the records with the sizes of the runs. A run that contradicts its stated size has no
-    result.
+    `run_level` are the records with the sizes of the runs. A run that contradicts its stated size
+    has no result.
 
     Raises:
         LogParseError: a key of the file names no run.
     """
     found = by_run(points, logs)
     printed: dict[str, list[Record]] = {}
-    for record in few:
+    for record in run_level:
         if record.metric in ("world_size", BATCH) and not record.variant:
             printed.setdefault(record.run, []).append(record)
     runs: list[ExpectedRun] = []
     records: list[Record] = []
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for run in study.runs:
         if run.run_id not in found:
             runs.append(run)
             continue
         key, stated = found[run.run_id]
         place = points.places[key]
-        seen[repr(stated)] += 1
+        counts[repr(stated)] += 1
         sized_run = _sized(run, stated, place, printed.get(run.run_id, ()))
-        runs.append(msgspec.structs.replace(sized_run, repetition=seen[repr(stated)]))
+        runs.append(msgspec.structs.replace(sized_run, repetition=counts[repr(stated)]))
         if stated.global_batch is not None:
             records.append(_batch(run.run_id, place, stated.global_batch))
     unstated = [run.run_id for run in study.runs if run.run_id not in found]
@@ -57,8 +60,8 @@ def _sized(run: ExpectedRun, stated: Stated, place: str, printed: Sequence[Recor
     state, problem = run.state, run.problem
     if stated.exclude:
         state, problem = EXCLUDED, stated.exclude
-    elif said := next(_contradictions(run, stated, printed), ""):
-        state, problem = _UNPARSED, f"{said}, {place} says otherwise"
+    elif contradiction := next(_contradictions(run, stated, printed), ""):
+        state, problem = _UNPARSED, f"{contradiction}, {place} says otherwise"
     return msgspec.structs.replace(
         run, axes={**run.axes, **stated.axes}, sizes=stated.sizes, state=state, problem=problem,
         conditions={**run.conditions, **stated.conditions},

@@ -13,8 +13,8 @@ import msgspec
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.cells import ABSENT, number, whole
 from hpc_train.imports.csv_table import ResultTable, read_table
-from hpc_train.imports.duplicates import Said, refuse_same_rows
-from hpc_train.imports.headings import LABEL, TableColumn, columns, declared, labelled
+from hpc_train.imports.duplicates import Cells, refuse_same_rows
+from hpc_train.imports.headings import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.record import UNITS, Record, Scope
 from hpc_train.model.result_columns import BATCH, PER_GPU, RESULTS, complete_sizes
@@ -47,13 +47,13 @@ class _Row(NamedTuple):
     cells: dict[TableColumn, str]
 
     @property
-    def said(self) -> Said:
+    def content(self) -> Cells:
         return tuple(sorted((column.name, text) for column, text in self.cells.items()))
 
     def of(self, kind: str) -> dict[str, str]:
         return {column.name: text for column, text in self.cells.items() if column.kind == kind}
 
-    def complain(self, name: str, read: Callable[[], _T]) -> _T:
+    def parsed(self, name: str, read: Callable[[], _T]) -> _T:
         """Return the parsed value, or raise an error with its place."""
         try:
             return read()
@@ -73,28 +73,28 @@ def table_study(paths: Sequence[Path]) -> tuple[ExpectedStudy, tuple[Record, ...
     runs: list[ExpectedRun] = []
     records: list[Record] = []
     notes: list[str] = []
-    seen: dict[Said, str] = {}
+    places: dict[Cells, str] = {}
     for path in paths:
         table = read_table(path)
-        meant = columns(table)
-        rows = list(_rows(table, meant))
+        meanings = columns(table)
+        rows = list(_rows(table, meanings))
         names = _names(rows, f"{path.stem}: " if len(paths) > 1 else "")
-        refuse_same_rows(((row.place, row.said) for row in rows if row.of("measure")), seen)
+        refuse_same_rows(((row.place, row.content) for row in rows if row.of("measure")), places)
         for name, row in zip(names, rows, strict=True):
             measured = _measured(row)
             runs.append(_run(name, row, measured))
             records += _records(runs[-1], path, row.line, measured)
-        notes += _notes(table, meant, rows)
-    kept, scaling = declared(runs)
+        notes += _notes(table, meanings, rows)
+    kept, scaling = declared_scaling(runs)
     expected = tuple(_numbered(kept))
     study = undeclared(paths[0].stem, expected, Warmup(steps=0), tuple(notes))
     return msgspec.structs.replace(study, scaling=scaling), tuple(records)
 
 
-def _rows(table: ResultTable, meant: Sequence[TableColumn]) -> Iterator[_Row]:
+def _rows(table: ResultTable, meanings: Sequence[TableColumn]) -> Iterator[_Row]:
     for line, cells in table.rows:
-        said = {column: text for column, text in zip(meant, cells, strict=True) if column.name}
-        known = {column: text for column, text in said.items() if text not in ABSENT}
+        named = {column: text for column, text in zip(meanings, cells, strict=True) if column.name}
+        known = {column: text for column, text in named.items() if text not in ABSENT}
         yield _Row(f"{table.path}:{line}", line, known)
 
 
@@ -113,7 +113,7 @@ def _names(rows: Sequence[_Row], before: str) -> list[str]:
 
 def _measured(row: _Row) -> dict[str, float]:
     found = {
-        column.name: row.complain(column.name, functools.partial(_value, column, text))
+        column.name: row.parsed(column.name, functools.partial(_value, column, text))
         for column, text in row.cells.items()
         if column.kind == "measure"
     }
@@ -151,34 +151,34 @@ def _records(
 
 
 def _run(name: str, row: _Row, measured: dict[str, float]) -> ExpectedRun:
-    said = row.of("run")
-    state, problem = _state(row, said), said.get("problem", "")
+    cells = row.of("run")
+    state, problem = _state(row, cells), cells.get("problem", "")
     if state == _OK and not any(result in measured for result in _RESULTS):
         problem = problem or f"{row.place}: no time and no rate in this row"
-    if "exclude" in said:
-        state, problem = EXCLUDED, said["exclude"]
+    if "exclude" in cells:
+        state, problem = EXCLUDED, cells["exclude"]
     wall = [_timed(row, column) for column in row.cells if column.name == "wall_s"]
     return ExpectedRun(
         run_id=name,
-        axes=row.complain(LABEL, lambda: labelled(row.of("axis"))),
+        axes=row.parsed(LABEL, lambda: with_scaling(row.of("axis"))),
         repetition=1,
         topology=None,
         state=state,
         problem=problem,
         sizes=_sizes(row),
         conditions=row.of("condition"),
-        restarts=row.complain("restarts", lambda: whole(said.get("restarts", "0"), 0)),
+        restarts=row.parsed("restarts", lambda: whole(cells.get("restarts", "0"), 0)),
         wall_s=next(iter(wall), None),
     )
 
 
 def _timed(row: _Row, column: TableColumn) -> float | None:
-    return row.complain("wall_s", lambda: _value(column, row.cells[column])) or None
+    return row.parsed("wall_s", lambda: _value(column, row.cells[column])) or None
 
 
 def _sizes(row: _Row) -> dict[str, int]:
     given = {
-        name: row.complain(name, lambda name=name, text=text: whole(text, _least(name)))  # type: ignore[misc]
+        name: row.parsed(name, lambda name=name, text=text: whole(text, _least(name)))  # type: ignore[misc]
         for name, text in row.of("size").items()
     }
     if not given:
@@ -186,7 +186,7 @@ def _sizes(row: _Row) -> dict[str, int]:
             f"{row.place}: no size in this row: every cell of nodes, gpus … is empty",
             "a failed job also has a size; state the requested one",
         )
-    return row.complain("size", lambda: complete_sizes(given))
+    return row.parsed("size", lambda: complete_sizes(given))
 
 
 def _least(name: str) -> int:
@@ -194,37 +194,39 @@ def _least(name: str) -> int:
     return 0 if name == "gpus_per_node" else 1
 
 
-def _state(row: _Row, said: dict[str, str]) -> str:
-    text = said.get("state", _OK)
+def _state(row: _Row, cells: dict[str, str]) -> str:
+    text = cells.get("state", _OK)
     word = text.upper().split()[0].rstrip("+")
     if word not in _STATES:
         raise LogParseError(
-            f"{row.place}: state: {text!r} is none{nearest(word, _STATES)}",
+            f"{row.place}: state: {text!r} is not a state{nearest(word, _STATES)}",
             f"allowed: {', '.join(_STATES)}; empty means ok",
         )
     return _STATES[word]
 
 
 def _numbered(runs: Sequence[ExpectedRun]) -> Iterator[ExpectedRun]:
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for run in runs:
         key = repr((sorted(run.sizes.items()), run.axes, run.conditions))
-        seen[key] += 1
-        yield msgspec.structs.replace(run, repetition=seen[key])
+        counts[key] += 1
+        yield msgspec.structs.replace(run, repetition=counts[key])
 
 
-def _notes(table: ResultTable, meant: Sequence[TableColumn], rows: Sequence[_Row]) -> Iterator[str]:
+def _notes(
+    table: ResultTable, meanings: Sequence[TableColumn], rows: Sequence[_Row]
+) -> Iterator[str]:
     yield f"{table.path}: each row is a run; sizes, states and values are taken from the table."
     read = [
         f"{name!r} is read as {column.name}{_unit(column)}"
-        for name, column in zip(table.names, meant, strict=True)
+        for name, column in zip(table.names, meanings, strict=True)
         if column.unit or (column.name in _RATES and name.strip().lower() != column.name)
     ]
     if read:
         yield f"{table.path}: {'; '.join(read)}."
     unused = [
         name or f"column {place} (without a name)"
-        for place, (name, column) in enumerate(zip(table.names, meant, strict=True), start=1)
+        for place, (name, column) in enumerate(zip(table.names, meanings, strict=True), start=1)
         if column.kind == "unused"
     ]
     if unused:

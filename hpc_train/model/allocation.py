@@ -1,4 +1,4 @@
-"""Allocation: one request of nodes for several runs, and the turns in which they use them."""
+"""Allocation: one request of nodes for several runs, which use them one after the other."""
 
 from __future__ import annotations
 

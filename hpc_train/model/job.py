@@ -11,7 +11,7 @@ from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 from hpc_train.model.versions import Version
 
-# `(?!\n)` in patterns, because Python's `$` also stands before a line break at the end.
+# `(?!\n)` in patterns, because Python's `$` also matches before a line break at the end.
 Name = Annotated[
     str,
     Meta(
@@ -20,6 +20,8 @@ Name = Annotated[
     ),
 ]
 Word = Annotated[str, Meta(pattern=r"^[!-~]+$(?!\n)", description="One word, no blanks.")]
+# `names` is the group of the registry with the allowed words; error messages list them.
+LauncherName = Annotated[Word, Meta(extra={"names": "launchers"})]
 Module = Annotated[
     str,
     Meta(
@@ -81,7 +83,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
         Meta(min_length=1, description="Program and arguments, one list item each; no shell."),
     ]
     launcher: Annotated[
-        Word | None,
+        LauncherName | None,
         Meta(
             description="One of the site's launchers.allowed, such as torchrun; "
             "default: the site's launchers.default."
@@ -123,7 +125,7 @@ class JobSpec(Value, frozen=True, kw_only=True):
         dict[str, str],
         Meta(
             description="Variables with a secret: `env` takes it from the shell that submits, a "
-            "path from that file, which nobody else may read. Only the name is ever written."
+            "path from that file, which only its owner may read. Only the name is written."
         ),
     ] = {}
     setup: Annotated[

@@ -1,4 +1,4 @@
-"""Metric: one quantity of runs and points, with all that tables and reports need to know of it."""
+"""Metric: one quantity of runs and points, with its properties for tables and reports."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from hpc_train.model.value import Value
 Direction = Literal["higher", "lower", ""]
 # How the records of a run become its value.
 OfRun = Literal["none", "given", "computed", "last", "highest", "median", "total", "rate"]
-# How the values of the runs of a point become that of the point.
+# How the values of the runs of a point become the value of the point.
 OverRuns = Literal["none", "computed", "mean", "harmonic", "same", "least", "most"]
-# Which scopes a record may have so that its values can be added up; any without.
+# The scopes of records whose values can be summed; empty means all scopes.
 Scopes = tuple[Literal["global", "per_rank", "per_gpu"], ...]
 
 
 class Basis(Value, frozen=True, kw_only=True):
-    """What a speedup can be the ratio of: a rate of `item`, or, without one, a time.
+    """A quantity whose ratio is a speedup: a rate of `item` or, without `item`, a time.
 
-    `sentence`, `heading` and `axis` are its unit in a sentence, in a table and at an axis, where
-    they are not those of a rate.
+    `sentence`, `heading` and `axis` are its unit in a sentence, in a table and on an axis, if they
+    differ from those of a rate.
     """
 
     name: str
@@ -30,12 +30,12 @@ class Basis(Value, frozen=True, kw_only=True):
 
     @property
     def is_rate(self) -> bool:
-        """Whether more is faster."""
+        """Whether a higher value is faster."""
         return bool(self.item)
 
     @property
     def in_sentence(self) -> str:
-        """The unit behind a number: `samples/s`, `s an epoch`."""
+        """The unit after a number: `samples/s`, `s an epoch`."""
         return self.sentence or f"{self.item}/s"
 
     @property
@@ -52,10 +52,10 @@ class Basis(Value, frozen=True, kw_only=True):
 class TextColumn(Value, frozen=True, kw_only=True):
     """How the points table shows a metric, always or with `--wide`.
 
-    Where a heading has `{level}`, the level of confidence, the column shows the interval too;
-    `wide_heading` is that of the wide table where it is another. Values are multiplied by `factor`
-    and have four significant digits, or as many `decimals`; a `whole` one none that it needs not.
-    The column stands behind that of the metric before it, or `after` another.
+    If the heading contains `{level}`, the level of confidence, the column also shows the interval.
+    `wide_heading` is the heading of the wide table, if it differs. Values are multiplied by
+    `factor` and have four significant digits, or `decimals` decimals; with `whole`, zeros after the
+    decimal point are omitted. The column follows that of the previous metric, or of `after`.
     """
 
     heading: str
@@ -70,14 +70,14 @@ class TextColumn(Value, frozen=True, kw_only=True):
 class Metric(Value, frozen=True, kw_only=True):
     """One quantity: `key` is its column in the tables of runs and of points, and in every file.
 
-    `name`: in long tables (`-f tidy`), which lack a metric without one. `unit`, and the `direction`
-    which is better. `record`: the metric of the records that it is made of, those without a variant
-    and those whose variant begins with `variant`; `scopes` are the scopes that it may have.
-    `of_run` and `over_runs` say how values are made, `computed` by a rule of their own; `none`: a
-    table that lacks it. `limits`: the points have its interval, as one object in JSON or as
-    `columns` of their own. `json_key`: its key in `rows` of JSON and CSV, where it is another.
-    `basis`: a speedup may be its ratio. `text`: its column in the points table. `run_heading`: its
-    heading in the page's table of runs.
+    `name`: its name in long tables (`-f tidy`), which omit a metric without a name. `direction`:
+    the better one. `record`: the metric of the records from which it is computed: those without a
+    variant, and those whose variant begins with `variant`; `scopes` are the allowed scopes.
+    `of_run` and `over_runs`: how its values are computed; `computed` means a special rule, and
+    `none` a table without the metric. `limits`: its interval at points, as one object in JSON or as
+    separate `columns`. `json_key`: its key in `rows` of JSON and CSV, if it differs. `basis`: its
+    ratio is a speedup. `text`: its column in the points table. `run_heading`: its heading in the
+    page's table of runs.
     """
 
     key: str

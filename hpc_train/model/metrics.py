@@ -1,6 +1,6 @@
-"""Every metric of tables and reports, in the order of the columns of CSV; a new one is one entry.
+"""All metrics of tables and reports, in the order of the CSV columns.
 
-It stands with the values that stages exchange: tables compute what it names, reports show it.
+A new metric is one entry. Tables compute the metrics, and reports show them.
 """
 
 from __future__ import annotations

@@ -143,9 +143,9 @@ class Definition(Value, frozen=True, kw_only=True):
 
 
 class LaunchShell(Value, frozen=True, kw_only=True):
-    """What the script needs beside argv.
+    """The parts of a script in addition to argv.
 
-    `definitions` are made before the ranks start, and `lines` are bash, written just before argv.
+    `definitions` are evaluated before the ranks start; `lines` are bash, immediately before argv.
     The interpreter that argv or its agent starts must have the Python `module`.
     """
 
@@ -162,7 +162,7 @@ class Launch(Value, frozen=True, kw_only=True):
     its own ranks and no RANK is set. `direct` means that there is no launcher between the script
     and the program, so the script must signal it. `agent` is the command that `node_wrapper`
     starts, assembled on its node, followed by the rest of argv.
-    `shell` is what the script needs beside argv.
+    `shell` has the parts of the script in addition to argv.
     """
 
     argv: tuple[Token, ...]

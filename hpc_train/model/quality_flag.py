@@ -8,7 +8,7 @@ from hpc_train.model.value import Value
 
 
 class FlagCode(str, Enum):
-    """The kinds of flags, as the column `flags` names them; docs/reading-a-report.md explains."""
+    """The kinds of flags in the column `flags`; docs/reading-a-report.md explains them."""
 
     ONE_RUN = "n=1"
     ONE_BASELINE_RUN = "baseline n=1"
@@ -27,13 +27,13 @@ class FlagCode(str, Enum):
 
 
 class Flag(Value, frozen=True, order=True):
-    """What is doubtful, and in which way; in files it is the text `code: detail`."""
+    """The kind of the doubt, and its detail; in files it is the text `code: detail`."""
 
     code: FlagCode
     detail: str
 
     def __str__(self) -> str:
-        """Write it as it stands in files."""
+        """Return the text that files contain."""
         return f"{self.code.value}: {self.detail}"
 
 

@@ -1,6 +1,6 @@
-"""The queues of a profile as Slurm applies them: which one a name leads to, and what it allows.
+"""The partition and the QOS that a job uses, and the limits that Slurm applies to it.
 
-Slurm applies the limits of the partition and of the quality of service, both (SchedMD, Resource
+Slurm applies the limits of the partition and those of the quality of service (SchedMD, Resource
 Limits). An entry is an index into the profile's list, and the partition or the qos itself.
 """
 
@@ -20,7 +20,7 @@ SizeName = Literal["nodes", "gpus", "time"]
 
 
 class JobQueue(Value, frozen=True, kw_only=True):
-    """What limits a job: entries of the profile, and the account that pays."""
+    """The entries of the profile that limit a job, and the account that is charged."""
 
     partition: PartitionEntry | None
     qos: QosEntry | None
@@ -28,7 +28,7 @@ class JobQueue(Value, frozen=True, kw_only=True):
 
 
 class Limit(Value, frozen=True, kw_only=True):
-    """The most of a size, who sets it, and the profile's key that says so."""
+    """The maximum of a size, the partition or QOS that sets it, and the key of the profile."""
 
     value: Any
     who: str
@@ -37,9 +37,9 @@ class Limit(Value, frozen=True, kw_only=True):
 
 
 def partition_named(profile: SiteProfile, wanted: str | None) -> PartitionEntry | None:
-    """Return the entry for a partition, or for the site's default one where none is named.
+    """Return the entry of a partition, or that of the site's default if `wanted` is None.
 
-    One that is listed as `*` stands for any name, and for the cluster's own default.
+    The entry `*` matches any name, and the default of the cluster.
     """
     rest = None
     for index, partition in enumerate(profile.partitions):
@@ -51,7 +51,7 @@ def partition_named(profile: SiteProfile, wanted: str | None) -> PartitionEntry 
 
 
 def qos_named(profile: SiteProfile, wanted: str | None, partition: str | None) -> QosEntry | None:
-    """Return the entry for a qos, or for the partition's default one where none is named."""
+    """Return the entry of a QOS, or that of the partition's default if `wanted` is None."""
     rest = None
     for index, qos in enumerate(profile.qos):
         mine = not qos.partitions or partition in qos.partitions
@@ -65,7 +65,7 @@ def qos_named(profile: SiteProfile, wanted: str | None, partition: str | None) -
 def queue_named(
     profile: SiteProfile, partition: str | None, qos: str | None, account: str | None
 ) -> JobQueue:
-    """Return the queue that these names lead to."""
+    """Return the queue with these names."""
     found = partition_named(profile, partition)
     name = found[1].name if found else partition
     return JobQueue(partition=found, qos=qos_named(profile, qos, name), account=account)
@@ -74,7 +74,7 @@ def queue_named(
 def limits_on(size: SizeName, queue: JobQueue, nodes: int | None) -> Iterator[Limit]:
     """Yield the limits on `nodes`, `gpus` (of all nodes) or `time` [s] for a job of `nodes` nodes.
 
-    Where the number of nodes is not known, the limits that depend on it are left out.
+    If the number of nodes is unknown, the limits that depend on it are omitted.
     """
     key = f"max_{size}"
     if queue.partition is not None:
@@ -94,7 +94,7 @@ def _given(value: Any, who: str, key: str) -> Iterator[Limit]:
 def _of_partition(
     key: str, found: PartitionEntry, nodes: int | None, account: str | None
 ) -> Iterator[Limit]:
-    """What a bound says stands instead of the partition's own word."""
+    """Yield the limit of the partition, or that of a bound, which replaces it."""
     index, partition = found
     path = f"partitions.{index}"
     bound = bound_for(partition, key, nodes, account) if nodes is not None else None
@@ -115,7 +115,7 @@ def _described(bound: Bound) -> str:
 
 
 def _by_area(queue: JobQueue, nodes: int) -> Iterator[Limit]:
-    """Nodes x minutes are a limit on the time of so many nodes."""
+    """Yield the limits on the time that follow from limits on nodes x minutes."""
     entries: list[tuple[str, str, Partition | Qos]] = []
     if queue.partition is not None:
         index, partition = queue.partition

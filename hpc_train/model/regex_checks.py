@@ -24,7 +24,7 @@ _FEW = 9
 
 
 class Atom(NamedTuple):
-    """A part of a regex: how often it is there at least, whether many times, or not always so."""
+    """A part of a regex, with the minimum number of its repeats, and how the number may vary."""
 
     kind: str
     text: str
@@ -66,14 +66,14 @@ def may_explode(regex: str) -> bool:
 
 
 def atoms(regex: str) -> Iterator[Atom]:
-    """Yield the parts of a regex; a repeat of a group stands at its end."""
+    """Yield the parts of a regex; the repeat of a group belongs to the closing parenthesis."""
     for match in _ATOM.finditer(regex):
         kind = next(name for name in match.re.groupindex if match[name] is not None)
         yield Atom(kind, match[kind], *_times(match["repeat"] or ""))
 
 
 def _times(repeat: str) -> tuple[int, bool, bool]:
-    """Return how often at least, and whether many, and whether several numbers are tried."""
+    """Return the minimum number of repeats, whether it may be large, and whether it varies."""
     if not repeat:
         return 1, False, False
     if repeat[0] == "?":
@@ -87,7 +87,7 @@ def _times(repeat: str) -> tuple[int, bool, bool]:
 
 
 def _letter(atom: Atom) -> str:
-    """Return the character that an atom stands for, if it stands for one."""
+    """Return the character that an atom matches, if it matches only one."""
     if atom.kind == "plain":
         return atom.text
     if atom.kind == "escape" and len(atom.text) == len("\\.") and not atom.text[1].isalnum():

@@ -1,7 +1,7 @@
 """A regular expression -> how its time grows with the length of the text, without running it.
 
-Repeats beside one another that match the same character divide a run of it in every possible way
-before they fail: k of them take n^k / k! steps for n characters. See Davis et al., "The Impact of
+Adjacent repeats that match the same character divide a sequence of it in every possible way before
+they fail: k repeats take n^k / k! steps for n characters. See Davis et al., "The Impact of
 Regular Expression Denial of Service in Practice", 2018.
 """
 
@@ -13,16 +13,16 @@ from typing import NamedTuple
 
 from hpc_train.model.regex_checks import Atom, atoms
 
-# Latin, Greek and Cyrillic letters, blanks and signs: a class of characters holds one of them.
+# Latin, Greek and Cyrillic letters, spaces and signs: every class of characters contains one.
 _ALPHABET = frozenset(map(chr, (*range(0x500), 0x2009, 0x2501, 0x4E00, 0xFFFD)))
 _AROUND = ("(?=", "(?!", "(?<=", "(?<!")
 _ANCHORS = ("^", r"\A")
 
 
 class _State(NamedTuple):
-    """The repeats that touch one another at a place of the regex, and what each repeats.
+    """The adjacent repeats that end at a place of the regex, as texts.
 
-    `common` are the characters that the last repeat shares with all that must match behind it.
+    `common` are the characters that the last repeat shares with all parts that must match after it.
     """
 
     repeats: tuple[str, ...]
@@ -30,7 +30,7 @@ class _State(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """A group that is open: what stood before it, and where its other branches end."""
+    """An open group: the state before it, and the states at the ends of its other branches."""
 
     text: str
     before: _State
@@ -39,12 +39,12 @@ class _Group(NamedTuple):
 
 
 def touching(regex: str, *, anchored: bool = False) -> tuple[str, ...]:
-    """Return what the repeats repeat that touch one another and share a character, most of them.
+    """Return the longest list of adjacent repeats that share a character.
 
-    Their number is the power of the text's length to which the time for a text without a match
-    grows. A search begins at each character, which counts as a repeat ("a search"); not so where
-    the regex is `anchored` to the beginning of the text. Repeats with a text of several characters
-    between them are not counted together.
+    If a text of length n does not match, the time is proportional to n to the power of the number
+    of these repeats. A search begins at each character, and counts as a repeat ("a search"), unless
+    the regex is `anchored` to the beginning of the text. Repeats that are separated by a text of
+    several characters are not counted together.
 
     Raises:
         re.error: it cannot be compiled.
@@ -65,7 +65,7 @@ class _Walk:
         self._groups = [_Group("", self._state, [], set())]
 
     def step(self, atom: Atom, flags: int) -> None:
-        """Go over an atom."""
+        """Process an atom."""
         if atom.kind == "open":
             self._groups.append(_Group(atom.text, self._state, [], set()))
         elif atom.kind == "bar":
@@ -79,7 +79,7 @@ class _Walk:
 
     def _close(self, atom: Atom) -> None:
         group = self._groups.pop()
-        # A group that may be absent leaves its surroundings side by side.
+        # If a group is optional, the parts before and after it may be adjacent.
         ends = [*group.ends, self._state, *([group.before] if not atom.least else [])]
         self._state = max(ends, key=lambda end: (bool(end.common), len(end.repeats)))
         if group.text in _AROUND:
@@ -93,7 +93,7 @@ class _Walk:
         repeats, common = self._state
         self._groups[-1].held.update(characters)
         if atom.least:
-            # Only what must match can fail, and let those before it try once more.
+            # Only a part that must match can fail, so that the repeats before it are tried again.
             self.worst = max(self.worst, repeats, key=len)
         if atom.kind in ("any", "escape") and not characters:
             if atom.text in _ANCHORS:

@@ -11,13 +11,13 @@ from hpc_train.model.value import Value
 class ReportOptions(Value, frozen=True, kw_only=True):
     """Options of a report in addition to the table of points.
 
-    `figures`: draw them, as these kinds of `images` (svg, png, pdf, inline), or only the main one.
-    `wide`: every column. `allow_mixed` names conditions that may differ in a series. `interval` is
-    that of ratios; without it, the one of the study.
-    `forecast` is the multiple of the largest measured size that fits are extrapolated to, with
-    `force` also beyond 2. `against` names a stored study or report that this one must not be slower
-    than, and `search` says where to find it. `details`: include the details of each run. `target`:
-    report samples and time to it. `digests`: compute the digests of the logs.
+    `figures`: draw the figures, or only the main one, in the formats of `images` (svg, png, pdf,
+    inline). `wide`: all columns. `allow_mixed`: conditions that may differ within a series.
+    `interval`: the interval of ratios; by default that of the study. `forecast`: the multiple of
+    the largest measured size to which fits are extrapolated, above 2 only with `force`. `against`:
+    the study or report that is the reference of the regression gate, searched with `search`.
+    `details`: include the details of each run. `target`: report the samples and the time to reach
+    it. `digests`: compute the digests of the logs.
     """
 
     images: tuple[str, ...] = ("svg", "png")

@@ -159,4 +159,4 @@ class Run(Value, frozen=True, kw_only=True):
     status: JobStatus | None
     state: JobState
     problem: str = ""
-    standing: JobReport | None = None
+    job_report: JobReport | None = None

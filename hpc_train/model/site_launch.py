@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.job import Word
+from hpc_train.model.job import LauncherName, Word
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Value
 from hpc_train.model.versions import Version
@@ -20,8 +20,8 @@ HOST_METHOD = (
 class Launchers(Value, frozen=True, kw_only=True):
     """The launchers of a site: allowed, default and forbidden ones, with reasons."""
 
-    default: Annotated[Word, Meta(description="Used if a job names none.")]
-    allowed: Annotated[tuple[Word, ...], Meta(description="Launchers that a job may name.")]
+    default: Annotated[LauncherName, Meta(description="Used if a job names none.")]
+    allowed: Annotated[tuple[LauncherName, ...], Meta(description="Launchers that a job may name.")]
     forbidden: Annotated[dict[str, str], Meta(description="launcher -> the site's reason")] = {}
     warned: Annotated[
         dict[str, str], Meta(description="launcher -> why the site advises against it")

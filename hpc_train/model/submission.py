@@ -1,4 +1,4 @@
-"""Submission, JobState, Standing: a submission to an executor, and its state."""
+"""Submission, JobState, JobReport: a submission to an executor, and its state."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class JobReport(Value, frozen=True, kw_only=True):
 
     `reason` is a sentence; `start`, in seconds since the epoch, is when it started or, while it is
     pending, is expected to; `nodes` is the scheduler's node list and `job` its id of the job.
-    `asked` is the time of the query, if the answer may be older than the run's files.
+    `queried` is the time of the query, if the answer may be older than the run's files.
     """
 
     state: JobState
@@ -89,4 +89,4 @@ class JobReport(Value, frozen=True, kw_only=True):
     start: float | None = None
     nodes: str = ""
     job: str = ""
-    asked: float | None = None
+    queried: float | None = None

@@ -1,4 +1,4 @@
-"""Evidence and its report -> one file that can be opened on any machine."""
+"""Report inputs and their report -> one file that can be opened on any machine."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpc_train.files import cannot_write, to_json
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.bundle_members import Make, members, profile_copies
-from hpc_train.pipeline.report_gates import governed, reference
+from hpc_train.pipeline.report_gates import reference, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.runs.bundle_layout import ENDING, MANIFEST, PICTURES, SCHEMA, Contents, Member
 from hpc_train.secret_leaks import Hidden
@@ -38,60 +38,62 @@ def check_ending(path: Path) -> None:
         raise StoreError(f"--bundle {path}: a bundle's name ends in {ENDING}", f"NAME{ENDING}")
 
 
-def for_bundle(asked: ReportOptions) -> ReportOptions:
+def bundle_options(options: ReportOptions) -> ReportOptions:
     """Return the options of a report with everything that a bundle contains."""
-    images = tuple(dict.fromkeys((*PICTURES, "inline", *asked.images)))
+    images = tuple(dict.fromkeys((*PICTURES, "inline", *options.images)))
     return msgspec.structs.replace(
-        asked, images=images, main_figure_only=False, figures=True, details=True, digests=True
+        options, images=images, main_figure_only=False, figures=True, details=True, digests=True
     )
 
 
-def write_bundle(found: ReportInputs, report: Report, asked: ReportOptions, path: Path) -> None:
+def write_bundle(inputs: ReportInputs, report: Report, options: ReportOptions, path: Path) -> None:
     """Pack records, scripts, settings, profile and the report; equal input gives equal bytes.
 
-    The options of the report (`asked`) are packed, too: fields that may differ, the gates of the
-    site, the regression reference. Secrets are left out: those that the runs name or this shell
-    has, and texts with the form of a secret.
+    The bundle also contains what `options` select: the fields that may differ, the gates of the
+    site, and the reference of the regression gate. Secrets are removed: those that the runs name,
+    those in the environment of this process, and texts with the form of a secret.
 
     Raises:
         StoreError: the file cannot be written.
     """
     check_ending(path)
-    found = _governed(found, asked)
-    copies, notes = profile_copies(found.own, packed=found.packed)
-    wanted = {**members(found, report), **copies}
+    inputs = _with_gates(inputs, options)
+    copies, notes = profile_copies(inputs.own, packed=inputs.packed)
+    makers = {**members(inputs, report), **copies}
     try:
         with new_file(path) as file:
-            _write(file, wanted, Hidden.of(found.own), (found.study.name, notes))
+            _write(file, makers, Hidden.of(inputs.own), (inputs.study.name, notes))
     except OSError as failure:
         raise cannot_write(path, failure) from None
 
 
-def _governed(found: ReportInputs, asked: ReportOptions) -> ReportInputs:
+def _with_gates(inputs: ReportInputs, options: ReportOptions) -> ReportInputs:
     from hpc_train.reports.plain_rows import for_programs, plain_rows
 
-    study = governed(found, asked)
-    old = reference(study, found, asked)
+    study = with_site_gates(inputs, options)
+    old = reference(study, inputs, options)
     rows = () if old is None else tuple(map(for_programs, plain_rows(old)))
-    return msgspec.structs.replace(found, study=study, against=rows)
+    return msgspec.structs.replace(inputs, study=study, against=rows)
 
 
 def _write(
-    file: IO[bytes], wanted: Mapping[str, Make], hidden: Hidden, said: tuple[str, tuple[str, ...]]
+    file: IO[bytes], makers: Mapping[str, Make], hidden: Hidden, label: tuple[str, tuple[str, ...]]
 ) -> None:
     packer = zstandard.ZstdCompressor(level=_LEVEL, threads=0)
-    found: dict[str, Member] = {}
+    packed: dict[str, Member] = {}
     with (
         packer.stream_writer(file, closefd=False) as stream,
         tarfile.open(fileobj=stream, mode="w|", format=tarfile.PAX_FORMAT) as tar,
     ):
-        for name in sorted(wanted):
-            content = hidden.without(name, wanted[name]())
+        for name in sorted(makers):
+            content = hidden.without(name, makers[name]())
             digest = hashlib.sha256(content).hexdigest()
-            found[name] = Member(size=len(content), sha256=digest)
+            packed[name] = Member(size=len(content), sha256=digest)
             _add(tar, name, content)
-        study, notes = said
-        contents = Contents(schema=SCHEMA, hpctrain=VERSION, name=study, members=found, notes=notes)
+        study, notes = label
+        contents = Contents(
+            schema=SCHEMA, hpctrain=VERSION, name=study, members=packed, notes=notes
+        )
         _add(tar, MANIFEST, to_json(contents))
 
 

@@ -1,4 +1,4 @@
-"""Evidence and its report -> the files of a bundle, by name; each is generated when written."""
+"""Report inputs and their report -> the files of a bundle, by name; generated when written."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from hpc_train.pipeline.report_provenance import file_lines
 from hpc_train.pipeline.write_report import render_report
 from hpc_train.registry import names
 from hpc_train.regularfile import is_regular, sha256_of
-from hpc_train.runs.bundle_layout import EVIDENCE, PICTURES, RECORDS, Judged, Kept
+from hpc_train.runs.bundle_layout import EVIDENCE, PICTURES, RECORDS, StoredResults, StoredState
 from hpc_train.runs.run_folders import STUDY_FILE
 from hpc_train.tables.run_level_records import one_by_one
 
@@ -33,26 +33,26 @@ _TABLES = (".csv", ".jsonl", ".parquet", ".yaml", ".yml")
 _UNUSUAL, _LONGEST = re.compile(r"[^\w.+-]"), 100
 
 
-def members(found: ReportInputs, report: Report) -> dict[str, Make]:
+def members(inputs: ReportInputs, report: Report) -> dict[str, Make]:
     """Return all files but the manifest and the profiles."""
     records: dict[str, list[Record]] = defaultdict(list)
-    own = {run.folder.run_id for run in found.own}
-    for record in one_by_one(found.records):
+    own = {run.folder.run_id for run in inputs.own}
+    for record in one_by_one(inputs.records):
         records[record.run if record.run in own else ""].append(record)
-    made: dict[str, Make] = {EVIDENCE: partial(_evidence, found, own)}
-    for run in found.own:
+    makers: dict[str, Make] = {EVIDENCE: partial(_evidence, inputs, own)}
+    for run in inputs.own:
         name = run.folder.run_id
-        of_run = _of_run(run, found.transports.get(name), records.get(name, []))
-        made |= {f"{name}/{file}": make for file, make in of_run}
+        of_run = _run_files(run, inputs.transports.get(name), records.get(name, []))
+        makers |= {f"{name}/{file}": make for file, make in of_run}
     if records.get(""):
-        made[RECORDS] = partial(_lines, records[""])
-    study = found.own[0].folder.path.parent / STUDY_FILE if found.own else None
+        makers[RECORDS] = partial(_lines, records[""])
+    study = inputs.own[0].folder.path.parent / STUDY_FILE if inputs.own else None
     if study is not None and is_regular(study):
-        made[STUDY_FILE] = study.read_bytes
-    return {**made, **dict(_stated(found)), **dict(_reports(report))}
+        makers[STUDY_FILE] = study.read_bytes
+    return {**makers, **dict(_user_files(inputs)), **dict(_reports(report))}
 
 
-def _of_run(
+def _run_files(
     run: Run, transport: Transport | None, records: Sequence[Record]
 ) -> Iterator[tuple[str, Make]]:
     folder = run.folder
@@ -65,45 +65,47 @@ def _of_run(
         yield folder.transport.name, partial(to_json, transport)
     diagnosis, logs = run_details.diagnosis_text(run), log_digests.Digests().of_run(run)
     if diagnosis:
-        yield run_details.KEPT, diagnosis.encode
+        yield run_details.FILE, diagnosis.encode
     if logs:
-        yield log_digests.KEPT, partial(to_json, logs)
+        yield log_digests.FILE, partial(to_json, logs)
 
 
-def _evidence(found: ReportInputs, own: set[str]) -> bytes:
-    kept = Kept(
-        study=found.study,
-        warnings=found.warnings,
-        unreadable=found.unreadable,
+def _evidence(inputs: ReportInputs, own: set[str]) -> bytes:
+    results = StoredResults(
+        study=inputs.study,
+        warnings=inputs.warnings,
+        unreadable=inputs.unreadable,
         runs=tuple(
-            Judged(
+            StoredState(
                 run_id=run.folder.run_id,
                 state=run.state,
                 problem=run.problem,
-                standing=run.standing,
+                job_report=run.job_report,
             )
-            for run in found.own
+            for run in inputs.own
         ),
-        transports={name: way for name, way in found.transports.items() if name not in own},
-        logs=tuple(file_lines(found, log_digests.Digests())),
-        against=found.against,
+        transports={
+            name: transport for name, transport in inputs.transports.items() if name not in own
+        },
+        logs=tuple(file_lines(inputs, log_digests.Digests())),
+        against=inputs.against,
     )
-    return to_json(kept)
+    return to_json(results)
 
 
 def _lines(records: Sequence[Record]) -> bytes:
     return b"".join(msgspec.json.encode(record) + b"\n" for record in records)
 
 
-def _stated(found: ReportInputs) -> Iterator[tuple[str, Make]]:
+def _user_files(inputs: ReportInputs) -> Iterator[tuple[str, Make]]:
     """Yield the user's files: sizes, exclusions, tables."""
-    runs = found.study.runs
+    runs = inputs.study.runs
     excluded = {run.run_id: run.problem for run in runs if run.state == EXCLUDED}
     sizes = {run.run_id: run.sizes for run in runs if run.sizes}
-    for name, said in (("exclude.yaml", excluded), ("points.yaml", sizes)):
-        if said:
-            yield name, partial(_yaml, said)
-    for number, path in enumerate(path for path in found.files if _is_table(path)):
+    for name, content in (("exclude.yaml", excluded), ("points.yaml", sizes)):
+        if content:
+            yield name, partial(_yaml, content)
+    for number, path in enumerate(path for path in inputs.files if _is_table(path)):
         # Any name that the reader accepts.
         name = _UNUSUAL.sub("_", path.name)[-_LONGEST:]
         yield f"sources/{number}-{name}", path.read_bytes
@@ -113,9 +115,9 @@ def _is_table(path: Path) -> bool:
     return path.suffix in _TABLES and is_regular(path)
 
 
-def _yaml(said: Mapping[str, object]) -> bytes:
-    """Return JSON, which is YAML."""
-    return (json.dumps(said, indent=1, ensure_ascii=False) + "\n").encode()
+def _yaml(content: Mapping[str, object]) -> bytes:
+    """Return JSON, which is valid YAML."""
+    return (json.dumps(content, indent=1, ensure_ascii=False) + "\n").encode()
 
 
 def _reports(report: Report) -> Iterator[tuple[str, Make]]:
@@ -150,9 +152,9 @@ def profile_copies(
     for path, digest in _profiles(runs):
         digits = _NO_DIGIT.sub("", digest)[:_DIGITS]
         name = f"profiles/{digits}/{path.name}" if digits else f"profiles/{path.name}"
-        beside = runs[0].folder.path.parent / name
-        if beside.is_file():
-            copies[name] = beside.read_bytes
+        packed_copy = runs[0].folder.path.parent / name
+        if packed_copy.is_file():
+            copies[name] = packed_copy.read_bytes
         elif packed or not path.is_file():
             notes.append(f"the profile {path.name} does not exist")
         elif digest and sha256_of(path) != digest:
@@ -163,6 +165,8 @@ def profile_copies(
 
 
 def _profiles(runs: Sequence[Run]) -> Iterator[tuple[Path, str]]:
-    said = [run.manifest.provenance for run in runs if run.manifest]
-    named = {(str(s[PROFILE]), str(s.get(PROFILE_DIGEST, ""))) for s in said if s.get(PROFILE)}
+    provenances = [run.manifest.provenance for run in runs if run.manifest]
+    named = {
+        (str(s[PROFILE]), str(s.get(PROFILE_DIGEST, ""))) for s in provenances if s.get(PROFILE)
+    }
     yield from ((Path(name), digest) for name, digest in sorted(named))

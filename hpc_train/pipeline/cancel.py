@@ -9,7 +9,7 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
 from hpc_train.pipeline.run_states import executor_of, runs_below
-from hpc_train.runs.run_state import was_never_handed_over
+from hpc_train.runs.run_state import never_submitted
 
 
 def _runs(count: int) -> str:
@@ -20,7 +20,7 @@ class Cancelled(Value, frozen=True, kw_only=True):
     """The runs that were cancelled, and those whose job id is unknown and that may continue."""
 
     runs: tuple[Run, ...]
-    left: tuple[Run, ...]
+    unknown_jobs: tuple[Run, ...]
 
 
 def cancel(path: Path) -> Cancelled:
@@ -31,7 +31,7 @@ def cancel(path: Path) -> Cancelled:
         SubmitError: the scheduler refuses, or does not report that they ended.
     """
     runs = runs_below(path)
-    unknown = [run for run in runs if _may_go_on(run)]
+    unknown = [run for run in runs if _may_be_active(run)]
     active = [run for run in runs if run.state.active]
     active += [run for run in unknown if _has_job(run)]
     if not active:
@@ -46,10 +46,10 @@ def cancel(path: Path) -> Cancelled:
             f"hpctrain cancel {home.name} ends them all",
         )
     for name in {submission.executor for submission in submissions.values()}:
-        mine = {run: s for run, s in submissions.items() if s.executor == name}
-        executor_of(name).cancel(home, mine)
-    left = tuple(run for run in unknown if run not in active)
-    return Cancelled(runs=tuple(active), left=left)
+        selected = {run: s for run, s in submissions.items() if s.executor == name}
+        executor_of(name).cancel(home, selected)
+    unknown_jobs = tuple(run for run in unknown if run not in active)
+    return Cancelled(runs=tuple(active), unknown_jobs=unknown_jobs)
 
 
 def _has_job(run: Run) -> bool:
@@ -58,6 +58,6 @@ def _has_job(run: Run) -> bool:
     return submission is not None and submission.executor != "local" and submission.answered
 
 
-def _may_go_on(run: Run) -> bool:
+def _may_be_active(run: Run) -> bool:
     """Whether the state of a run that was or may have been submitted is unknown."""
-    return run.state is JobState.UNKNOWN and not was_never_handed_over(run)
+    return run.state is JobState.UNKNOWN and not never_submitted(run)

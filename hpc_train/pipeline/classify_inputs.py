@@ -1,4 +1,4 @@
-"""Arguments of the command line -> run folders, foreign logs, or a bundle."""
+"""Arguments of the command line -> run folders, a bundle, or foreign files and their kind."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from hpc_train.runs.bundle_layout import ENDING
 from hpc_train.runs.run_folders import find
 
 
-def tell_apart(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
-    """Return foreign logs, and folders of runs.
+def classify(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]]:
+    """Split arguments into foreign files and folders of runs; return both.
 
     Raises:
         UnknownNameError: an argument is neither. LogParseError: it can only be a file, which does
@@ -28,10 +28,10 @@ def tell_apart(words: Sequence[str], root: Path) -> tuple[list[Path], list[Path]
         try:
             homes.append(find(root, word))
         except UnknownNameError as unknown:
-            found = expanded(word)
-            if not found:
+            paths = expanded(word)
+            if not paths:
                 raise no_such_file(word) or unknown from None
-            logs += found
+            logs += paths
     return logs, homes
 
 
@@ -46,12 +46,12 @@ def bundle_of(words: Sequence[str]) -> Path | None:
     Raises:
         StoreError: there are other arguments.
     """
-    found = [Path(word) for word in words if is_bundle(word)]
-    if found and len(words) > 1:
+    bundles = [Path(word) for word in words if is_bundle(word)]
+    if bundles and len(words) > 1:
         raise StoreError(
-            f"{found[0]}: a bundle is the only argument", "compare two: hpctrain compare A B"
+            f"{bundles[0]}: a bundle is the only argument", "compare two: hpctrain compare A B"
         )
-    return found[0] if found else None
+    return bundles[0] if bundles else None
 
 
 Kind = Literal["tables", "records", "points", "logs"]

@@ -1,4 +1,4 @@
-"""Arguments of the command line -> iterator of measurements, and statistics of the logs."""
+"""Arguments of the command line -> measurements, as CSV, JSON Lines or Parquet."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hpc_train.files import write_file
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record, StatedScope
-from hpc_train.pipeline.classify_inputs import bundle_of, tell_apart
+from hpc_train.pipeline.classify_inputs import bundle_of, classify
 from hpc_train.pipeline.run_records import indexed
 from hpc_train.pipeline.study_runs import study_runs
 from hpc_train.records.collect import packs_in, wanted
@@ -31,17 +31,17 @@ from hpc_train.specs.validate_log_pattern import own_patterns
 
 
 class Collection:
-    """A single-pass iterator of measurements; then `census` and `counts` (by run) are complete.
+    """Single-pass iterator of measurements; at its end `stats` and `counts` (by run) are complete.
 
     `problems` maps the runs of hpctrain to their state.
     """
 
-    def __init__(self, packs: Iterator[Pack], census: ParseStats, problems: dict[str, str]) -> None:
-        self.census = census
+    def __init__(self, packs: Iterator[Pack], stats: ParseStats, problems: dict[str, str]) -> None:
+        self.stats = stats
         self.counts = Counter(dict.fromkeys(problems, 0))
         self.problems = problems
         self._packs = packs
-        self._apart: list[Record] = []
+        self._unconnected: list[Record] = []
 
     def __iter__(self) -> Iterator[Record]:
         """Yield the records."""
@@ -49,16 +49,16 @@ class Collection:
             yield from pack.records()
 
     def packs(self) -> Iterator[Pack]:
-        """Yield the records in packs, of which they are written faster."""
+        """Yield the records in packs, which are faster to write than single records."""
         for pack in self._packs:
             self.counts[pack.kinds[0].run] += len(pack)
             if any(map(is_apart, pack.kinds)):
-                self._apart += filter(is_apart, pack.records())
+                self._unconnected += filter(is_apart, pack.records())
             yield pack
 
-    def seen(self) -> Iterator[str]:
+    def summary(self) -> Iterator[str]:
         """Yield messages on the formats that were found, and on missing results."""
-        for name, kind in self.census.known.items():
+        for name, kind in self.stats.known.items():
             first = f"{kind.source}:{kind.line}: {kind.text}"
             yield f"{name}: {_counted(kind.lines, 'line')}, the first {first}"
         runs = sum(count > 0 for count in self.counts.values())
@@ -66,7 +66,7 @@ class Collection:
         for run, problem in self.problems.items():
             if not self.counts[run]:
                 yield f"no record: {run}  {problem}"
-        for warning in (*self.census.refusals(), *apart_warnings(self._apart)):
+        for warning in (*self.stats.refusals(), *apart_warnings(self._unconnected)):
             yield f"warning: {warning}"
 
 
@@ -83,45 +83,43 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     """Resolve arguments: a study, the runs of a job, a run, or any log files.
 
     Raises:
-        HpcTrainError: as `evidence`; errors of reading are raised during iteration.
+        HpcTrainError: as `report_inputs`; errors of reading are raised during iteration.
     """
-    census, look = ParseStats(), wanted(search.form, search.prefix, search.patterns)
+    stats, options = ParseStats(), wanted(search.form, search.prefix, search.patterns)
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
     if bundle := bundle_of(words):
         opened = open_bundle(bundle)
-        return Collection(packs_of(opened.records), census, _standing(opened.study))
-    paths, homes = tell_apart(words, search.root)
+        return Collection(packs_of(opened.records), stats, _problems(opened.study))
+    paths, homes = classify(words, search.root)
     if homes:
-        found = study_runs(paths, homes, look)
-        return Collection(packs_of(found.records(census)), census, _standing(found.study))
+        runs = study_runs(paths, homes, options)
+        return Collection(packs_of(runs.records(stats)), stats, _problems(runs.study))
     logs = list(chain.from_iterable(foreign_runs(paths).values()))
     if search.cache is None:
-        packs = packs_in(logs, look, census)
+        packs = packs_in(logs, options, stats)
     else:
-        packs = _remembered(logs, look, census, search.cache)
-    return Collection(_some(packs, logs, census, search.form), census, {})
+        packs = _cached(logs, options, stats, search.cache)
+    return Collection(_nonempty(packs, logs, stats, search.form), stats, {})
 
 
-def _standing(study: ExpectedStudy) -> dict[str, str]:
+def _problems(study: ExpectedStudy) -> dict[str, str]:
     return {run.run_id: f"{run.state}  {run.problem}" for run in study.runs}
 
 
-def _remembered(
-    logs: Sequence[Log], look: Wanted, census: ParseStats, cache: Path
-) -> Iterator[Pack]:
+def _cached(logs: Sequence[Log], options: Wanted, stats: ParseStats, cache: Path) -> Iterator[Pack]:
     names = b"\n".join(sorted({bytes(log.path.parent.absolute()) for log in logs}))
     path = cache / f"{hashlib.sha256(names).hexdigest()[:20]}.index"
-    return indexed(logs, look, census, path)
+    return indexed(logs, options, stats, path)
 
 
-def _some(
-    packs: Iterator[Pack], logs: Sequence[Log], census: ParseStats, form: str
+def _nonempty(
+    packs: Iterator[Pack], logs: Sequence[Log], stats: ParseStats, form: str
 ) -> Iterator[Pack]:
     """Yield the records; logs without any are an error that names similar formats."""
     first = next(packs, None)
     if first is None:
-        raise nothing(logs, census, form)
+        raise nothing(logs, stats, form)
     yield first
     yield from packs
 
@@ -148,7 +146,7 @@ _ENDINGS: dict[str, Form] = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
 def records_text(packs: Iterable[Pack], form: Form) -> Iterator[str]:
     """Yield records as text, many lines at a time."""
     source = iter(packs)
-    # The first record may be an error: then nothing is written.
+    # Reading the first record may raise an error; then nothing is written.
     first = next(source, None)
     whole = source if first is None else chain((first,), source)
     if form == "csv":
@@ -163,20 +161,20 @@ def _json_lines(pack: Pack) -> str:
 
 
 def check_ending(path: Path) -> None:
-    """Refuse a file's ending before any log is read.
+    """Refuse an unknown file extension before any log is read.
 
     Raises:
-        StoreError: it is not known.
+        StoreError: the extension is unknown.
     """
     if path.suffix != ".parquet" and path.suffix not in _ENDINGS:
-        raise StoreError(f"{path}: the ending must be .csv, .jsonl or .parquet")
+        raise StoreError(f"{path}: the extension must be .csv, .jsonl or .parquet")
 
 
 def write_records(packs: Iterable[Pack], path: Path) -> None:
-    """Write records to a file as they come; the ending says how.
+    """Write records to a file, one pack at a time, in the format of its extension.
 
     Raises:
-        StoreError: an ending that is not known, or a file that cannot be written.
+        StoreError: an unknown extension, or a file that cannot be written.
         MissingExtraError: Parquet without pyarrow.
     """
     check_ending(path)

@@ -14,7 +14,7 @@ from hpc_train.model.log_selection import Search
 from hpc_train.model.report import Report
 from hpc_train.model.run import Run
 from hpc_train.model.value import Value
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.runs.settings_diff import differences
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class ComparedReport(NamedTuple):
     undecided: tuple[str, ...]
 
 
-def compare(a: str, b: str, search: Search, wishes: CompareOptions) -> ComparedReport:
+def compare(a: str, b: str, search: Search, options: CompareOptions) -> ComparedReport:
     """Compare B with A, point by point.
 
     Raises:
@@ -61,11 +61,11 @@ def compare(a: str, b: str, search: Search, wishes: CompareOptions) -> ComparedR
     from hpc_train.reports.plain_rows import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
 
-    _check(wishes)
-    sides = [side(word, search, wishes.allow_mixed) for word in (a, b)]
+    _check(options)
+    sides = [side(word, search, options.allow_mixed) for word in (a, b)]
     first, second = (one.runs for one in sides)
-    wanted = Demands(min_effect=wishes.min_effect, allow_mixed=wishes.allow_mixed)
-    points = comparison_frame(first, second, wanted)
+    demands = Demands(min_effect=options.min_effect, allow_mixed=options.allow_mixed)
+    points = comparison_frame(first, second, demands)
     report = comparison_report(
         Compared(
             names=_names(a, b),
@@ -77,8 +77,8 @@ def compare(a: str, b: str, search: Search, wishes: CompareOptions) -> ComparedR
             notes=tuple(
                 f"{n}: {text}" for n, one in zip("AB", sides, strict=True) for text in one.notes
             ),
-            min_effect=wishes.min_effect,
-            allow_mixed=wishes.allow_mixed,
+            min_effect=options.min_effect,
+            allow_mixed=options.allow_mixed,
         )
     )
     states = {str(row["state"]) for row in report.run_rows}
@@ -87,8 +87,8 @@ def compare(a: str, b: str, search: Search, wishes: CompareOptions) -> ComparedR
         or not states
         or any(one.unreadable for one in sides)
     )
-    whole = msgspec.structs.replace(report, partial=partial)
-    return ComparedReport(whole, partial, tuple(undecided(plain_rows(points))))
+    report_with_state = msgspec.structs.replace(report, partial=partial)
+    return ComparedReport(report_with_state, partial, tuple(undecided(plain_rows(points))))
 
 
 def _names(a: str, b: str) -> tuple[str, str]:
@@ -106,7 +106,7 @@ def side(word: str, search: Search, allow_mixed: tuple[str, ...] = ()) -> Side:
     from hpc_train.tables.run_selection import selected
 
     name, pairs = selection(word)
-    whole = _stored(Path(name)) or _found(name, search, allow_mixed)
+    whole = _stored(Path(name)) or _read_side(name, search, allow_mixed)
     if not pairs:
         return whole
     runs = selected(whole.runs, pairs, word)
@@ -124,16 +124,16 @@ def selection(word: str) -> tuple[str, dict[str, str]]:
     return match["word"], dict(pair.split("=", 1) for pair in pairs)
 
 
-def _found(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
+def _read_side(word: str, search: Search, allow_mixed: tuple[str, ...]) -> Side:
     from hpc_train.tables.runs import run_frame
     from hpc_train.tables.split_series import separated
 
-    found = evidence([word], search)
+    inputs = report_inputs([word], search)
     # The batch is not a condition: it only has to be equal on both sides of a point.
     conditions = tuple(name for name in allow_mixed if name != "global_batch")
-    study = msgspec.structs.replace(found.study, allow_mixed=conditions)
-    runs, apart = separated(run_frame(study, found.records), study)
-    return Side(word, runs, found.own, apart, bool(found.unreadable))
+    study = msgspec.structs.replace(inputs.study, allow_mixed=conditions)
+    runs, notes = separated(run_frame(study, inputs.records), study)
+    return Side(word, runs, inputs.own, notes, bool(inputs.unreadable))
 
 
 def _stored(path: Path) -> Side | None:
@@ -170,7 +170,7 @@ def _conditions(runs: pd.DataFrame) -> list[dict[str, str]]:
     return [own for own in stated if isinstance(own, dict)]
 
 
-def _check(wishes: CompareOptions) -> None:
-    effect = wishes.min_effect
+def _check(options: CompareOptions) -> None:
+    effect = options.min_effect
     if effect is not None and not 0 < effect < 1:
         raise ReportError(f"--min-effect {effect:g}: must be between 0 and 1; 0.02 is 2 %")

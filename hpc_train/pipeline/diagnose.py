@@ -14,8 +14,8 @@ from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.classify_inputs import is_bundle, tell_apart
-from hpc_train.pipeline.nccl_transport import promised_to
+from hpc_train.pipeline.classify_inputs import classify, is_bundle
+from hpc_train.pipeline.nccl_transport import run_network
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from hpc_train.records.find_logs import jobs_of, log_files, readable
@@ -50,7 +50,7 @@ class Diagnosed(Value, frozen=True, kw_only=True):
 
 
 def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tuple[Diagnosed, ...]:
-    """Diagnose runs or the jobs of log files, each by itself; with `one_job`, all files together.
+    """Diagnose runs or the jobs of log files, each separately; with `one_job`, all files together.
 
     Raises:
         UnknownNameError: an argument is neither a run nor a file. StoreError: runs and other logs
@@ -62,7 +62,7 @@ def diagnose(words: Sequence[str], root: Path, *, one_job: bool = False) -> tupl
             f"{bundle}: a bundle contains no logs, only their diagnoses",
             f"hpctrain report {bundle} -f html; or RUN/diagnosis.txt in it",
         )
-    logs, homes = tell_apart(words, root)
+    logs, homes = classify(words, root)
     if logs and homes:
         raise StoreError("foreign logs and run folders are not one job", "diagnose each of them")
     if logs:
@@ -97,7 +97,7 @@ def _own(run: Run) -> Diagnosed:
     return Diagnosed(
         name=run.folder.run_id,
         diagnosis=diagnosis,
-        transport=transport_in(tally, promised_to(run)),
+        transport=transport_in(tally, run_network(run)),
         unreadable=unreadable,
     )
 

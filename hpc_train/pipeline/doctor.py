@@ -20,14 +20,14 @@ SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "contain
 
 
 class Examined(Value, frozen=True, kw_only=True):
-    """The result; `silent` is the reason why an installed Slurm did not answer.
+    """The result; `slurm_problem` is the reason why an installed Slurm did not answer.
 
     `profiles` are the site profiles that match this host.
     """
 
     hardware: Hardware
     cluster: Cluster | None
-    silent: str
+    slurm_problem: str
     advice: tuple[Finding, ...]
     profiles: tuple[str, ...] = ()
 
@@ -45,15 +45,19 @@ def examine(reach: str | None = None) -> Examined:
         WishError: `reach` is not a host.
     """
     hardware = this_hardware(reach)
-    cluster, silent = _cluster()
+    cluster, slurm_problem = _cluster()
     advice = advise(hardware, cluster)
-    if silent:
-        said = f"Slurm's commands are installed, but do not answer: {silent}"
+    if slurm_problem:
+        message = f"Slurm's commands are installed, but do not answer: {slurm_problem}"
         hint = "set SLURM_CONF, or check whether the controller is up"
-        advice += (Finding(id="slurm", severity="warning", message=said, advice=hint),)
+        advice += (Finding(id="slurm", severity="warning", message=message, advice=hint),)
     profiles = tuple(match.name for match in detect_site(this_host()).matches)
     return Examined(
-        hardware=hardware, cluster=cluster, silent=silent, advice=advice, profiles=profiles
+        hardware=hardware,
+        cluster=cluster,
+        slurm_problem=slurm_problem,
+        advice=advice,
+        profiles=profiles,
     )
 
 

@@ -11,7 +11,7 @@ from hpc_train.model.script import Script
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.render import Prepared
-from hpc_train.pipeline.study_preview import outlook
+from hpc_train.pipeline.study_preview import preview
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.cost import bill, check_budget, cost_of
@@ -19,7 +19,7 @@ from hpc_train.submissions.notices import notices
 from hpc_train.submissions.slurm.test_only import test_only
 
 
-def rehearse(prepared: Prepared, wish: SubmitOptions) -> Iterator[str]:
+def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
     """Yield the messages of `submit`, then the answer of `sbatch --test-only` for each script.
 
     Raises:
@@ -28,23 +28,23 @@ def rehearse(prepared: Prepared, wish: SubmitOptions) -> Iterator[str]:
     repetitions = prepared.study.spec.repetitions if prepared.study else 1
     plans = [point.plan for point in prepared.points for _ in range(repetitions)]
     cost = cost_of(plans)
-    check_budget(cost, wish.max_gpu_hours)
+    check_budget(cost, options.max_gpu_hours)
     if prepared.site.value.scheduler != "slurm":
         check_start(prepared)
-        yield from outlook(prepared)
+        yield from preview(prepared)
         return
     yield from notices(prepared.site, plans[0])
     # Existing runs would be kept; whether there are any depends on the results folder.
     whole = " for the whole study" if prepared.study else ""
     yield f"cost{whole}: {bill(cost, prepared.site.value.report)}"
-    yield from outlook(prepared)
+    yield from preview(prepared)
     if not shutil.which("sbatch"):
         yield "sbatch is not installed here, so it was not tested whether the cluster accepts this"
         return
     check_start(prepared)
     cluster = cluster_of(prepared.site.value, plans[0])
     for name, script in _scripts(prepared):
-        yield f"sbatch --test-only{name}: {_verdict(cluster, script)}"
+        yield f"sbatch --test-only{name}: {_answer(cluster, script)}"
 
 
 def _scripts(prepared: Prepared) -> Iterator[tuple[str, Script]]:
@@ -55,7 +55,7 @@ def _scripts(prepared: Prepared) -> Iterator[tuple[str, Script]]:
         yield (f" {point.stem}" if prepared.study else ""), point.script
 
 
-def _verdict(cluster: SlurmEndpoint, script: Script) -> str:
+def _answer(cluster: SlurmEndpoint, script: Script) -> str:
     with tempfile.TemporaryDirectory(prefix="hpctrain-") as folder:
         path = Path(folder, "job.sbatch")
         path.write_text(script.text, encoding="utf-8")

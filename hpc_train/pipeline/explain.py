@@ -17,7 +17,7 @@ from hpc_train.sites.value_sources import source_of
 
 Kind = Literal["setting", "directive", "variable", "argument"]
 _NONE = Reason(why="")
-_MEETING = {
+_RENDEZVOUS = {
     "MASTER_ADDR": ("rendezvous.host", "address of rank 0; found when the job starts"),
     "MASTER_PORT": ("rendezvous.port", "free on rank 0's host when the job starts"),
 }
@@ -40,15 +40,19 @@ def explain(plan: LaunchPlan, site: Sourced[SiteProfile]) -> tuple[Explained, ..
 
     Values of the site's profile name their source.
     """
-    found = (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
+    items = (*_settings(plan), *_directives(plan), *_variables(plan), *_arguments(plan, site))
     keys: dict[str, list[str]] = {}
     for key, place in site.origins.items():
         keys.setdefault(place, []).append(key)
-    return tuple(_with_source(item, site, keys.get(item.origin, [])) for item in found)
+    return tuple(_with_source(item, site, keys.get(item.origin, [])) for item in items)
 
 
 def _with_source(item: Explained, site: Sourced[SiteProfile], keys: Sequence[str]) -> Explained:
-    """`keys` stand in the line that the item comes from; of several, the one of its name counts."""
+    """Add the source of an item.
+
+    `keys` are the keys in the line that the item comes from: the one with the item's name takes
+    precedence, then the shortest one.
+    """
     if item.source or not keys:
         return item
     name = item.name.removeprefix("--").rpartition(".")[2].replace("-", "_")
@@ -83,7 +87,7 @@ def _variables(plan: LaunchPlan) -> Iterator[Explained]:
     if plan.backend:
         setting = plan.settings["backend"]
         yield _explained("variable", "HPCTRAIN_BACKEND", plan.backend, setting)
-    for name, (key, why) in _MEETING.items():
+    for name, (key, why) in _RENDEZVOUS.items():
         origin = plan.settings[key].origin
         yield Explained(kind="variable", name=name, value=None, origin=origin, why=why)
     for name, token in plan.launch.rank_env:
@@ -127,11 +131,11 @@ def _before_ranks(tokens: Sequence[Token]) -> Iterator[Token]:
 def _program(
     word: str, plan: LaunchPlan, programs: Sequence[Program]
 ) -> tuple[str, Mapping[str, Reason]] | None:
-    """Return the program whose options follow a word, if it is one, and what they are for."""
+    """Return the name of the program that a word starts, and the reasons of its options."""
     if plan.container is not None and word == plan.container.program:
         return plan.container.runtime, {}
-    found = next((program for program in programs if program.goes_by(word)), None)
-    return (found.name, found.options) if found else None
+    program = next((program for program in programs if program.goes_by(word)), None)
+    return (program.name, program.options) if program else None
 
 
 def _origin(word: str, option: str, plan: LaunchPlan, site: Sourced[SiteProfile]) -> str:

@@ -46,23 +46,22 @@ _FIRST = Warmup(steps=1)
 class ForeignResults(NamedTuple):
     """Runs with their records, transports and files.
 
-    `read` are all files that this was made from.
-    `few` are the records that say something of a whole run.
+    `inputs` are all files that were read. `run_level` are the records that describe a whole run.
     """
 
     study: ExpectedStudy
     records: tuple[Record, ...] | pd.DataFrame
-    few: Sequence[Record]
-    used: dict[str, Transport | None]
+    run_level: Sequence[Record]
+    transports: dict[str, Transport | None]
     files: dict[str, list[Path]]
-    read: tuple[Path, ...] = ()
+    inputs: tuple[Path, ...] = ()
 
 
-def load_foreign(paths: Sequence[Path], search: Search, census: ParseStats) -> ForeignResults:
-    """Read the results at the paths, with the sizes in a file; `census` is updated.
+def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> ForeignResults:
+    """Read the results at the paths, with the sizes in a file; `stats` is updated.
 
     Raises:
-        LogParseError: paths of several kinds, or something wrong in one of them.
+        LogParseError: paths of several kinds, or a file with an error.
     """
     kind = one_kind(paths)
     if kind in ("tables", "records") and search.form != "auto":
@@ -72,37 +71,37 @@ def load_foreign(paths: Sequence[Path], search: Search, census: ParseStats) -> F
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
         return ForeignResults(*table_study(paths), (), {}, {}, tuple(paths))
-    named = paths[0] if kind == "points" else search.points
-    points = read_points(named) if named is not None else None
+    points_path = paths[0] if kind == "points" else search.points
+    points = read_points(points_path) if points_path is not None else None
     if kind == "records":
-        found = _of_records(paths)
+        results = _of_records(paths)
     else:
         logs = logs_named(points) if kind == "points" and points else paths
-        look = wanted(search.form, search.prefix, search.patterns)
-        found = _of_logs(logs, look, census, allow_failed=search.allow_failed)
-    if points is None or named is None:
-        return found
-    return _sized(found, points)._replace(read=(named, *found.read))
+        options = wanted(search.form, search.prefix, search.patterns)
+        results = _of_logs(logs, options, stats, allow_failed=search.allow_failed)
+    if points is None or points_path is None:
+        return results
+    return _sized(results, points)._replace(inputs=(points_path, *results.inputs))
 
 
-def _sized(found: ForeignResults, points: Points) -> ForeignResults:
-    files = {run.run_id: found.files.get(run.run_id, []) for run in found.study.runs}
-    study, more = sized(found.study, found.few, points, files)
-    return found._replace(study=study, records=joined((found.records, tuple(more))))
+def _sized(results: ForeignResults, points: Points) -> ForeignResults:
+    files = {run.run_id: results.files.get(run.run_id, []) for run in results.study.runs}
+    study, more = sized(results.study, results.run_level, points, files)
+    return results._replace(study=study, records=joined((results.records, tuple(more))))
 
 
 def _of_logs(
-    paths: Sequence[Path], look: Wanted, census: ParseStats, *, allow_failed: bool
+    paths: Sequence[Path], options: Wanted, stats: ParseStats, *, allow_failed: bool
 ) -> ForeignResults:
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
-    records = held(records_of(logs, look, census))
-    ends = log_ends(runs, census.failed)
-    used = {run: end.transport for run, end in ends.items()}
-    if not len(records) and not any(used.values()):
-        raise nothing(logs, census)
+    records = held(records_of(logs, options, stats))
+    ends = log_ends(runs, stats.failed)
+    transports = {run: end.transport for run, end in ends.items()}
+    if not len(records) and not any(transports.values()):
+        raise nothing(logs, stats)
     ranks = {
-        run: 1 + max([census.ranks.get(run, -1), *(_rank(log) for log in files)])
+        run: 1 + max([stats.ranks.get(run, -1), *(_rank(log) for log in files)])
         for run, files in runs.items()
     }
     study = _study("logs", ranks, metrics_of(records))
@@ -112,7 +111,12 @@ def _of_logs(
     files = {run: [log.path for log in own] for run, own in runs.items()}
     study = msgspec.structs.replace(study, notes=notes)
     return ForeignResults(
-        study, records, run_level_records(records), used, files, tuple(log.path for log in logs)
+        study,
+        records,
+        run_level_records(records),
+        transports,
+        files,
+        tuple(log.path for log in logs),
     )
 
 
@@ -122,7 +126,7 @@ def _failed(
     """Return the study with failed logs marked, or noted if they are allowed."""
     counted = [run.run_id for run in study.runs if run.run_id in failures and not run.problem]
     if allow_failed:
-        notes = (f"counted though its log shows a failure: {r}: {failures[r]}" for r in counted)
+        notes = (f"counted although its log shows a failure: {r}: {failures[r]}" for r in counted)
         return msgspec.structs.replace(study, notes=(*study.notes, *notes))
     runs = tuple(
         msgspec.structs.replace(run, state=JobState.FAILED.value, problem=failures[run.run_id])
@@ -135,14 +139,18 @@ def _failed(
 
 def _of_records(paths: Sequence[Path]) -> ForeignResults:
     refuse_same_files(paths)
-    records = _read(paths[0]) if len(paths) == 1 else joined([_read(path) for path in paths])
+    records = (
+        _read_records(paths[0])
+        if len(paths) == 1
+        else joined([_read_records(path) for path in paths])
+    )
     runs = metrics_of(records)
     if not runs:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
-    head = run_level_records(records)
+    run_level = run_level_records(records)
     study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs)
     study = msgspec.structs.replace(study, notes=(*study.notes, *_misspelt(paths[0], runs)))
-    return ForeignResults(study, records, head, {}, {}, tuple(paths))
+    return ForeignResults(study, records, run_level, {}, {}, tuple(paths))
 
 
 def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
@@ -152,7 +160,7 @@ def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]
             yield f"{path}: the metric {metric!r} is not known{near}"
 
 
-def _read(path: Path) -> tuple[Record, ...] | pd.DataFrame:
+def _read_records(path: Path) -> tuple[Record, ...] | pd.DataFrame:
     if path.suffix != ".parquet":
         return read_record_file(path)
     from hpc_train.tables.parquet import read_records
@@ -163,17 +171,17 @@ def _read(path: Path) -> tuple[Record, ...] | pd.DataFrame:
 def _study(
     name: str,
     ranks: Mapping[str, int],
-    found: Mapping[str, AbstractSet[str]],
+    metrics: Mapping[str, AbstractSet[str]],
 ) -> ExpectedStudy:
-    """Return a study of runs without records other than their output."""
+    """Return a study of runs that are known only by their logs."""
     expected = tuple(
         ExpectedRun(
             run_id=run,
             axes={},
             repetition=number,
             topology=None,
-            state=(JobState.COMPLETED if run in found else JobState.UNKNOWN).value,
-            problem=_problem(found.get(run, frozenset())),
+            state=(JobState.COMPLETED if run in metrics else JobState.UNKNOWN).value,
+            problem=_problem(metrics.get(run, frozenset())),
             ranks=ranks[run],
         )
         for number, run in enumerate(ranks, start=1)
@@ -191,6 +199,6 @@ def _problem(metrics: AbstractSet[str]) -> str:
     if not metrics:
         return "no line of a known format; see hpctrain collect"
     if metrics <= _OF_BENCHMARKS:
-        named = ", ".join(sorted(metrics - {"world_size"}))
-        return f"a benchmark ({named}), not a training; hpctrain collect prints its values"
+        names = ", ".join(sorted(metrics - {"world_size"}))
+        return f"a benchmark ({names}), not a training; hpctrain collect prints its values"
     return ""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from hpc_train.lab.down import down
+from hpc_train.lab.errors import LabError
 from hpc_train.lab.settings import Settings, memory
 from hpc_train.lab.state_file import Lab, read
 from hpc_train.lab.status import State, state_of
@@ -16,11 +17,11 @@ from hpc_train.sites.load import load_site
 
 
 class StartedLab(NamedTuple):
-    """A running lab; `made` is False if it was running before."""
+    """A running lab; `is_new` is False if it was running before."""
 
     settings: Settings
     profile: str
-    made: bool
+    is_new: bool
 
 
 class StartedTwin(NamedTuple):
@@ -29,7 +30,7 @@ class StartedTwin(NamedTuple):
     name: str
     folder: str
     accounting: bool
-    made: bool
+    is_new: bool
 
 
 def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> StartedLab:
@@ -44,8 +45,15 @@ def start_lab(options: Mapping[str, Any], say: Callable[[str], None]) -> Started
 
 
 def stop_lab(folder: str | None) -> str:
-    """Stop the lab in a folder, or any lab; return its folder, or an empty string."""
-    return str(down(folder) or "")
+    """Stop the lab in a folder, or any lab; return its folder, or an empty string without a lab.
+
+    Raises:
+        LabError: there is no lab in `folder`, or it cannot be removed.
+    """
+    stopped = str(down(folder) or "")
+    if folder is not None and not stopped:
+        raise LabError(f"no lab in {folder}", "hpctrain lab status")
+    return stopped
 
 
 def lab_state() -> tuple[Lab, State] | None:

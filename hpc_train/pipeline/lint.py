@@ -65,7 +65,7 @@ def rules(select: Sequence[str] = (), ignore: Sequence[str] = ()) -> tuple[LintR
     """Return the selected rules.
 
     Raises:
-        UnknownNameError: no rule's id begins like that.
+        UnknownNameError: no rule has an id with this prefix.
     """
     return chosen_rules(select, ignore)
 
@@ -122,8 +122,8 @@ def lint_file(path: Path, linter: Linter) -> Checked:
     """Check a file, and optionally fix it.
 
     Raises:
-        HpcTrainError: the file cannot be read or written, is binary, or is a job file with a
-            mistake.
+        HpcTrainError: the file cannot be read or written, is binary, or is a job file with an
+            error.
     """
     raw = _read(path)
     if path.suffix in (".yaml", ".yml"):
@@ -183,11 +183,11 @@ def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[LintFinding]:
     prepared = prepare(Request(path=path, site=linter.site))
     site = prepared.site.value
     context = _at_site(linter.context, site)
-    found: dict[LintFinding, None] = {}
+    findings: dict[LintFinding, None] = {}
     for point in prepared.points:
         for finding in lint_script(point.script.text, context, linter.rules):
-            found[at_home(finding, point.script, point.plan, str(path))] = None
-    silence = read_silence(read_script(raw.decode("utf-8", "replace")))
-    for finding in sorted(found, key=lambda one: (one.line, one.id, one.message)):
-        if not silence.covers(finding.id, finding.line):
+            findings[at_home(finding, point.script, point.plan, str(path))] = None
+    suppressions = read_silence(read_script(raw.decode("utf-8", "replace")))
+    for finding in sorted(findings, key=lambda one: (one.line, one.id, one.message)):
+        if not suppressions.covers(finding.id, finding.line):
             yield finding

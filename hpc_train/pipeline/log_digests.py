@@ -12,10 +12,10 @@ from hpc_train.files import to_json
 from hpc_train.model.run import Run
 from hpc_train.records.find_logs import log_files, readable
 from hpc_train.regularfile import is_folder, sha256_of
-from hpc_train.runs.cache_file import keep, read_kept
+from hpc_train.runs.cache_file import read_cache, write_cache
 
-# In the run folder, in case the logs are deleted; in a bundle, instead of them.
-KEPT = "logs.json"
+# Stored in the run folder, in case the logs are deleted, and in a bundle, which has no logs.
+FILE = "logs.json"
 _MOST = 1 << 30
 _decode = msgspec.json.Decoder(str).decode
 
@@ -29,24 +29,23 @@ class Digests:
     def of_run(self, run: Run) -> str:
         """Return a line for all logs of a run or, if they are deleted, the stored line.
 
-        That of a finished run is kept in logs.json.
-        Its digest is that of the lines which `sha256sum` prints for the logs, from the run's
-        folder, by name.
+        The line of a finished run is stored in logs.json. The digest is that of the output of
+        `sha256sum` for all logs, called in the run's folder and sorted by name.
 
         Raises:
             LogParseError: the stored file is damaged.
         """
         folder = run.folder
         if not is_folder(folder.logs):
-            return read_kept(folder.path / KEPT, _decode) or ""
+            return read_cache(folder.path / FILE, _decode) or ""
         files = log_files([folder.logs])
         size = sum(path.stat().st_size for path in files)
-        said = [f"{self._of(p)}  {p.relative_to(folder.path).as_posix()}\n" for p in files]
-        whole = not any(line.startswith("-") for line in said)
-        digest = hashlib.sha256("".join(map(readable, said)).encode()).hexdigest()
-        line = f"{folder.run_id}: {len(files)} files, {size} B{_shown(digest if whole else '')}"
+        lines = [f"{self._of(p)}  {p.relative_to(folder.path).as_posix()}\n" for p in files]
+        complete = not any(line.startswith("-") for line in lines)
+        digest = hashlib.sha256("".join(map(readable, lines)).encode()).hexdigest()
+        line = f"{folder.run_id}: {len(files)} files, {size} B{_shown(digest if complete else '')}"
         if run.state.finished:
-            keep(folder.path / KEPT, to_json(line))
+            write_cache(folder.path / FILE, to_json(line))
         return line
 
     def of_files(self, files: Iterable[tuple[str, Path]]) -> Iterator[str]:

@@ -37,7 +37,7 @@ class RunLogs:
         return self._watch.runs()[0]
 
     def new_bytes(self) -> Iterator[tuple[str, bytes]]:
-        """Yield the name of each log that has grown, and what is new in it."""
+        """Yield the name and the new bytes of each log that has grown."""
         for path in self._files():
             with open_regular(path) as stream:
                 stream.seek(self._offsets.get(path, 0))
@@ -48,10 +48,10 @@ class RunLogs:
 
     def _files(self) -> list[Path]:
         """Return the logs in the order of ranks, the launcher's own first."""
-        logs = (self._folder / "logs").glob("*.out")
-        found = sorted(logs, key=lambda path: (len(path.name), path.name))
+        paths = (self._folder / "logs").glob("*.out")
+        logs = sorted(paths, key=lambda path: (len(path.name), path.name))
         name = f"rank-{self._rank}.out"
-        return [p for p in found if (self._rank is None or p.name == name) and is_regular(p)]
+        return [p for p in logs if (self._rank is None or p.name == name) and is_regular(p)]
 
 
 def _one_run(folder: Path) -> Path:

@@ -33,7 +33,7 @@ def _note(folder: Path, files: list[Path]) -> Iterator[str]:
         yield f"{folder}: no MLPerf score: {error}"
         return
     times = [run.time_to_train_s if run.status == "success" else None for run in runs]
-    # Files of any program can have the name.
+    # Other programs may use the same file names.
     if any(run.benchmark for run in runs):
         yield f"{_result(runs[0])} ({folder}): MLPerf score {_minutes(times, factor)}"
 

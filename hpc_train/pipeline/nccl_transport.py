@@ -14,12 +14,12 @@ from hpc_train.model.transport import Transport
 from hpc_train.records.nccl.read_transport import transport_of
 from hpc_train.records.nccl.transport_verdict import verdict
 from hpc_train.regularfile import is_folder
-from hpc_train.runs.cache_file import keep, read_kept
+from hpc_train.runs.cache_file import read_cache, write_cache
 
-Promise = Callable[[str], Network | None]
+NetworkOf = Callable[[str], Network | None]
 
 
-def promised(site: str) -> Network | None:
+def site_network(site: str) -> Network | None:
     """Return a site's network; None if its profile was removed, or states no network."""
     # Foreign logs need no profiles.
     from hpc_train.sites.load import load_site
@@ -30,29 +30,29 @@ def promised(site: str) -> Network | None:
         return None
 
 
-def run_transport(run: Run, promise: Promise = promised) -> Transport | None:
+def run_transport(run: Run, network_of: NetworkOf = site_network) -> Transport | None:
     """Return the transport from a run's logs or, if they are deleted, from transport.json.
 
-    None without NCCL. That of a finished run is stored in transport.json; findings are derived
-    anew.
+    Return None if NCCL was not used. The transport of a finished run is stored in transport.json;
+    its findings are always derived again.
 
     Raises:
         LogParseError: transport.json is needed and damaged.
     """
     folder = run.folder
-    network = promised_to(run, promise)
+    network = run_network(run, network_of)
     if not is_folder(folder.logs):
-        kept = read_kept(folder.transport, msgspec.json.Decoder(Transport).decode)
-        return verdict(kept, network) if kept else None
+        stored = read_cache(folder.transport, msgspec.json.Decoder(Transport).decode)
+        return verdict(stored, network) if stored else None
     found = transport_of([folder.logs], network, root=folder.path)
     if found and run.state.finished:
-        keep(folder.transport, to_json(found))
+        write_cache(folder.transport, to_json(found))
     return found
 
 
-def promised_to(run: Run, promise: Promise = promised) -> Network | None:
+def run_network(run: Run, network_of: NetworkOf = site_network) -> Network | None:
     """Return the network of the site of a run."""
-    return promise(run.manifest.plan.site) if run.manifest else None
+    return network_of(run.manifest.plan.site) if run.manifest else None
 
 
 def transport_warnings(found: Transport | None) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Checks before anything is written: program, script, folder and launcher of a job."""
+"""Checks before anything is written: Slurm; secrets, folder, program and launcher of each job."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hpc_train.sites.submit_folder import check_place
 
 
 def check_start(prepared: Prepared) -> None:
-    """Look for each job's program, script, folder and launcher, and for Slurm.
+    """Check Slurm, and the secrets, folder, program, script and launcher of each job.
 
     Raises:
         SpecError: a secret, program or script does not exist, or is not executable.

@@ -199,7 +199,7 @@ def plan_digest(plan: LaunchPlan) -> str:
     """Return eight hex digits that depend on the job, but not on line numbers."""
     # The default backend of torch adds no information.
     backend = "" if plan.backend == follows_from_gpus(plan.topology) else plan.backend
-    # Nor does what the launcher adds to every script.
+    # The text that the launcher adds to every script does not depend on the job.
     launch = msgspec.structs.replace(plan.launch, shell=msgspec.UNSET)
     bare = msgspec.structs.replace(
         plan, settings={}, warnings=(), notes=(), backend=backend, launch=launch

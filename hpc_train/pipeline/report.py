@@ -1,4 +1,4 @@
-"""Evidence -> report."""
+"""Report inputs -> report."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.training_target import Target
 from hpc_train.pipeline.log_digests import Digests
-from hpc_train.pipeline.report_gates import checked, governed
+from hpc_train.pipeline.report_gates import with_gate_results, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.report_provenance import provenance
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 DEFAULT = ReportOptions()
 
 
-def build_report(found: ReportInputs, asked: ReportOptions = DEFAULT) -> Report:
+def build_report(inputs: ReportInputs, options: ReportOptions = DEFAULT) -> Report:
     """Compute the tables of a study and, if requested, its figures.
 
     Raises:
@@ -33,33 +33,33 @@ def build_report(found: ReportInputs, asked: ReportOptions = DEFAULT) -> Report:
     from hpc_train.tables.speedup import speedup_frame
     from hpc_train.tables.split_series import separated
 
-    study = governed(found, asked)
-    found = msgspec.structs.replace(found, study=study)
-    runs, apart = separated(run_frame(study, found.records), study)
-    study = msgspec.structs.replace(study, notes=(*study.notes, *apart))
+    study = with_site_gates(inputs, options)
+    inputs = msgspec.structs.replace(inputs, study=study)
+    runs, notes = separated(run_frame(study, inputs.records), study)
+    study = msgspec.structs.replace(study, notes=(*study.notes, *notes))
     points = speedup_frame(runs, study)
-    laws = fits(points, asked.forecast, force=asked.force)
-    report = scaling_report(study, runs, points, wide=asked.wide)
-    report = with_laws(report, laws, forecast=asked.forecast is not None)
-    if asked.target is not None:
-        report = _with_target(report, found, (runs, points), asked.target)
-    report = checked(report, study, (runs, points), found, asked)
-    facts = provenance(found, Digests() if asked.digests else None)
+    laws = fits(points, options.forecast, force=options.force)
+    report = scaling_report(study, runs, points, wide=options.wide)
+    report = with_laws(report, laws, forecast=options.forecast is not None)
+    if options.target is not None:
+        report = _with_target(report, inputs, (runs, points), options.target)
+    report = with_gate_results(report, study, (runs, points), inputs, options)
+    facts = provenance(inputs, Digests() if options.digests else None)
     report = msgspec.structs.replace(report, partial=bool(study.unfinished), provenance=facts)
-    if asked.details:
+    if options.details:
         from hpc_train.pipeline.run_details import details
 
-        each, scripts = details(found)
-        report = msgspec.structs.replace(report, details=each, scripts=scripts)
-    if not asked.figures or not points["n_ok"].any():
+        run_details, scripts = details(inputs)
+        report = msgspec.structs.replace(report, details=run_details, scripts=scripts)
+    if not options.figures or not points["n_ok"].any():
         return report
     from hpc_train.reports.figures import FIGURES, MAIN, figures
     from hpc_train.reports.figures.plot_data import Measured
     from hpc_train.tables.node_step_times import node_frame
 
-    measured = Measured(runs, points, laws, node_frame(study, found.records))
-    names = (MAIN,) if asked.main_figure_only else tuple(FIGURES)
-    return msgspec.structs.replace(report, figures=figures(study, measured, asked.images, names))
+    measured = Measured(runs, points, laws, node_frame(study, inputs.records))
+    names = (MAIN,) if options.main_figure_only else tuple(FIGURES)
+    return msgspec.structs.replace(report, figures=figures(study, measured, options.images, names))
 
 
 def without_result(report: Report) -> bool:
@@ -80,7 +80,7 @@ def target(text: str | None) -> Target | None:
     """Return the target of `accuracy=0.93` or `loss=0.2`; None without one.
 
     Raises:
-        SpecError: an unknown metric, or a value that is no number.
+        SpecError: an unknown metric, or a value that is not a number.
     """
     from hpc_train.specs.targets import target_of
 
@@ -88,9 +88,9 @@ def target(text: str | None) -> Target | None:
 
 
 def _with_target(
-    report: Report, found: ReportInputs, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
+    report: Report, inputs: ReportInputs, frames: tuple[pd.DataFrame, pd.DataFrame], target: Target
 ) -> Report:
     from hpc_train.reports.target_table import with_target
     from hpc_train.tables.targets import target_rows
 
-    return with_target(report, target_rows(found.records, *frames, target), target)
+    return with_target(report, target_rows(inputs.records, *frames, target), target)

@@ -33,24 +33,24 @@ SITE_UNKNOWN = (
 )
 
 
-def governed(found: ReportInputs, asked: ReportOptions) -> ExpectedStudy:
+def with_site_gates(inputs: ReportInputs, options: ReportOptions) -> ExpectedStudy:
     """Return the study with options, gates, and the price of its site.
 
     The command line takes precedence over the study, and the study over the site. If the runs are
     from several sites, no price is used. A bundle contains the gates and the price.
     """
-    site, unknown = SiteReporting() if found.packed else site_reporting(found.own)
+    site, unknown = SiteReporting() if inputs.packed else site_reporting(inputs.own)
     study = msgspec.structs.replace(
-        found.study,
-        site_unknown=found.study.site_unknown or unknown,
-        allow_mixed=asked.allow_mixed or found.study.allow_mixed,
-        interval=asked.interval or found.study.interval,
+        inputs.study,
+        site_unknown=inputs.study.site_unknown or unknown,
+        allow_mixed=options.allow_mixed or inputs.study.allow_mixed,
+        interval=options.interval or inputs.study.interval,
     )
-    gates = resolved(study.gates, site.gates)
-    if asked.against is not None:
+    gates = merged_gates(study.gates, site.gates)
+    if options.against is not None:
         tolerance = gates.regression.tolerance if gates.regression else 0.05
-        named = Regression(against=asked.against, tolerance=tolerance)
-        gates = msgspec.structs.replace(gates, regression=named)
+        regression = Regression(against=options.against, tolerance=tolerance)
+        gates = msgspec.structs.replace(gates, regression=regression)
     if study.price_per_gpu_hour is not None:
         return msgspec.structs.replace(study, gates=gates)
     return msgspec.structs.replace(
@@ -58,7 +58,7 @@ def governed(found: ReportInputs, asked: ReportOptions) -> ExpectedStudy:
     )
 
 
-def resolved(*layers: Gates) -> Gates:
+def merged_gates(*layers: Gates) -> Gates:
     """Return the gates of several layers, in order of precedence; a rule follows its layer."""
     values: dict[str, Any] = {}
     for layer in layers:
@@ -68,12 +68,12 @@ def resolved(*layers: Gates) -> Gates:
     return Gates(**values)
 
 
-def checked(
+def with_gate_results(
     report: Report,
     study: ExpectedStudy,
     tables: Sequence[pd.DataFrame],
-    found: ReportInputs,
-    asked: ReportOptions,
+    inputs: ReportInputs,
+    options: ReportOptions,
 ) -> Report:
     """Return the report with a verdict on each gate; `tables` are its runs and its points.
 
@@ -87,24 +87,24 @@ def checked(
 
     runs, points = tables
     if study.gates.rule:
-        said = RULE_WORDS[study.gates.rule]
-        report = msgspec.structs.replace(report, notes=(*report.notes, said))
+        note = RULE_WORDS[study.gates.rule]
+        report = msgspec.structs.replace(report, notes=(*report.notes, note))
     if study.site_unknown:
-        said = SITE_UNKNOWN.format(why=study.site_unknown)
-        report = msgspec.structs.replace(report, notes=(*report.notes, said))
-    there = sum(is_regular(run.folder.script) for run in found.own)
-    known = GateInputs(
-        scripts=(len(found.own), there),
-        busbw=largest_busbw(found.records) if study.gates.busbw else {},
+        note = SITE_UNKNOWN.format(why=study.site_unknown)
+        report = msgspec.structs.replace(report, notes=(*report.notes, note))
+    scripts = sum(is_regular(run.folder.script) for run in inputs.own)
+    gate_inputs = GateInputs(
+        scripts=(len(inputs.own), scripts),
+        busbw=largest_busbw(inputs.records) if study.gates.busbw else {},
         runs=tuple(plain_rows(runs[[name for name in OF_RUN if name in runs]])),
         site_unknown=study.site_unknown,
-        changes=_changes(reference(study, found, asked), runs, study),
+        changes=_changes(reference(study, inputs, options), runs, study),
     )
-    return gated(report, verdicts(study.gates, plain_rows(points), known))
+    return gated(report, verdicts(study.gates, plain_rows(points), gate_inputs))
 
 
 def reference(
-    study: ExpectedStudy, found: ReportInputs, asked: ReportOptions
+    study: ExpectedStudy, inputs: ReportInputs, options: ReportOptions
 ) -> pd.DataFrame | None:
     """Return the runs of the regression gate's reference; a bundle contains them.
 
@@ -116,12 +116,12 @@ def reference(
     if study.gates.regression is None:
         return None
     word = study.gates.regression.against
-    if found.against and asked.against is None:
-        return stored_runs(found.against, word)
-    if asked.search is None:
+    if inputs.against and options.against is None:
+        return stored_runs(inputs.against, word)
+    if options.search is None:
         return None
     try:
-        return side(word, asked.search, study.allow_mixed).runs
+        return side(word, options.search, study.allow_mixed).runs
     except HpcTrainError as failure:
         raise ReportError(
             f"reference of the regression gate: {failure.message}", failure.hint
@@ -136,5 +136,5 @@ def _changes(
 
     if old is None:
         return ()
-    wanted = Demands(allow_mixed=study.allow_mixed)
-    return tuple(plain_rows(comparison_frame(old, runs, wanted)))
+    demands = Demands(allow_mixed=study.allow_mixed)
+    return tuple(plain_rows(comparison_frame(old, runs, demands)))

@@ -19,9 +19,14 @@ from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value
-from hpc_train.pipeline.classify_inputs import bundle_of, tell_apart
+from hpc_train.pipeline.classify_inputs import bundle_of, classify
 from hpc_train.pipeline.foreign_results import load_foreign
-from hpc_train.pipeline.nccl_transport import Promise, promised, run_transport, transport_notes
+from hpc_train.pipeline.nccl_transport import (
+    NetworkOf,
+    run_transport,
+    site_network,
+    transport_notes,
+)
 from hpc_train.pipeline.slow_links import Rate, link_rate, link_warnings
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import wanted
@@ -81,12 +86,12 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     against: tuple[dict[str, Any], ...] = ()
 
 
-def evidence(
-    words: Sequence[str], search: Search, census: ParseStats | None = None
+def report_inputs(
+    words: Sequence[str], search: Search, stats: ParseStats | None = None
 ) -> ReportInputs:
-    """Gather a study, a job's runs, one run, a bundle, or any logs, records and tables.
+    """Read a study, a job's runs, one run, a bundle, or any logs, records and tables.
 
-    `census` is updated.
+    `stats` is updated.
 
     Raises:
         UnknownNameError: an argument is neither a run nor a file, or there is no such format.
@@ -100,60 +105,66 @@ def evidence(
         opened = ReportInputs(**open_bundle(bundle)._asdict())
         study = without(opened.study, search.excluded, None)
         return msgspec.structs.replace(opened, study=study)
-    paths, homes = tell_apart(words, search.root)
-    seen = ParseStats() if census is None else census
+    paths, homes = classify(words, search.root)
+    stats = ParseStats() if stats is None else stats
     if not homes:
-        return _foreign(paths, search, seen)
+        return _foreign(paths, search, stats)
     if search.points is not None:
         raise LogParseError(f"{search.points}: the sizes of hpctrain's runs are known")
-    look = wanted(search.form, search.prefix, search.patterns)
-    found = _own(study_runs(paths, homes, look), seen)
+    options = wanted(search.form, search.prefix, search.patterns)
+    found = _own(study_runs(paths, homes, options), stats)
     study = without(found.study, search.excluded, homes[0])
     return msgspec.structs.replace(found, study=study)
 
 
-def _own(found: StudyRuns, census: ParseStats) -> ReportInputs:
-    study, own, records = found.study, found.runs, tuple(found.records(census))
-    promise = functools.cache(promised)
+def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
+    study, own, records = found.study, found.runs, tuple(found.records(stats))
+    network_of = functools.cache(site_network)
     by_id = {run.folder.run_id: run for run in own}
-    used = {name: _transport(run, promise, census) for name, run in by_id.items()}
-    warned = _warned(records, lambda name: link_rate(by_id[name], used[name]))
-    conditions = {name: conditions_of(run, used[name]) for name, run in by_id.items()}
-    found_all = _evidence(_with_conditions(study, conditions), records, used, warned, census)
-    return msgspec.structs.replace(found_all, own=own)
+    transports = {name: _transport(run, network_of, stats) for name, run in by_id.items()}
+    warnings = _warnings(records, lambda name: link_rate(by_id[name], transports[name]))
+    conditions = {name: conditions_of(run, transports[name]) for name, run in by_id.items()}
+    inputs = _report_inputs(
+        _with_conditions(study, conditions), records, transports, warnings, stats
+    )
+    return msgspec.structs.replace(inputs, own=own)
 
 
-def _transport(run: Run, promise: Promise, census: ParseStats) -> Transport | None:
+def _transport(run: Run, network_of: NetworkOf, stats: ParseStats) -> Transport | None:
     """Return the transport of a run; a damaged stored file is recorded and gives None."""
     try:
-        return run_transport(run, promise)
+        return run_transport(run, network_of)
     except LogParseError as failure:
         _log.warning("%s", failure.message)
-        census.failed[failure.message] = failure.message
+        stats.failed[failure.message] = failure.message
         return None
 
 
-def _foreign(paths: Sequence[Path], search: Search, census: ParseStats) -> ReportInputs:
-    found = load_foreign(paths, search, census)
-    said = {run: conditions_of(None, way) for run, way in found.used.items()}
-    study = _with_conditions(without(found.study, search.excluded, None), said)
+def _foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> ReportInputs:
+    found = load_foreign(paths, search, stats)
+    conditions = {
+        run: conditions_of(None, transport) for run, transport in found.transports.items()
+    }
+    study = _with_conditions(without(found.study, search.excluded, None), conditions)
     refuse_same_logs(study, found.files)
-    warned = _warned(found.few, lambda name: link_rate(None, found.used.get(name)))
-    found_all = _evidence(study, found.records, found.used, warned, census)
-    return msgspec.structs.replace(found_all, files=found.read)
+    warnings = _warnings(found.run_level, lambda name: link_rate(None, found.transports.get(name)))
+    inputs = _report_inputs(study, found.records, found.transports, warnings, stats)
+    return msgspec.structs.replace(inputs, files=found.inputs)
 
 
-def _with_conditions(study: ExpectedStudy, found: Mapping[str, Mapping[str, str]]) -> ExpectedStudy:
+def _with_conditions(
+    study: ExpectedStudy, recorded: Mapping[str, Mapping[str, str]]
+) -> ExpectedStudy:
     """Add the recorded conditions of each run to the stated ones, which take precedence."""
     runs = tuple(
-        msgspec.structs.replace(run, conditions={**found.get(run.run_id, {}), **run.conditions})
+        msgspec.structs.replace(run, conditions={**recorded.get(run.run_id, {}), **run.conditions})
         for run in study.runs
     )
     return msgspec.structs.replace(study, runs=runs)
 
 
-def _warned(few: Sequence[Record], rate: Rate) -> tuple[str, ...]:
-    return (*apart_warnings(few), *link_warnings(few, rate))
+def _warnings(run_level: Sequence[Record], rate: Rate) -> tuple[str, ...]:
+    return (*apart_warnings(run_level), *link_warnings(run_level, rate))
 
 
 def _scope_notes(records: tuple[Record, ...] | pd.DataFrame) -> Iterator[str]:
@@ -162,16 +173,18 @@ def _scope_notes(records: tuple[Record, ...] | pd.DataFrame) -> Iterator[str]:
         yield f"{run}: {values}: their scope is unknown; hpctrain collect shows them"
 
 
-def _evidence(
+def _report_inputs(
     study: ExpectedStudy,
     records: tuple[Record, ...] | pd.DataFrame,
-    used: Mapping[str, Transport | None],
-    warned: Sequence[str],
-    census: ParseStats,
+    transports: Mapping[str, Transport | None],
+    warnings: Sequence[str],
+    stats: ParseStats,
 ) -> ReportInputs:
-    warnings = (*transport_notes(used), *warned, *census.refusals(), *_scope_notes(records))
+    warnings = (*transport_notes(transports), *warnings, *stats.refusals(), *_scope_notes(records))
     runs = tuple(
-        msgspec.structs.replace(run, transport=way.verdict if (way := used.get(run.run_id)) else "")
+        msgspec.structs.replace(
+            run, transport=transport.verdict if (transport := transports.get(run.run_id)) else ""
+        )
         for run in study.runs
     )
     noted = msgspec.structs.replace(study, runs=runs, notes=(*study.notes, *warnings))
@@ -179,6 +192,8 @@ def _evidence(
         study=noted,
         records=records,
         warnings=warnings,
-        unreadable=tuple(census.failed.values()),
-        transports={run: way for run, way in used.items() if way is not None},
+        unreadable=tuple(stats.failed.values()),
+        transports={
+            run: transport for run, transport in transports.items() if transport is not None
+        },
     )

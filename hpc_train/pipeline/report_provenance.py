@@ -18,7 +18,7 @@ from hpc_train.runs.run_facts import run_facts
 from hpc_train.tables.run_level_records import parsers_of, run_level_records
 from hpc_train.version import VERSION
 
-# Facts that a reviewer may ask for (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
+# Facts that a reviewer may request (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
 # recorded if no run has them.
 WANTED = (
     *(
@@ -36,57 +36,59 @@ WANTED = (
     *("nccl", "plugin", "adapters", "mpi", "slurm", "container", "modules", "commit", "model"),
     *("data", "seed", "precision", "layout", "profile", "template", "script"),
 )
-# With other names for the same fact.
+# Other names of the same fact.
 _ALSO = {"gpu": ("gpu_type",), "cuda": ("rocm",), "nccl": ("rccl",), "torch": ("torch_asked",)}
 _MOST = 20
 NOT_RECORDED = "not recorded"
 
 
-def provenance(found: ReportInputs, digests: Digests | None = None) -> tuple[Fact, ...]:
+def provenance(inputs: ReportInputs, digests: Digests | None = None) -> tuple[Fact, ...]:
     """Return the facts about the runs, each value with the number of runs that have it.
 
     With `digests`, those of the logs are included. Secrets are not recorded.
     """
     by_name: dict[str, Counter[str]] = defaultdict(Counter)
-    for of_run in _facts_of_runs(found):
+    for of_run in _facts_of_runs(inputs):
         for name, value in of_run.items():
             by_name[name][value] += 1
     facts = [
-        *_times(found.own),
+        *_times(inputs.own),
         *(Fact(name=name, values=_counted(values)) for name, values in by_name.items()),
-        *_analysis(found.study),
-        *_sources(found, digests),
+        *_analysis(inputs.study),
+        *_sources(inputs, digests),
     ]
     known = {fact.name for fact in facts}
     missing = [n for n in WANTED if not known.intersection((n, *_ALSO.get(n, ())))]
     if missing and by_name:
-        facts.append(Fact(name=NOT_RECORDED, values=((", ".join(missing), len(found.study.runs)),)))
+        facts.append(
+            Fact(name=NOT_RECORDED, values=((", ".join(missing), len(inputs.study.runs)),))
+        )
     return tuple(facts)
 
 
-def _facts_of_runs(found: ReportInputs) -> Iterator[Mapping[str, str]]:
+def _facts_of_runs(inputs: ReportInputs) -> Iterator[Mapping[str, str]]:
     """Yield the recorded facts of each run; those that the job printed take precedence."""
-    own = {run.folder.run_id: run for run in found.own}
-    said = _said(run_level_records(found.records, ("condition", "seed")))
-    for expected in found.study.runs:
+    own = {run.folder.run_id: run for run in inputs.own}
+    printed = _printed(run_level_records(inputs.records, ("condition", "seed")))
+    for expected in inputs.study.runs:
         name = expected.run_id
-        run, way = own.get(name), found.transports.get(name)
-        conditions = {**expected.conditions, **said.get(name, {})}
+        run, transport = own.get(name), inputs.transports.get(name)
+        conditions = {**expected.conditions, **printed.get(name, {})}
         # Each variable is a separate fact.
         conditions.pop("variables", None)
-        yield {**run_facts(run, way), **conditions}
+        yield {**run_facts(run, transport), **conditions}
 
 
-def _said(records: Iterable[Record]) -> dict[str, dict[str, str]]:
+def _printed(records: Iterable[Record]) -> dict[str, dict[str, str]]:
     """Return the conditions and the seed that each run printed."""
-    said: dict[str, dict[str, str]] = defaultdict(dict)
+    printed: dict[str, dict[str, str]] = defaultdict(dict)
     for record in records:
         if record.metric == "condition":
             name, _, value = record.variant.partition("=")
-            said[record.run].setdefault(name, value)
+            printed[record.run].setdefault(name, value)
         elif record.metric == "seed":
-            said[record.run].setdefault("seed", f"{record.value:g}")
-    return said
+            printed[record.run].setdefault("seed", f"{record.value:g}")
+    return printed
 
 
 def _counted(values: Counter[str]) -> tuple[tuple[str, int], ...]:
@@ -108,8 +110,8 @@ def _times(runs: Sequence[Run]) -> Iterator[Fact]:
     jobs = [job for run in runs if (job := _job(run))]
     if jobs:
         yield Fact(name="jobs", values=((_span(sorted(set(jobs), key=_order)), len(jobs)),))
-    for name, found in moments.items():
-        known = sorted(moment for moment in found if moment is not None)
+    for name, values in moments.items():
+        known = sorted(moment for moment in values if moment is not None)
         if known:
             days = list(dict.fromkeys(_utc(moment) for moment in (known[0], known[-1])))
             yield Fact(name=name, values=((" … ".join(days), len(known)),))
@@ -157,22 +159,22 @@ def _warmup(warmup: Warmup) -> str:
     return f"{warmup.steps} steps{seconds}"
 
 
-def _sources(found: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
-    parsers = parsers_of(found.records)
+def _sources(inputs: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
+    parsers = parsers_of(inputs.records)
     if parsers:
         ranked = [f"{name} {count}" for name, count in _counted(parsers)]
-        yield Fact(name="records by parser", values=((", ".join(ranked), len(found.study.runs)),))
+        yield Fact(name="records by parser", values=((", ".join(ranked), len(inputs.study.runs)),))
     if digests is None:
         return
-    logs = [line for run in found.own if (line := digests.of_run(run))]
-    logs += file_lines(found, digests)
+    logs = [line for run in inputs.own if (line := digests.of_run(run))]
+    logs += file_lines(inputs, digests)
     if logs:
         yield Fact(name="logs", values=tuple((line, 1) for line in logs))
 
 
-def file_lines(found: ReportInputs, digests: Digests) -> tuple[str, ...]:
+def file_lines(inputs: ReportInputs, digests: Digests) -> tuple[str, ...]:
     """Return a line for each foreign file: from this disk, or from a bundle."""
-    return found.digested or tuple(digests.of_files(_named(found.files)))
+    return inputs.digested or tuple(digests.of_files(_named(inputs.files)))
 
 
 def _named(files: Sequence[Path]) -> Sequence[tuple[str, Path]]:

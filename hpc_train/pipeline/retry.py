@@ -16,12 +16,12 @@ from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Value
-from hpc_train.pipeline.run_states import judge, read_runs, runs_below
+from hpc_train.pipeline.run_states import combine, read_runs, runs_below
 from hpc_train.pipeline.submit import single_run_id
 from hpc_train.pipeline.submit_by_site import (
-    hand_over_lots,
-    lot_of,
+    batch_of,
     submission_notices,
+    submit_batches,
     without_failed_nodes,
 )
 from hpc_train.pipeline.submit_runs import Entry, Submitted
@@ -29,17 +29,17 @@ from hpc_train.regularfile import read_regular
 from hpc_train.runs.attempts import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import is_run, read_study
-from hpc_train.runs.run_state import is_untouched, was_never_handed_over
+from hpc_train.runs.run_state import is_untouched, never_submitted
 
 # In a new run's provenance: the run that it repeats.
 _RETRY_OF = "retry_of"
 
 
 class RetryTarget(Value, frozen=True, kw_only=True):
-    """A retry, based on a model: the last attempt, or another run of the point if it was removed.
+    """A run to retry; `model` is its last attempt, or another run of its point if that was removed.
 
-    `repeats` names the attempt before. Of what is `ready` nothing new is made: the model itself is
-    handed over, as a command that made its folder was killed before it did.
+    `repeats` is the run id of the previous attempt. If `ready`, the model itself is submitted and
+    no folder is created: a command that created its folder was killed before the submission.
     """
 
     model: Run
@@ -69,93 +69,93 @@ def retry(
     home = path.parent if is_run(path) else path
     with exclusive(home / ".submit.lock"):
         runs = runs_below(path)
-        wanted = _wanted(path, home, runs)
-        if not wanted:
+        targets = _targets(path, home, runs)
+        if not targets:
             raise _nothing_to_retry(path, home, runs)
         facts = provenance(Path(), argv)
-        parts = _by_site(wanted)
-        lots = [lot_of([_entry(again, facts) for again in part]) for part in parts]
+        groups = _by_site(targets)
+        batches = [batch_of([_entry(target, facts) for target in group]) for group in groups]
         if exclude_failed_nodes:
-            there = runs if path == home else runs_below(home)
-            lots = [
-                without_failed_nodes(lot, _attempts(part, there), say)
-                for lot, part in zip(lots, parts, strict=True)
+            all_runs = runs if path == home else runs_below(home)
+            batches = [
+                without_failed_nodes(batch, _attempts(group, all_runs), say)
+                for batch, group in zip(batches, groups, strict=True)
             ]
-        for text in submission_notices(lots, max_gpu_hours):
+        for text in submission_notices(batches, max_gpu_hours):
             say(text)
-        ready = [again.model.folder for again in wanted if again.ready]
-        new = hand_over_lots(home, lots, say, ready)
+        ready = [target.model.folder for target in targets if target.ready]
+        new = submit_batches(home, batches, say, ready)
         if not new:
-            raise _tried_again(path, home)
+            raise _already_retried(path, home)
         return Submitted(home=home, new=new)
 
 
-def _attempts(part: Sequence[RetryTarget], there: Sequence[Run]) -> list[Run]:
-    """Return all attempts at what is to be submitted once more."""
-    return [run for again in part for run in attempts(again.model, there)]
+def _attempts(group: Sequence[RetryTarget], all_runs: Sequence[Run]) -> list[Run]:
+    """Return all attempts of the runs that are submitted again."""
+    return [run for target in group for run in attempts(target.model, all_runs)]
 
 
 def _nothing_to_retry(path: Path, home: Path, runs: Sequence[Run]) -> StoreError:
     if path != home and any(map(_has_no_result, runs)):
-        return _tried_again(path, home)
+        return _already_retried(path, home)
     why = next((run.problem for run in runs if run.state is JobState.UNKNOWN), "")
     return StoreError(f"{path.name}: nothing to retry; {_states(runs)}", why)
 
 
-def _tried_again(path: Path, home: Path) -> StoreError:
+def _already_retried(path: Path, home: Path) -> StoreError:
     return StoreError(f"{path.name}: it was retried already", f"hpctrain retry {home.name}")
 
 
-def _by_site(wanted: Sequence[RetryTarget]) -> list[list[RetryTarget]]:
+def _by_site(targets: Sequence[RetryTarget]) -> list[list[RetryTarget]]:
     """Group runs by site: single jobs of different sites may share a folder."""
-    parts: dict[tuple[str, str], list[RetryTarget]] = defaultdict(list)
-    for again in wanted:
-        manifest = _manifest(again.model)
-        parts[str(manifest.provenance.get(PROFILE, "")), manifest.plan.site].append(again)
-    return list(parts.values())
+    groups: dict[tuple[str, str], list[RetryTarget]] = defaultdict(list)
+    for target in targets:
+        manifest = _manifest(target.model)
+        groups[str(manifest.provenance.get(PROFILE, "")), manifest.plan.site].append(target)
+    return list(groups.values())
 
 
-def _wanted(path: Path, home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
+def _targets(path: Path, home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
     study = read_study(home) if path == home else None
     return _singles(home, runs) if study is None else _of_study(study, home, runs)
 
 
 def _of_study(study: StudyManifest, home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
     latest = latest_attempts(runs)
-    wanted = []
+    targets = []
     for point in study.points:
         for repetition in range(1, study.spec.repetitions + 1):
             attempt, run = latest.get(f"{point.stem}-r{repetition}", (0, None))
             if run is not None and not _has_no_result(run):
                 continue
             if run is not None and run.manifest is not None:
-                wanted.append(_again(run))
+                targets.append(_retry_target(run))
                 continue
             model = _sibling(point.stem, runs, home)
             old = run.folder.run_id if run is not None else ""
-            wanted.append(
+            targets.append(
                 RetryTarget(model=model, repetition=repetition, attempt=attempt + 1, repeats=old)
             )
-    return wanted
+    return targets
 
 
 def _singles(home: Path, runs: Sequence[Run]) -> list[RetryTarget]:
-    """Return runs without a retry, and retries that were not submitted, in their place."""
+    """Return runs that were not retried; a retry that was not submitted replaces its run."""
     # All runs in the folder: the retry of a single job has another name.
     later = {
         str(run.manifest.provenance.get(_RETRY_OF)): run
-        for run in judge(read_runs(home), {})
+        for run in combine(read_runs(home), {})
         if run.manifest is not None
     }
-    wanted: dict[RunFolder, RetryTarget] = {}
+    targets: dict[RunFolder, RetryTarget] = {}
     for run in filter(_has_no_result, runs):
         last = later.get(run.folder.run_id, run)
         if last is run or is_untouched(last):
-            wanted[last.folder] = _again(last)
-    return list(wanted.values())
+            targets[last.folder] = _retry_target(last)
+    return list(targets.values())
 
 
-def _again(run: Run) -> RetryTarget:
+def _retry_target(run: Run) -> RetryTarget:
     name, manifest = RunName.parse(run.folder.run_id), run.manifest
     attempt = name.attempt if name else manifest.attempt if manifest else 1
     return RetryTarget(
@@ -179,9 +179,9 @@ def _sibling(stem: str, runs: Sequence[Run], home: Path) -> Run:
     )
 
 
-def attempts(run: Run, there: Sequence[Run]) -> list[Run]:
+def attempts(run: Run, all_runs: Sequence[Run]) -> list[Run]:
     """Return a run and those that it repeats, the latest first."""
-    by_id = {other.folder.run_id: other for other in there}
+    by_id = {other.folder.run_id: other for other in all_runs}
     chain = [run]
     while (older := by_id.get(_repeats(chain[-1]))) and older not in chain:
         chain.append(older)
@@ -196,9 +196,7 @@ def _repeats(run: Run) -> str:
 
 
 def _has_no_result(run: Run) -> bool:
-    return was_never_handed_over(run) or (
-        run.state.finished and run.state is not JobState.COMPLETED
-    )
+    return never_submitted(run) or (run.state.finished and run.state is not JobState.COMPLETED)
 
 
 def _manifest(run: Run) -> Manifest:
@@ -209,26 +207,26 @@ def _manifest(run: Run) -> Manifest:
     return run.manifest
 
 
-def _entry(again: RetryTarget, facts: dict[str, object]) -> Entry:
-    old = _manifest(again.model)
-    if again.ready:
-        return old, _script(again.model, old)
+def _entry(target: RetryTarget, facts: dict[str, object]) -> Entry:
+    old = _manifest(target.model)
+    if target.ready:
+        return old, _script(target.model, old)
     now = datetime.now(timezone.utc)
     name = RunName.parse(old.run_id)
     run_id = (
-        str(RunName(stem=name.stem, repetition=again.repetition, attempt=again.attempt))
+        str(RunName(stem=name.stem, repetition=target.repetition, attempt=target.attempt))
         if name
         else single_run_id(now, old.run_id.rpartition("-")[2])
     )
     manifest = msgspec.structs.replace(
         old,
         run_id=run_id,
-        repetition=again.repetition,
-        attempt=again.attempt,
+        repetition=target.repetition,
+        attempt=target.attempt,
         created=now.isoformat(timespec="seconds"),
-        provenance={**old.provenance, **facts, _RETRY_OF: again.repeats},
+        provenance={**old.provenance, **facts, _RETRY_OF: target.repeats},
     )
-    return manifest, _script(again.model, old)
+    return manifest, _script(target.model, old)
 
 
 def _script(run: Run, manifest: Manifest) -> Script:

@@ -18,16 +18,16 @@ from hpc_train.pipeline.diagnose import FAILED, diagnosis_of
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.regularfile import is_folder, is_regular, read_regular
 
-# In the folders of a bundle's failed runs, instead of their logs.
-KEPT = "diagnosis.txt"
+# Stored in the folders of a bundle's failed runs, which have no logs.
+FILE = "diagnosis.txt"
 _LINES = 3
 
 
-def details(found: ReportInputs) -> tuple[tuple[RunDetail, ...], dict[str, str]]:
+def details(inputs: ReportInputs) -> tuple[tuple[RunDetail, ...], dict[str, str]]:
     """Return the details of each run, and the text of each script by its digest."""
-    own = {run.folder.run_id: run for run in found.own}
+    own = {run.folder.run_id: run for run in inputs.own}
     scripts: dict[str, str] = {}
-    return tuple(_detail(run, own.get(run.run_id), scripts) for run in found.study.runs), scripts
+    return tuple(_detail(run, own.get(run.run_id), scripts) for run in inputs.study.runs), scripts
 
 
 def diagnosis_text(run: Run) -> str:
@@ -39,8 +39,8 @@ def diagnosis_text(run: Run) -> str:
         return ""
     folder = run.folder
     if not is_folder(folder.logs):
-        kept = folder.path / KEPT
-        return kept.read_text(errors="replace") if is_regular(kept) else ""
+        stored = folder.path / FILE
+        return stored.read_text(errors="replace") if is_regular(stored) else ""
     try:
         return "".join(f"{line}\n" for line in _lines(diagnosis_of(run)))
     except LogParseError as failure:
@@ -84,7 +84,7 @@ def _text(value: Any) -> str:
 
 def _lines(diagnosis: Diagnosis) -> Iterator[str]:
     yield f"{diagnosis.outcome}: {diagnosis.why}"
-    for finding in _worth_telling(diagnosis.findings):
+    for finding in _harmful(diagnosis.findings):
         yield f"{finding.role}: {finding.title} [{finding.id}]"
         for one in finding.evidence[:_LINES]:
             yield f"  {one.source}:{one.line}  {one.text}" if one.line else f"  {one.source}"
@@ -95,5 +95,5 @@ def _lines(diagnosis: Diagnosis) -> Iterator[str]:
         yield from (f"  {one.line}  {one.text}" for one in diagnosis.last_words)
 
 
-def _worth_telling(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:
+def _harmful(findings: Sequence[LogFinding]) -> Iterator[LogFinding]:
     yield from (finding for finding in findings if finding.severity != "benign")

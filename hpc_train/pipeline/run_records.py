@@ -17,62 +17,62 @@ from hpc_train.records.record_codec import Pack
 from hpc_train.records.record_file import read_record_file
 from hpc_train.records.record_index import Index
 from hpc_train.regularfile import is_folder, is_regular, read_regular
-from hpc_train.runs.cache_file import keep, read_kept
+from hpc_train.runs.cache_file import read_cache, write_cache
 
 _DECODE = msgspec.json.Decoder(Record).decode_lines
 
 
-def run_records(run: Run, look: Wanted, census: ParseStats) -> Iterator[Record]:
+def run_records(run: Run, options: Wanted, stats: ParseStats) -> Iterator[Record]:
     """Yield a run's records: from its logs or, if they are deleted, from records.jsonl.
 
     Those of a finished run are stored in records.jsonl; a failure to write is ignored.
     """
-    folder, seen = run.folder, ParseStats()
+    folder, own_stats = run.folder, ParseStats()
     if not is_folder(folder.logs):
-        yield from _kept(folder.records)
+        yield from _stored(folder.records)
         return
     logs = logs_of(folder.run_id, [folder.logs], folder.path)
-    if not look.usual:
-        yield from records_of(logs, look, seen)
-        census.add(seen)
+    if not options.usual:
+        yield from records_of(logs, options, own_stats)
+        stats.add(own_stats)
         return
-    for pack in indexed(logs, look, seen, folder.index):
+    for pack in indexed(logs, options, own_stats, folder.index):
         yield from pack.records()
-    census.add(seen)
+    stats.add(own_stats)
     if run.state.finished and _older(folder.records, folder.index):
-        index = Index(look, _content(folder.index))
-        again = each_once(logs, look, ParseStats(), index)
-        lines = (msgspec.json.encode(record) + b"\n" for pack in again for record in pack.records())
-        keep(folder.records, lines)
+        index = Index(options, _content(folder.index))
+        packs = each_once(logs, options, ParseStats(), index)
+        lines = (msgspec.json.encode(record) + b"\n" for pack in packs for record in pack.records())
+        write_cache(folder.records, lines)
 
 
-def _kept(path: Path) -> Sequence[Record]:
+def _stored(path: Path) -> Sequence[Record]:
     try:
-        return read_kept(path, _DECODE) or ()
+        return read_cache(path, _DECODE) or ()
     except LogParseError:
         # Slower, but reports the damaged line, or that a newer hpctrain wrote it.
         return read_record_file(path)
 
 
-def _older(kept: Path, index: Path) -> bool:
+def _older(records: Path, index: Path) -> bool:
     """Whether the index was written later; the same index has the same records."""
     if not is_regular(index):
         return False
-    return not is_regular(kept) or kept.stat().st_mtime_ns < index.stat().st_mtime_ns
+    return not is_regular(records) or records.stat().st_mtime_ns < index.stat().st_mtime_ns
 
 
 def _content(path: Path) -> bytes:
-    """Return the contents of an index; None if it cannot be read."""
+    """Return the contents of an index; empty if it cannot be read."""
     try:
         return read_regular(path)
     except OSError:
         return b""
 
 
-def indexed(logs: Sequence[Log], look: Wanted, census: ParseStats, path: Path) -> Iterator[Pack]:
+def indexed(logs: Sequence[Log], options: Wanted, stats: ParseStats, path: Path) -> Iterator[Pack]:
     """Yield the records of logs with the index in a file, which is updated if possible."""
-    index = Index(look, _content(path))
-    yield from packs_in(logs, look, census, index)
+    index = Index(options, _content(path))
+    yield from packs_in(logs, options, stats, index)
     content = index.content()
     if content is not None:
-        keep(path, content)
+        write_cache(path, content)

@@ -36,8 +36,8 @@ def runs_below(path: Path) -> tuple[Run, ...]:
 def runs_of(paths: Sequence[Path]) -> dict[Path, tuple[Run, ...]]:
     """Return the runs below each of several folders, with one query of each executor."""
     files = {path: read_runs(path) for path in paths}
-    answers = ask([item for items in files.values() for item in items])
-    return {path: judge(items, answers) for path, items in files.items()}
+    reports = query_executors([item for items in files.values() for item in items])
+    return {path: combine(items, reports) for path, items in files.items()}
 
 
 def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> list[RunFiles]:
@@ -47,8 +47,8 @@ def read_runs(path: Path, known: Mapping[RunFolder, RunFiles] | None = None) -> 
     change.
     """
     folders = (RunFolder(path=path),) if is_run(path) else run_folders(path)
-    there = known or {}
-    return [_read(run, there.get(run)) for run in folders]
+    previous = known or {}
+    return [_read(run, previous.get(run)) for run in folders]
 
 
 def _read(run: RunFolder, known: RunFiles | None) -> RunFiles:
@@ -69,50 +69,48 @@ def _read_again(item: RunFiles) -> RunFiles:
     return msgspec.structs.replace(item, submission=submission, status=status, logged=logged)
 
 
-def ask(files: Sequence[RunFiles]) -> Mapping[RunFolder, JobReport]:
+def query_executors(files: Sequence[RunFiles]) -> Mapping[RunFolder, JobReport]:
     """Query each executor once, for all of its runs without a final state."""
     by_executor: dict[str, dict[RunFolder, Submission]] = defaultdict(dict)
     for item in files:
         if item.submission is not None and not is_settled(item.status, item.submission):
             by_executor[item.submission.executor][item.folder] = item.submission
-    answers: dict[RunFolder, JobReport] = {}
+    reports: dict[RunFolder, JobReport] = {}
     for name, runs in by_executor.items():
-        answers.update(executor_of(name).query(runs))
-    return answers
+        reports.update(executor_of(name).query(runs))
+    return reports
 
 
-def judge(files: Sequence[RunFiles], standings: Mapping[RunFolder, JobReport]) -> tuple[Run, ...]:
+def combine(files: Sequence[RunFiles], reports: Mapping[RunFolder, JobReport]) -> tuple[Run, ...]:
     """Combine files and answers, and record final states."""
-    return tuple(_judge(item, standings.get(item.folder)) for item in files)
+    return tuple(_combine(item, reports.get(item.folder)) for item in files)
 
 
-def _judge(item: RunFiles, standing: JobReport | None) -> Run:
-    if _ended_meanwhile(item, standing):
+def _combine(item: RunFiles, report: JobReport | None) -> Run:
+    if _may_have_ended(item, report):
         item = _read(item.folder, item)
-    if standing is not None and item.submission is not None:
-        learned = _learned(item.submission, standing)
-        if learned != item.submission:
+    if report is not None and item.submission is not None:
+        updated = _updated(item.submission, report)
+        if updated != item.submission:
             # Another user may read, but not write.
             with suppress(StoreError):
-                write_submission(item.folder, learned)
-        item = msgspec.structs.replace(item, submission=learned)
-    return run_of(item, standing)
+                write_submission(item.folder, updated)
+        item = msgspec.structs.replace(item, submission=updated)
+    return run_of(item, report)
 
 
-def _ended_meanwhile(item: RunFiles, standing: JobReport | None) -> bool:
+def _may_have_ended(item: RunFiles, report: JobReport | None) -> bool:
     """Whether a run may have written its end between reading and query."""
     if item.submission is None or is_settled(item.status, item.submission):
         return False
     open_end = not has_ended(item.status)
-    return standing is None or (standing.state.finished and open_end)
+    return report is None or (report.state.finished and open_end)
 
 
-def _learned(submission: Submission, standing: JobReport) -> Submission:
+def _updated(submission: Submission, report: JobReport) -> Submission:
     """Add information that the scheduler removes later: the job id and the final state."""
-    if standing.job and not submission.answered:
-        submission = msgspec.structs.replace(submission, native_id=standing.job)
-    if standing.state.finished and standing.job:
-        submission = msgspec.structs.replace(
-            submission, state=standing.state, reason=standing.reason
-        )
+    if report.job and not submission.answered:
+        submission = msgspec.structs.replace(submission, native_id=report.job)
+    if report.state.finished and report.job:
+        submission = msgspec.structs.replace(submission, state=report.state, reason=report.reason)
     return submission

@@ -14,14 +14,16 @@ from hpc_train.sites.load import load_site
 from hpc_train.tables.largest_message_bandwidth import headline, share_of_link
 
 # Minimum fraction of its rate that an intact link carries in long messages.
-_SOUND, _LONG = 0.85, 1 << 16
+_HEALTHY, _LONG = 0.85, 1 << 16
 Rate = Callable[[str], float | None]
 
 
-def link_rate(run: Run | None, used: Transport | None) -> float | None:
+def link_rate(run: Run | None, transport: Transport | None) -> float | None:
     """Return the speed of an adapter [Gbit/s]: from the site's profile, else from NCCL's log."""
-    stated = [speed for adapter in (used.adapters if used else ()) for speed in adapter.gbps]
-    return (_promised(run) if run else None) or max(stated, default=None)
+    stated = [
+        speed for adapter in (transport.adapters if transport else ()) for speed in adapter.gbps
+    ]
+    return (_profile_rate(run) if run else None) or max(stated, default=None)
 
 
 def link_warnings(records: Iterable[Record], rate: Rate) -> tuple[str, ...]:
@@ -36,15 +38,15 @@ def link_warnings(records: Iterable[Record], rate: Rate) -> tuple[str, ...]:
 def _slow(run: str, records: list[Record], rate: Rate) -> Iterable[str]:
     best, link = headline(records), rate(run)
     share = share_of_link(best.value, link) if best and link else 1.0
-    if best and share < _SOUND:
+    if best and share < _HEALTHY:
         yield (
             f"{run}: perftest moves {best.value * 8:.3g} Gbit/s, {share:.0%} of the link's "
-            f"{link:g}; a sound link gives {_SOUND:.0%}: look at its speed (`ibstat`), the PCIe "
-            "width and speed of the adapter (`lspci -vv`), the MTU and the NUMA node"
+            f"{link:g}; a healthy link reaches {_HEALTHY:.0%}: check its speed (`ibstat`), the "
+            "PCIe width and speed of the adapter (`lspci -vv`), the MTU and the NUMA node"
         )
 
 
-def _promised(run: Run) -> float | None:
+def _profile_rate(run: Run) -> float | None:
     if run.manifest is None:
         return None
     try:

@@ -11,7 +11,7 @@ import msgspec
 
 from hpc_train.model.run import Run, RunFolder
 from hpc_train.model.submission import JobReport, JobState
-from hpc_train.pipeline.run_states import ask, judge, read_runs, runs_of
+from hpc_train.pipeline.run_states import combine, query_executors, read_runs, runs_of
 from hpc_train.runs.attempts import missing_runs
 from hpc_train.runs.run_folders import RunFiles, find, homes
 
@@ -64,46 +64,48 @@ class Watch:
         self._clock = clock
         self._answers: Mapping[RunFolder, JobReport] | None = None
         self._known: Mapping[RunFolder, RunFiles] = {}
-        self._took_s = 0.0
-        self._begun = self._asked = clock()
+        self._read_s = 0.0
+        self._started = self._queried = clock()
         self._pause_s = _FIRST_S if just_submitted else 0.0
 
     def runs(self) -> tuple[Run, ...]:
         """Return the current state of the runs below the path."""
         begun = time.monotonic()
         try:
-            return self._look()
+            return self._read()
         finally:
-            self._took_s = time.monotonic() - begun
+            self._read_s = time.monotonic() - begun
 
     def pause_s(self, shortest_s: float) -> float:
         """Return the pause before the next reading, longer for a slow file system."""
-        return max(shortest_s, _REST * self._took_s)
+        return max(shortest_s, _REST * self._read_s)
 
-    def _look(self) -> tuple[Run, ...]:
+    def _read(self) -> tuple[Run, ...]:
         files = read_runs(self._path, self._known)
         self._known = {item.folder: item for item in files}
         longest_s = _poll_s(files)
         if not longest_s:
-            return judge(files, ask(files))
+            return combine(files, query_executors(files))
         now = self._clock()
-        if now - self._asked >= min(self._pause_s, longest_s):
-            self._answers = ask(files)
-            self._asked = now
+        if now - self._queried >= min(self._pause_s, longest_s):
+            self._answers = query_executors(files)
+            self._queried = now
             self._pause_s = max(_FIRST_S, 2 * self._pause_s)
-        return judge(files, self._standings(files))
+        return combine(files, self._job_reports(files))
 
-    def _standings(self, files: Sequence[RunFiles]) -> dict[RunFolder, JobReport]:
+    def _job_reports(self, files: Sequence[RunFiles]) -> dict[RunFolder, JobReport]:
         if self._answers is None:
-            since = self._begun - _CLOCKS_S
-            return {item.folder: _guess(item) for item in files if _may_go_on(item, since)}
+            since = self._started - _CLOCKS_S
+            return {
+                item.folder: _assumed_report(item) for item in files if _may_be_active(item, since)
+            }
         return {
-            run: msgspec.structs.replace(answer, asked=self._asked)
+            run: msgspec.structs.replace(answer, queried=self._queried)
             for run, answer in self._answers.items()
         }
 
 
-def _may_go_on(item: RunFiles, since: float) -> bool:
+def _may_be_active(item: RunFiles, since: float) -> bool:
     """Whether the scheduler may still have a job; one that failed just now may be requeued."""
     status = item.status
     ended = status is not None and status.ended is not None
@@ -112,7 +114,7 @@ def _may_go_on(item: RunFiles, since: float) -> bool:
     return item.submission is not None and item.submission.state is None and not ended
 
 
-def _guess(item: RunFiles) -> JobReport:
+def _assumed_report(item: RunFiles) -> JobReport:
     return JobReport(state=JobState.PENDING if item.status is None else JobState.RUNNING)
 
 

@@ -17,7 +17,7 @@ USUAL_REPETITIONS = (3, 5, 10, 20)
 LAWS: dict[Law, str] = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
 
 
-def outlook(prepared: Prepared) -> Iterator[str]:
+def preview(prepared: Prepared) -> Iterator[str]:
     """Yield the resolution of the repetitions, and which fits need more sizes; empty for a job."""
     if prepared.study is None:
         return
@@ -60,7 +60,7 @@ def _sizes(sizes: int, scaling: Scaling) -> Iterator[str]:
 def _node_counts(found: int) -> Iterator[str]:
     if found < PROPOSAL_NODE_COUNTS:
         yield (
-            f"{_counted(found, 'node count')}: proposals for compute time ask for "
+            f"{_counted(found, 'node count')}: proposals for compute time require "
             f"{PROPOSAL_NODE_COUNTS} (CSC)"
         )
 

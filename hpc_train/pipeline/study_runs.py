@@ -29,34 +29,34 @@ class StudyRuns(NamedTuple):
 
     study: ExpectedStudy
     runs: tuple[Run, ...]
-    look: Wanted
+    options: Wanted
 
-    def records(self, census: ParseStats) -> Iterator[Record]:
-        """Yield the records of all runs; `census` is updated.
+    def records(self, stats: ParseStats) -> Iterator[Record]:
+        """Yield the records of all runs; `stats` is updated.
 
         A run that cannot be read is recorded there and does not affect the others.
 
         Raises:
             LogParseError: there is no record, and a run cannot be read.
         """
-        wrong: list[LogParseError] = []
+        errors: list[LogParseError] = []
         empty = True
         for run in self.runs:
             try:
-                for record in run_records(run, self.look, census):
+                for record in run_records(run, self.options, stats):
                     empty = False
                     yield record
             except LogParseError as failure:
-                wrong.append(failure)
-        if empty and wrong:
-            raise wrong[0]
-        for each in wrong:
-            if each.message not in census.failed.values():
-                _log.warning("%s", each.message)
-                census.failed[each.message] = each.message
+                errors.append(failure)
+        if empty and errors:
+            raise errors[0]
+        for error in errors:
+            if error.message not in stats.failed.values():
+                _log.warning("%s", error.message)
+                stats.failed[error.message] = error.message
 
 
-def study_runs(logs: Sequence[Path], homes: Sequence[Path], look: Wanted) -> StudyRuns:
+def study_runs(logs: Sequence[Path], homes: Sequence[Path], options: Wanted) -> StudyRuns:
     """Return the study of one folder; `logs` are foreign logs given with it.
 
     Raises:
@@ -76,6 +76,6 @@ def study_runs(logs: Sequence[Path], homes: Sequence[Path], look: Wanted) -> Stu
     else:
         study = single_jobs(homes[0], runs, problem_of)
     study = msgspec.structs.replace(study, notes=(*study.notes, *copies))
-    ours = {run.run_id for run in study.runs}
-    own = tuple(run for run in runs if run.folder.run_id in ours)
-    return StudyRuns(study, own, look.with_patterns(manifest.spec.patterns if manifest else ()))
+    expected_ids = {run.run_id for run in study.runs}
+    own = tuple(run for run in runs if run.folder.run_id in expected_ids)
+    return StudyRuns(study, own, options.with_patterns(manifest.spec.patterns if manifest else ()))

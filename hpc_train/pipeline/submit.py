@@ -24,19 +24,19 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.render import Prepared, PreparedPoint, shuffled
 from hpc_train.pipeline.run_states import runs_below
-from hpc_train.pipeline.study_preview import outlook
+from hpc_train.pipeline.study_preview import preview
 from hpc_train.pipeline.submit_runs import (
     Entry,
     Submitted,
-    hand_over,
-    terms_of,
+    executor_options,
+    submit_runs,
 )
 from hpc_train.plans.cost import bill, check_budget, cost_of
 from hpc_train.regularfile import sha256_of
 from hpc_train.runs.attempts import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import remove_home, remove_root, remove_runs
-from hpc_train.runs.run_state import is_untouched, was_never_handed_over
+from hpc_train.runs.run_state import is_untouched, never_submitted
 from hpc_train.submissions.notices import notices
 
 # States without a result that are not failures of the job; a study reruns them.
@@ -51,7 +51,7 @@ class SubmitOptions(Value, frozen=True, kw_only=True):
     max_gpu_hours: float | None = None
 
 
-NO_WISH = SubmitOptions()
+DEFAULT_OPTIONS = SubmitOptions()
 
 
 class _Wanted(Value, frozen=True, kw_only=True):
@@ -68,10 +68,10 @@ def submit(
     prepared: Prepared,
     root: Path,
     argv: Sequence[str],
-    wish: SubmitOptions = NO_WISH,
+    options: SubmitOptions = DEFAULT_OPTIONS,
     say: Callable[[str], None] = no_output,
 ) -> Submitted:
-    """Submit a job, or the missing runs of a study; `say` receives the cost before.
+    """Submit a job, or the missing runs of a study; `say` receives the notices and the cost before.
 
     A run is missing if it was never started, was lost, cancelled or ended by the scheduler. Failed
     ones have a result and are kept, unless the options say to rerun them.
@@ -84,10 +84,10 @@ def submit(
     made_root = not root.exists()
     try:
         with exclusive(home / ".submit.lock"):
-            kept, wanted = _split(prepared, home, wish.rerun_failed)
+            kept, wanted = _split(prepared, home, options.rerun_failed)
             facts = {**provenance(Path(), argv), **_profile(prepared.profile)}
             entries = [_manifest(prepared, item, facts) for item in wanted]
-            _announce(prepared, entries, wish, say)
+            _announce(prepared, entries, options, say)
             new = _submit_new(prepared, home, entries)
     except HpcTrainError:
         remove_home(home)
@@ -103,24 +103,24 @@ def _profile(path: Path) -> dict[str, str]:
 
 
 def _announce(
-    prepared: Prepared, entries: Sequence[Entry], wish: SubmitOptions, say: Callable[[str], None]
+    prepared: Prepared, entries: Sequence[Entry], options: SubmitOptions, say: Callable[[str], None]
 ) -> None:
     cost = cost_of([manifest.plan for manifest, _ in entries])
-    check_budget(cost, wish.max_gpu_hours)
+    check_budget(cost, options.max_gpu_hours)
     if not entries:
         return
     texts: list[str] = []
     if prepared.site.value.scheduler != "local":
-        said = bill(cost, prepared.site.value.report)
-        texts += [*notices(prepared.site, entries[0][0].plan), f"cost: {said}"]
-    for text in (*texts, *outlook(prepared)):
+        cost_text = bill(cost, prepared.site.value.report)
+        texts += [*notices(prepared.site, entries[0][0].plan), f"cost: {cost_text}"]
+    for text in (*texts, *preview(prepared)):
         say(text)
 
 
 def _submit_new(prepared: Prepared, home: Path, entries: Sequence[Entry]) -> tuple[RunFolder, ...]:
-    terms = terms_of(prepared.site, entries)
+    options = executor_options(prepared.site, entries)
     study = study_manifest(prepared) if prepared.study is not None else None
-    return hand_over(home, entries, terms, study)
+    return submit_runs(home, entries, options, study)
 
 
 def study_manifest(prepared: Prepared) -> StudyManifest:
@@ -144,14 +144,14 @@ def _split(
     """
     if prepared.study is None:
         return (), [_Wanted(point=prepared.points[0], repetition=1, attempt=1)]
-    there = latest_attempts(runs_below(home))
-    again = (*_GONE, *_FAILED) if rerun_failed else _GONE
+    latest = latest_attempts(runs_below(home))
+    states = (*_GONE, *_FAILED) if rerun_failed else _GONE
     kept: list[Run] = []
     wanted: list[_Wanted] = []
     for point in prepared.points:
         for repetition in range(1, prepared.study.spec.repetitions + 1):
-            attempt, run = there.get(f"{point.stem}-r{repetition}", (0, None))
-            if run is not None and not _is_missing(run, again):
+            attempt, run = latest.get(f"{point.stem}-r{repetition}", (0, None))
+            if run is not None and not _is_missing(run, states):
                 kept.append(run)
                 continue
             if run is not None and is_untouched(run):
@@ -166,9 +166,9 @@ def single_run_id(now: datetime, stem: str) -> str:
     return f"{now:%Y%m%d-%H%M%S-%f}-{stem}"
 
 
-def _is_missing(run: Run, again: Sequence[JobState]) -> bool:
+def _is_missing(run: Run, states: Sequence[JobState]) -> bool:
     """Whether a run is missing; a run of unknown state is not, so that it never runs twice."""
-    return run.state in again or was_never_handed_over(run)
+    return run.state in states or never_submitted(run)
 
 
 def _manifest(

@@ -13,7 +13,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.submission import JobState
 from hpc_train.model.value import Sourced, Value
 from hpc_train.pipeline.preflight import check_slurm
-from hpc_train.pipeline.submit_runs import Entry, hand_over, terms_of
+from hpc_train.pipeline.submit_runs import Entry, executor_options, submit_runs
 from hpc_train.plans.cost import Cost, check_budget, cost_of
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.base import ExecutorOptions
@@ -26,7 +26,7 @@ class SiteBatch(Value, frozen=True, kw_only=True):
 
     site: Sourced[SiteProfile]
     entries: tuple[Entry, ...]
-    terms: ExecutorOptions
+    options: ExecutorOptions
 
     @property
     def is_local(self) -> bool:
@@ -34,7 +34,7 @@ class SiteBatch(Value, frozen=True, kw_only=True):
         return self.site.value.scheduler == "local"
 
 
-def lot_of(entries: Sequence[Entry]) -> SiteBatch:
+def batch_of(entries: Sequence[Entry]) -> SiteBatch:
     """Return runs that were planned for one site, with the options of its profile.
 
     Raises:
@@ -43,7 +43,7 @@ def lot_of(entries: Sequence[Entry]) -> SiteBatch:
     site = _site_of(entries[0][0])
     if site.value.scheduler == "slurm":
         check_slurm(site)
-    return SiteBatch(site=site, entries=tuple(entries), terms=terms_of(site, entries))
+    return SiteBatch(site=site, entries=tuple(entries), options=executor_options(site, entries))
 
 
 def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
@@ -53,14 +53,14 @@ def _site_of(manifest: Manifest) -> Sourced[SiteProfile]:
 
 
 def without_failed_nodes(
-    lot: SiteBatch, runs: Sequence[Run], say: Callable[[str], None]
+    batch: SiteBatch, runs: Sequence[Run], say: Callable[[str], None]
 ) -> SiteBatch:
     """Exclude the nodes where earlier runs of the same site failed."""
-    if lot.is_local:
-        return lot
+    if batch.is_local:
+        return batch
     exclude = _failed_nodes(runs, say)
-    terms = msgspec.structs.replace(lot.terms, exclude=exclude)
-    return msgspec.structs.replace(lot, terms=terms)
+    options = msgspec.structs.replace(batch.options, exclude=exclude)
+    return msgspec.structs.replace(batch, options=options)
 
 
 def _failed_nodes(runs: Sequence[Run], say: Callable[[str], None]) -> tuple[str, ...]:
@@ -81,23 +81,25 @@ def _failed_nodes(runs: Sequence[Run], say: Callable[[str], None]) -> tuple[str,
     return nodes
 
 
-def submission_notices(lots: Sequence[SiteBatch], max_gpu_hours: float | None) -> tuple[str, ...]:
+def submission_notices(
+    batches: Sequence[SiteBatch], max_gpu_hours: float | None
+) -> tuple[str, ...]:
     """Return the notices before a submission."""
-    check_budget(_cost(lots), max_gpu_hours)
-    asked = [lot for lot in lots if not lot.is_local]
-    if not asked:
+    check_budget(_cost(batches), max_gpu_hours)
+    scheduled = [batch for batch in batches if not batch.is_local]
+    if not scheduled:
         return ()
-    told = (text for lot in asked for text in notices(lot.site, lot.entries[0][0].plan))
-    return (*dict.fromkeys(told), f"cost: {_cost(asked)}")
+    texts = (text for batch in scheduled for text in notices(batch.site, batch.entries[0][0].plan))
+    return (*dict.fromkeys(texts), f"cost: {_cost(scheduled)}")
 
 
-def _cost(lots: Sequence[SiteBatch]) -> Cost:
-    return cost_of([manifest.plan for lot in lots for manifest, _ in lot.entries])
+def _cost(batches: Sequence[SiteBatch]) -> Cost:
+    return cost_of([manifest.plan for batch in batches for manifest, _ in batch.entries])
 
 
-def hand_over_lots(
+def submit_batches(
     home: Path,
-    lots: Sequence[SiteBatch],
+    batches: Sequence[SiteBatch],
     say: Callable[[str], None],
     ready: Collection[RunFolder] = (),
 ) -> tuple[RunFolder, ...]:
@@ -109,12 +111,12 @@ def hand_over_lots(
         HpcTrainError: folders of runs that were not submitted are removed.
     """
     new: tuple[RunFolder, ...] = ()
-    for lot in lots:
+    for batch in batches:
         try:
-            new += hand_over(home, lot.entries, lot.terms, ready=ready)
+            new += submit_runs(home, batch.entries, batch.options, ready=ready)
         except HpcTrainError:
             if new:
-                total = sum(len(each.entries) for each in lots)
+                total = sum(len(each.entries) for each in batches)
                 say(f"{len(new)} of {total} runs were submitted, to other sites")
             raise
     return new

@@ -36,7 +36,7 @@ class Submitted(Value, frozen=True, kw_only=True):
     kept: tuple[Run, ...] = ()
 
 
-def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> ExecutorOptions:
+def executor_options(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> ExecutorOptions:
     """Return the options of a submission at a site; nested runs get the script of their allocation.
 
     Raises:
@@ -44,18 +44,18 @@ def terms_of(site: Sourced[SiteProfile], entries: Sequence[Entry]) -> ExecutorOp
     """
     profile = site.value
     plan = entries[0][0].plan if entries else None
-    terms = ExecutorOptions(
+    options = ExecutorOptions(
         cluster=cluster_of(profile, plan),
         limits=profile.limits,
         comment=plan.comment if plan else "",
     )
     if not any(manifest.plan.nested for manifest, _ in entries):
-        return terms
+        return options
     runs = [(manifest.run_id, manifest.plan) for manifest, _ in entries]
     shared = allocate(site, runs, entries[0][0].name)
     file = Path(str(entries[0][0].provenance.get(PROFILE, "")))
     script = render_allocation(shared, template_path(file))
-    return msgspec.structs.replace(terms, allocation=script)
+    return msgspec.structs.replace(options, allocation=script)
 
 
 def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEndpoint:
@@ -73,10 +73,10 @@ def cluster_of(profile: SiteProfile, plan: LaunchPlan | None = None) -> SlurmEnd
     return msgspec.structs.replace(reached, poll_s=float(profile.poll))
 
 
-def hand_over(
+def submit_runs(
     home: Path,
     entries: Sequence[Entry],
-    terms: ExecutorOptions,
+    options: ExecutorOptions,
     study: StudyManifest | None = None,
     ready: Collection[RunFolder] = (),
 ) -> tuple[RunFolder, ...]:
@@ -97,7 +97,7 @@ def hand_over(
             write_study(home, study)
         if not new:
             return ()
-        executor_of(entries[0][0].plan.scheduler).submit(home, new, terms)
+        executor_of(entries[0][0].plan.scheduler).submit(home, new, options)
     except HpcTrainError:
         left = [run for run in new if not is_there(run.submission)]
         remove_runs([run for run in left if run in created])

@@ -1,4 +1,4 @@
-"""Report -> files: formats, their requirements, and writing."""
+"""Report -> files: the options that each format requires, and writing one format or all of them."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ TIDY = ".parquet"
 DIGESTED = ("markdown", "json", "html")
 
 
-def asked_for(path: Path | None, form: str | None) -> ReportOptions:
-    """Return the options of a file with that name or format."""
+def default_options(path: Path | None, form: str | None) -> ReportOptions:
+    """Return the options that a file with this name or format requires."""
     if form is None and is_folder(path):
         every = ("svg", "png", "pdf", "inline")
         return ReportOptions(figures=True, images=every, details=True, digests=True)
@@ -47,7 +47,7 @@ def check_format(form: str | None, path: Path | None) -> None:
 
     Raises:
         UnknownNameError: no such format.
-        StoreError: an ending without a format.
+        StoreError: an extension without a format.
     """
     if form is not None:
         load("formats", form)
@@ -68,7 +68,7 @@ def write_report(report: Report, path: Path, form: str | None) -> tuple[Path, ..
     main figure only; a folder receives every format.
 
     Raises:
-        StoreError: an ending without a format, or a file that cannot be written.
+        StoreError: an extension without a format, or a file that cannot be written.
         UnknownNameError: no such format.
         MissingExtraError: Parquet without pyarrow.
     """

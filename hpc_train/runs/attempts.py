@@ -33,10 +33,10 @@ def missing_runs(home: Path, runs: Sequence[Run]) -> tuple[str, ...]:
         return ()
     if study is None:
         return ()
-    there = latest_attempts(runs)
+    latest = latest_attempts(runs)
     names = (
         str(RunName(stem=point.stem, repetition=repetition))
         for point in study.points
         for repetition in range(1, study.spec.repetitions + 1)
     )
-    return tuple(name for name in names if name not in there)
+    return tuple(name for name in names if name not in latest)

@@ -37,16 +37,16 @@ class Contents(Value, frozen=True, kw_only=True):
     notes: tuple[str, ...] = ()
 
 
-class Judged(Value, frozen=True, kw_only=True):
+class StoredState(Value, frozen=True, kw_only=True):
     """State of a run at the time of packing, which only its cluster knows."""
 
     run_id: str
     state: JobState
     problem: str = ""
-    standing: JobReport | None = None
+    job_report: JobReport | None = None
 
 
-class Kept(Value, frozen=True, kw_only=True):
+class StoredResults(Value, frozen=True, kw_only=True):
     """evidence.json: requested runs and stored results, so that nothing is queried again.
 
     `study` includes the gates and the price of its site. `transports` are those of runs without a
@@ -57,7 +57,7 @@ class Kept(Value, frozen=True, kw_only=True):
     study: ExpectedStudy
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
-    runs: tuple[Judged, ...] = ()
+    runs: tuple[StoredState, ...] = ()
     transports: Mapping[str, Transport] = MappingProxyType({})
     logs: tuple[str, ...] = ()
     against: tuple[dict[str, Any], ...] = ()

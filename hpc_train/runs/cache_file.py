@@ -17,7 +17,7 @@ from hpc_train.regularfile import is_regular, is_there, read_regular
 T = TypeVar("T")
 
 
-def keep(path: Path, content: bytes | Iterable[bytes]) -> None:
+def write_cache(path: Path, content: bytes | Iterable[bytes]) -> None:
     """Write a file; a failure is ignored.
 
     Unchanged content is not written again, unless it is given in parts.
@@ -33,7 +33,7 @@ def keep(path: Path, content: bytes | Iterable[bytes]) -> None:
         write_file(path, content)
 
 
-def read_kept(path: Path, decode: Callable[[bytes], T]) -> T | None:
+def read_cache(path: Path, decode: Callable[[bytes], T]) -> T | None:
     """Read a cache file; None if there is none.
 
     Raises:

@@ -99,17 +99,17 @@ def single_jobs(home: Path, runs: Sequence[Run], problem_of: Callable[[Run], str
     """
     if not runs:
         raise StoreError(f"{home}: no runs in this folder")
-    seen: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     expected = []
     for run in runs:
         plan = run.manifest.plan if run.manifest else None
         key = repr(plan.topology) if plan else "unknown"
-        seen[key] += 1
+        counts[key] += 1
         expected.append(
             ExpectedRun(
                 run_id=run.folder.run_id,
                 axes={},
-                repetition=seen[key],
+                repetition=counts[key],
                 topology=plan.topology if plan else None,
                 state=run.state.value,
                 problem=problem_of(run),

@@ -28,9 +28,9 @@ from hpc_train.runs.bundle_layout import (
     RECORDS,
     SCHEMA,
     Contents,
-    Judged,
-    Kept,
     Member,
+    StoredResults,
+    StoredState,
 )
 from hpc_train.runs.run_folders import read_run
 
@@ -42,7 +42,7 @@ _SLACK = 4 << 20
 _NAME = re.compile(
     r"^(?!.*(?:^|/)\.\.?(?:/|\Z))[^/\\\0]{1,250}(?:/[^/\\\0]{1,250}){0,3}", re.DOTALL
 )
-_AGAIN = "copy it again, or pack it again: hpctrain report STUDY --bundle FILE.tar.zst"
+_REPAIR_HINT = "copy it again, or pack it again: hpctrain report STUDY --bundle FILE.tar.zst"
 _DAMAGE = (zstandard.ZstdError, tarfile.TarError, EOFError, ValueError)
 _decode_records = msgspec.json.Decoder(Record).decode_lines
 
@@ -93,7 +93,7 @@ def _unpacked(path: Path, home: Path, most: int) -> dict[str, Member]:
                         raise StoreError(f"{path}: {last}: larger than a bundle may be")
                     found[last] = _written(tar, entry, home)
     except _DAMAGE as failure:
-        raise StoreError(f"{path}: damaged after {last}: {failure}", _AGAIN) from None
+        raise StoreError(f"{path}: damaged after {last}: {failure}", _REPAIR_HINT) from None
     except OSError as failure:
         raise StoreError(f"{path}: {last}: {failure.strerror or failure}") from None
     return found
@@ -149,36 +149,38 @@ def _check(path: Path, home: Path, found: dict[str, Member]) -> None:
         StoreError: no manifest, one of a newer hpctrain, or a member that differs from it.
     """
     if MANIFEST not in found:
-        raise StoreError(f"{path}: not a bundle of hpctrain, or truncated: no {MANIFEST}", _AGAIN)
+        raise StoreError(
+            f"{path}: not a bundle of hpctrain, or truncated: no {MANIFEST}", _REPAIR_HINT
+        )
     contents = _contents(path, home / MANIFEST)
     for name in sorted({*contents.members, *found} - {MANIFEST}):
         if name not in found:
-            raise StoreError(f"{path}: {name}: missing", _AGAIN)
+            raise StoreError(f"{path}: {name}: missing", _REPAIR_HINT)
         if found[name] != contents.members.get(name):
-            raise StoreError(f"{path}: {name}: damaged: it differs from {MANIFEST}", _AGAIN)
+            raise StoreError(f"{path}: {name}: damaged: it differs from {MANIFEST}", _REPAIR_HINT)
 
 
 def _contents(path: Path, manifest: Path) -> Contents:
     try:
-        said = msgspec.json.decode(manifest.read_bytes())
-        schema = said.get("schema") if isinstance(said, dict) else None
+        content = msgspec.json.decode(manifest.read_bytes())
+        schema = content.get("schema") if isinstance(content, dict) else None
         if isinstance(schema, int) and schema > SCHEMA:
             raise StoreError(
-                f"{path}: packed by hpctrain {said.get('hpctrain')} in schema {schema}; this one "
-                f"reads {SCHEMA}",
+                f"{path}: packed by hpctrain {content.get('hpctrain')} in schema {schema}; "
+                f"this one reads {SCHEMA}",
                 "install a newer hpctrain",
             )
-        return msgspec.convert(said, Contents)
+        return msgspec.convert(content, Contents)
     except (msgspec.DecodeError, msgspec.ValidationError) as failure:
-        raise StoreError(f"{path}: {MANIFEST}: damaged: {failure}", _AGAIN) from None
+        raise StoreError(f"{path}: {MANIFEST}: damaged: {failure}", _REPAIR_HINT) from None
 
 
 def _read(home: Path) -> Opened:
-    kept = read_json(home / EVIDENCE, Kept)
-    for run in kept.runs:
+    results = read_json(home / EVIDENCE, StoredResults)
+    for run in results.runs:
         if "/" in run.run_id or not _NAME.fullmatch(run.run_id):
             raise StoreError(f"{home}/{EVIDENCE}: {run.run_id!r}: not a name of a run")
-    folders = [RunFolder(path=home / run.run_id) for run in kept.runs]
+    folders = [RunFolder(path=home / run.run_id) for run in results.runs]
     files = [*(folder.records for folder in folders), home / RECORDS]
     transports = {
         folder.run_id: read_json(folder.transport, Transport)
@@ -186,14 +188,14 @@ def _read(home: Path) -> Opened:
         if folder.transport.is_file()
     }
     return Opened(
-        study=kept.study,
+        study=results.study,
         records=tuple(chain.from_iterable(map(_records, files))),
-        warnings=kept.warnings,
-        unreadable=kept.unreadable,
-        own=tuple(map(_run, folders, kept.runs)),
-        transports={**transports, **kept.transports},
-        digested=kept.logs,
-        against=kept.against,
+        warnings=results.warnings,
+        unreadable=results.unreadable,
+        own=tuple(map(_run, folders, results.runs)),
+        transports={**transports, **results.transports},
+        digested=results.logs,
+        against=results.against,
     )
 
 
@@ -201,14 +203,14 @@ def _records(path: Path) -> list[Record]:
     return _decode_records(path.read_bytes()) if path.is_file() else []
 
 
-def _run(folder: RunFolder, judged: Judged) -> Run:
+def _run(folder: RunFolder, stored: StoredState) -> Run:
     files = read_run(folder)
     return Run(
         folder=folder,
         manifest=files.manifest,
         submission=files.submission,
         status=files.status,
-        state=judged.state,
-        problem=judged.problem,
-        standing=judged.standing,
+        state=stored.state,
+        problem=stored.problem,
+        job_report=stored.job_report,
     )

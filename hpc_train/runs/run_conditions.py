@@ -48,7 +48,7 @@ def conditions_of(run: Run | None, transport: Transport | None) -> dict[str, str
     """
     manifest = run.manifest if run else None
     found = {
-        **(dict(_asked(manifest)) if manifest else {}),
+        **(dict(_requested(manifest)) if manifest else {}),
         **(dict(_used(transport)) if transport else {}),
     }
     return {name: cut(text) for name, text in found.items() if text}
@@ -62,7 +62,7 @@ def cut(text: str) -> str:
     return f"{line[: _LONGEST - 10]}… {hashlib.sha256(line.encode()).hexdigest()[:8]}"
 
 
-def _asked(manifest: Manifest) -> Iterator[tuple[str, str]]:
+def _requested(manifest: Manifest) -> Iterator[tuple[str, str]]:
     plan, directives = manifest.plan, dict(manifest.plan.directives)
     axes = frozenset(manifest.axes)
     values: dict[str, Callable[[], str]] = {

@@ -1,4 +1,4 @@
-"""Runs of a folder -> the same without copies: `cp -r RUN OTHER` makes no second repetition."""
+"""Runs of a folder -> the runs without copies: `cp -r RUN OTHER` is not a second repetition."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hpc_train.model.run import Run
 
 
 class _Job(NamedTuple):
-    """What no two submissions have in common: the run's own name, and the job's."""
+    """The values that identify a submission: the name of the run, and that of the job."""
 
     run_id: str
     created: str
@@ -19,10 +19,10 @@ class _Job(NamedTuple):
 
 
 def without_copies(runs: Sequence[Run]) -> tuple[tuple[Run, ...], tuple[str, ...]]:
-    """Return the runs, one folder of each job, and a sentence for each other folder of it.
+    """Return the runs with one folder for each job, and a note on each other folder of the job.
 
-    The folder that has the name of the run is kept, else the first one. A run that was copied and
-    then submitted again is another job, and one that was never submitted has nothing to count.
+    The folder with the name of the run is kept, else the first one. A run that was copied and then
+    submitted again is another job. A run that was never submitted has no result and is not checked.
     """
     kept: dict[_Job, Run] = {}
     for run in sorted(runs, key=lambda run: not _has_own_name(run)):
@@ -47,7 +47,13 @@ def _has_own_name(run: Run) -> bool:
 
 
 def _job(run: Run) -> _Job | None:
-    made, given = run.manifest, run.submission
-    if made is None or given is None or not given.answered:
+    manifest, submission = run.manifest, run.submission
+    if manifest is None or submission is None or not submission.answered:
         return None
-    return _Job(made.run_id, made.created, given.executor, given.native_id, given.submitted)
+    return _Job(
+        manifest.run_id,
+        manifest.created,
+        submission.executor,
+        submission.native_id,
+        submission.submitted,
+    )

@@ -28,36 +28,38 @@ def run_facts(run: Run | None, transport: Transport | None) -> dict[str, str]:
 
 
 def _planned(manifest: Manifest) -> dict[str, str]:
-    plan, said = manifest.plan, manifest.provenance
+    plan, facts = manifest.plan, manifest.provenance
     directives = dict(plan.directives)
-    asked = {name: directives[name] or "yes" for name in _DIRECTIVES if name in directives}
+    directive_values = {
+        name: directives[name] or "yes" for name in _DIRECTIVES if name in directives
+    }
     spec = msgspec.json.encode(manifest.spec, enc_hook=encode_unit)
     return {
         "site": plan.site,
-        "profile": _profile(said),
-        **asked,
+        "profile": _profile(facts),
+        **directive_values,
         "launcher": plan.launcher,
         "backend": plan.backend,
         "container": plan.container.image if plan.container else "none",
         "modules": " ".join(plan.modules) or "none",
-        "commit": commit_of(said.get("git")),
+        "commit": commit_of(facts.get("git")),
         "config": hashlib.sha256(spec).hexdigest()[:DIGITS],
         "template": f"{plan.template} {manifest.template_digest[:DIGITS]}",
         "script": manifest.script_digest[:DIGITS],
-        "submitted with": f"hpctrain {said['hpctrain']}" if "hpctrain" in said else "",
-        "submitted from": " ".join(str(said[k]) for k in ("host", "kernel") if said.get(k)),
+        "submitted with": f"hpctrain {facts['hpctrain']}" if "hpctrain" in facts else "",
+        "submitted from": " ".join(str(facts[k]) for k in ("host", "kernel") if facts.get(k)),
         **variables_of(plan),
     }
 
 
-def _profile(said: dict[str, Any]) -> str:
-    name, digest = Path(str(said.get(PROFILE, ""))).name, str(said.get(PROFILE_DIGEST, ""))
+def _profile(facts: dict[str, Any]) -> str:
+    name, digest = Path(str(facts.get(PROFILE, ""))).name, str(facts.get(PROFILE_DIGEST, ""))
     return f"{name} {digest[:DIGITS]}".strip()
 
 
 def _nodes(run: Run) -> str:
-    status, standing = run.status, run.standing
-    names = (status.nodes if status else "") or (standing.nodes if standing else "")
+    status, report = run.status, run.job_report
+    names = (status.nodes if status else "") or (report.nodes if report else "")
     return names or (status.host if status else "")
 
 

@@ -108,8 +108,8 @@ def _create_run(home: Path, manifest: Manifest, script: Script) -> RunFolder | N
         if failure.errno in (errno.EEXIST, errno.ENOTEMPTY):
             if is_there(final.manifest):
                 return None
-            said = f"{final.path}: a folder of this name exists and is not a run (no run.json)"
-            raise StoreError(said, "check its contents, and move it away") from None
+            message = f"{final.path}: a folder of this name exists and is not a run (no run.json)"
+            raise StoreError(message, "check its contents, and move it away") from None
         raise cannot_write(final.path, failure) from None
     return final
 
@@ -144,14 +144,14 @@ def run_folders(home: Path) -> tuple[RunFolder, ...]:
     """Return the runs below the folder of a job or study, by name."""
     if not home.is_dir():
         return ()
-    found = tuple(
+    folders = tuple(
         RunFolder(path=path)
         for path in sorted(home.iterdir())
         if not path.name.startswith(".") and is_run(path)
     )
     # The folder may contain others that this user cannot read.
-    sure = is_there(home / STUDY_FILE) or any(os.access(run.path, os.X_OK) for run in found)
-    return found if sure else ()
+    sure = is_there(home / STUDY_FILE) or any(os.access(run.path, os.X_OK) for run in folders)
+    return folders if sure else ()
 
 
 def is_run(path: Path) -> bool:

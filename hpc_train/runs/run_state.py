@@ -16,12 +16,12 @@ _SENTENCES = {
 }
 
 
-def run_of(files: RunFiles, standing: JobReport | None) -> Run:
+def run_of(files: RunFiles, report: JobReport | None) -> Run:
     """Combine a run's files with the answer of its executor; None means no answer."""
-    status = current(files.status, standing)
+    status = current(files.status, report)
     plan = files.manifest.plan if files.manifest else None
     limit = plan.time_s if plan and plan.nested else None
-    state = decide(standing, files.status, files.submission, limit)
+    state = decide(report, files.status, files.submission, limit)
     return Run(
         folder=files.folder,
         manifest=files.manifest,
@@ -30,8 +30,8 @@ def run_of(files: RunFiles, standing: JobReport | None) -> Run:
         state=state,
         problem=files.problem
         or _not_shared(state, files)
-        or _problem(state, files.submission, status, standing),
-        standing=standing,
+        or _problem(state, files.submission, status, report),
+        job_report=report,
     )
 
 
@@ -50,7 +50,7 @@ def _problem(
     state: JobState,
     submission: Submission | None,
     status: JobStatus | None,
-    standing: JobReport | None,
+    report: JobReport | None,
 ) -> str:
     if state.active or state is JobState.COMPLETED:
         return ""
@@ -60,8 +60,8 @@ def _problem(
         return _without_submission(status)
     if submission.state is state and submission.reason:
         return submission.reason
-    if standing is not None and standing.reason:
-        return standing.reason
+    if report is not None and report.reason:
+        return report.reason
     return _without_reason(state, status)
 
 
@@ -72,7 +72,7 @@ def _without_submission(status: JobStatus | None) -> str:
     return f"submission.json is missing; status.json says {job} on {status.host}"
 
 
-def was_never_handed_over(run: Run) -> bool:
+def never_submitted(run: Run) -> bool:
     """Whether a submission was killed before it called an executor, so that nothing can be running.
 
     A run that has started, or whose submission.json is damaged, may be running.
@@ -86,7 +86,7 @@ def is_untouched(run: Run) -> bool:
 
     The folder is complete and unused, so it can be submitted unchanged.
     """
-    whole = run.manifest is not None and was_never_handed_over(run)
+    whole = run.manifest is not None and never_submitted(run)
     return whole and not any(run.folder.logs.glob("*"))
 
 

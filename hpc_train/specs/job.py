@@ -24,7 +24,7 @@ def load_job(path: Path, overrides: Sequence[Override]) -> Sourced[JobSpec]:
     """Read a job file and apply the overrides.
 
     Raises:
-        SpecError: anything wrong in the file or the overrides, with file:line.
+        SpecError: an error in the file or the overrides, with file:line.
     """
     document = read(path, SpecError)
     return build_job(document.data, document.origins, overrides, path)

@@ -34,7 +34,7 @@ def build_study(document: Document, overrides: Sequence[Override], path: Path) -
     point.
 
     Raises:
-        SpecError: anything wrong in the study, its job or its grid, with file:line.
+        SpecError: an error in the study, its job or its grid, with file:line.
     """
     data, origins = copy.deepcopy(document.data), dict(document.origins)
     own = [o for o in overrides if o.key.partition(".")[0] in keys_of(StudySpec)]

@@ -19,17 +19,17 @@ def target_of(text: str | None) -> Target | None:
     """
     if text is None:
         return None
-    name, _, said = text.partition("=")
+    name, _, number = text.partition("=")
     if name not in _METRICS:
         raise ReportError(
             f"--target {text}: targets are {' and '.join(_METRICS)}{nearest(name, _METRICS)}", _HINT
         )
     try:
-        value = float(said)
+        value = float(number)
     except ValueError:
         value = math.nan
     if not math.isfinite(value):
-        raise ReportError(f"--target {text}: {said!r} is no number", _HINT)
+        raise ReportError(f"--target {text}: {number!r} is not a number", _HINT)
     if name == "accuracy":
         if not 0 < value <= 1:
             percent = f"; did you mean {value / 100:g}?" if 1 < value <= 100 else ""

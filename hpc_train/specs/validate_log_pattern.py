@@ -1,4 +1,4 @@
-"""Validation of patterns for logs."""
+"""Patterns of log lines: validation, and the patterns of the command line."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def check_pattern(pattern: LogPattern, where: str) -> None:
     """Check a pattern with the origin `where` (`study.yaml:7: pattern`, `--pattern`).
 
     Raises:
-        SpecError: the regex is wrong or may take minutes, a group is no metric, a unit is
-        unit is missing, or no text is certain to be in every line.
+        SpecError: the regex is invalid or may take minutes, a group is not a metric, a unit is
+        missing, or no text is certain to be in every line.
     """
     groups = _groups(pattern, where)
     for metric in groups:
@@ -52,7 +52,7 @@ def _groups(pattern: LogPattern, where: str) -> list[str]:
     if may_explode(pattern.regex):
         raise SpecError(
             f"{where}: a repeated group of the regex holds a repeat or a choice: on some lines "
-            "that takes for ever",
+            "this takes exponential time",
             r"write it without the group, as [\d,]+ for (?:\d+,)*\d+",
         )
     _check_repeats(pattern.regex, where)
@@ -88,9 +88,9 @@ def _check_unit(metric: str, pattern: LogPattern, where: str) -> None:
 def _check_literal(pattern: LogPattern, where: str) -> None:
     literal = pattern.literal or literal_of(pattern.regex)
     if len(literal.encode()) < _LEAST or "\n" in literal or "\r" in literal:
-        said = f"literal: {literal!r}" if pattern.literal else "the regex"
+        source = f"literal: {literal!r}" if pattern.literal else "the regex"
         raise SpecError(
-            f"{where}: {said} has no text of {_LEAST} characters or more that every line holds",
+            f"{where}: {source} has no text of {_LEAST} characters or more that every line holds",
             "logs are first searched for this text; set it: literal: 'step time'",
         )
 

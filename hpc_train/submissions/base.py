@@ -30,7 +30,7 @@ class ExecutorOptions(Value, frozen=True, kw_only=True):
 class Executor(Protocol):
     """Submits scripts to a scheduler or runs them; keeps no state."""
 
-    def submit(self, home: Path, runs: Sequence[RunFolder], terms: ExecutorOptions) -> None:
+    def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Submit runs, in order, and write the submission.json of each.
 
         Raises:

@@ -27,7 +27,7 @@ _START_S = 60.0
 class LocalExecutor:
     """Starts one detached supervisor for the runs of a submission."""
 
-    def submit(self, home: Path, runs: Sequence[RunFolder], terms: ExecutorOptions) -> None:
+    def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Start a supervisor that runs `runs` in order; see `Executor.submit`."""
         _check_machine_lock()
         now = datetime.now(timezone.utc)
@@ -73,7 +73,7 @@ class LocalExecutor:
         }
         held = {queue: is_held(queue.file("lock")) for queue in set(queues.values())}
         active = [run for run in runs if not has_ended(status_of(run))]
-        return {run: _standing(run, held[queues[run]]) for run in active}
+        return {run: _report(run, held[queues[run]]) for run in active}
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
         """Mark all runs first, so that none of them is started; see `Executor.cancel`."""
@@ -84,7 +84,7 @@ class LocalExecutor:
                 terminate(run)
 
 
-def _standing(run: RunFolder, held: bool | None) -> JobReport:
+def _report(run: RunFolder, held: bool | None) -> JobReport:
     if held is None:
         return JobReport(state=JobState.UNKNOWN, reason="its queue cannot be read")
     if not held:

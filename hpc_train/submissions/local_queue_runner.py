@@ -1,8 +1,8 @@
 """`python -m hpc_train.submissions.local_queue_runner HOME QUEUE LOCK`: runs a queue, then ends.
 
-It is no service: it lives as long as its list of runs. It holds the queue's lock, and the
-machine's while a run is on, and passes both on to the job script, so that even if it is killed no
-other run starts beside one that is still active.
+It is not a service: it ends after the last run of its queue. It holds the lock of the queue and,
+during a run, the lock of the machine. The job script inherits both, so that no other run starts
+while one is active, even if the supervisor is killed.
 """
 
 from __future__ import annotations

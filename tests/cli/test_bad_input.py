@@ -114,7 +114,7 @@ def test_a_wrong_study_file(hpctrain: Hpctrain, text: str, part: str) -> None:
         (["submit", "job.yaml", "--max-gpu-hours", "lots"], "'lots' is not a valid float"),
         (["report", "nothing"], "unknown run or study 'nothing'"),
         (["report", "job.yaml", "-f", "pdf"], "unknown format 'pdf'"),
-        (["collect", "train.py", "-o", "x.xls"], "the ending must be"),
+        (["collect", "train.py", "-o", "x.xls"], "the extension must be"),
         (["collect", "train.py", "--format", "megatro"], "did you mean 'megatron'?"),
         (["site", "show", "locl"], "did you mean 'local'?"),
         (["submit", "train.py", "--set", "resources=3"], "--set resources: name one key"),

@@ -55,7 +55,7 @@ def refused(done: subprocess.CompletedProcess[str], *parts: str, code: int = 2) 
 def test_a_study_from_submit_to_cancel(hpctrain: Hpctrain, slurm: FakeSlurm) -> None:
     done = hpctrain("submit", "study.yaml", *SITE)
     assert len(done.stdout.split()) == 4
-    assert "results/digits: 4 runs submitted, 0 were there" in done.stderr
+    assert "results/digits: 4 runs submitted, 0 exist already" in done.stderr
     assert "hpctrain: cost: 4 runs without a time limit" in done.stderr
     slurm.becomes("1001_2", "FAILED", nodes="n1", reason="NonZeroExitCode")
     slurm.becomes("1002_1", "PENDING", start="2030-01-02T03:04:00", reason="Resources")

@@ -75,27 +75,29 @@ def test_what_waits_says_on_what_and_until_when() -> None:
     waits = JobReport(
         state=JobState.PENDING, reason="jobs of higher priority are scheduled first", start=start
     )
-    run = a_run("p-r1", JobState.PENDING, standing=waits)
+    run = a_run("p-r1", JobState.PENDING, job_report=waits)
     assert (
         why(run)
         == "jobs of higher priority are scheduled first; expected to start at 2026-11-21 06:52"
     )
-    soon = a_run("p-r1", JobState.PENDING, standing=JobReport(state=JobState.PENDING, start=start))
+    soon = a_run(
+        "p-r1", JobState.PENDING, job_report=JobReport(state=JobState.PENDING, start=start)
+    )
     assert why(soon) == "expected to start at 2026-11-21 06:52"
-    silent = a_run("p-r1", JobState.PENDING, standing=JobReport(state=JobState.PENDING))
+    silent = a_run("p-r1", JobState.PENDING, job_report=JobReport(state=JobState.PENDING))
     assert why(silent) == ""
 
 
 def test_what_runs_says_what_slurm_says() -> None:
     ending = JobReport(state=JobState.RUNNING, reason="it is ending", start=1.0)
-    assert why(a_run("p-r1", JobState.RUNNING, standing=ending)) == "it is ending"
+    assert why(a_run("p-r1", JobState.RUNNING, job_report=ending)) == "it is ending"
 
 
 def test_the_reason_of_another_state_is_none() -> None:
     waits = JobReport(state=JobState.PENDING, reason="its nodes are being prepared")
-    assert why(a_run("p-r1", JobState.RUNNING, standing=waits)) == ""
+    assert why(a_run("p-r1", JobState.RUNNING, job_report=waits)) == ""
     failed = JobReport(state=JobState.FAILED, reason="exit code 3")
-    assert why(a_run("p-r1", JobState.FAILED, problem="a", standing=failed)) == "a"
+    assert why(a_run("p-r1", JobState.FAILED, problem="a", job_report=failed)) == "a"
 
 
 @pytest.mark.parametrize(
@@ -115,7 +117,7 @@ def test_the_job(submission: Submission | None, job: str) -> None:
 def test_the_nodes_are_slurms_or_else_the_jobs_own() -> None:
     status = JobStatus(started=1.0, host="n1")
     runs = JobReport(state=JobState.RUNNING, nodes="n[1-4]")
-    assert cell(a_run("r", JobState.RUNNING, status=status, standing=runs), "nodes") == "n[1-4]"
+    assert cell(a_run("r", JobState.RUNNING, status=status, job_report=runs), "nodes") == "n[1-4]"
     assert cell(a_run("r", JobState.RUNNING, status=status), "nodes") == "n1"
     several = JobStatus(started=1.0, host="n1", nodes="n[1-2]")
     assert cell(a_run("r", JobState.LOST, status=several), "nodes") == "n[1-2]"
@@ -144,7 +146,7 @@ def test_times_from_before_a_requeue_are_not_shown(state: JobState) -> None:
 def test_a_row_of_json() -> None:
     waits = JobReport(state=JobState.PENDING, reason="it is held by its user", start=5.0)
     status = JobStatus(started=1.0, ended=2.0, exit_code=3, restart_count=1, host="n1")
-    found = row(a_run("p-r1", JobState.PENDING, standing=waits, status=status))
+    found = row(a_run("p-r1", JobState.PENDING, job_report=waits, status=status))
     assert found["folder"] == "results/s/p-r1"
     assert (found["state"], found["job"]) == ("PENDING", "7_1")
     assert (found["reason"], found["expected_start"]) == ("it is held by its user", 5.0)
@@ -152,4 +154,4 @@ def test_a_row_of_json() -> None:
     assert found["axes"] is found["attempt"] is None
     # Of a job that runs, the start is not expected any more.
     runs = JobReport(state=JobState.RUNNING, start=5.0)
-    assert row(a_run("p-r1", JobState.RUNNING, standing=runs))["expected_start"] is None
+    assert row(a_run("p-r1", JobState.RUNNING, job_report=runs))["expected_start"] is None

@@ -73,7 +73,7 @@ def test_the_name_is_the_clusters_and_nothing_is_replaced(stranger: User) -> Non
     path = stranger.folder / "site_profiles" / "lab.yaml"
     path.write_text(path.read_text() + "# mine\n")
     again = stranger.hpctrain("site", "init")
-    assert (again.returncode, "is there already" in again.stderr) == (2, True)
+    assert (again.returncode, "exists already" in again.stderr) == (2, True)
     assert path.read_text().endswith("# mine\n")
     assert stranger.hpctrain("site", "init", "--force").returncode == 0
     assert "# mine" not in path.read_text()

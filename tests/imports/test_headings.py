@@ -12,7 +12,7 @@ import pytest
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.write_report import render_report
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
@@ -21,7 +21,7 @@ HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
 def read(folder: Path, text: str) -> ReportInputs:
     path = folder / "table.csv"
     path.write_text(text)
-    return evidence([str(path)], Search(root=folder / "none"))
+    return report_inputs([str(path)], Search(root=folder / "none"))
 
 
 def rows(found: ReportInputs) -> list[dict[str, Any]]:
@@ -97,4 +97,4 @@ def test_a_table_without_a_header_is_told_how_one_begins(tmp_path: Path) -> None
 def test_a_named_pipe_is_refused_and_not_waited_for(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "table.csv")
     with pytest.raises(LogParseError, match="a pipe, not a file"):
-        evidence([str(tmp_path / "table.csv")], Search(root=tmp_path / "none"))
+        report_inputs([str(tmp_path / "table.csv")], Search(root=tmp_path / "none"))

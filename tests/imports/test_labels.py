@@ -11,7 +11,7 @@ import pytest
 from hpc_train.errors import LogParseError, ReportError
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.write_report import render_report
 
 HEAD = "nodes,gpus_per_node,global_batch_size,samples_per_second"
@@ -22,7 +22,7 @@ WEAK = ("1,4,256,1000,{}", "2,4,512,1900,{}")
 def report(folder: Path, column: str, *rows: str) -> Any:
     path = folder / "table.csv"
     path.write_text("\n".join([f"{HEAD},{column}", *rows]) + "\n")
-    found = evidence([str(path)], Search(root=folder / "none"))
+    found = report_inputs([str(path)], Search(root=folder / "none"))
     return json.loads(render_report(build_report(found), "json"))
 
 
@@ -61,7 +61,9 @@ def test_two_labels_and_one_of_them_wrong(tmp_path: Path) -> None:
 
 
 def test_a_label_that_is_none_is_named(tmp_path: Path) -> None:
-    with pytest.raises(LogParseError, match=r"table.csv:3: scaling: 'storng' is none") as caught:
+    with pytest.raises(
+        LogParseError, match=r"table.csv:3: scaling: 'storng' is not a scaling"
+    ) as caught:
         report(tmp_path, "scaling", STRONG[0].format("strong"), STRONG[1].format("storng"))
     assert "did you mean 'strong'?; allowed: strong, weak" in caught.value.message
 
@@ -70,7 +72,7 @@ def test_the_gain_in_time_to_train_is_an_answer_where_batches_differ(tmp_path: P
     path = tmp_path / "gpt3.csv"
     rows = "64,8,1536,6564\n1344,8,2688,441\n"
     path.write_text(f"nodes,gpus_per_node,global_batch_size,time_to_train\n{rows}")
-    summary = build_report(evidence([str(path)], Search(root=tmp_path / "none"))).summary
+    summary = build_report(report_inputs([str(path)], Search(root=tmp_path / "none"))).summary
     assert summary[0].startswith("No speedup: batch and size change together")
     said = "Time to train: 10752 GPUs complete the training 14.88 times as fast as 512 GPUs."
     assert summary[1] == said

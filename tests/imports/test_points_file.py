@@ -12,7 +12,7 @@ from hpc_train.errors import HpcTrainError, LogParseError, ReportError
 from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.specs.exclusions import exclusions, without
 
 
@@ -36,9 +36,9 @@ def stated(folder: Path, text: str, *words: str, **search: Any) -> ReportInputs:
     path = folder / "points.yaml"
     path.write_text(text)
     if not words:
-        return evidence([str(path)], Search(root=folder / "none", **search))
+        return report_inputs([str(path)], Search(root=folder / "none", **search))
     names = [str(folder / word) for word in words]
-    return evidence(names, Search(root=folder / "none", points=path, **search))
+    return report_inputs(names, Search(root=folder / "none", points=path, **search))
 
 
 def runs(found: ReportInputs) -> Mapping[str, ExpectedRun]:
@@ -131,7 +131,7 @@ def test_what_is_wrong_in_the_file_is_said_with_its_line(logs: Path, text: str, 
 def test_sizes_without_a_log_are_answered_with_an_example(logs: Path) -> None:
     (logs / "points.yaml").write_text("nodes: 1\ngpus: 4\n")
     with pytest.raises(LogParseError) as caught:
-        evidence([str(logs / "points.yaml")], Search(root=logs / "none"))
+        report_inputs([str(logs / "points.yaml")], Search(root=logs / "none"))
     assert "some.log: {nodes: 2" in caught.value.hint
 
 

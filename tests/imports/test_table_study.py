@@ -12,7 +12,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.write_report import render_report
 
 HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
@@ -21,7 +21,7 @@ HEAD = "nodes,gpus_per_node,tasks_per_node,global_batch_size,samples_per_second"
 def read(folder: Path, text: str | bytes, **search: Any) -> ReportInputs:
     path = folder / "table.csv"
     path.write_bytes(text.encode() if isinstance(text, str) else text)
-    return evidence([str(path)], Search(root=folder / "none", **search))
+    return report_inputs([str(path)], Search(root=folder / "none", **search))
 
 
 def rows(found: ReportInputs) -> list[dict[str, Any]]:
@@ -163,13 +163,13 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "space": (f"{ROW}1 234\n", "has thousands separators"),
     "zero": (f"{ROW}0\n", ":2: samples_per_second: 0 must be above 0; leave the cell empty"),
     "negative": (f"{ROW}-3\n", "-3 must be above 0"),
-    "nan": (f"{ROW}nan\n", "'nan' is no measurement"),
-    "inf": (f"{ROW}-Infinity\n", "is no measurement"),
+    "nan": (f"{ROW}nan\n", "'nan' is not a measurement"),
+    "inf": (f"{ROW}-Infinity\n", "is not a measurement"),
     "huge": (f"{ROW}1e400\n", "1e400 is too large"),
     "unit": (f"{ROW}12 img/s\n", "'12 img/s' has the unit 'img/s'"),
     "percent": (f"{HEAD},accuracy\n1,8,8,512,9,81%\n", ":2: accuracy: '81%' is in percent"),
     "fraction": (f"{HEAD},accuracy\n1,8,8,512,9,76.3\n", "76.3 must be a fraction"),
-    "word": (f"{ROW}fast\n", "'fast' is no number"),
+    "word": (f"{ROW}fast\n", "'fast' is not a number"),
     "underscore": (f"{ROW}1_000\n", "has thousands separators"),
     "no nodes": (f"{HEAD}\n0,8,8,512,9\n", ":2: nodes: 0 must be a whole number from 1 up"),
     "half a node": (f"{HEAD}\n1.5,8,8,512,9\n", "1.5 must be a whole number"),
@@ -192,7 +192,7 @@ BAD: dict[str, tuple[str | bytes, str]] = {
     "binary": (b"nodes,\0\1\2", ":1: not text: a NUL byte"),
     "short row": (f"{HEAD}\n1,8\n", ":2: 2 cells, but the header has 5"),
     "quote": (f'{HEAD}\n1,8,8,512,"9\n', "not valid CSV"),
-    "state": (f"{HEAD},state\n1,8,8,512,9,FAILD\n", "'FAILD' is none; did you mean 'FAILED'?"),
+    "state": (f"{HEAD},state\n1,8,8,512,9,FAILD\n", "not a state; did you mean 'FAILED'?"),
     "same name": (f"run,{HEAD}\na,1,8,8,512,9\na,1,8,8,512,9\n", ":3: a second run called 'a'"),
 }  # fmt: skip
 
@@ -216,7 +216,7 @@ def test_two_tables_make_one_report(tmp_path: Path) -> None:
     for name, rate in (("a", 10), ("b", 30)):
         (tmp_path / f"{name}.csv").write_text(f"{HEAD}\n1,1,1,8,{rate}\n")
     words = [str(tmp_path / "a.csv"), str(tmp_path / "b.csv")]
-    found = evidence(words, Search(root=tmp_path / "none"))
+    found = report_inputs(words, Search(root=tmp_path / "none"))
     assert [run.run_id for run in found.study.runs] == ["a: row 1", "b: row 1"]
     assert [run.repetition for run in found.study.runs] == [1, 2]
 
@@ -226,13 +226,13 @@ def test_tables_and_logs_make_none(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(f"{HEAD}\n1,1,1,8,9\n")
     words = [str(tmp_path / "a.csv"), str(tmp_path / "a.log")]
     with pytest.raises(LogParseError, match="cannot be put into one report"):
-        evidence(words, Search(root=tmp_path / "none"))
+        report_inputs(words, Search(root=tmp_path / "none"))
 
 
 def test_a_log_in_csv_stays_a_log(tmp_path: Path) -> None:
     path = tmp_path / "summary.csv"
     path.write_text("epoch,step,epoch_time,loss\n0,9,12.5,1.5\n1,19,12.0,1.2\n")
-    found = evidence([str(path)], Search(root=tmp_path / "none"))
+    found = report_inputs([str(path)], Search(root=tmp_path / "none"))
     assert isinstance(found.records, tuple)
     assert {type(record) for record in found.records} == {Record}
     assert {record.parser for record in found.records} == {"metrics_csv"}

@@ -14,7 +14,7 @@ from hpc_train.model.diagnosis import LogFinding
 from hpc_train.model.log_selection import Search
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline.diagnose import Diagnosed, diagnose
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.records.mlperf_run import MlperfRun, mlperf_run
 from hpc_train.tables.record_frame import records_frame
 from hpc_train.tables.runs import run_frame
@@ -51,7 +51,7 @@ class Stated:
     @functools.cached_property
     def row(self) -> dict[str, Any]:
         """Return the log's row in the table of runs, of which `hpctrain report` is made."""
-        found = evidence([str(self.path)], Search(root=NOWHERE))
+        found = report_inputs([str(self.path)], Search(root=NOWHERE))
         table = run_frame(found.study, found.records)
         return {str(name): cell for name, cell in table.iloc[0].items()}
 
@@ -71,7 +71,7 @@ class Stated:
     @property
     def root_texts(self) -> str:
         """Return the lines that are the evidence of the root cause."""
-        return "\n".join(evidence.text for evidence in self.root.evidence)
+        return "\n".join(report_inputs.text for report_inputs in self.root.evidence)
 
     def rows(self, metric: str, variant: str = "", **wanted: object) -> pd.DataFrame:
         """Return the records of a metric, in the order of the log."""

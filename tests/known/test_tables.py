@@ -9,7 +9,7 @@ import pytest
 from hpc_train.model.log_selection import Search
 from hpc_train.model.report import Report
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 from tests.known.folder import FOLDER, rows
 from tests.known.stated import NOWHERE
 
@@ -18,7 +18,7 @@ SETS = sorted({row.path.parent for row in rows() if "set" in row.expected})
 
 
 def report(*files: str) -> Report:
-    found = evidence([str(FOLDER / file) for file in files], Search(root=NOWHERE))
+    found = report_inputs([str(FOLDER / file) for file in files], Search(root=NOWHERE))
     return build_report(found)
 
 

@@ -95,7 +95,7 @@ def test_ib0_is_much_faster_than_eth0(lab: Lab, slurm: Slurm, tmp_path: Path) ->
 def test_a_second_up_changes_nothing(lab: Lab, hpctrain: Hpctrain) -> None:
     done = hpctrain("up")
     assert done.returncode == 0
-    assert "up already" in done.stdout
+    assert "already running" in done.stdout
     assert state_file.read() == lab
 
 
@@ -182,6 +182,11 @@ def test_down_leaves_nothing(no_lab: None, hpctrain: Hpctrain, slurm: Slurm) -> 
     assert Path("/etc/hosts").read_bytes() == hosts
     again = hpctrain("down")
     assert (again.returncode, again.stdout) == (0, "there is no lab\n")
+    elsewhere = hpctrain("down", "--dir", "/nope")
+    assert (elsewhere.returncode, elsewhere.stderr.splitlines()[0]) == (
+        2,
+        "hpctrain: no lab in /nope",
+    )
     assert json.loads(hpctrain("status", "--json").stdout) == {"schema": 1, "up": False}
 
 

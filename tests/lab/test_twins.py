@@ -73,7 +73,7 @@ def test_what_two_partitions_of_the_profile_take_together(hpctrain: Hpctrain, si
 
 def test_a_changed_profile_makes_it_anew(hpctrain: Hpctrain, site: Path) -> None:
     first = up(hpctrain, site, "made in")
-    assert up(hpctrain, site, "up already") == first
+    assert up(hpctrain, site, "already running") == first
     assert NAME in hpctrain("twin").stdout
     site.write_text(PROFILE.replace("max_nodes: 9", "max_nodes: 10"))
     second = up(hpctrain, site, "made in")

@@ -20,7 +20,7 @@ from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.bundle import check_ending, write_bundle
 from hpc_train.pipeline.collect import collection
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.write_report import render_report
 from hpc_train.runs.bundle_layout import EVIDENCE, MANIFEST
 from hpc_train.runs.read_bundle import open_bundle
@@ -36,7 +36,7 @@ HIDE = "hf_ABCDEFGHIJKLMNOPQRSTUVWX"
 
 
 def found(word: Path) -> ReportInputs:
-    return evidence([str(word)], Search(root=Path("none")))
+    return report_inputs([str(word)], Search(root=Path("none")))
 
 
 @pytest.fixture
@@ -242,7 +242,7 @@ def test_a_newer_schema_is_named(bundle: Path) -> None:
 
 def test_a_bundle_stands_alone_and_has_its_name(home: Path, bundle: Path) -> None:
     with pytest.raises(StoreError, match="a bundle is the only argument"):
-        evidence([str(bundle), str(home)], Search(root=Path("none")))
+        report_inputs([str(bundle), str(home)], Search(root=Path("none")))
     for name in ("out.zip", ".tar.zst"):
         with pytest.raises(StoreError, match=r"ends in \.tar\.zst"):
             check_ending(Path(name))

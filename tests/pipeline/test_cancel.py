@@ -47,7 +47,7 @@ def test_what_nobody_can_say_is_returned_and_not_cancelled(slurm: FakeSlurm) -> 
     first, *rest = submit(study(), RESULTS, []).new
     first.submission.write_text("{")
     done = cancel(first.path.parent)
-    assert [run.folder for run in done.left] == [first]
+    assert [run.folder for run in done.unknown_jobs] == [first]
     assert {run.folder for run in done.runs} == set(rest)
     assert slurm.calls("scancel") == [sorted(submission(run).native_id for run in rest)]
 
@@ -57,7 +57,7 @@ def test_a_run_whose_job_nobody_has_named_is_left(slurm: FakeSlurm) -> None:
     unnamed = msgspec.structs.replace(submission(first), native_id="_1", comment="hpctrain:other")
     write(first, unnamed)
     done = cancel(first.path.parent)
-    assert [run.folder for run in done.left] == [first]
+    assert [run.folder for run in done.unknown_jobs] == [first]
     assert {run.folder for run in done.runs} == set(rest)
 
 
@@ -65,7 +65,7 @@ def test_while_squeue_is_silent_the_job_is_ended_all_the_same(slurm: FakeSlurm) 
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("squeue", f"[ $n != 1 ] || {{ echo '{BUSY}' >&2; exit 1; }}")
     done = cancel(run.path)
-    assert ([found.folder for found in done.runs], done.left) == ([run], ())
+    assert ([found.folder for found in done.runs], done.unknown_jobs) == ([run], ())
     assert slurm.calls("scancel") == [["1001"]]
     assert submission(run).state is JobState.CANCELLED
 
@@ -73,7 +73,7 @@ def test_while_squeue_is_silent_the_job_is_ended_all_the_same(slurm: FakeSlurm) 
 def test_silence_does_not_say_that_a_job_has_ended(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "_LOOKS", 1)
+    monkeypatch.setattr(executor, "_MAX_QUERIES", 1)
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     with pytest.raises(SubmitError, match=r"scancel: 1001: Slurm does not answer: .*timed out"):
@@ -84,7 +84,7 @@ def test_silence_does_not_say_that_a_job_has_ended(
 def test_a_job_that_stays_in_the_queue_is_not_called_cancelled(
     slurm: FakeSlurm, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(executor, "_LOOKS", 1)
+    monkeypatch.setattr(executor, "_MAX_QUERIES", 1)
     (run,) = submit(job(), RESULTS, []).new
     slurm.on("scancel", "exit 0")
     with pytest.raises(SubmitError, match="scancel: 1001: still in the queue"):

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import HpcTrainError, PlanError
-from hpc_train.pipeline.dry_run import rehearse
+from hpc_train.pipeline.dry_run import dry_run
 from hpc_train.pipeline.render import Prepared
-from hpc_train.pipeline.submit import NO_WISH, SubmitOptions
+from hpc_train.pipeline.submit import DEFAULT_OPTIONS, SubmitOptions
 from tests.pipeline.on_slurm import RESULTS, job, study
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
@@ -19,8 +19,8 @@ VERDICT = 'cp "${@: -1}" "$S/script.$n"; echo "sbatch: Job 9 to start" >&2; exit
 REFUSED = "echo 'allocation failure: Invalid account specified' >&2; exit 1"
 
 
-def said(prepared: Prepared, wish: SubmitOptions = NO_WISH) -> list[str]:
-    return list(rehearse(prepared, wish))
+def said(prepared: Prepared, wish: SubmitOptions = DEFAULT_OPTIONS) -> list[str]:
+    return list(dry_run(prepared, wish))
 
 
 def test_sbatch_is_asked_about_the_script(slurm: FakeSlurm) -> None:

@@ -10,7 +10,7 @@ from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import Search
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 
 BUS = """\
 # nThread 1 nGpus 1 minBytes 8 maxBytes 8 step: 2(factor) warmup iters: 5 iters: 20 agg iters: 1
@@ -24,7 +24,7 @@ STEPS = "".join(f"iter {n}: loss 2.5000, time 100.00ms, mfu 20.00%\n" for n in r
 def problems(folder: Path, *texts: str) -> list[str]:
     for number, text in enumerate(texts):
         (folder / f"{number}.log").write_text(text)
-    found = evidence([str(folder)], Search(root=folder / "none"))
+    found = report_inputs([str(folder)], Search(root=folder / "none"))
     return [run.problem for run in found.study.runs]
 
 
@@ -42,14 +42,14 @@ def test_linpack_is_named_as_a_benchmark(tmp_path: Path) -> None:
 
 def test_a_log_without_a_throughput_has_a_result_of_its_own(tmp_path: Path) -> None:
     (tmp_path / "a.log").write_text(STEPS)
-    summary = build_report(evidence([str(tmp_path)], Search(root=tmp_path / "none"))).summary
+    summary = build_report(report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))).summary
     assert "Result: an unknown number of ranks, 100.0 ms a step (n=1)." in summary
     assert not any("No speedup" in line for line in summary)
 
 
 def test_no_word_is_no_evidence(tmp_path: Path) -> None:
     with pytest.raises(LogParseError, match="no log was given"):
-        evidence([], Search(root=tmp_path))
+        report_inputs([], Search(root=tmp_path))
 
 
 ALONE = '@hpct {"world_size": 1}\n'
@@ -69,7 +69,7 @@ def model(parameters: int, parts: int) -> str:
 def test_models_of_different_sizes_are_named(tmp_path: Path, other: int, differ: bool) -> None:
     for name, text in (("a", model(4_000_000_000, 2)), ("b", model(other, 4)), ("c", STEPS)):
         (tmp_path / f"{name}.log").write_text(text + ALONE)
-    found = evidence([str(tmp_path)], Search(root=tmp_path / "none"))
+    found = report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))
     notes = build_report(found).notes
     said = f"parameters differs: 4000000000 (1 run, a.log), {other} (1 run, b.log)"
     assert any(said in note for note in notes) == differ

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.write_report import render_report
 
 
@@ -35,7 +35,7 @@ def test_two_benchmarks_are_two_series(tmp_path: Path) -> None:
         log(tmp_path / "b.log", "bert", 16),
         log(tmp_path / "c.log", "resnet", 32),
     ]
-    built = build_report(evidence(words, Search(root=tmp_path / "none")))
+    built = build_report(report_inputs(words, Search(root=tmp_path / "none")))
     rows = json.loads(render_report(built, "json"))["rows"]
     assert [(row["series"], row["ranks"]) for row in rows] == [
         ("model=bert", 8),

@@ -10,7 +10,7 @@ import hpc_train
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 
 
 def event(ms: int, key: str, rest: str) -> str:
@@ -74,7 +74,7 @@ def test_other_files_of_that_name_have_no_score(tmp_path: Path) -> None:
 
 def test_a_report_notes_it(tmp_path: Path) -> None:
     result(tmp_path, [1, 2, 3])
-    found = evidence([str(tmp_path)], Search(root=tmp_path / "none"))
+    found = report_inputs([str(tmp_path)], Search(root=tmp_path / "none"))
     assert any("MLPerf score 2.000 minutes" in note for note in found.study.notes)
 
 

@@ -13,7 +13,7 @@ from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Record
 from hpc_train.pipeline.collect import collection, write_records
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 
 ENDINGS = ["parquet", "csv", "jsonl"]
 
@@ -40,13 +40,13 @@ def collected(folder: Path, ending: str) -> Path:
 
 
 def read(path: Path, **search: Any) -> ReportInputs:
-    return evidence([str(path)], Search(root=path.parent / "none", **search))
+    return report_inputs([str(path)], Search(root=path.parent / "none", **search))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_collected_records_make_the_report_of_their_logs(logs: Path, ending: str) -> None:
     words = [str(logs / "a.log"), str(logs / "b.log")]
-    direct = build_report(evidence(words, Search(root=logs / "none")))
+    direct = build_report(report_inputs(words, Search(root=logs / "none")))
     kept = build_report(read(collected(logs, ending)))
     assert kept.tables[0].records == direct.tables[0].records
     assert kept.run_rows == direct.run_rows

@@ -10,8 +10,8 @@ import pytest
 from hpc_train.errors import StoreError
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import evidence
-from hpc_train.pipeline.write_report import asked_for, check_format, write_report
+from hpc_train.pipeline.report_inputs import report_inputs
+from hpc_train.pipeline.write_report import check_format, default_options, write_report
 
 TABLE = """nodes,gpus_per_node,global_batch_size,samples_per_second
 1,4,256,1000
@@ -25,8 +25,8 @@ TABLE = """nodes,gpus_per_node,global_batch_size,samples_per_second
 def folder(tmp_path: Path) -> Path:
     table, out = tmp_path / "mine.csv", tmp_path / "deep" / "out"
     table.write_text(TABLE, encoding="utf-8")
-    found = evidence([str(table)], Search(root=tmp_path / "none"))
-    written = write_report(build_report(found, asked_for(out, None)), out, None)
+    found = report_inputs([str(table)], Search(root=tmp_path / "none"))
+    written = write_report(build_report(found, default_options(out, None)), out, None)
     assert sorted(written) == sorted(out.iterdir())
     return out
 
@@ -65,7 +65,7 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     out = tmp_path / "file.md" / "out"
     found = tmp_path / "mine.csv"
     found.write_text(TABLE, encoding="utf-8")
-    report = build_report(evidence([str(found)], Search(root=tmp_path / "none")))
+    report = build_report(report_inputs([str(found)], Search(root=tmp_path / "none")))
     with pytest.raises(StoreError, match="out: cannot be created: Not a directory"):
         write_report(report, out, None)
 

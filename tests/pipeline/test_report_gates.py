@@ -9,7 +9,7 @@ from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.run import Run
 from hpc_train.model.study import Gates
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_gates import governed, resolved
+from hpc_train.pipeline.report_gates import merged_gates, with_site_gates
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.reports.gate_results import verdicts_of
@@ -20,22 +20,22 @@ STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
 
 
 def test_the_study_wins_over_its_site_and_a_rule_stands_behind_its_own_layer() -> None:
-    csc = resolved(Gates(efficiency=0.8), Gates(rule="csc", efficiency=0.7, busbw=100.0))
+    csc = merged_gates(Gates(efficiency=0.8), Gates(rule="csc", efficiency=0.7, busbw=100.0))
     assert (csc.efficiency, csc.doubling, csc.node_counts, csc.script) == (0.8, 1.5, 3, True)
     assert csc.busbw == 100
-    assert resolved(Gates(rule="csc"), Gates(efficiency=0.7)).efficiency == 0.75
-    assert resolved(Gates(missing=False), Gates(missing=True)).missing is False
-    assert resolved(Gates(), Gates()) == Gates()
+    assert merged_gates(Gates(rule="csc"), Gates(efficiency=0.7)).efficiency == 0.75
+    assert merged_gates(Gates(missing=False), Gates(missing=True)).missing is False
+    assert merged_gates(Gates(), Gates()) == Gates()
 
 
 def test_the_command_line_names_what_to_be_no_slower_than() -> None:
-    found = governed(
+    found = with_site_gates(
         ReportInputs(study=study([]), records=()), ReportOptions(against="old")
     ).gates.regression
     assert found is not None
     assert (found.against, found.tolerance) == ("old", 0.05)
     said = ReportInputs(study=study([], efficiency=0.5), records=())
-    assert governed(said, ReportOptions()).gates == Gates(efficiency=0.5)
+    assert with_site_gates(said, ReportOptions()).gates == Gates(efficiency=0.5)
 
 
 def with_profile(run: Run, file: Path) -> Run:
@@ -53,13 +53,13 @@ def test_the_site_has_gates_and_a_price_unless_the_runs_are_of_two(tmp_path: Pat
     runs = runs_below(STUDY)[:2]
     own = [with_profile(run, tmp_path / "local.yaml") for run in runs]
     of_site = ReportInputs(study=study([]), records=(), own=tuple(own))
-    found = governed(of_site, ReportOptions())
+    found = with_site_gates(of_site, ReportOptions())
     assert (found.gates.efficiency, found.price_per_gpu_hour, found.currency) == (0.7, 2.5, "EUR")
     stricter = msgspec.structs.replace(of_site, study=study([], efficiency=0.9))
-    assert governed(stricter, ReportOptions()).gates.efficiency == 0.9
+    assert with_site_gates(stricter, ReportOptions()).gates.efficiency == 0.9
     mixed = (own[0], with_profile(runs[1], tmp_path / "other.yaml"))
     of_two = msgspec.structs.replace(of_site, own=mixed)
-    assert governed(of_two, ReportOptions()).price_per_gpu_hour is None
+    assert with_site_gates(of_two, ReportOptions()).price_per_gpu_hour is None
 
 
 def of_site(tmp_path: Path, *texts: str | None) -> ReportInputs:
@@ -95,7 +95,7 @@ def test_gates_of_a_site_that_are_not_known_are_not_met(
     texts: list[str | None], said: str, tmp_path: Path
 ) -> None:
     found = of_site(tmp_path, *texts)
-    assert said in governed(found, ReportOptions()).site_unknown
+    assert said in with_site_gates(found, ReportOptions()).site_unknown
     report = build_report(found)
     assert any(said in line for line in report.checks)
     assert any(said in note and "unknown" in note for note in report.notes)
@@ -103,17 +103,17 @@ def test_gates_of_a_site_that_are_not_known_are_not_met(
     assert decided.outcome == "not met"
     # A bundle was packed with what was known then.
     kept = msgspec.structs.replace(
-        found, study=governed(found, ReportOptions()), own=(), packed=True
+        found, study=with_site_gates(found, ReportOptions()), own=(), packed=True
     )
     assert any(said in line for line in build_report(kept).checks)
 
 
 def test_gates_that_are_the_same_on_two_sites_hold(tmp_path: Path) -> None:
-    found = governed(of_site(tmp_path, STRICT, STRICT), ReportOptions())
+    found = with_site_gates(of_site(tmp_path, STRICT, STRICT), ReportOptions())
     assert (found.gates.efficiency, found.site_unknown) == (0.7, "")
 
 
 def test_runs_of_which_no_manifest_can_be_read_have_no_known_site() -> None:
     run = msgspec.structs.replace(runs_below(STUDY)[0], manifest=None)
     found = ReportInputs(study=study([]), records=(), own=(run,))
-    assert "run.json" in governed(found, ReportOptions()).site_unknown
+    assert "run.json" in with_site_gates(found, ReportOptions()).site_unknown

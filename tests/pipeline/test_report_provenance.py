@@ -11,7 +11,7 @@ from hpc_train.model.report import Fact
 from hpc_train.model.run import Run
 from hpc_train.model.transport import Adapter, Transport
 from hpc_train.pipeline.log_digests import Digests
-from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.report_provenance import NOT_RECORDED, provenance
 from hpc_train.pipeline.run_details import details
 from tests.pipeline.runs_of import run, written
@@ -23,8 +23,8 @@ def found(runs: list[Run], *records: Record, **more: object) -> ReportInputs:
     return ReportInputs(study=wanted, records=records, own=tuple(runs), **more)  # type: ignore[arg-type]
 
 
-def facts(evidence: ReportInputs, digests: Digests | None = None) -> dict[str, tuple[object, ...]]:
-    return {fact.name: fact.values for fact in provenance(evidence, digests)}
+def facts(inputs: ReportInputs, digests: Digests | None = None) -> dict[str, tuple[object, ...]]:
+    return {fact.name: fact.values for fact in provenance(inputs, digests)}
 
 
 def _is_missing(fact: Fact) -> bool:
@@ -82,7 +82,7 @@ def test_logs_are_named_by_their_digest(tmp_path: Path) -> None:
 def test_logs_of_anybody_are_named_by_file_and_parser(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     log.write_text('@hpct {"samples_per_second": 10, "conditions": {"torch": "2.9"}}\n')
-    said = facts(evidence([str(log)], Search(root=tmp_path / "none")), Digests())
+    said = facts(report_inputs([str(log)], Search(root=tmp_path / "none")), Digests())
     assert said["records by parser"] == (("events 2", 1),)
     assert said["torch"] == (("2.9", 1),)
     assert str(said["logs"][0]).startswith("('a.log: 65 B, sha256 ")

@@ -140,8 +140,8 @@ def test_a_run_of_a_requeued_job_waits_again(slurm: FakeSlurm) -> None:
     slurm.becomes("1001", "PENDING", reason="BeginTime")
     (found,) = runs_below(run.path)
     assert found.state is JobState.PENDING
-    assert found.standing is not None
-    assert found.standing.reason.startswith("its start time has not been reached")
+    assert found.job_report is not None
+    assert found.job_report.reason.startswith("its start time has not been reached")
 
 
 def test_silence_is_no_end(slurm: FakeSlurm) -> None:
@@ -157,7 +157,7 @@ def test_a_run_that_ends_while_slurm_is_asked(slurm: FakeSlurm) -> None:
     end = '{"started": 9e8, "ended": 9e8, "exit_code": 3}'
     slurm.on("squeue", f"echo '{end}' >{done.new[0].status.absolute()}")
     found = by_id(done.home)[done.new[0].run_id]
-    assert (found.state, found.standing) == (JobState.FAILED, None)
+    assert (found.state, found.job_report) == (JobState.FAILED, None)
     assert found.problem == "exit code 3 before any rank failed; see logs/job.out"
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.pipeline.study_preview import outlook
+from hpc_train.pipeline.study_preview import preview
 from hpc_train.specs.override import parse_setting
 
 
@@ -17,7 +17,7 @@ def said(axes: str, *settings: str) -> list[str]:
         f"axes: {axes}\nrepetitions: 3\nscaling: strong\n"
     )
     overrides = tuple(map(parse_setting, settings))
-    return list(outlook(prepare(Request(path=path, site="slurm-generic", overrides=overrides))))
+    return list(preview(prepare(Request(path=path, site="slurm-generic", overrides=overrides))))
 
 
 @pytest.fixture(autouse=True)
@@ -43,7 +43,7 @@ def test_what_repetitions_resolve(repetitions: int, text: str) -> None:
 def test_too_few_sizes() -> None:
     assert said("{nodes: [1, 2]}")[1:] == [
         "2 sizes: too few for a fit (Amdahl needs 3, USL needs 6)",
-        "2 node counts: proposals for compute time ask for 3 (CSC)",
+        "2 node counts: proposals for compute time require 3 (CSC)",
     ]
     assert said("{nodes: [1, 2]}", "scaling=weak")[1].endswith("(Gustafson needs 3, USL needs 6)")
     assert said("{nodes: [1, 2, 4]}")[1:] == ["3 sizes: too few for a fit (USL needs 6)"]

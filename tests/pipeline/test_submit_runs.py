@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.model.run import PROFILE, Manifest
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.pipeline.submit_runs import terms_of
+from hpc_train.pipeline.submit_runs import executor_options
 
 SITE = """\
 schema: 1
@@ -57,7 +57,7 @@ def test_the_script_of_an_allocation_is_made_of_the_templates_beside_the_profile
         )
         for point in prepared.points
     ]
-    allocation = terms_of(prepared.site, entries).allocation
+    allocation = executor_options(prepared.site, entries).allocation
     assert allocation is not None
     assert allocation.text == prepared.allocation.text
     assert allocation.template_digest == prepared.allocation.template_digest

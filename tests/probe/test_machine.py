@@ -135,7 +135,7 @@ def test_site_init_refuses(words: list[str], tmp_path: Path) -> None:
 def test_site_init_replaces_nothing_unasked(tmp_path: Path) -> None:
     (tmp_path / "here.yaml").write_text("mine")
     done = hpctrain("site", "init", "here", "-o", "here.yaml", cwd=tmp_path)
-    assert (done.returncode, "is there already" in done.stderr) == (2, True)
+    assert (done.returncode, "exists already" in done.stderr) == (2, True)
     assert (tmp_path / "here.yaml").read_text() == "mine"
 
 

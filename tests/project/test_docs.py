@@ -190,7 +190,7 @@ def test_examples_of_profiles_pass_their_check(block: Block, tmp_path: Path) -> 
     path = tmp_path / f"{parsed(block).data['name']}.yaml"
     path.write_text(block.text, encoding="utf-8")
     made = check_site(str(path), datetime.date(2026, 11, 21))
-    assert [one.message for one in made.complaints if one.severity == "error"] == []
+    assert [one.message for one in made.findings if one.severity == "error"] == []
     assert made.jobs > 0
 
 

@@ -23,7 +23,7 @@ from hpc_train.model.quality_flag import FlagCode
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.model.submission import JobState
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.write_report import FORMAT_OF, TEXTS, TIDY, render_report
 from hpc_train.registry import BUILT_IN
 from hpc_train.reports.caveats import MEANING
@@ -60,7 +60,7 @@ def code(text: str) -> list[str]:
 
 @cache
 def study_json() -> dict[str, Any]:
-    found = evidence([str(STUDY)], Search(root=ROOT / "none"))
+    found = report_inputs([str(STUDY)], Search(root=ROOT / "none"))
     loaded: dict[str, Any] = json.loads(render_report(build_report(found), "json"))
     return loaded
 
@@ -94,7 +94,7 @@ def test_the_page_knows_which_columns_a_text_has() -> None:
 
 
 def test_csv_has_the_same_keys() -> None:
-    found = evidence([str(STUDY)], Search(root=ROOT / "none"))
+    found = report_inputs([str(STUDY)], Search(root=ROOT / "none"))
     text = render_report(build_report(found), "csv")
     head = next(csv.reader(io.StringIO(text)))
     plain = {re.sub(r"_(low|high)$", "", name) for name in head}
@@ -152,7 +152,7 @@ def test_a_note_on_what_differs_reads_as_shown(tmp_path: Path) -> None:
             ("new", "2.27.3")) for i, n in enumerate((1, 1, 2), start=1)]  # fmt: skip
     head = "run,nodes,gpus_per_node,global_batch_size,samples_per_second,nccl"
     (tmp_path / "t.csv").write_text("\n".join([head, *rows]))
-    found = evidence([str(tmp_path / "t.csv")], Search(root=tmp_path))
+    found = report_inputs([str(tmp_path / "t.csv")], Search(root=tmp_path))
     notes = build_report(found, ReportOptions()).notes
     block = section("What must match").partition("```text\n")[2].partition("```")[0]
     assert " ".join(block.split()) in notes

@@ -12,7 +12,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.log_selection import Search
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.write_report import render_report
 
 NOISE = (0.99, 1.0, 1.012)
@@ -29,7 +29,7 @@ def _csv(folder: Path, nodes: Sequence[int], coherence: float = 1e-4) -> str:
 
 
 def _report(path: str, form: str = "text", asked: ReportOptions | None = None) -> str:
-    found = evidence([path], Search(root=Path("results")))
+    found = report_inputs([path], Search(root=Path("results")))
     return render_report(build_report(found, asked or ReportOptions()), form)
 
 

@@ -16,7 +16,7 @@ import msgspec
 import pytest
 
 from hpc_train.model.report import Figure, Report, RunDetail
-from hpc_train.pipeline.write_report import asked_for, check_format, write_report
+from hpc_train.pipeline.write_report import check_format, default_options, write_report
 from hpc_train.reports.formats.page.render import render
 from hpc_train.reports.formats.page.run_details import MOST_ENDS
 from tests.reports.finished import HOSTILE, empty, report
@@ -163,7 +163,7 @@ def test_a_heavy_drawing_is_a_picture() -> None:
 
 def test_a_file_of_that_ending_is_a_page(tmp_path: Path) -> None:
     check_format(None, tmp_path / "r.html")
-    assert asked_for(tmp_path / "r.html", None).details
+    assert default_options(tmp_path / "r.html", None).details
     write_report(report(), tmp_path / "r.html", None)
     assert (tmp_path / "r.html").read_text().startswith("<!DOCTYPE html>")
 

@@ -18,7 +18,7 @@ SLURM_SAYS = JobReport(state=JobState.NODE_FAIL, reason="one of its nodes failed
 
 
 @pytest.mark.parametrize(
-    ("submission", "status", "standing", "problem"),
+    ("submission", "status", "report", "problem"),
     [
         (SUBMITTED, None, WAITS, ""),
         (SUBMITTED, RUNS, JobReport(state=JobState.RUNNING, reason="it is ending"), ""),
@@ -47,10 +47,10 @@ SLURM_SAYS = JobReport(state=JobState.NODE_FAIL, reason="one of its nodes failed
 def test_the_problem(
     submission: Submission | None,
     status: JobStatus | None,
-    standing: JobReport | None,
+    report: JobReport | None,
     problem: str,
 ) -> None:
-    assert judged(submission, status, standing).problem == problem
+    assert judged(submission, status, report).problem == problem
 
 
 def test_a_rank_without_a_number_is_a_rank() -> None:

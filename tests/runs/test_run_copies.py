@@ -12,7 +12,7 @@ from hpc_train.files import read_json, to_json
 from hpc_train.model.log_selection import Search
 from hpc_train.model.submission import Submission
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import ReportInputs, evidence
+from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.write_report import render_report
 from tests.pipeline.runs_of import written
 
@@ -36,7 +36,7 @@ def counted(found: ReportInputs) -> int:
 @pytest.mark.parametrize("name", [SECOND, "copy", "a-copy", f"{FIRST}.old"])
 def test_a_copy_is_left_out_and_named(home: Path, name: str) -> None:
     shutil.copytree(home / FIRST, home / name)
-    found = evidence(["j"], ROOT)
+    found = report_inputs(["j"], ROOT)
     assert [run.run_id for run in found.study.runs] == [FIRST]
     assert counted(found) == 1
     said = f"{name} is left out: a copy of the folder {FIRST} (run {FIRST}, job 1)"
@@ -46,7 +46,7 @@ def test_a_copy_is_left_out_and_named(home: Path, name: str) -> None:
 def test_of_two_copies_without_the_run_itself_one_counts(home: Path) -> None:
     shutil.copytree(home / FIRST, home / "b")
     (home / FIRST).rename(home / "a")
-    found = evidence(["j"], ROOT)
+    found = report_inputs(["j"], ROOT)
     assert [run.run_id for run in found.study.runs] == ["a"]
     (note,) = (note for note in found.study.notes if "left out" in note)
     assert note.startswith("b is left out: a copy of the folder a ")
@@ -54,7 +54,7 @@ def test_of_two_copies_without_the_run_itself_one_counts(home: Path) -> None:
 
 def test_another_run_is_no_copy(home: Path) -> None:
     written(home, SECOND, LOG.replace("10", "11"))
-    found = evidence(["j"], ROOT)
+    found = report_inputs(["j"], ROOT)
     assert (counted(found), found.study.notes) == (2, ())
 
 
@@ -63,4 +63,4 @@ def test_a_copy_that_was_submitted_again_is_another_job(home: Path) -> None:
     path = home / SECOND / "submission.json"
     again = msgspec.structs.replace(read_json(path, Submission), native_id="2")
     path.write_bytes(to_json(again))
-    assert counted(evidence(["j"], ROOT)) == 2
+    assert counted(report_inputs(["j"], ROOT)) == 2

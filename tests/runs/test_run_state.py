@@ -29,7 +29,7 @@ GONE = JobReport(state=JobState.LOST)
 
 
 @pytest.mark.parametrize(
-    ("submission", "status", "standing", "state"),
+    ("submission", "status", "report", "state"),
     [
         (SUBMITTED, None, WAITS, JobState.PENDING),
         (SUBMITTED, None, GOES_ON, JobState.RUNNING),
@@ -64,21 +64,21 @@ GONE = JobReport(state=JobState.LOST)
 def test_the_state(
     submission: Submission | None,
     status: JobStatus | None,
-    standing: JobReport | None,
+    report: JobReport | None,
     state: JobState,
 ) -> None:
     files = RunFiles(
         folder=RunFolder(path=Path("r")), manifest=None, submission=submission, status=status
     )
-    assert run_of(files, standing).state is state
+    assert run_of(files, report).state is state
 
 
 @pytest.mark.parametrize(
-    ("standing", "state"),
+    ("report", "state"),
     [
         # Queued again: what lies in the folder is of the attempt before.
         (JobReport(state=JobState.PENDING), JobState.PENDING),
-        (JobReport(state=JobState.PENDING, asked=50.0), JobState.PENDING),
+        (JobReport(state=JobState.PENDING, queried=50.0), JobState.PENDING),
         (JobReport(state=JobState.RUNNING, start=100.0), JobState.RUNNING),
         (JobReport(state=JobState.SUSPENDED, start=1.0), JobState.COMPLETED),
         # The clocks of a node and of the scheduler are never quite the same.
@@ -86,44 +86,42 @@ def test_the_state(
         (JobReport(state=JobState.RUNNING, start=6.1), JobState.RUNNING),
         (JobReport(state=JobState.RUNNING), JobState.COMPLETED),
         # The job ended after the scheduler was asked.
-        (JobReport(state=JobState.PENDING, asked=0.5), JobState.COMPLETED),
+        (JobReport(state=JobState.PENDING, queried=0.5), JobState.COMPLETED),
         # What has ended is not queued again.
         (JobReport(state=JobState.LOST, start=100.0), JobState.COMPLETED),
     ],
 )
-def test_files_of_an_earlier_attempt_count_for_nothing(
-    standing: JobReport, state: JobState
-) -> None:
+def test_files_of_an_earlier_attempt_count_for_nothing(report: JobReport, state: JobState) -> None:
     files = RunFiles(
         folder=RunFolder(path=Path("r")), manifest=None, submission=SUBMITTED, status=OK
     )
-    assert run_of(files, standing).state is state
+    assert run_of(files, report).state is state
 
 
 def test_a_job_that_started_after_the_scheduler_was_asked_runs() -> None:
-    waits = JobReport(state=JobState.PENDING, asked=0.5)
+    waits = JobReport(state=JobState.PENDING, queried=0.5)
     assert judged(SUBMITTED, RUNS, waits).state is JobState.RUNNING
     assert judged(SUBMITTED, BAD, waits).state is JobState.RUNNING, "the scheduler has it still"
-    before = JobReport(state=JobState.PENDING, asked=1.0)
+    before = JobReport(state=JobState.PENDING, queried=1.0)
     assert judged(SUBMITTED, RUNS, before).state is JobState.PENDING
 
 
 def judged(
     submission: Submission | None,
     status: JobStatus | None,
-    standing: JobReport | None,
+    report: JobReport | None,
     manifest: Manifest | None = None,
 ) -> Run:
     folder = RunFolder(path=Path("r"))
     files = RunFiles(folder=folder, manifest=manifest, submission=submission, status=status)
-    return run_of(files, standing)
+    return run_of(files, report)
 
 
 LIMIT_S = 3600
 
 
 @pytest.mark.parametrize(
-    ("seconds", "code", "standing", "state"),
+    ("seconds", "code", "report", "state"),
     [
         (LIMIT_S, 143, None, JobState.TIMEOUT),
         (LIMIT_S - 0.9, 143, GONE, JobState.TIMEOUT),
@@ -140,7 +138,7 @@ def test_a_run_that_used_up_its_own_time(
     entry: Callable[[str], tuple[Manifest, Script]],
     seconds: float,
     code: int,
-    standing: JobReport | None,
+    report: JobReport | None,
     state: JobState,
 ) -> None:
     manifest, _ = entry("r1")
@@ -148,10 +146,10 @@ def test_a_run_that_used_up_its_own_time(
     plan = msgspec.structs.replace(manifest.plan, nested=True)
     status = JobStatus(started=10.0, ended=10.0 + seconds, exit_code=code)
     turn = msgspec.structs.replace(manifest, plan=plan)
-    assert judged(SUBMITTED, status, standing, turn).state is state
+    assert judged(SUBMITTED, status, report, turn).state is state
     if state is JobState.TIMEOUT:
         # With a job of its own, it is the scheduler that knows.
-        assert judged(SUBMITTED, status, standing, manifest).state is JobState.FAILED
+        assert judged(SUBMITTED, status, report, manifest).state is JobState.FAILED
 
 
 def test_without_a_limit_nothing_is_a_timeout(

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.cli.follow_runs import last_words
+from hpc_train.cli.follow_runs import log_tail
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import JobStatus, Run, RunFolder
 from hpc_train.model.submission import JobState
@@ -65,7 +65,7 @@ def test_the_first_rank_that_failed_with_its_time_and_last_lines(
     kept = (tmp_path / "first_failure.log").read_text().splitlines()
     assert kept == [f"rank 1 line {i}" for i in range(11, 31)]
     words = [f"rank-1.out: rank 1 line {i}" for i in range(23, 31)]
-    assert last_words(run_in(tmp_path)) == words
+    assert log_tail(run_in(tmp_path)) == words
 
 
 def test_several_that_fail_at_once(plan: Plans, execute: Execute, tmp_path: Path) -> None:
@@ -103,7 +103,7 @@ def test_a_node_whose_program_forks_its_ranks_is_known_by_its_host(
     failure = status(tmp_path).failure
     assert failure is not None
     assert (failure.rank, failure.host) == (None, "node0")
-    assert last_words(run_in(tmp_path)) == ["node0: oh"]
+    assert log_tail(run_in(tmp_path)) == ["node0: oh"]
 
 
 def test_a_program_that_names_its_own_failed_rank_may_leave_the_time_out(
@@ -122,7 +122,7 @@ def test_without_the_kept_lines_the_log_itself_is_read(tmp_path: Path) -> None:
     (tmp_path / "status.json").write_text(json.dumps({"started": 1.0, "failure": failure}))
     (tmp_path / "logs").mkdir()
     (tmp_path / "logs" / "rank-2.out").write_text("a\nb\n")
-    assert last_words(run_in(tmp_path)) == ["rank-2.out: a", "rank-2.out: b"]
+    assert log_tail(run_in(tmp_path)) == ["rank-2.out: a", "rank-2.out: b"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])

@@ -10,7 +10,7 @@ from hpc_train.errors import ReportError
 from hpc_train.model.log_selection import Search
 from hpc_train.model.report_options import ReportOptions
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.write_report import render_report
 from hpc_train.specs.targets import target_of
 
@@ -23,9 +23,9 @@ DEMO = Path(__file__).parents[2] / "results" / "studies" / "digits-two-cores"
         ("accuracy=93", "did you mean 0.93"),
         ("accuracy=0", "above 0"),
         ("acuracy=0.9", "did you mean 'accuracy'"),
-        ("loss=low", "'low' is no number"),
-        ("loss=nan", "'nan' is no number"),
-        ("accuracy", "'' is no number"),
+        ("loss=low", "'low' is not a number"),
+        ("loss=nan", "'nan' is not a number"),
+        ("accuracy", "'' is not a number"),
     ],
 )
 def test_what_no_training_can_reach_is_refused(text: str, wrong: str) -> None:
@@ -35,7 +35,7 @@ def test_what_no_training_can_reach_is_refused(text: str, wrong: str) -> None:
 
 
 def test_the_demo_says_who_got_there() -> None:
-    found = evidence([str(DEMO)], Search(root=DEMO.parent))
+    found = report_inputs([str(DEMO)], Search(root=DEMO.parent))
     report = build_report(found, ReportOptions(target=target_of("accuracy=0.937")))
     shown = render_report(report, "text")
     assert "To accuracy >= 0.937" in shown

@@ -12,7 +12,7 @@ import pytest
 
 from hpc_train.model.log_selection import Search
 from hpc_train.pipeline.report import build_report
-from hpc_train.pipeline.report_inputs import evidence
+from hpc_train.pipeline.report_inputs import report_inputs
 from hpc_train.pipeline.write_report import render_report
 from tests.tables.recomputed import recomputed
 
@@ -83,7 +83,7 @@ def reported(path: Path, rows: Sequence[Row]) -> list[dict[str, Any]]:
         cells = ["" if row[name] is None else repr(row[name]) for name in names]
         lines.append(",".join(cell.strip("'") for cell in cells))
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    found = build_report(evidence([str(path)], Search(root=path.parent / "none")))
+    found = build_report(report_inputs([str(path)], Search(root=path.parent / "none")))
     points: list[dict[str, Any]] = json.loads(render_report(found, "json"))["rows"]
     return [flat(point) for point in points]
 
@@ -118,7 +118,7 @@ def test_a_rate_per_gpu_is_of_all_gpus_however_many_processes_drive_them(tmp_pat
     table = tmp_path / "jobs.csv"
     head = "nodes,gpus_per_node,tasks_per_node,samples_per_second_per_gpu"
     table.write_text(f"{head}\n1,4,1,10\n2,4,4,9\n4,0,2,8\n", encoding="utf-8")
-    found = build_report(evidence([str(table)], Search(root=tmp_path / "none")))
+    found = build_report(report_inputs([str(table)], Search(root=tmp_path / "none")))
     rates = [row["samples_per_second"] for row in found.run_rows]
     assert rates == pytest.approx([40, 72, 64])
 

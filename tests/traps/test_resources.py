@@ -11,7 +11,7 @@ from hpc_train.errors import PlanError
 from hpc_train.lint.lint_script import lint_script
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.model.units import Memory
-from hpc_train.submissions.slurm.sbatch_environment import notices, scrubbed
+from hpc_train.submissions.slurm.sbatch_environment import environment_changes, notices
 from tests.traps.conftest import Execute
 from tests.traps.made import BELOW_SRUN, LAUNCHERS, argv, directives, planned, script, small
 
@@ -38,13 +38,15 @@ def test_f02_the_cores_of_job_and_step_agree(launcher: str) -> None:
 def test_f03_nothing_of_an_outer_job_is_passed_on() -> None:
     kept = {"SLURM_CONF": "/c", "SLURM_CLUSTERS": "a", "HOME": "/h"}
     environment = {**dict.fromkeys(OUTER, "1"), **kept}
-    assert scrubbed(environment, SlurmEndpoint(), ()) == dict.fromkeys(OUTER)
+    assert environment_changes(environment, SlurmEndpoint(), ()) == dict.fromkeys(OUTER)
     assert "this shell is inside Slurm job 1; 13 of its variables" in notices(environment, ())[0]
 
 
 def test_f04_no_variable_contradicts_the_script() -> None:
     environment = {"SBATCH_MEM_PER_NODE": "1G", "SBATCH_QOS": "low"}
-    assert scrubbed(environment, SlurmEndpoint(), {"mem"}) == {"SBATCH_MEM_PER_NODE": None}
+    assert environment_changes(environment, SlurmEndpoint(), {"mem"}) == {
+        "SBATCH_MEM_PER_NODE": None
+    }
     said = notices(environment, {"mem"})
     assert said[0] == "SBATCH_MEM_PER_NODE=1G is ignored: the script sets --mem itself"
     assert said[1] == "SBATCH_QOS=low is effective: sbatch reads it as --qos"

@@ -83,5 +83,5 @@ def test_f38_what_goes_on_has_not_finished(word: str) -> None:
 def test_f38_a_job_that_slurm_queues_again_waits() -> None:
     """A lost node or a preemption is the end of a job only if Slurm gives the job up."""
     (entry,) = parse("9\x1fPENDING\x1fN/A\x1f\x1fBeginTime\x1fj\x1f\x1e\n")
-    assert not entry.standing.state.finished
+    assert not entry.report.state.finished
     assert all(job_state(word)[0].finished for word in ("NODE_FAIL", "PREEMPTED"))

@@ -36,7 +36,7 @@ Site = Sourced[SiteProfile]
 
 STALE_DAYS = 365
 # Scripts for more nodes differ from that for two only in the number.
-_READ = 2
+_LINTED_NODES = 2
 
 
 class ProfileFinding(Finding, frozen=True, kw_only=True):
@@ -48,7 +48,7 @@ class ProfileFinding(Finding, frozen=True, kw_only=True):
 class ProfileCheck(Value, frozen=True, kw_only=True):
     """The findings, and the number of sample jobs that were planned, rendered and checked."""
 
-    complaints: tuple[ProfileFinding, ...]
+    findings: tuple[ProfileFinding, ...]
     jobs: int
 
 
@@ -62,18 +62,18 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
     try:
         site = load_site(str(path))
     except HpcTrainError as failure:
-        return ProfileCheck(complaints=(_error("", failure),), jobs=0)
+        return ProfileCheck(findings=(_error("", failure),), jobs=0)
     jobs = list(sample_jobs(site.value))
     nameless = nameless_job(site.value)
     jobs += [nameless] if nameless else []
-    found = [
+    findings = [
         *_age(site, today),
         *_sources(site, path),
         *_empty_rules(site),
         *_queues(site),
         *_jobs(jobs, site, path),
     ]
-    return ProfileCheck(complaints=tuple(dict.fromkeys(found)), jobs=len(jobs))
+    return ProfileCheck(findings=tuple(dict.fromkeys(findings)), jobs=len(jobs))
 
 
 def _jobs(jobs: Iterable[Job], site: Site, path: Path) -> Iterator[ProfileFinding]:
@@ -85,20 +85,22 @@ def _jobs(jobs: Iterable[Job], site: Site, path: Path) -> Iterator[ProfileFindin
         except HpcTrainError as failure:
             yield _error(job.origin(""), failure)
             continue
-        if _is_read(job, site.value):
-            yield from _read_again(text, linter, job.origin(""))
+        if _is_linted(job, site.value):
+            yield from _lint(text, linter, job.origin(""))
 
 
-def _is_read(job: Sourced[JobSpec], profile: SiteProfile) -> bool:
+def _is_linted(job: Sourced[JobSpec], profile: SiteProfile) -> bool:
     """Whether a sample script is linted: not every combination of launcher and partition."""
     first = profile.partitions[0].name if profile.partitions else None
     usual = job.value.launcher == profile.launchers.default
-    return job.value.resources.nodes <= _READ and (usual or job.value.partition in (first, None))
+    return job.value.resources.nodes <= _LINTED_NODES and (
+        usual or job.value.partition in (first, None)
+    )
 
 
 def _error(place: str, failure: HpcTrainError) -> ProfileFinding:
-    said = _without(place, failure)
-    message = f"{said}; {failure.hint}" if failure.hint else said
+    text = _without(place, failure)
+    message = f"{text}; {failure.hint}" if failure.hint else text
     return ProfileFinding(severity="error", place=place, message=message)
 
 
@@ -109,11 +111,11 @@ def _without(place: str, failure: HpcTrainError) -> str:
 
 def _queues(site: Site) -> Iterator[ProfileFinding]:
     """Yield partitions that no job can use, and missing checks of jobs without a partition."""
-    for index, spot in enumerate(spots(site.value)):
-        if any(jobs_at(spot)):
+    for index, slot in enumerate(spots(site.value)):
+        if any(jobs_at(slot)):
             continue
         key = f"partitions.{index}" if site.value.partitions else "launchers"
-        message = f"partition {spot.partition.name}: no job fits: {_reason(spot, site)}"
+        message = f"partition {slot.partition.name}: no job fits: {_reason(slot, site)}"
         yield ProfileFinding(severity="error", place=site.near(key), message=message)
     choice = must_name(site.value) or site.value.partition_choice == "fitting"
     if site.value.partitions and not choice and partition_named(site.value, None) is None:
@@ -123,18 +125,18 @@ def _queues(site: Site) -> Iterator[ProfileFinding]:
         yield ProfileFinding(severity="warning", place=site.near("partitions"), message=message)
 
 
-def _reason(spot: QueueSlot, site: Site) -> str:
+def _reason(slot: QueueSlot, site: Site) -> str:
     launchers = site.value.launchers
     several = (name for name in launchers.allowed if not is_for_one_node(name))
-    job = sample(spot, next(several, launchers.default))
+    job = sample(slot, next(several, launchers.default))
     try:
         make_plan(job, site)
     except HpcTrainError as failure:
         return _without(job.origin(""), failure)
-    return f"its jobs have {spot.least} nodes, and no launcher here starts more than one"
+    return f"its jobs have {slot.least} nodes, and no launcher here starts more than one"
 
 
-def _read_again(text: str, linter: Linter, place: str) -> Iterator[ProfileFinding]:
+def _lint(text: str, linter: Linter, place: str) -> Iterator[ProfileFinding]:
     for finding in lint_script(text, linter.context, linter.rules):
         if finding.severity != "info":
             message = f"{finding.id}: {finding.message}"

@@ -48,32 +48,32 @@ class Drafted(Value, frozen=True, kw_only=True):
     unread: tuple[str, ...]
 
 
-def init_site(wish: InitOptions) -> Drafted:
+def init_site(options: InitOptions) -> Drafted:
     """Query the cluster, and write the draft atomically.
 
     Raises:
         HpcTrainError: no Slurm, no answer, an existing file, or one that cannot be written.
     """
-    given = wish.name or (wish.output.stem if wish.output else None)
+    given = options.name or (options.output.stem if options.output else None)
     if given is not None:
         # Errors in the options are reported before Slurm is queried.
-        _target(wish, given)
+        _target(options, given)
     cluster = read_cluster()
     name = given or re.sub(r"[^a-z0-9._-]+", "-", cluster.name.lower())
-    target = _target(wish, name)
-    job = ProbeJob(partition=wish.partition, options=wish.srun, reach=wish.reach)
-    probed = probe(cluster, job) if wish.probe else Probed(hardware={})
+    target = _target(options, name)
+    job = ProbeJob(partition=options.partition, options=options.srun, reach=options.reach)
+    probed = probe(cluster, job) if options.probe else Probed(hardware={})
     text = draft(_findings(name, cluster, probed))
     _check(name, text, cluster)
-    _write(target, text, wish)
+    _write(target, text, options)
     unread = (*cluster.unread, *probed.unread)
     unread += tuple(one for machine in probed.hardware.values() for one in machine.unread)
     return Drafted(path=target, name=name, text=text, unread=tuple(dict.fromkeys(unread)))
 
 
-def _target(wish: InitOptions, name: str) -> Path:
+def _target(options: InitOptions, name: str) -> Path:
     """Return name and file; a profile has the name of its file."""
-    path = wish.output or Path("site_profiles", f"{name}.yaml")
+    path = options.output or Path("site_profiles", f"{name}.yaml")
     if not _NAME.fullmatch(name):
         raise WishError(
             f"{name!r} is not a name of a site: 1 to 100 letters, digits, '.', '_' and '-'",
@@ -84,9 +84,9 @@ def _target(wish: InitOptions, name: str) -> Path:
             f"-o {path}: the file of the profile {name} must be called {name}.yaml",
             f"hpctrain site init -o {path.with_suffix('.yaml')}",
         )
-    if path.exists() and not wish.force:
+    if path.exists() and not options.force:
         raise WishError(
-            f"{path} is there already", "choose another with -o FILE, or replace it with --force"
+            f"{path} exists already", "choose another with -o FILE, or replace it with --force"
         )
     return path
 
@@ -122,13 +122,13 @@ def _check(name: str, text: str, cluster: Cluster) -> None:
             ) from None
 
 
-def _write(path: Path, text: str, wish: InitOptions) -> None:
+def _write(path: Path, text: str, options: InitOptions) -> None:
     """Write atomically."""
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         # Without --force it fails if another process has written the file meanwhile.
-        write_atomic(path, text.encode(), replace=wish.force)
+        write_atomic(path, text.encode(), replace=options.force)
     except OSError as failure:
         if isinstance(failure, FileExistsError) and path.exists():
-            raise WishError(f"{path} is there already", "another one: -o FILE") from None
+            raise WishError(f"{path} exists already", "another one: -o FILE") from None
         raise cannot_write(path, failure) from None

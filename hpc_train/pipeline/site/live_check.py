@@ -1,4 +1,4 @@
-"""A profile beside the Slurm of this machine: the values that differ."""
+"""A profile, compared with the Slurm of this machine: the values that differ."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ def _of(profile: SiteProfile, make: Callable[[SiteProfile], str]) -> str:
 def _launch(profile: SiteProfile) -> str:
     launchers = profile.launchers
     first = [launchers.default, *(one for one in launchers.allowed if one != launchers.default)]
-    no = f"; not {', '.join(launchers.forbidden)}" if launchers.forbidden else ""
-    return ", ".join(first[:3]) + (", …" if len(first) > 3 else "") + no
+    forbidden = f"; not {', '.join(launchers.forbidden)}" if launchers.forbidden else ""
+    return ", ".join(first[:3]) + (", …" if len(first) > 3 else "") + forbidden
 
 
 def _gpus(profile: SiteProfile) -> str:
@@ -65,10 +65,10 @@ def _gpu_request(profile: SiteProfile) -> str:
 
 
 def _cpus(profile: SiteProfile) -> str:
-    words = {"share": "", "exact": " exactly", "max": " at most"}
+    texts = {"share": "", "exact": " exactly", "max": " at most"}
     return _each(
         profile,
-        lambda one: f"{one.cpus_per_gpu}/GPU{words[one.cpu_rule]}" if one.cpus_per_gpu else "",
+        lambda one: f"{one.cpus_per_gpu}/GPU{texts[one.cpu_rule]}" if one.cpus_per_gpu else "",
     ) or _each(profile, lambda one: f"{one.cpus_per_node}/node" if one.cpus_per_node else "")
 
 
@@ -91,22 +91,22 @@ def _fabric(profile: SiteProfile) -> str:
     return (profile.network.fabric if profile.network else None) or ""
 
 
-def _meeting(profile: SiteProfile) -> str:
-    meeting = profile.rendezvous
-    return meeting.host + (f" + {meeting.suffix!r}" if meeting.suffix else "")
+def _rendezvous(profile: SiteProfile) -> str:
+    rendezvous = profile.rendezvous
+    return rendezvous.host + (f" + {rendezvous.suffix!r}" if rendezvous.suffix else "")
 
 
-def _trust(profile: SiteProfile) -> str:
+def _verified(profile: SiteProfile) -> str:
     return ", ".join(filter(None, (profile.verified_on, confidence_of(profile))))
 
 
-def _each(profile: SiteProfile, say: Callable[[Partition], str]) -> str:
-    """Say something of each partition, once."""
-    return " / ".join(_once(say(partition) for partition in profile.partitions))
+def _each(profile: SiteProfile, text_of: Callable[[Partition], str]) -> str:
+    """Return the texts of all partitions, without duplicates."""
+    return " / ".join(_once(text_of(partition) for partition in profile.partitions))
 
 
-def _once(words: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(filter(None, words)))
+def _once(texts: Iterable[str]) -> list[str]:
+    return list(dict.fromkeys(filter(None, texts)))
 
 
 _COLUMNS: dict[str, Callable[[SiteProfile], str]] = {
@@ -117,7 +117,7 @@ _COLUMNS: dict[str, Callable[[SiteProfile], str]] = {
     "Memory": _memory,
     "Sockets": _sockets,
     "Fabric": _fabric,
-    "Rendezvous": _meeting,
+    "Rendezvous": _rendezvous,
     "Internet": lambda profile: profile.internet.access if profile.internet else "",
-    "Verified": _trust,
+    "Verified": _verified,
 }

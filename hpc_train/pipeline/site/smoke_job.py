@@ -1,4 +1,4 @@
-"""The smoke job of a site: two nodes for a minute, and its result."""
+"""The smoke job of a site, two nodes for one minute: job file, result, storage of the result."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Smoke(Value, frozen=True, kw_only=True):
     expected: Expected
     ranks: int
     hosts: tuple[str, ...]
-    complaints: tuple[str, ...]
+    warnings: tuple[str, ...]
 
 
 def write_smoke_job(folder: Path) -> Path:
@@ -61,8 +61,8 @@ def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
             f"{folder.logs}: the smoke job printed no result",
             f"hpctrain logs {folder.run_id}",
         )
-    found = transport_of([folder.logs])
-    networks = found.using_network if found else {}
+    transport = transport_of([folder.logs])
+    networks = transport.using_network if transport else {}
     speed = event.get("busbw")
     expected = Expected(
         date=date,
@@ -78,7 +78,7 @@ def read_smoke(folder: RunFolder, profile: SiteProfile, date: str) -> Smoke:
         expected=expected,
         ranks=int(event["ranks"]),
         hosts=hosts,
-        complaints=tuple(_complaints(expected, profile)),
+        warnings=tuple(_warnings(expected, profile)),
     )
 
 
@@ -87,25 +87,25 @@ def same_kind(one: Expected, other: Expected) -> bool:
     return (one.nodes, one.launcher) == (other.nodes, other.launcher)
 
 
-def _complaints(seen: Expected, profile: SiteProfile) -> Iterator[str]:
+def _warnings(result: Expected, profile: SiteProfile) -> Iterator[str]:
     network = profile.network
     named = network.interfaces if network else ()
-    if seen.backend == "gloo" and named and seen.interface and seen.interface not in named:
-        yield f"the interface was {seen.interface}, the profile names {', '.join(named)}"
-    if seen.transport == "Socket" and network and network.fabric not in (None, "ethernet"):
+    if result.backend == "gloo" and named and result.interface and result.interface not in named:
+        yield f"the interface was {result.interface}, the profile names {', '.join(named)}"
+    if result.transport == "Socket" and network and network.fabric not in (None, "ethernet"):
         yield f"NCCL uses TCP sockets, the profile names {network.fabric}"
-    kept = profile.tests.expect if profile.tests else ()
-    for old in (one for one in kept if same_kind(one, seen)):
-        yield from _differences(seen, old)
+    stored = profile.tests.expect if profile.tests else ()
+    for old in (one for one in stored if same_kind(one, result)):
+        yield from _differences(result, old)
 
 
-def _differences(seen: Expected, old: Expected) -> Iterator[str]:
+def _differences(result: Expected, old: Expected) -> Iterator[str]:
     for key in ("backend", "interface", "transport"):
-        now, then = getattr(seen, key), getattr(old, key)
+        now, then = getattr(result, key), getattr(old, key)
         if now != then:
             yield f"{key} is {now or 'none'}; on {old.date} it was {then or 'none'}"
-    if seen.busbw_gbs and old.busbw_gbs and seen.busbw_gbs < SLOWER * old.busbw_gbs:
-        yield f"bus bandwidth is {seen.busbw_gbs} GB/s, on {old.date} it was {old.busbw_gbs}"
+    if result.busbw_gbs and old.busbw_gbs and result.busbw_gbs < SLOWER * old.busbw_gbs:
+        yield f"bus bandwidth is {result.busbw_gbs} GB/s, on {old.date} it was {old.busbw_gbs}"
 
 
 def _events(text: str) -> Iterator[Mapping[str, Any]]:
@@ -127,14 +127,14 @@ def _logs(folder: RunFolder) -> Iterator[str]:
 _BLOCK = re.compile(r"^tests:.*?(?=^\S|\Z)", re.MULTILINE | re.DOTALL)
 
 
-def keep(site: SiteProfile, file: Path, seen: Expected) -> Path:
+def save_result(site: SiteProfile, file: Path, result: Expected) -> Path:
     """Write a result into the user's profile, or into a new one that extends the shipped one.
 
     Raises:
         SiteProfileError: the file cannot be written, or would no longer load.
     """
-    kept = site.tests.expect if site.tests else ()
-    results = [*(one for one in kept if not same_kind(one, seen)), seen]
+    stored = site.tests.expect if site.tests else ()
+    results = [*(one for one in stored if not same_kind(one, result)), result]
     target = file
     if layer_of(file) in ("shipped", "system"):
         target = user_folder() / f"{site.name}.yaml"

@@ -11,14 +11,14 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 from hpc_train.errors import StoreError, SubmitError
-from hpc_train.job_state import is_ending, turn
+from hpc_train.job_state import is_ending, nested_report
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.find_submitted_jobs import search
 from hpc_train.submissions.slurm.job_arrays import SbatchCall, allocation, batches
-from hpc_train.submissions.slurm.job_states import standings
-from hpc_train.submissions.slurm.slurm_commands import ask
+from hpc_train.submissions.slurm.job_states import job_reports
+from hpc_train.submissions.slurm.slurm_commands import call_slurm
 from hpc_train.submissions.slurm.submit import submit_batches
 from hpc_train.submissions.submission_file import mark, status_of
 
@@ -26,23 +26,23 @@ ALLOCATIONS = ".allocations"
 # Slurm's default of MaxArraySize (man slurm.conf), if it cannot be queried.
 _ARRAY_SIZE = 1001
 # Number of queries of the queue after scancel, one every half second.
-_LOOKS = 12
+_MAX_QUERIES = 12
 
 
 class SlurmExecutor:
     """Submits scripts with sbatch; keeps no state and leaves no process."""
 
-    def submit(self, home: Path, runs: Sequence[RunFolder], terms: ExecutorOptions) -> None:
+    def submit(self, home: Path, runs: Sequence[RunFolder], options: ExecutorOptions) -> None:
         """Submit a job or array for each point, or one allocation; see `Executor.submit`."""
-        todo = _batches(home, runs, terms)
-        jobs = 1 if terms.allocation else len(runs)
-        most = terms.limits.max_submit_jobs
+        todo = _batches(home, runs, options)
+        jobs = 1 if options.allocation else len(runs)
+        most = options.limits.max_submit_jobs
         if most is not None and jobs > most:
             raise SubmitError(
                 f"{jobs} jobs, but the site allows {most} in the queue at once",
                 "fewer repetitions or points, or placement: nested, which is one job",
             )
-        submit_batches(todo, terms)
+        submit_batches(todo, options)
 
     def query(self, runs: Mapping[RunFolder, Submission]) -> Mapping[RunFolder, JobReport]:
         """Query each cluster once; see `Executor.query`."""
@@ -50,8 +50,8 @@ class SlurmExecutor:
         for run, submission in runs.items():
             by_cluster[submission.cluster][run] = submission
         found: dict[RunFolder, JobReport] = {}
-        for cluster, mine in by_cluster.items():
-            found.update(_ask(cluster, mine))
+        for cluster, own_runs in by_cluster.items():
+            found.update(_query_cluster(cluster, own_runs))
         return found
 
     def cancel(self, home: Path, runs: Mapping[RunFolder, Submission]) -> None:
@@ -71,30 +71,30 @@ class SlurmExecutor:
 
 
 def _batches(
-    home: Path, runs: Sequence[RunFolder], terms: ExecutorOptions
+    home: Path, runs: Sequence[RunFolder], options: ExecutorOptions
 ) -> tuple[SbatchCall, ...]:
-    if terms.allocation is None:
-        return batches(runs, _array_size(terms) if len(runs) > 1 else 0)
+    if options.allocation is None:
+        return batches(runs, _array_size(options) if len(runs) > 1 else 0)
     now = datetime.datetime.now(datetime.timezone.utc)
     script = home / ALLOCATIONS / f"{now:%Y%m%d-%H%M%S}-{os.getpid()}.sbatch"
     try:
         script.parent.mkdir(exist_ok=True)
-        script.write_text(terms.allocation.text, encoding="utf-8")
+        script.write_text(options.allocation.text, encoding="utf-8")
     except OSError as failure:
         raise StoreError(f"{script}: {failure.strerror}") from None
-    return (allocation(home, runs, script, terms.allocation.text),)
+    return (allocation(home, runs, script, options.allocation.text),)
 
 
-def _array_size(terms: ExecutorOptions) -> int:
+def _array_size(options: ExecutorOptions) -> int:
     """Return the smaller of the limits of Slurm and the profile."""
-    config = ask(terms.cluster, "scontrol", "show", "config")
+    config = call_slurm(options.cluster, "scontrol", "show", "config")
     match = re.search(r"^MaxArraySize\s*=\s*(\d+)", config.stdout, re.MULTILINE)
     size = int(match[1]) if match else _ARRAY_SIZE
-    most = terms.limits.max_array_size
+    most = options.limits.max_array_size
     return size if most is None else min(size, most)
 
 
-def _ask(
+def _query_cluster(
     cluster: SlurmEndpoint, runs: Mapping[RunFolder, Submission]
 ) -> dict[RunFolder, JobReport]:
     found = search(cluster, {run: s for run, s in runs.items() if not s.answered})
@@ -102,43 +102,43 @@ def _ask(
     if known:
         since = min(submission.submitted for submission in known.values())[:10]
         comments = {s.native_id: s.comment for s in known.values()}
-        jobs = standings(cluster, comments, since)
+        jobs = job_reports(cluster, comments, since)
         found.update({run: jobs[submission.native_id] for run, submission in known.items()})
-    turns = {run for run, submission in runs.items() if submission.shared}
-    for run in turns & found.keys():
-        standing = turn(status_of(run), run.cut_off.exists(), found[run])
-        if standing is None:
+    nested = {run for run, submission in runs.items() if submission.shared}
+    for run in nested & found.keys():
+        report = nested_report(status_of(run), run.cut_off.exists(), found[run])
+        if report is None:
             del found[run]
         else:
-            found[run] = standing
+            found[run] = report
     return found
 
 
 def _scancel(cluster: SlurmEndpoint, jobs: Sequence[str]) -> None:
-    done = ask(cluster, "scancel", *jobs)
+    done = call_slurm(cluster, "scancel", *jobs)
     # A job that has just ended is not an error.
     errors = [line for line in done.stderr.splitlines() if "error" in line]
     serious = [line for line in errors if "Invalid job id" not in line]
     if done.returncode != 0 and (serious or not errors):
-        said = "; ".join(serious) or f"exit code {done.returncode}"
-        hint = "only their owner may cancel them" if "denied" in said else "try again"
-        raise SubmitError(f"scancel: {said.removeprefix('scancel: error: ')}", hint)
+        message = "; ".join(serious) or f"exit code {done.returncode}"
+        hint = "only their owner may cancel them" if "denied" in message else "try again"
+        raise SubmitError(f"scancel: {message.removeprefix('scancel: error: ')}", hint)
 
 
 def _await_end(cluster: SlurmEndpoint, jobs: Collection[str]) -> None:
     """Wait until the queue shows that the jobs have ended; scancel returns earlier."""
     today = datetime.date.today().isoformat()
-    for _ in range(_LOOKS):
-        found = standings(cluster, dict.fromkeys(jobs, ""), today)
-        there = [job for job, one in found.items() if not _has_left(one)]
-        if not there:
+    for _ in range(_MAX_QUERIES):
+        found = job_reports(cluster, dict.fromkeys(jobs, ""), today)
+        active = [job for job, one in found.items() if not _has_left(one)]
+        if not active:
             return
         time.sleep(0.5)
-    silent = next((one.reason for one in found.values() if one.state is JobState.UNKNOWN), "")
-    said = silent or "still in the queue"
-    raise SubmitError(f"scancel: {', '.join(sorted(there))}: {said}", "try again")
+    no_answer = next((one.reason for one in found.values() if one.state is JobState.UNKNOWN), "")
+    message = no_answer or "still in the queue"
+    raise SubmitError(f"scancel: {', '.join(sorted(active))}: {message}", "try again")
 
 
-def _has_left(standing: JobReport) -> bool:
+def _has_left(report: JobReport) -> bool:
     """Whether a job has ended or is ending; False if its state is unknown."""
-    return standing.state.finished or is_ending(standing.reason)
+    return report.state.finished or is_ending(report.reason)

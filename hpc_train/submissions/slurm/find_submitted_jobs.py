@@ -11,7 +11,7 @@ import msgspec
 
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint, Submission
-from hpc_train.submissions.slurm.job_states import silence, standings
+from hpc_train.submissions.slurm.job_states import job_reports, no_answer
 from hpc_train.submissions.slurm.squeue import QueueAnswer, QueueEntry, squeue
 from hpc_train.submissions.submission_file import status_of
 
@@ -40,7 +40,7 @@ def search(
         # The request was accepted twice: the older job is used everywhere.
         entry = min(mine, key=lambda one: int(one.job.partition("_")[0]), default=None)
         if entry is not None:
-            found[run] = msgspec.structs.replace(entry.standing, job=entry.job)
+            found[run] = msgspec.structs.replace(entry.report, job=entry.job)
         else:
             found[run] = _without_entry(run, cluster, submission, answer.failure)
     return found
@@ -69,14 +69,14 @@ def _without_entry(
     if status is not None and status.job:
         job = status.job
         since = submission.submitted[:10]
-        standing = standings(cluster, {job: submission.comment}, since)[job]
-        return msgspec.structs.replace(standing, job=job)
+        report = job_reports(cluster, {job: submission.comment}, since)[job]
+        return msgspec.structs.replace(report, job=job)
     if failure:
-        return silence(failure)
-    asked = datetime.datetime.fromisoformat(submission.submitted)
-    age_s = (datetime.datetime.now(datetime.timezone.utc) - asked).total_seconds()
+        return no_answer(failure)
+    submitted = datetime.datetime.fromisoformat(submission.submitted)
+    age_s = (datetime.datetime.now(datetime.timezone.utc) - submitted).total_seconds()
     if age_s < WITHIN_S:
-        said = f"sbatch was called {age_s:.0f} s ago and has not printed a job id"
-        said += f"; without a job it is lost in {WITHIN_S - age_s:.0f} s"
-        return JobReport(state=JobState.UNKNOWN, reason=said)
+        reason = f"sbatch was called {age_s:.0f} s ago and has not printed a job id"
+        reason += f"; without a job it is lost in {WITHIN_S - age_s:.0f} s"
+        return JobReport(state=JobState.UNKNOWN, reason=reason)
     return JobReport(state=JobState.LOST, reason="Slurm never received it: sbatch was not answered")

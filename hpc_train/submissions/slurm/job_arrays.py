@@ -47,7 +47,7 @@ def batches(runs: Sequence[RunFolder], array_size: int) -> tuple[SbatchCall, ...
 
 
 def allocation(home: Path, runs: Sequence[RunFolder], script: Path, text: str) -> SbatchCall:
-    """Return the one job that runs them all, in turn."""
+    """Return the job that runs all of them, one after the other."""
     return SbatchCall(
         runs=tuple(runs),
         script=script.absolute(),

@@ -15,7 +15,9 @@ from hpc_train.submissions.slurm.squeue import QueueEntry, squeue
 MARK = "hpctrain:"
 
 
-def standings(cluster: SlurmEndpoint, jobs: Mapping[str, str], since: str) -> dict[str, JobReport]:
+def job_reports(
+    cluster: SlurmEndpoint, jobs: Mapping[str, str], since: str
+) -> dict[str, JobReport]:
     """Return the states of jobs (id -> comment), with one squeue and, for the rest, one sacct.
 
     squeue keeps a job for MinJobAge (300 s by default) after its end. A job that neither lists is
@@ -24,49 +26,49 @@ def standings(cluster: SlurmEndpoint, jobs: Mapping[str, str], since: str) -> di
     """
     answer = squeue(cluster, jobs)
     if answer.failure:
-        return dict.fromkeys(jobs, silence(answer.failure))
-    found = _ours(answer.entries, jobs)
+        return dict.fromkeys(jobs, no_answer(answer.failure))
+    found = _listed(answer.entries, jobs)
     forgotten = [job for job in jobs if job not in found]
     rest = JobReport(state=JobState.LOST, reason="Slurm no longer knows it, and it recorded no end")
     if forgotten:
         past = sacct(cluster, forgotten, since)
-        found.update({entry.job: _past(entry.standing, entry.job) for entry in past.entries})
+        found.update({entry.job: _past(entry.report, entry.job) for entry in past.entries})
         if transient(past.failure):
-            rest = silence(past.failure)
+            rest = no_answer(past.failure)
     return {job: found.get(job, rest) for job in jobs}
 
 
-def _ours(entries: Collection[QueueEntry], jobs: Mapping[str, str]) -> dict[str, JobReport]:
+def _listed(entries: Collection[QueueEntry], jobs: Mapping[str, str]) -> dict[str, JobReport]:
     """Return the state of each job that is listed, by itself or as part of an array."""
-    there = {entry.job: entry for entry in entries}
+    by_id = {entry.job: entry for entry in entries}
     found = {}
     for job, comment in jobs.items():
-        entry = there.get(job) or there.get(job.partition("_")[0])
+        entry = by_id.get(job) or by_id.get(job.partition("_")[0])
         if entry is not None and _is_same(entry.comment, comment):
-            found[job] = _named(entry.standing, job)
+            found[job] = _named(entry.report, job)
     return found
 
 
-def _is_same(comment: str, ours: str) -> bool:
+def _is_same(comment: str, expected: str) -> bool:
     """Whether a job belongs to the run: ids start again at 1 after a new installation of Slurm.
 
     A site may remove or change comments, so only another comment of hpctrain shows a different job.
     """
-    return not ours or comment == ours or not comment.startswith(MARK)
+    return not expected or comment == expected or not comment.startswith(MARK)
 
 
-def silence(failure: str) -> JobReport:
+def no_answer(failure: str) -> JobReport:
     """Return the state of every job if Slurm does not answer."""
     return JobReport(state=JobState.UNKNOWN, reason=f"Slurm does not answer: {failure}")
 
 
-def _named(standing: JobReport, job: str) -> JobReport:
-    return msgspec.structs.replace(standing, job=job)
+def _named(report: JobReport, job: str) -> JobReport:
+    return msgspec.structs.replace(report, job=job)
 
 
-def _past(standing: JobReport, job: str) -> JobReport:
+def _past(report: JobReport, job: str) -> JobReport:
     """Use only final states of the accounting: it reports lost jobs as running."""
-    if standing.state.finished:
-        return _named(standing, job)
-    said = f"it is {standing.state.value} in the accounting, but not in the queue"
-    return JobReport(state=JobState.UNKNOWN, reason=said, job=job)
+    if report.state.finished:
+        return _named(report, job)
+    reason = f"it is {report.state.value} in the accounting, but not in the queue"
+    return JobReport(state=JobState.UNKNOWN, reason=reason, job=job)

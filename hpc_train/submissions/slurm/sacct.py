@@ -9,7 +9,7 @@ from collections.abc import Collection
 from hpc_train.job_state import job_state
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
 from hpc_train.submissions.slurm.reason_codes import sentence
-from hpc_train.submissions.slurm.slurm_commands import ask, unanswered
+from hpc_train.submissions.slurm.slurm_commands import call_slurm, unanswered
 from hpc_train.submissions.slurm.squeue import (
     FIELD,
     QueueAnswer,
@@ -35,7 +35,7 @@ def sacct(cluster: SlurmEndpoint, jobs: Collection[str], since: str) -> QueueAns
     if not base_ids(jobs):
         return QueueAnswer()
     day = datetime.date.fromisoformat(since) - datetime.timedelta(days=1)
-    done = ask(
+    done = call_slurm(
         cluster,
         "sacct",
         "--allocations",
@@ -64,25 +64,25 @@ def parse(text: str) -> tuple[QueueEntry, ...]:
             if line.strip():
                 logging.getLogger(__name__).warning("unexpected line of sacct: %r", line)
             continue
-        standing = _standing(state, reason, code, nodes, epoch(start))
+        report = _report(state, reason, code, nodes, epoch(start))
         for job in jobs:
             # The record of pending elements, `9_[7,9]`, may list elements that have their own
             # record.
             if "[" not in word or job not in entries:
-                entries[job] = QueueEntry(job=job, standing=standing, comment="", name=name)
+                entries[job] = QueueEntry(job=job, report=report, comment="", name=name)
     return tuple(entries.values())
 
 
-def _standing(word: str, reason: str, code: str, nodes: str, start: float | None) -> JobReport:
-    state, said = job_state(word)
+def _report(word: str, reason: str, code: str, nodes: str, start: float | None) -> JobReport:
+    state, text = job_state(word)
     if state is JobState.PENDING:
-        said = sentence(reason) or said
+        text = sentence(reason) or text
     elif state is JobState.FAILED:
         # The reason is the one for which it was pending.
-        said = _exit(code)
+        text = _exit(code)
     if nodes == "None assigned":
         nodes, start = "", None
-    return JobReport(state=state, reason=said, start=start, nodes=nodes)
+    return JobReport(state=state, reason=text, start=start, nodes=nodes)
 
 
 def _exit(code: str) -> str:

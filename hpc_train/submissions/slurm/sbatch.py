@@ -13,9 +13,9 @@ from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.find_submitted_jobs import find, owner
 from hpc_train.submissions.slurm.job_arrays import SbatchCall
-from hpc_train.submissions.slurm.sbatch_environment import options_in, scrubbed
+from hpc_train.submissions.slurm.sbatch_environment import environment_changes, options_in
 from hpc_train.submissions.slurm.sbatch_errors import advice
-from hpc_train.submissions.slurm.slurm_commands import ask, transient
+from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient
 
 if TYPE_CHECKING:
     from subprocess import Popen
@@ -33,7 +33,7 @@ class Sbatch(Value, frozen=True, kw_only=True):
     """The arguments of one sbatch call."""
 
     batch: SbatchCall
-    terms: ExecutorOptions
+    executor_options: ExecutorOptions
     comment: str
 
     @property
@@ -41,16 +41,16 @@ class Sbatch(Value, frozen=True, kw_only=True):
         """Options that are not in the script, because they belong to this one submission."""
         options = [f"--output={self.batch.output}", f"--comment={self.comment}"]
         if self.batch.elements:
-            most = self.terms.limits.max_array_running
+            most = self.executor_options.limits.max_array_running
             share = f"%{most}" if most else ""
             options.append(f"--array={','.join(map(str, self.batch.elements))}{share}")
-        if self.terms.exclude:
-            options.append(f"--exclude={','.join(self.terms.exclude)}")
+        if self.executor_options.exclude:
+            options.append(f"--exclude={','.join(self.executor_options.exclude)}")
         return tuple(options)
 
     @property
     def command(self) -> tuple[str, ...]:
-        """The whole command, as one would type it."""
+        """The whole command, as typed in a shell."""
         return (
             "sbatch",
             "--parsable",
@@ -69,7 +69,7 @@ class Call(Value, frozen=True, kw_only=True):
     process: Popen[bytes] | Finished
 
 
-def begin(sbatch: Sbatch, note: Callable[[], None]) -> Call:
+def start_sbatch(sbatch: Sbatch, note: Callable[[], None]) -> Call:
     """Start an sbatch."""
     executor = _executor(sbatch)
     # Immediately before: after a kill in between, the state of the run is unknown for two minutes.
@@ -77,7 +77,7 @@ def begin(sbatch: Sbatch, note: Callable[[], None]) -> Call:
     return Call(sbatch=sbatch, note=note, executor=executor, process=executor.start())
 
 
-def hand_over(call: Call) -> str:
+def await_job_id(call: Call) -> str:
     """Return the id of the job that a call created, repeating the call if necessary.
 
     If the answer is lost, the queue is searched for the job's comment before the request is
@@ -96,26 +96,26 @@ def hand_over(call: Call) -> str:
             raise SubmitError(f"sbatch: {_line(failure)}", _advice(sbatch, failure))
         if pause_s is None:
             break
-        job, silent = _look_again(sbatch, _patience(failure, pause_s))
+        job, no_answer = _search_job(sbatch, _delay(failure, pause_s))
         if job is not None:
             return job
-        if silent or unreadable:
+        if no_answer or unreadable:
             break
         call.note()
         process = call.executor.start()
-    said = f"sbatch was not answered: {_line(failure)}"
+    message = f"sbatch was not answered: {_line(failure)}"
     hint = "hpctrain status finds the job if it was accepted; submit again later"
-    raise SubmitError(said, hint, transient=True)
+    raise SubmitError(message, hint, transient=True)
 
 
 def _advice(sbatch: Sbatch, failure: str) -> str:
-    left_out = ", ".join(sbatch.terms.exclude)
-    if left_out and "node" in failure.lower():
-        return f"without {left_out} there may be too few nodes"
+    excluded = ", ".join(sbatch.executor_options.exclude)
+    if excluded and "node" in failure.lower():
+        return f"without {excluded} there may be too few nodes"
     return advice(failure)
 
 
-def _patience(failure: str, pause_s: float) -> float:
+def _delay(failure: str, pause_s: float) -> float:
     """Return the delay, and log it: a request that reached Slurm may be in progress."""
     if not any(words in failure.lower() for words in _NOT_REACHED):
         pause_s = max(pause_s, _UNDER_WAY_S)
@@ -125,16 +125,16 @@ def _patience(failure: str, pause_s: float) -> float:
     return pause_s
 
 
-def _look_again(sbatch: Sbatch, pause_s: float) -> tuple[str | None, bool]:
+def _search_job(sbatch: Sbatch, pause_s: float) -> tuple[str | None, bool]:
     """Wait, then search for the job; return whether Slurm never responded."""
-    cluster = sbatch.terms.cluster
+    cluster = sbatch.executor_options.cluster
     for further_s in (0.0, *_PAUSES_S):
         time.sleep(pause_s + further_s)
-        jobs, silent = find(cluster, sbatch.comment, owner(sbatch.batch.runs[0].path))
-        if not silent:
+        jobs, no_answer = find(cluster, sbatch.comment, owner(sbatch.batch.runs[0].path))
+        if not no_answer:
             if len(jobs) > 1:
                 # The request was accepted late, and repeated: cancel one of the two jobs.
-                ask(cluster, "scancel", *jobs[1:])
+                call_slurm(cluster, "scancel", *jobs[1:])
             return (jobs[0] if jobs else None), False
     return None, True
 
@@ -149,7 +149,7 @@ def _executor(sbatch: Sbatch) -> ScriptExecutor:
         batch.script,
         sbatch.options,
         batch.arguments,
-        scrubbed(os.environ, sbatch.terms.cluster, options_in(batch.text)),
+        environment_changes(os.environ, sbatch.executor_options.cluster, options_in(batch.text)),
     )
 
 

@@ -17,14 +17,14 @@ _REASONS = {
     "open-mode": "the log is always appended to",
 }
 # Outside a job the user has set these: MPI's network, a scratch folder.
-_WISHES = ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "LOCAL_")
+_USER_PREFIXES = ("OMPI_MCA_", "PMIX_MCA_", "PRTE_MCA_", "LOCAL_")
 _RANKS = frozenset({"LOCAL_RANK", "LOCAL_WORLD_SIZE"})
 _DIRECTIVE = "#SBATCH --"
 _SBATCH = "SBATCH_"
 
 
 def option_of(variable: str) -> str | None:
-    """Return the option of sbatch that a variable stands for; None for one it does not read."""
+    """Return the option of sbatch that a variable sets; None if sbatch does not read it."""
     return sbatch_variables().get(variable)
 
 
@@ -34,7 +34,7 @@ def options_in(script: str) -> frozenset[str]:
     return frozenset(line.removeprefix(_DIRECTIVE).partition("=")[0] for line in lines)
 
 
-def scrubbed(
+def environment_changes(
     environment: Mapping[str, str], cluster: SlurmEndpoint, options: Collection[str]
 ) -> dict[str, str | None]:
     """Return what to change in the environment of sbatch: a value to set, or None to remove.
@@ -49,7 +49,9 @@ def scrubbed(
         name: None
         for name in environment
         if _overrides(name, options)
-        or (name not in kept and not name.startswith(_SBATCH) and (inside or not _wished(name)))
+        or (
+            name not in kept and not name.startswith(_SBATCH) and (inside or not _set_by_user(name))
+        )
     }
     if cluster.conf and "SLURM_CONF" not in environment:
         changes["SLURM_CONF"] = cluster.conf
@@ -57,7 +59,7 @@ def scrubbed(
 
 
 def as_arguments(changes: Mapping[str, str | None]) -> list[str]:
-    """Return the call of env(1) that makes the changes; nothing when there are none."""
+    """Return the call of env(1) that makes the changes; empty if there are none."""
     if not changes:
         return []
     unset = [word for name, value in changes.items() if value is None for word in ("-u", name)]
@@ -70,39 +72,39 @@ def _overrides(name: str, options: Collection[str]) -> bool:
     return option in _NEVER or option in options
 
 
-def _wished(name: str) -> bool:
-    return name.startswith(_WISHES) and name not in _RANKS
+def _set_by_user(name: str) -> bool:
+    return name.startswith(_USER_PREFIXES) and name not in _RANKS
 
 
 def notices(environment: Mapping[str, str], options: Collection[str]) -> tuple[str, ...]:
     """Return messages on the variables that are removed and those that remain effective."""
-    changes = scrubbed(environment, SlurmEndpoint(), options)
-    said = _leaks(environment, [name for name in changes if option_of(name) is None])
+    changes = environment_changes(environment, SlurmEndpoint(), options)
+    messages = _removed(environment, [name for name in changes if option_of(name) is None])
     for name in sorted(environment):
         option = option_of(name)
         value = f"{name}={environment[name]}"
         if option is not None and name in changes:
-            said.append(f"{value} is ignored: {_reason(option, options)}")
+            messages.append(f"{value} is ignored: {_reason(option, options)}")
         elif option is not None:
-            said.append(f"{value} is effective: sbatch reads it as --{option}")
+            messages.append(f"{value} is effective: sbatch reads it as --{option}")
         elif name.startswith(_SBATCH):
             tails = [known.removeprefix(_SBATCH) for known in sbatch_variables()]
             near = nearest(name.removeprefix(_SBATCH), tails)
-            said.append(f"{value}: sbatch reads no variable of that name{near}")
-    return tuple(said)
+            messages.append(f"{value}: sbatch reads no variable of that name{near}")
+    return tuple(messages)
 
 
-def _leaks(environment: Mapping[str, str], leaks: Sequence[str]) -> list[str]:
-    if not leaks:
+def _removed(environment: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    if not names:
         return []
-    outer, names = environment.get("SLURM_JOB_ID"), ", ".join(leaks[:3])
+    outer, shown = environment.get("SLURM_JOB_ID"), ", ".join(names[:3])
     if outer:
         return [
-            f"this shell is inside Slurm job {outer}; {len(leaks)} of its variables "
-            f"({names}, …) are not passed on"
+            f"this shell is inside Slurm job {outer}; {len(names)} of its variables "
+            f"({shown}, …) are not passed on"
         ]
-    more = f" and {len(leaks) - 3} more" if len(leaks) > 3 else ""
-    return [f"{names}{more} of this shell {'is' if len(leaks) == 1 else 'are'} not passed on"]
+    more = f" and {len(names) - 3} more" if len(names) > 3 else ""
+    return [f"{shown}{more} of this shell {'is' if len(names) == 1 else 'are'} not passed on"]
 
 
 def _reason(option: str, options: Collection[str]) -> str:

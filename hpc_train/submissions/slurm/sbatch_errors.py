@@ -19,7 +19,7 @@ def _refusals() -> dict[str, str]:
     return load_data("slurm_refusals.yaml", _File).refusals
 
 
-def advice(said: str) -> str:
+def advice(message: str) -> str:
     """Return the next command, or an empty text for an unknown message."""
-    lowered = said.lower()
-    return next((hint for words, hint in _refusals().items() if words in lowered), "")
+    lowercase = message.lower()
+    return next((hint for words, hint in _refusals().items() if words in lowercase), "")

@@ -45,7 +45,7 @@ _PASSING = (
 _PREFIX = re.compile(r"\w{1,64}: (error|fatal): |\[Errno \d+\] ")
 
 
-def ask(cluster: SlurmEndpoint, *argv: str, timeout_s: float = 30.0) -> Finished:
+def call_slurm(cluster: SlurmEndpoint, *argv: str, timeout_s: float = 30.0) -> Finished:
     """Run a command of Slurm with a cluster's configuration and without options from variables."""
     environment = _environment(cluster)
     conf = environment.get("SLURM_CONF")

@@ -11,7 +11,7 @@ from hpc_train.job_state import job_state
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
 from hpc_train.model.value import Value
 from hpc_train.submissions.slurm.reason_codes import sentence
-from hpc_train.submissions.slurm.slurm_commands import ask, unanswered
+from hpc_train.submissions.slurm.slurm_commands import call_slurm, unanswered
 
 # A job's name and comment may contain any text, even line ends, but hardly these two characters.
 FIELD, RECORD = "\x1f", "\x1e"
@@ -28,7 +28,7 @@ class QueueEntry(Value, frozen=True, kw_only=True):
     """One job, or one element of an array (`123_4`)."""
 
     job: str
-    standing: JobReport
+    report: JobReport
     comment: str
     name: str
 
@@ -49,7 +49,7 @@ def squeue(cluster: SlurmEndpoint, jobs: Collection[str], user: str | None = Non
     if user is None and not base_ids(jobs):
         return QueueAnswer()
     # --all: jobs in hidden partitions too.
-    done = ask(
+    done = call_slurm(
         cluster,
         "squeue",
         "--noheader",
@@ -84,22 +84,24 @@ def parse(text: str) -> tuple[QueueEntry, ...]:
             if record.strip() and not record.lstrip().startswith("CLUSTER: "):
                 logging.getLogger(__name__).warning("unexpected record of squeue: %r", record)
             continue
-        standing = _standing(state, reason, epoch(start), nodes)
-        said = "" if comment == "(null)" else comment
-        entries += [QueueEntry(job=job, standing=standing, comment=said, name=name) for job in ids]
+        report = _report(state, reason, epoch(start), nodes)
+        job_comment = "" if comment == "(null)" else comment
+        entries += [
+            QueueEntry(job=job, report=report, comment=job_comment, name=name) for job in ids
+        ]
     return tuple(entries)
 
 
-def _standing(word: str, reason: str, start: float | None, nodes: str) -> JobReport:
-    state, said = job_state(word)
+def _report(word: str, reason: str, start: float | None, nodes: str) -> JobReport:
+    state, text = job_state(word)
     if state is JobState.PENDING:
-        said = sentence(reason) or said
+        text = sentence(reason) or text
     elif state is JobState.FAILED:
-        said = sentence(reason)
+        text = sentence(reason)
     if state.finished and not nodes:
         # It never started; Slurm gives the end time as its start time.
         start = None
-    return JobReport(state=state, reason=said, start=start, nodes=nodes)
+    return JobReport(state=state, reason=text, start=start, nodes=nodes)
 
 
 def epoch(text: str) -> float | None:
@@ -123,13 +125,14 @@ def selection(jobs: Collection[str]) -> list[str]:
 
 
 def wanted(entries: Collection[QueueEntry], jobs: Collection[str]) -> tuple[QueueEntry, ...]:
-    """Keep the entries of jobs; the id of an array stands for all its elements.
+    """Keep the entries of jobs; the id of an array includes all its elements.
 
-    In squeue's answer, too: an array that was cancelled as a whole has no elements there.
+    This also applies to the answer of squeue, in which an array that was cancelled as a whole has
+    no elements.
     """
-    asked = {*jobs, *base_ids(jobs)}
+    ids = {*jobs, *base_ids(jobs)}
     return tuple(
-        entry for entry in entries if entry.job in asked or entry.job.partition("_")[0] in jobs
+        entry for entry in entries if entry.job in ids or entry.job.partition("_")[0] in jobs
     )
 
 

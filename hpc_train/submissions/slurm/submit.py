@@ -15,7 +15,7 @@ from hpc_train.model.value import Value
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm.job_arrays import SbatchCall
 from hpc_train.submissions.slurm.job_states import MARK
-from hpc_train.submissions.slurm.sbatch import Call, Sbatch, begin, hand_over
+from hpc_train.submissions.slurm.sbatch import Call, Sbatch, await_job_id, start_sbatch
 from hpc_train.submissions.submission_file import write
 
 # From this number on, the next sbatch starts while the previous one waits for its answer: half of
@@ -23,63 +23,63 @@ from hpc_train.submissions.submission_file import write
 _MANY = 16
 
 
-class _Asked(Value, frozen=True, kw_only=True):
+class _Request(Value, frozen=True, kw_only=True):
     batch: SbatchCall
     submission: Submission
     call: Call
 
 
-def submit_batches(todo: Sequence[SbatchCall], terms: ExecutorOptions) -> None:
+def submit_batches(todo: Sequence[SbatchCall], options: ExecutorOptions) -> None:
     """Submit batches, and write each run's submission.json.
 
     Raises:
         SubmitError: one was refused; later ones were not submitted, or are recorded as well.
     """
     ahead = 1 if len(todo) >= _MANY else 0
-    asked: deque[_Asked] = deque()
-    handed = 0
+    request: deque[_Request] = deque()
+    submitted = 0
     try:
         for batch in todo:
-            asked.append(_ask(batch, terms))
-            if len(asked) > ahead:
-                handed += _settle(asked.popleft())
-        while asked:
-            handed += _settle(asked.popleft())
+            request.append(_request(batch, options))
+            if len(request) > ahead:
+                submitted += _finish(request.popleft())
+        while request:
+            submitted += _finish(request.popleft())
     except SubmitError as failure:
-        handed += sum(map(_settle_late, asked))
-        if not handed:
+        submitted += sum(map(_finish_late, request))
+        if not submitted:
             raise
         total = sum(len(batch.runs) for batch in todo)
-        said = f"{handed} of {total} runs were submitted, then: {failure.message}"
+        message = f"{submitted} of {total} runs were submitted, then: {failure.message}"
         hint = failure.hint or "submit again for the rest"
-        raise SubmitError(said, hint, transient=failure.transient) from None
+        raise SubmitError(message, hint, transient=failure.transient) from None
 
 
-def _ask(batch: SbatchCall, terms: ExecutorOptions) -> _Asked:
+def _request(batch: SbatchCall, options: ExecutorOptions) -> _Request:
     """Record the request, and start sbatch.
 
     If the process is killed before the answer, the job is found by its comment.
     """
-    comment = " ".join(filter(None, (f"{MARK}{uuid.uuid4().hex[:16]}", terms.comment)))
-    sbatch = Sbatch(batch=batch, terms=terms, comment=comment)
+    comment = " ".join(filter(None, (f"{MARK}{uuid.uuid4().hex[:16]}", options.comment)))
+    sbatch = Sbatch(batch=batch, executor_options=options, comment=comment)
     submission = Submission(
         executor="slurm",
         native_id="",
         submitted="",
-        cluster=terms.cluster,
+        cluster=options.cluster,
         comment=comment,
         command=sbatch.command,
         shared=batch.shared,
     )
-    call = begin(sbatch, lambda: _record(batch, submission, ""))
-    return _Asked(batch=batch, submission=submission, call=call)
+    call = start_sbatch(sbatch, lambda: _record(batch, submission, ""))
+    return _Request(batch=batch, submission=submission, call=call)
 
 
-def _settle(asked: _Asked) -> int:
+def _finish(request: _Request) -> int:
     """Record the answer; return the number of submitted runs."""
-    batch = asked.batch
+    batch = request.batch
     try:
-        job = hand_over(asked.call)
+        job = await_job_id(request.call)
     except SubmitError as failure:
         if not failure.transient:
             for run in batch.runs:
@@ -87,20 +87,20 @@ def _settle(asked: _Asked) -> int:
             if batch.shared:
                 batch.script.unlink(missing_ok=True)
         raise
-    _record(batch, asked.submission, job)
+    _record(batch, request.submission, job)
     return len(batch.runs)
 
 
-def _settle_late(asked: _Asked) -> int:
+def _finish_late(request: _Request) -> int:
     """Record the answer of a call that was in progress when the previous one was refused."""
     try:
-        return _settle(asked)
+        return _finish(request)
     except SubmitError:
         return 0
 
 
-def _record(batch: SbatchCall, asked: Submission, job: str) -> None:
+def _record(batch: SbatchCall, request: Submission, job: str) -> None:
     now = datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
     for run in batch.runs:
         native_id = batch.native_id(run, job)
-        write(run, msgspec.structs.replace(asked, native_id=native_id, submitted=now))
+        write(run, msgspec.structs.replace(request, native_id=native_id, submitted=now))

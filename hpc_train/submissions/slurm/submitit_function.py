@@ -20,7 +20,7 @@ from hpc_train.model.run import RunFolder
 from hpc_train.model.script import Script
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.model.value import Value
-from hpc_train.submissions.slurm.sbatch_environment import as_arguments, scrubbed
+from hpc_train.submissions.slurm.sbatch_environment import as_arguments, environment_changes
 from hpc_train.submissions.slurm.submitit_script import QueueWatcher, job_id_of
 
 
@@ -110,7 +110,7 @@ class FunctionExecutor(slurm.SlurmExecutor):
     def _make_submission_command(self, submission_file_path: Path) -> list[str]:
         run = RunFolder(path=self.folder / _uid_of(submission_file_path))
         output = str(run.logs / "job.out").replace("%", "%%")
-        changes = scrubbed(os.environ, self._rendered.cluster, self._rendered.options)
+        changes = environment_changes(os.environ, self._rendered.cluster, self._rendered.options)
         sbatch = ["sbatch", "--parsable", f"--output={output}", "--comment=hpctrain"]
         return [*as_arguments(changes), *sbatch, str(run.script), str(run.path)]
 

@@ -25,7 +25,7 @@ from hpc_train.errors import SubmitError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.shell import Finished, collect, launch
-from hpc_train.submissions.slurm.job_states import standings
+from hpc_train.submissions.slurm.job_states import job_reports
 from hpc_train.submissions.submission_file import status_of
 
 if TYPE_CHECKING:
@@ -52,16 +52,16 @@ class QueueWatcher(slurm.SlurmInfoWatcher):
         if not waiting:
             return
         self._num_calls += 1
-        for job, standing in standings(
+        for job, report in job_reports(
             self.cluster, dict.fromkeys(waiting, ""), self._since
         ).items():
             self._info_dict[job] = {
                 "JobID": job,
-                "State": standing.state.value,
-                "NodeList": standing.nodes,
-                "Reason": standing.reason,
+                "State": report.state.value,
+                "NodeList": report.nodes,
+                "Reason": report.reason,
             }
-            if standing.state.finished:
+            if report.state.finished:
                 self._finished.add(job)
         self._last_status_check = time.time()
 
@@ -76,7 +76,7 @@ class ScriptPaths(utils.JobPaths):
 
     @property
     def folder(self) -> Path:
-        """The run folder; a `%j` in its name is a `%j`."""
+        """The run folder; a `%j` in its name is not expanded."""
         return self._folder
 
     @property

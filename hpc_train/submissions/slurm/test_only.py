@@ -7,7 +7,7 @@ from pathlib import Path
 
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.shell import run
-from hpc_train.submissions.slurm.sbatch_environment import options_in, scrubbed
+from hpc_train.submissions.slurm.sbatch_environment import environment_changes, options_in
 from hpc_train.submissions.slurm.sbatch_errors import advice
 
 
@@ -28,7 +28,7 @@ def test_only(cluster: SlurmEndpoint, script: Path) -> str:
 
 
 def _environment(cluster: SlurmEndpoint, script: str) -> dict[str, str]:
-    changes = scrubbed(os.environ, cluster, options_in(script))
+    changes = environment_changes(os.environ, cluster, options_in(script))
     # The remedies are found from sbatch's messages in English.
     changed = {**os.environ, **changes, "LC_ALL": "C"}
     return {name: value for name, value in changed.items() if value is not None}

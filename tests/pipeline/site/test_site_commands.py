@@ -100,7 +100,7 @@ def test_show_leaves_defaults_out_unless_asked(mine: Path) -> None:
 
 
 def messages(check: ProfileCheck) -> str:
-    return "\n".join(f"{one.severity}: {one.place}: {one.message}" for one in check.complaints)
+    return "\n".join(f"{one.severity}: {one.place}: {one.message}" for one in check.findings)
 
 
 def test_check_plans_and_reads_jobs(mine: Path) -> None:

@@ -11,7 +11,7 @@ from hpc_train import assets
 from hpc_train.errors import SiteProfileError
 from hpc_train.model.run import RunFolder
 from hpc_train.model.site import Expected, SiteProfile
-from hpc_train.pipeline.site.smoke_job import Smoke, keep, read_smoke
+from hpc_train.pipeline.site.smoke_job import Smoke, read_smoke, save_result
 from hpc_train.sites.load import load_site
 
 SITE = """\
@@ -57,7 +57,7 @@ def smoke(file: Path, log: str = "", **changes: object) -> Smoke:
 
 def test_a_good_site_has_no_complaints(file: Path) -> None:
     seen = smoke(file)
-    assert (seen.ranks, seen.hosts, seen.complaints) == (8, ("n1", "n2"), ())
+    assert (seen.ranks, seen.hosts, seen.warnings) == (8, ("n1", "n2"), ())
     assert (seen.expected.interface, seen.expected.busbw_gbs) == ("ib0", 10.0)
 
 
@@ -75,12 +75,12 @@ def test_a_good_site_has_no_complaints(file: Path) -> None:
 def test_what_the_profile_does_not_promise_is_told(
     file: Path, log: str, changes: dict[str, object], complaint: str
 ) -> None:
-    assert any(complaint in one for one in smoke(file, log, **changes).complaints)
+    assert any(complaint in one for one in smoke(file, log, **changes).warnings)
 
 
 def test_nccls_network_is_the_transport(file: Path) -> None:
     seen = smoke(file, "n1:1:2 [3] NCCL INFO Using network IBext\r", backend="nccl")
-    assert (seen.expected.transport, seen.complaints) == ("IBext", ())
+    assert (seen.expected.transport, seen.warnings) == ("IBext", ())
 
 
 @pytest.mark.parametrize("log", ["", "@hpct {", '@hpct {"event": "step"}', "@hpct [1]"])
@@ -94,16 +94,16 @@ def site() -> SiteProfile:
 
 
 def test_a_result_is_kept_and_compared(file: Path) -> None:
-    assert keep(site(), file, smoke(file).expected) == file
+    assert save_result(site(), file, smoke(file).expected) == file
     assert file.read_text().startswith(SITE)
     kept = site().tests
     assert kept is not None
     assert kept.expect == (smoke(file).expected,)
-    assert smoke(file, busbw=8.5).complaints == ()
-    (slower,) = smoke(file, busbw=7.9).complaints
+    assert smoke(file, busbw=8.5).warnings == ()
+    (slower,) = smoke(file, busbw=7.9).warnings
     assert slower == "bus bandwidth is 7.9 GB/s, on 2026-11-21 it was 10.0"
-    keep(site(), file, smoke(file, busbw=12.0).expected)
-    keep(site(), file, smoke(file, launcher="torchrun").expected)
+    save_result(site(), file, smoke(file, busbw=12.0).expected)
+    save_result(site(), file, smoke(file, launcher="torchrun").expected)
     kept = site().tests
     assert kept is not None
     assert [(one.launcher, one.busbw_gbs) for one in kept.expect] == [
@@ -115,14 +115,16 @@ def test_a_result_is_kept_and_compared(file: Path) -> None:
 
 def test_keys_behind_the_results_stay(file: Path) -> None:
     file.write_text(f"{SITE}tests:\n  expect: []\n# note\npoll: 60s\n")
-    keep(site(), file, smoke(file).expected)
+    save_result(site(), file, smoke(file).expected)
     assert site().poll == 60
     assert site().tests is not None
 
 
 def test_a_shipped_profile_gets_one_that_extends_it(file: Path) -> None:
     shipped = load_site("slurm-generic").value
-    target = keep(shipped, assets.profile_folder() / "slurm-generic.yaml", smoke(file).expected)
+    target = save_result(
+        shipped, assets.profile_folder() / "slurm-generic.yaml", smoke(file).expected
+    )
     assert target == file.parents[1] / "config" / "hpctrain" / "slurm-generic.yaml"
     tests = load_site("slurm-generic").value.tests
     assert tests is not None
@@ -132,6 +134,6 @@ def test_a_shipped_profile_gets_one_that_extends_it(file: Path) -> None:
 def test_a_file_that_would_not_load_stays_as_it_is(file: Path) -> None:
     wrong = Expected(date="x", nodes=2, launcher="srun", backend="gloo")
     with pytest.raises(SiteProfileError, match="not written"):
-        keep(site(), file, wrong)
+        save_result(site(), file, wrong)
     assert file.read_text() == SITE
     assert [path.name for path in file.parent.iterdir()] == ["mine.yaml"]

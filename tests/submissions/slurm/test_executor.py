@@ -24,7 +24,7 @@ SCRIPT = Script(text="#!/bin/bash\n# all of them\n", digest="d", template_digest
 
 def states(*made: RunFolder) -> dict[str, str]:
     found = SLURM.query({run: submission(run) for run in made})
-    return {run.run_id: standing.state.value for run, standing in found.items()}
+    return {run.run_id: report.state.value for run, report in found.items()}
 
 
 def test_excluded_nodes_and_the_sites_configuration(slurm: FakeSlurm, tmp_path: Path) -> None:

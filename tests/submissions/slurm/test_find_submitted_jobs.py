@@ -28,7 +28,7 @@ def queue(slurm: FakeSlurm, *entries: tuple[str, str, str]) -> None:
 
 def one(*made: RunFolder) -> dict[str, JobReport]:
     found = search(CLUSTER, {run: submission(run) for run in made})
-    return {run.run_id: standing for run, standing in found.items()}
+    return {run.run_id: report for run, report in found.items()}
 
 
 def test_a_job_is_found_by_its_comment(slurm: FakeSlurm) -> None:
@@ -54,7 +54,7 @@ def test_of_two_that_were_accepted_the_older_one_is_it(slurm: FakeSlurm, tmp_pat
         ("12_[1-2]", "PENDING", "hpctrain:b"),
         ("11_2", "RUNNING", "hpctrain:b"),
     )
-    found = {name: standing.job for name, standing in one(one_run, many).items()}
+    found = {name: report.job for name, report in one(one_run, many).items()}
     assert found == {"p-r1": "9", "q-r2": "11_2"}
     assert find(CLUSTER, "hpctrain:a", "me")[0][0] == "9"
 
@@ -98,18 +98,18 @@ def test_without_a_job_its_age_decides(
     (run,) = runs(tmp_path, "p-r1")
     submitted(run, "", comment="hpctrain:a", age_s=age_s)
     queue(slurm, ("7", "PENDING", "hpctrain:other"))
-    standing = one(run)["p-r1"]
-    assert (standing.state, standing.job) == (state, "")
-    assert standing.reason.startswith(reason)
+    report = one(run)["p-r1"]
+    assert (report.state, report.job) == (state, "")
+    assert report.reason.startswith(reason)
 
 
 def test_no_job_is_lost_while_slurm_does_not_answer(slurm: FakeSlurm, tmp_path: Path) -> None:
     (run,) = runs(tmp_path, "p-r1")
     submitted(run, "", comment="hpctrain:a", age_s=1e6)
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
-    standing = one(run)["p-r1"]
-    assert standing.state is JobState.UNKNOWN
-    assert standing.reason == "Slurm does not answer: " + BUSY
+    report = one(run)["p-r1"]
+    assert report.state is JobState.UNKNOWN
+    assert report.reason == "Slurm does not answer: " + BUSY
 
 
 def test_a_job_that_said_its_id_itself_is_asked_for(slurm: FakeSlurm, tmp_path: Path) -> None:
@@ -119,12 +119,12 @@ def test_a_job_that_said_its_id_itself_is_asked_for(slurm: FakeSlurm, tmp_path: 
     says(run, job="4711")
     line = FIELD.join(("4711", "NODE_FAIL", "2026-11-21T01:00:00", "n1", "0:0", "None", "j"))
     slurm.on("sacct", f"echo '{line}'; exit")
-    standing = one(run)["p-r1"]
-    assert (standing.state, standing.job) == (JobState.NODE_FAIL, "4711")
+    report = one(run)["p-r1"]
+    assert (report.state, report.job) == (JobState.NODE_FAIL, "4711")
     says(run, job="4711", ended=1001.0, exit_code=3)
     slurm.on("sacct", "")
-    standing = one(run)["p-r1"]
-    assert (standing.state, standing.job) == (JobState.LOST, "4711")
+    report = one(run)["p-r1"]
+    assert (report.state, report.job) == (JobState.LOST, "4711")
 
 
 @pytest.mark.parametrize(

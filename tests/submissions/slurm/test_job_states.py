@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
-from hpc_train.submissions.slurm.job_states import standings
+from hpc_train.submissions.slurm.job_states import job_reports
 from hpc_train.submissions.slurm.squeue import FIELD, RECORD
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 
@@ -20,7 +20,7 @@ def past(job: str, state: str, code: str = "0:0") -> str:
 
 
 def ask(*jobs: str) -> dict[str, JobReport]:
-    return standings(SlurmEndpoint(), dict.fromkeys(jobs, ""), SINCE)
+    return job_reports(SlurmEndpoint(), dict.fromkeys(jobs, ""), SINCE)
 
 
 def test_the_queue_is_enough_for_what_it_knows(slurm: FakeSlurm) -> None:
@@ -55,7 +55,7 @@ def test_a_silent_queue_makes_all_of_them_unknown(slurm: FakeSlurm) -> None:
     slurm.on("squeue", f"echo '{BUSY}' >&2; exit 1")
     slurm.on("sacct", f"echo '{past('1', 'COMPLETED')}'; exit")
     found = ask("1", "2")
-    assert {standing.state for standing in found.values()} == {JobState.UNKNOWN}
+    assert {report.state for report in found.values()} == {JobState.UNKNOWN}
     assert found["1"].reason == f"Slurm does not answer: {BUSY}"
     assert slurm.calls("sacct") == []
 
@@ -92,9 +92,9 @@ def test_a_strangers_job_of_the_same_number_is_not_ours(slurm: FakeSlurm) -> Non
     """Ids start at 1 again when a Slurm is set up anew."""
     text = RUNNING[:-1] + "hpctrain:theirs"
     (slurm.folder / "queue").write_text(f"{text}{RECORD}\n")
-    assert standings(SlurmEndpoint(), {"1": "hpctrain:ours"}, SINCE)["1"].state is JobState.LOST
+    assert job_reports(SlurmEndpoint(), {"1": "hpctrain:ours"}, SINCE)["1"].state is JobState.LOST
     assert (
-        standings(SlurmEndpoint(), {"1": "hpctrain:theirs"}, SINCE)["1"].state is JobState.RUNNING
+        job_reports(SlurmEndpoint(), {"1": "hpctrain:theirs"}, SINCE)["1"].state is JobState.RUNNING
     )
     assert ask("1")["1"].state is JobState.RUNNING, "whoever names no comment means any job"
 

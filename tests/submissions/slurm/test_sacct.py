@@ -21,8 +21,8 @@ ENDED = (ANSWERS / "sacct.txt").read_text()
 
 def test_how_jobs_ended(caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING):
-        found = {entry.job: entry.standing for entry in parse(ENDED)}
-    assert {job: (standing.state, standing.reason) for job, standing in found.items()} == {
+        found = {entry.job: entry.report for entry in parse(ENDED)}
+    assert {job: (report.state, report.reason) for job, report in found.items()} == {
         "67": (JobState.TIMEOUT, "it reached its time limit"),
         "145": (JobState.CANCELLED, "cancelled by user id 0"),
         "228_1": (JobState.CANCELLED, "cancelled by user id 0"),
@@ -54,15 +54,15 @@ def test_how_jobs_ended(caplog: pytest.LogCaptureFixture) -> None:
 
 
 def test_the_element_that_ran_is_not_the_rest_of_its_array() -> None:
-    found = {entry.job: entry.standing for entry in parse(ENDED)}
+    found = {entry.job: entry.report for entry in parse(ENDED)}
     assert found["249_7"].nodes == "lab4"
     assert found["249_9"].nodes == ""
     swapped = "\n".join(reversed(ENDED.splitlines()))
-    assert {entry.job: entry.standing for entry in parse(swapped)}["249_7"].nodes == "lab4"
+    assert {entry.job: entry.report for entry in parse(swapped)}["249_7"].nodes == "lab4"
 
 
 def test_a_job_cancelled_before_its_start_has_none() -> None:
-    found = {entry.job: entry.standing for entry in parse(ENDED)}
+    found = {entry.job: entry.report for entry in parse(ENDED)}
     assert found["145"].start is None
     assert found["253"].start == epoch("2026-11-21T06:51:44")
 

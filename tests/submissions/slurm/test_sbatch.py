@@ -17,16 +17,16 @@ from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.slurm import sbatch as sbatch_module
 from hpc_train.submissions.slurm.executor import SlurmExecutor
 from hpc_train.submissions.slurm.job_arrays import batches
-from hpc_train.submissions.slurm.sbatch import Sbatch, begin, hand_over
+from hpc_train.submissions.slurm.sbatch import Sbatch, await_job_id, start_sbatch
 from tests.submissions.slurm.fake_slurm import BUSY, FakeSlurm, option
 from tests.submissions.slurm.made import runs, submission
 
 SLOW = "sbatch: error: Batch job submission failed: Socket timed out on send/recv operation"
 
 
-def asked_for(asked: Sbatch) -> str:
+def job_id_for(call: Sbatch) -> str:
     """Return the job's id."""
-    return hand_over(begin(asked, lambda: None))
+    return await_job_id(start_sbatch(call, lambda: None))
 
 
 @pytest.fixture(autouse=True)
@@ -36,15 +36,18 @@ def pauses(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def sbatch(
-    home: Path, *names: str, terms: ExecutorOptions | None = None, text: str = "#!/bin/sh\n"
+    home: Path, *names: str, options: ExecutorOptions | None = None, text: str = "#!/bin/sh\n"
 ) -> Sbatch:
     (batch,) = batches(runs(home, *names, text=text), 1001)
-    return Sbatch(batch=batch, terms=terms or ExecutorOptions(), comment="hpctrain:c")
+    return Sbatch(batch=batch, executor_options=options or ExecutorOptions(), comment="hpctrain:c")
 
 
 def test_the_options_of_one_submission(tmp_path: Path) -> None:
-    terms = ExecutorOptions(limits=Limits(max_array_running=2), exclude=("n1", "n7"))
-    one, many = sbatch(tmp_path, "p-r1", terms=terms), sbatch(tmp_path, "q-r1", "q-r3", terms=terms)
+    options = ExecutorOptions(limits=Limits(max_array_running=2), exclude=("n1", "n7"))
+    one, many = (
+        sbatch(tmp_path, "p-r1", options=options),
+        sbatch(tmp_path, "q-r1", "q-r3", options=options),
+    )
     assert one.options == (
         f"--output={tmp_path}/p-r1/logs/job.out",
         "--comment=hpctrain:c",
@@ -56,9 +59,9 @@ def test_the_options_of_one_submission(tmp_path: Path) -> None:
 
 
 def test_what_is_recorded_is_what_is_called(slurm: FakeSlurm, tmp_path: Path) -> None:
-    asked = sbatch(tmp_path, "p-r1", "p-r2")
-    assert asked_for(asked) == "1001"
-    assert [("sbatch", *argv) for argv in slurm.calls("sbatch")] == [asked.command]
+    call = sbatch(tmp_path, "p-r1", "p-r2")
+    assert job_id_for(call) == "1001"
+    assert [("sbatch", *argv) for argv in slurm.calls("sbatch")] == [call.command]
     assert slurm.calls("squeue") == []
 
 
@@ -70,7 +73,7 @@ def test_a_refusal_is_not_tried_again(slurm: FakeSlurm, tmp_path: Path) -> None:
         "available' >&2; exit 1",
     )
     with pytest.raises(SubmitError) as failure:
-        asked_for(sbatch(tmp_path, "p-r1"))
+        job_id_for(sbatch(tmp_path, "p-r1"))
     assert not failure.value.transient
     assert failure.value.message == (
         "sbatch: Memory specification can not be satisfied; "
@@ -85,18 +88,18 @@ def test_a_job_that_was_accepted_without_an_answer_is_found(
     slurm: FakeSlurm, tmp_path: Path
 ) -> None:
     slurm.on("sbatch", f'accept "$@"; echo "{SLOW}" >&2; exit 1')
-    assert asked_for(sbatch(tmp_path, "p-r1", "p-r2")) == "1001"
+    assert job_id_for(sbatch(tmp_path, "p-r1", "p-r2")) == "1001"
     assert len(slurm.calls("sbatch")) == 1
-    (asked,) = slurm.calls("squeue")
-    assert option(asked, "user") == pwd.getpwuid(os.getuid()).pw_name
-    assert option(asked, "jobs") is None
+    (call,) = slurm.calls("squeue")
+    assert option(call, "user") == pwd.getpwuid(os.getuid()).pw_name
+    assert option(call, "jobs") is None
 
 
 def test_a_job_of_the_same_user_with_another_comment_is_not_it(
     slurm: FakeSlurm, tmp_path: Path
 ) -> None:
     slurm.on("sbatch", f'[ $n = 2 ] || {{ accept --comment=other; echo "{SLOW}" >&2; exit 1; }}')
-    assert asked_for(sbatch(tmp_path, "p-r1")) == "1002"
+    assert job_id_for(sbatch(tmp_path, "p-r1")) == "1002"
 
 
 def test_what_was_not_accepted_is_submitted_once_more(
@@ -109,7 +112,7 @@ def test_what_was_not_accepted_is_submitted_once_more(
     begun = time.monotonic()
     slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
     with caplog.at_level(logging.WARNING):
-        assert asked_for(sbatch(tmp_path, "p-r1")) == "1002"
+        assert job_id_for(sbatch(tmp_path, "p-r1")) == "1002"
     assert len(slurm.calls("sbatch")) == 2
     assert time.monotonic() - begun >= 0.2
     assert "Slurm does not answer (Batch job submission failed: Socket timed out" in caplog.text
@@ -122,7 +125,7 @@ def test_of_two_that_were_accepted_the_older_one_stays(
     """The first came through late, after the queue was searched for it."""
     late = f'[ $n = 1 ] || {{ accept "$@"; job=1001; accept "$@"; }}; echo "{SLOW}" >&2; exit 1'
     slurm.on("sbatch", late)
-    assert asked_for(sbatch(tmp_path, *names)) == "1001"
+    assert job_id_for(sbatch(tmp_path, *names)) == "1001"
     assert len(slurm.calls("sbatch")) == 2
     assert slurm.calls("scancel") == [["1002"]]
     kept = [job for job in slurm.ids() if job.startswith("1001")]
@@ -141,8 +144,8 @@ def test_of_two_that_were_accepted_the_older_one_stays(
     ],
 )
 def test_what_may_be_under_way_is_given_time(said: str, waits_s: float) -> None:
-    assert sbatch_module._patience(said, 2.0) == waits_s
-    assert sbatch_module._patience(said, 30.0) == 30.0
+    assert sbatch_module._delay(said, 2.0) == waits_s
+    assert sbatch_module._delay(said, 30.0) == 30.0
 
 
 def test_the_queue_is_not_searched_before_that_time_is_over(
@@ -150,9 +153,9 @@ def test_the_queue_is_not_searched_before_that_time_is_over(
 ) -> None:
     monkeypatch.setattr(sbatch_module, "_UNDER_WAY_S", 0.5)
     slurm.on("sbatch", f'[ $n -gt 1 ] || {{ echo "{SLOW}" >&2; exit 1; }}')
-    assert asked_for(sbatch(tmp_path, "p-r1")) == "1002"
-    asked, searched = (slurm.folder / f"{name}.1.argv" for name in ("sbatch", "squeue"))
-    assert searched.stat().st_mtime - asked.stat().st_mtime > 0.4
+    assert job_id_for(sbatch(tmp_path, "p-r1")) == "1002"
+    call, searched = (slurm.folder / f"{name}.1.argv" for name in ("sbatch", "squeue"))
+    assert searched.stat().st_mtime - call.stat().st_mtime > 0.4
 
 
 def test_nothing_is_sent_again_while_the_queue_cannot_be_seen(
@@ -160,7 +163,7 @@ def test_nothing_is_sent_again_while_the_queue_cannot_be_seen(
 ) -> None:
     slurm.on("sbatch", f'accept "$@"; echo "{SLOW}" >&2; exit 1')
     slurm.on("squeue", f'[ $n -gt 2 ] || {{ echo "{BUSY}" >&2; exit 1; }}')
-    assert asked_for(sbatch(tmp_path, "p-r1")) == "1001"
+    assert job_id_for(sbatch(tmp_path, "p-r1")) == "1001"
     assert (len(slurm.calls("sbatch")), len(slurm.calls("squeue"))) == (1, 3)
 
 
@@ -184,14 +187,14 @@ def test_giving_up_keeps_what_was_asked(
 def test_what_sbatch_took_without_an_id_is_not_sent_again(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.on("sbatch", "echo accepted; exit")
     with pytest.raises(SubmitError, match="sbatch was not answered: ") as failure:
-        asked_for(sbatch(tmp_path, "p-r1"))
+        job_id_for(sbatch(tmp_path, "p-r1"))
     assert failure.value.transient
     assert len(slurm.calls("sbatch")) == 1
 
 
 def test_a_script_of_a_site_may_print_before_the_id(slurm: FakeSlurm, tmp_path: Path) -> None:
     slurm.on("sbatch", "echo Welcome; echo '4711;alpha'; exit")
-    assert asked_for(sbatch(tmp_path, "p-r1")) == "4711"
+    assert job_id_for(sbatch(tmp_path, "p-r1")) == "4711"
 
 
 def test_nothing_of_an_outer_job_reaches_sbatch(
@@ -200,16 +203,20 @@ def test_nothing_of_an_outer_job_reaches_sbatch(
     outer = ("SLURM_JOB_ID", "SLURM_CPU_BIND", "PMIX_RANK", "PMI_FD", "OMPI_COMM_WORLD_RANK")
     for name in (*outer, "RANK", "SLURM_CONF", "FOO"):
         monkeypatch.setenv(name, "1")
-    asked_for(sbatch(tmp_path, "p-r1", terms=ExecutorOptions(cluster=SlurmEndpoint(conf="/other"))))
+    job_id_for(
+        sbatch(tmp_path, "p-r1", options=ExecutorOptions(cluster=SlurmEndpoint(conf="/other")))
+    )
     found = slurm.environment()
     assert not {*outer, "RANK"} & found.keys()
     assert (found["SLURM_CONF"], found["FOO"]) == ("1", "1")
 
 
 def test_the_sites_configuration_reaches_sbatch(slurm: FakeSlurm, tmp_path: Path) -> None:
-    asked_for(
+    job_id_for(
         sbatch(
-            tmp_path, "p-r1", terms=ExecutorOptions(cluster=SlurmEndpoint(conf="/site/slurm.conf"))
+            tmp_path,
+            "p-r1",
+            options=ExecutorOptions(cluster=SlurmEndpoint(conf="/site/slurm.conf")),
         )
     )
     assert slurm.environment()["SLURM_CONF"] == "/site/slurm.conf"
@@ -221,6 +228,6 @@ def test_variables_that_the_script_contradicts_do_not_reach_sbatch(
     for name in ("PARTITION", "TIMELIMIT", "ACCOUNT", "WAIT", "OUTPUT", "ARRAY_INX", "EXCLUSIVE"):
         monkeypatch.setenv(f"SBATCH_{name}", "x")
     text = "#!/bin/sh\n#SBATCH --partition=p\n#SBATCH --time=1:00\n#SBATCH --exclusive\n"
-    asked_for(sbatch(tmp_path, "p-r1", text=text))
+    job_id_for(sbatch(tmp_path, "p-r1", text=text))
     left = {name for name in slurm.environment() if name.startswith("SBATCH_")}
     assert left == {"SBATCH_ACCOUNT"}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.model.submission import SlurmEndpoint
-from hpc_train.submissions.slurm.sbatch_environment import notices, option_of, scrubbed
+from hpc_train.submissions.slurm.sbatch_environment import environment_changes, notices, option_of
 
 INSIDE = {
     "SLURM_JOB_ID": "7",
@@ -18,7 +18,7 @@ INSIDE = {
 
 
 def test_the_outer_job_is_removed_and_named() -> None:
-    changes = scrubbed(INSIDE, SlurmEndpoint(), ())
+    changes = environment_changes(INSIDE, SlurmEndpoint(), ())
     assert changes == dict.fromkeys(
         ("SLURM_JOB_ID", "SLURM_CPU_BIND", "PMIX_RANK", "OMPI_COMM_WORLD_RANK")
     )
@@ -43,7 +43,7 @@ def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
     found = {"SBATCH_PARTITION": "long", "SBATCH_ACCOUNT": "a", "SBATCH_WAIT": "1"}
     found["SBATCH_OUTPUT"] = "mine.log"
     ignored = {"SBATCH_OUTPUT", "SBATCH_PARTITION", "SBATCH_WAIT"}
-    assert set(scrubbed(found, SlurmEndpoint(), ["partition"])) == ignored
+    assert set(environment_changes(found, SlurmEndpoint(), ["partition"])) == ignored
     assert notices(found, ["partition"]) == (
         "SBATCH_ACCOUNT=a is effective: sbatch reads it as --account",
         "SBATCH_OUTPUT=mine.log is ignored: the submission sets --output itself",
@@ -54,7 +54,7 @@ def test_what_the_script_sets_wins_and_the_rest_stays() -> None:
 
 def test_a_variable_that_sbatch_does_not_read_is_told() -> None:
     found = {"SBATCH_PARTITIONS": "long", "SBATCH_NODES": "2"}
-    assert scrubbed(found, SlurmEndpoint(), ["nodes", "partition"]) == {}
+    assert environment_changes(found, SlurmEndpoint(), ["nodes", "partition"]) == {}
     assert notices(found, ["nodes", "partition"]) == (
         "SBATCH_NODES=2: sbatch reads no variable of that name",
         "SBATCH_PARTITIONS=long: sbatch reads no variable of that name; did you mean 'PARTITION'?",
@@ -63,8 +63,8 @@ def test_a_variable_that_sbatch_does_not_read_is_told() -> None:
 
 def test_a_clusters_conf_is_given_unless_there_is_one() -> None:
     cluster = SlurmEndpoint(conf="/lab/slurm.conf")
-    assert scrubbed({}, cluster, ())["SLURM_CONF"] == "/lab/slurm.conf"
-    assert "SLURM_CONF" not in scrubbed({"SLURM_CONF": "/mine"}, cluster, ())
+    assert environment_changes({}, cluster, ())["SLURM_CONF"] == "/lab/slurm.conf"
+    assert "SLURM_CONF" not in environment_changes({"SLURM_CONF": "/mine"}, cluster, ())
 
 
 def test_an_ordinary_shell_needs_no_word() -> None:
@@ -81,9 +81,9 @@ OWN = {
 
 def test_what_a_user_told_mpi_stays_outside_a_job() -> None:
     ranks = {"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "2"}
-    assert set(scrubbed(OWN | ranks, SlurmEndpoint(), ())) == set(ranks)
+    assert set(environment_changes(OWN | ranks, SlurmEndpoint(), ())) == set(ranks)
     inside = OWN | ranks | {"SLURM_JOB_ID": "7"}
-    assert set(scrubbed(inside, SlurmEndpoint(), ())) == set(inside)
+    assert set(environment_changes(inside, SlurmEndpoint(), ())) == set(inside)
 
 
 @pytest.mark.parametrize(
@@ -103,9 +103,9 @@ def test_what_is_left_behind_outside_a_job_is_named(names: list[str], said: str)
 
 @pytest.mark.parametrize("name", ["SBATCH_CLUSTERS", "SLURM_CLUSTERS"])
 def test_the_clusters_of_the_shell_are_in_force_unless_the_script_names_them(name: str) -> None:
-    assert scrubbed({name: "far"}, SlurmEndpoint(), ()) == {}
+    assert environment_changes({name: "far"}, SlurmEndpoint(), ()) == {}
     (said,) = notices({name: "far"}, ())
     assert said == f"{name}=far is effective: sbatch reads it as --clusters"
-    assert scrubbed({name: "far"}, SlurmEndpoint(), ["clusters"]) == {name: None}
+    assert environment_changes({name: "far"}, SlurmEndpoint(), ["clusters"]) == {name: None}
     (said,) = notices({name: "far"}, ["clusters"])
     assert said == f"{name}=far is ignored: the script sets --clusters itself"

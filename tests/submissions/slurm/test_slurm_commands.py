@@ -9,7 +9,7 @@ import pytest
 
 from hpc_train.model.submission import SlurmEndpoint
 from hpc_train.shell import Finished
-from hpc_train.submissions.slurm.slurm_commands import ask, transient, unanswered
+from hpc_train.submissions.slurm.slurm_commands import call_slurm, transient, unanswered
 
 # What commands of Slurm 22.05 printed when the controller was stopped, hung, or closed the line.
 PASSING = [
@@ -83,7 +83,7 @@ def printenv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def asked(cluster: SlurmEndpoint) -> dict[str, str]:
-    done = ask(cluster, "squeue")
+    done = call_slurm(cluster, "squeue")
     assert done.returncode == 0, done.stderr
     return dict(line.split("=", 1) for line in done.stdout.splitlines())
 
@@ -124,7 +124,7 @@ def test_the_clusters_that_were_noted_win(printenv: None, monkeypatch: pytest.Mo
 
 def test_a_conf_that_is_gone_is_said_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("SLURM_CONF", raising=False)
-    done = ask(SlurmEndpoint(conf="/nowhere/slurm.conf"), "squeue")
+    done = call_slurm(SlurmEndpoint(conf="/nowhere/slurm.conf"), "squeue")
     assert unanswered(done) == "SLURM_CONF=/nowhere/slurm.conf cannot be read"
 
 
@@ -134,7 +134,7 @@ def test_a_command_that_hangs_is_stopped(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
     monkeypatch.delenv("SLURM_CONF", raising=False)
     begun = time.monotonic()
-    done = ask(SlurmEndpoint(), "squeue", timeout_s=0.2)
+    done = call_slurm(SlurmEndpoint(), "squeue", timeout_s=0.2)
     assert time.monotonic() - begun < 240
     assert transient(done.stderr)
 
@@ -146,6 +146,6 @@ def test_a_stopped_controller_passes(tmp_path: Path, monkeypatch: pytest.MonkeyP
     # Port 1 is nobody's; the commands try it for nine seconds.
     conf.write_text("ClusterName=gone\nSlurmctldHost=gone(127.0.0.1)\nSlurmctldPort=1\n")
     monkeypatch.delenv("SLURM_CONF", raising=False)
-    done = ask(SlurmEndpoint(conf=str(conf)), "squeue")
+    done = call_slurm(SlurmEndpoint(conf=str(conf)), "squeue")
     assert transient(done.stderr), done.stderr
     assert unanswered(done)

@@ -27,9 +27,9 @@ from hpc_train.submissions.slurm.squeue import (
 ANSWERS = Path(__file__).parent / "answers"
 
 
-def standings(name: str) -> dict[str, JobReport]:
+def job_reports(name: str) -> dict[str, JobReport]:
     return {
-        f"{entry.job} {entry.name}": entry.standing for entry in parse((ANSWERS / name).read_text())
+        f"{entry.job} {entry.name}": entry.report for entry in parse((ANSWERS / name).read_text())
     }
 
 
@@ -38,9 +38,9 @@ def record(*fields: str) -> str:
 
 
 def test_waiting_jobs_say_why(caplog: pytest.LogCaptureFixture) -> None:
-    found = standings("squeue_waiting.txt")
-    assert {standing.state for standing in found.values()} == {JobState.PENDING}
-    assert {name: standing.reason.split(";")[0] for name, standing in found.items()} == {
+    found = job_reports("squeue_waiting.txt")
+    assert {report.state for report in found.values()} == {JobState.PENDING}
+    assert {name: report.reason.split(";")[0] for name, report in found.items()} == {
         "224 runs": "it is next, and waits for free nodes",
         "225 resources": "jobs of higher priority are scheduled first",
         "226 priority": "jobs of higher priority are scheduled first",
@@ -69,10 +69,10 @@ def test_a_comment_is_kept_whatever_it_holds() -> None:
 
 
 def test_ended_and_requeued_jobs() -> None:
-    found = standings("squeue_ended.txt")
+    found = job_reports("squeue_ended.txt")
     states: dict[JobState, list[str]] = {}
-    for name, standing in found.items():
-        states.setdefault(standing.state, []).append(name.partition(" ")[2])
+    for name, report in found.items():
+        states.setdefault(report.state, []).append(name.partition(" ")[2])
     assert states == {
         JobState.CANCELLED: ["cancelled", "held|with\nodd name"],
         JobState.COMPLETED: ["arr", "arr", "a|b", "high"],
@@ -92,7 +92,7 @@ def test_ended_and_requeued_jobs() -> None:
 
 
 def test_a_job_cancelled_before_its_start_has_none() -> None:
-    found = standings("squeue_ended.txt")
+    found = job_reports("squeue_ended.txt")
     assert found["248 held|with\nodd name"].start is None
     assert found["253 cancelled"].start == epoch("2026-11-21T06:51:44")
 
@@ -101,8 +101,8 @@ def test_the_states_of_nodes_are_said() -> None:
     configuring = record("7", "CONFIGURING", "N/A", "n1", "None", "a", "(null)")
     completing = record("8", "COMPLETING", "N/A", "n1", "NonZeroExitCode", "a", "(null)")
     first, second = parse(configuring + completing)
-    assert first.standing.reason == "its nodes are being prepared"
-    assert (second.standing.state, second.standing.reason) == (JobState.RUNNING, "it is ending")
+    assert first.report.reason == "its nodes are being prepared"
+    assert (second.report.state, second.report.reason) == (JobState.RUNNING, "it is ending")
 
 
 def test_the_lines_between_clusters_are_passed_over(caplog: pytest.LogCaptureFixture) -> None:
@@ -180,9 +180,9 @@ def test_one_question_names_each_job_once() -> None:
 
 
 def test_only_what_was_asked_for_is_kept() -> None:
-    standing = JobReport(state=JobState.RUNNING)
+    report = JobReport(state=JobState.RUNNING)
     entries = [
-        QueueEntry(job=job, standing=standing, comment="", name="")
+        QueueEntry(job=job, report=report, comment="", name="")
         for job in ("7", "12_1", "12_2", "13_1", "70")
     ]
     kept = wanted(entries, ["7", "12_2", "13"])
