@@ -11,7 +11,7 @@ import msgspec
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
-from hpc_train.records.dispatch import Asked, Mark, dispatch
+from hpc_train.records.dispatch import Asked, Mark, dispatch, dispatch_runs
 from hpc_train.records.find_logs import rank_of, readable
 from hpc_train.records.live import is_live
 from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
@@ -20,6 +20,7 @@ from hpc_train.records.parsing.base import LogParser
 from hpc_train.records.parsing.user_pattern import UserPattern
 from hpc_train.records.record_codec import Pack, Packer, pressed
 from hpc_train.records.run_parsers import hits_in, maker
+from hpc_train.records.runs_of_lines import Run
 
 
 class Log(NamedTuple):
@@ -83,11 +84,18 @@ def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark
     before, packer, live = census.lines, Packer(log.run, log.source), is_live(log.path)
     try:
         with open_log(log.path, mark.offset) as stream:
-            lines = dispatch(stream, tuple(parsers.values()), rank_of(log.path), mark)
+            readers = tuple(parsers.values())
+            # The prefix of a site may stand where a form begins.
+            lines = (dispatch if prefix else dispatch_runs)(
+                stream, readers, rank_of(log.path), mark
+            )
             if prefix:
                 lines = _without_prefix(lines, re.compile(prefix))
             for name, line, hits in hits_in(lines, parsers, log.source, census):
-                packer.add(name, line, hits)
+                if type(line) is Run:
+                    yield from packer.packs_with(name, line)
+                else:
+                    packer.add(name, line, hits)
                 if packer.is_full or live:
                     yield packer.taken()
         if census.lines == before and is_binary(log.path):
