@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, cast
 
 from hpc_train.records.line import Line
 from hpc_train.records.line_reader import lines_of
 from hpc_train.records.log_blocks import Block, Stream, blocks
 from hpc_train.records.multi_search import Occurrence, finder
+from hpc_train.records.parsing.line_form import FormReader
 
 _LINE_FEED = 10
 _FEW = 8
@@ -79,8 +80,13 @@ def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _LiteralIndex:
 class ReaderSet:
     """Which readers read a line: by its literals, or because they want the line that follows."""
 
-    def __init__(self, readers: Sequence[Reader]) -> None:
+    def __init__(self, readers: Sequence[Reader], *, runs: bool = False) -> None:
         self._readers = readers
+        self.forms: dict[int, FormReader] = {
+            number: cast(FormReader, reader)
+            for number, reader in enumerate(readers)
+            if runs and hasattr(reader, "read_form")
+        }
         self._roll = _roll(tuple([reader.literals for reader in readers]))
         self.literals, self.alone = self._roll.literals, self._roll.owners
         self.eager: list[int] = []
@@ -151,10 +157,25 @@ def dispatch(
     is the position of the stream; it is updated to how far the stream was read. The readers in
     `whole` receive the blocks that contain one of their literals.
     """
-    audience = ReaderSet(readers)
+    return _dispatch(stream, ReaderSet(readers), file_rank, mark or Mark(), whole)
+
+
+def dispatch_runs(
+    stream: Stream, readers: Sequence[Reader], file_rank: int | None, mark: Mark
+) -> Iterator[Asked]:
+    """Yield the same, but lines that have the form of a reader as one `LineRun`."""
+    return _dispatch(stream, ReaderSet(readers, runs=True), file_rank, mark, ())
+
+
+def _dispatch(
+    stream: Stream,
+    audience: ReaderSet,
+    file_rank: int | None,
+    mark: Mark,
+    whole: Sequence[BlockReader],
+) -> Iterator[Asked]:
     blocked = _Blocked(whole, audience.literals)
     find = finder(blocked.literals, blocked.own)
-    mark = Mark() if mark is None else mark
     number = mark.line
     for block in blocks(stream):
         found = find(memoryview(block.data)[: block.end])

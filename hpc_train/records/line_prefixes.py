@@ -53,6 +53,8 @@ def peel(text: str, site: re.Pattern[str] | None = None) -> Prefix:
 
     `site` matches a prefix that only this site has; its groups may be `rank`, `local` and `host`.
     """
+    if site is None and not _may_begin(text, 0):
+        return Prefix(text)
     found: dict[str, str] = {}
     position = 0
     while site is not None or _may_begin(text, position):

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from typing import Protocol
 
 from hpc_train.records.line import Line
+from hpc_train.records.line_runs import RunFinder
 from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import Occurrence
+from hpc_train.records.parsing.line_form import FormReader
 
 # A longer line is seen in windows around what was found: bounded time for a line of 1 GB.
 _BEFORE = 1 << 14
@@ -29,6 +31,11 @@ class Subscribers(Protocol):
     @property
     def alone(self) -> Sequence[Sequence[int]]:
         """The readers of a line that contains one literal, by the number of the literal."""
+        ...
+
+    @property
+    def forms(self) -> Mapping[int, FormReader]:
+        """The readers whose lines may come as runs."""
         ...
 
     def of(self, held: tuple[int, ...], /) -> Sequence[int]:
@@ -53,44 +60,58 @@ def lines_of(
     `number` is that of the block's first line; that of the next block's is returned.
     """
     data, size = block
-    literals, alone = audience.literals, audience.alone
-    view, returns = memoryview(data), data.find(b"\r", 0, size) >= 0
+    runs = RunFinder(block, found, audience.alone, audience.forms)
+    returns = data.find(b"\r", 0, size) >= 0
     counted, position, index, last = 0, 0, 0, len(found)
     while True:
         if audience.eager and position < size:
-            at = position
+            at, asked = position, audience.of(())
         elif index < last:
-            at = found[index][0]
+            at, asked = found[index][0], audience.alone[found[index][1]]
         else:
             return number + data.count(b"\n", counted, size)
-        start, end = _bounds(block, position, at)
-        if returns:
-            start = data.rfind(b"\r", start, at) + 1 or start
-            end = (data.find(b"\r", at, end) + 1 or end + 1) - 1
-        first = index
-        while index < last and found[index][0] < end:
-            index += 1
-        held = found[first:index]
+        start, end = _bounds(block, position, at, returns=returns)
         number += data.count(b"\n", counted, start)
         counted = start
-        if index == first + 1 and not audience.eager:
-            asked = alone[held[0][1]]
-        else:
+        if run := runs.run(asked, start, index, eager=bool(audience.eager)):
+            run.number, run.file_rank = number, file_rank
+            yield run, asked
+            number, index = number + len(run.matches), run.index
+            counted = position = run.end
+            continue
+        held = found[index : _after(found, index, end)]
+        index += len(held)
+        if len(held) != 1 or audience.eager:
             asked = audience.of(tuple([literal for _, literal in held]))
-        yield Line(bytes(view[start:end]), number, file_rank, None, held, literals), asked
+        raw = bytes(memoryview(data)[start:end])
+        yield Line(raw, number, file_rank, None, held, audience.literals), asked
         audience.heard(asked)
         position = end + _length_of_end(data, end, size)
 
 
-def _bounds(block: Block, position: int, at: int) -> tuple[int, int]:
-    """Return where the line of `at` begins, not before `position`, and where it ends."""
+def _after(found: Sequence[Occurrence], index: int, end: int) -> int:
+    """Return the index of the first occurrence from `end` on."""
+    while index < len(found) and found[index][0] < end:
+        index += 1
+    return index
+
+
+def _bounds(block: Block, position: int, at: int, *, returns: bool) -> tuple[int, int]:
+    """Return where the line of `at` begins, not before `position`, and where it ends.
+
+    `returns`: the block has carriage returns.
+    """
     data, size = block
     # A line of millions of bytes is seen in windows around what was found.
     floor = position if at - position < _BEFORE else at - _BEFORE
     start = data.rfind(b"\n", floor, at) + 1 or floor
     limit = at + _AFTER if at + _AFTER < size else size
     end = data.find(b"\n", at, limit)
-    return start, limit if end < 0 else end
+    end = limit if end < 0 else end
+    if returns:
+        start = data.rfind(b"\r", start, at) + 1 or start
+        end = (data.find(b"\r", at, end) + 1 or end + 1) - 1
+    return start, end
 
 
 def _length_of_end(data: bytearray, end: int, size: int) -> int:

@@ -12,7 +12,8 @@ import msgspec
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
 from hpc_train.records.find_logs import rank_of, readable
-from hpc_train.records.line_dispatch import Asked, Mark, dispatch
+from hpc_train.records.line_dispatch import Asked, Mark, dispatch, dispatch_runs
+from hpc_train.records.line_runs import LineRun
 from hpc_train.records.log_file import BINARY, is_binary, is_plain, open_log
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsing.base import LogParser
@@ -83,11 +84,18 @@ def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark
     before, packer, live = census.lines, Packer(log.run, log.source), is_live(log.path)
     try:
         with open_log(log.path, mark.offset) as stream:
-            lines = dispatch(stream, tuple(parsers.values()), rank_of(log.path), mark)
+            readers = tuple(parsers.values())
+            # The prefix of a site may stand where a form begins.
+            lines = (dispatch if prefix else dispatch_runs)(
+                stream, readers, rank_of(log.path), mark
+            )
             if prefix:
                 lines = _without_prefix(lines, re.compile(prefix))
             for name, line, hits in hits_in(lines, parsers, log.source, census):
-                packer.add(name, line, hits)
+                if type(line) is LineRun:
+                    yield from packer.packs_with(name, line)
+                else:
+                    packer.add(name, line, hits)
                 if packer.is_full or live:
                     yield packer.taken()
         if census.lines == before and is_binary(log.path):

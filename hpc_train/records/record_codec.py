@@ -7,7 +7,7 @@ compressed bytes, a pack takes a twentieth of the memory of its records as objec
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, compress, groupby
 from operator import attrgetter
 from typing import Any
 
@@ -16,7 +16,9 @@ import zstandard
 
 from hpc_train.model.record import UNITS, Record
 from hpc_train.records.line import Line
+from hpc_train.records.line_runs import LineRun
 from hpc_train.records.parsing.base import OF_LINE, Hit
+from hpc_train.records.parsing.line_form import HitColumn
 
 # Enough to press well and to have neighbours at hand, and few enough that records come while a log
 # is read.
@@ -57,10 +59,23 @@ class Pack(msgspec.Struct, array_like=True):
 
     def without(self, places: Container[int]) -> Pack:
         """Return the pack without the records of some places."""
-        kept = [place for place in range(len(self)) if place not in places]
-        rows, once = list(self.rows), self.once
-        keys = {new: once[old] for new, old in enumerate(kept) if old in once}
-        return _pack(self.kinds, [rows[place] for place in kept], keys)
+        kept = [place not in places for place in range(len(self))]
+        keys: dict[int, str] = {}
+        if self.once:
+            new = {old: new for new, old in enumerate(compress(range(len(self)), kept))}
+            keys = {new[old]: key for old, key in self.once.items() if old in new}
+        return Pack(
+            self.kinds,
+            list(compress(self.kind, kept)),
+            list(compress(self.line, kept)),
+            list(compress(self.value, kept)),
+            list(compress(self.step, kept)),
+            list(compress(self.rank, kept)),
+            keys,
+        )
+
+
+_Columns = tuple[list[int], list[int], list[float], list[int | None], list[int | None]]
 
 
 class Packer:
@@ -74,42 +89,91 @@ class Packer:
         self._kinds: list[Record] = []
         self._numbers: dict[Any, int] = {}
         self._once: dict[int, str] = {}
-        self._rows: list[_Row] = []
+        self._columns: _Columns = ([], [], [], [], [])
 
     def __len__(self) -> int:
         """Return the number of records at hand."""
-        return len(self._rows)
+        return len(self._columns[0])
 
     @property
     def is_full(self) -> bool:
         """Whether there are enough for a pack."""
-        return len(self._rows) >= LOT
+        return len(self._columns[0]) >= LOT
 
     def add(self, parser: str, line: Line, hits: Sequence[Hit]) -> None:
         """Add what a parser has found in a line."""
         number, of_line, node = line.number, line.rank, line.node
-        rows, numbers = self._rows, self._numbers
+        kinds, lines, values, steps, ranks = self._columns
         for hit in hits:
-            common = (
-                *(parser, node, hit.metric, hit.variant, hit.scope),
-                *(hit.unit, hit.steps, hit.message_size),
-            )
-            kind = numbers.get(common)
-            if kind is None:
-                kind = numbers[common] = len(numbers)
-                self._kinds.append(self._kind(parser, node, hit))
             if hit.once:
-                self._once[len(rows)] = hit.once
-            rank = hit.rank
-            rows.append((kind, number, hit.value, hit.step, of_line if rank == OF_LINE else rank))
+                self._once[len(kinds)] = hit.once
+            kinds.append(self._kind(parser, node, hit))
+            lines.append(number)
+            values.append(hit.value)
+            steps.append(hit.step)
+            ranks.append(of_line if hit.rank == OF_LINE else hit.rank)
+
+    def packs_with(self, parser: str, run: LineRun) -> Iterator[Pack]:
+        """Add what a parser has found in a run of lines; yield the packs that are full by it.
+
+        A pack ends behind a line, as if the lines were added one by one.
+        """
+        start, counts = 0, run.counts
+        while start < len(counts):
+            stop, room = start, LOT - len(self)
+            while room > 0 and stop < len(counts):
+                room -= counts[stop]
+                stop += 1
+            self._extend(parser, run, slice(start, stop))
+            start = stop
+            if room <= 0:
+                yield self.taken()
+
+    def _extend(self, parser: str, run: LineRun, part: slice) -> None:
+        """Add what a part of a run states, line by line."""
+        numbers, of_line = range(run.number, run.number + len(run.matches))[part], run.ranks[part]
+        cells: list[list[Sequence[Any]]] = [[], [], [], [], []]
+        for column in run.columns:
+            ranks = of_line if column.rank == OF_LINE else [column.rank] * len(numbers)
+            kinds = self._kinds_of(parser, column, part, len(numbers))
+            own = (kinds, numbers, column.value[part], column.step[part], ranks)
+            for found, cell in zip(cells, own, strict=True):
+                found.append(cell)
+        whole = [list(chain.from_iterable(zip(*found, strict=True))) for found in cells]
+        stated = [value is not None for value in whole[2]]
+        held: tuple[list[Any], ...] = self._columns
+        for column_of_all, cells_of_all in zip(held, whole, strict=True):
+            column_of_all += compress(cells_of_all, stated)
+
+    def _kinds_of(self, parser: str, column: HitColumn, part: slice, lines: int) -> list[int]:
+        """Return the numbers of the kinds of a column."""
+        steps = [1] * lines if column.steps is None else column.steps[part]
+        kinds = {}
+        for one in set(steps):
+            hit = Hit(column.metric, 0.0, column.scope, unit=column.unit, steps=one)
+            kinds[one] = self._kind(parser, None, hit)
+        return [kinds[one] for one in steps]
 
     def taken(self) -> Pack:
         """Return what was added since the last time."""
-        pack = _pack(self._kinds, self._rows, self._once)
+        pack = Pack(self._kinds, *self._columns, self._once)
         self._begin()
         return pack
 
-    def _kind(self, parser: str, node: str | None, hit: Hit) -> Record:
+    def _kind(self, parser: str, node: str | None, hit: Hit) -> int:
+        """Return the number of a hit's kind."""
+        # fmt: off
+        common = (
+            parser, node, hit.metric, hit.variant, hit.scope, hit.unit, hit.steps, hit.message_size,
+        )
+        # fmt: on
+        number = self._numbers.get(common)
+        if number is None:
+            number = self._numbers[common] = len(self._kinds)
+            self._kinds.append(self._new_kind(parser, node, hit))
+        return number
+
+    def _new_kind(self, parser: str, node: str | None, hit: Hit) -> Record:
         return Record(
             run=self._run,
             source=self._source,

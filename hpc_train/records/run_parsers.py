@@ -8,8 +8,10 @@ from typing import cast
 
 from hpc_train import registry
 from hpc_train.records.line import Line
+from hpc_train.records.line_runs import LineRun
 from hpc_train.records.parse_stats import ParseStats, count
 from hpc_train.records.parsing.base import Hit, LogParser
+from hpc_train.records.parsing.line_form import FormReader
 from hpc_train.records.parsing.not_finite import may_be_no_number, not_finite
 
 
@@ -29,10 +31,19 @@ def hits_in(
     parsers: Mapping[str, LogParser],
     source: str,
     census: ParseStats,
-) -> Iterator[tuple[str, Line, list[Hit]]]:
-    """Yield the hits of each line, from the first of its parsers that can read it."""
+) -> Iterator[tuple[str, Line, Sequence[Hit]]]:
+    """Yield the hits of each line, from the first of its parsers that can read it.
+
+    Those of a `LineRun` are its columns.
+    """
     names, reads = tuple(parsers), [parser.read for parser in parsers.values()]
     for line, asked in lines:
+        if type(line) is LineRun:
+            name = names[asked[0]]
+            line.read_by(cast(FormReader, parsers[name]))
+            _count_run(line, name, source, census)
+            yield name, line, ()
+            continue
         damaged, reader = 0, asked[0]
         hits: list[Hit] = []
         for number in asked:
@@ -55,3 +66,15 @@ def hits_in(
             yield names[reader], line, hits
         if damaged:
             census.damaged[source] = census.damaged.get(source, 0) + damaged
+
+
+def _count_run(run: LineRun, name: str, source: str, census: ParseStats) -> None:
+    """Count the lines with measurements, and those without."""
+    stated = [count > 0 for count in run.counts]
+    for kinds, state in ((census.known, True), (census.nearly, False)):
+        lines = stated.count(state)
+        if lines and name not in kinds:
+            count(kinds, name, source, run.line(stated.index(state)))
+            lines -= 1
+        if lines:
+            kinds[name].lines += lines

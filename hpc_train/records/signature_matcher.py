@@ -15,7 +15,7 @@ from hpc_train.records.signatures.base import Sighting, Signature
 from hpc_train.records.signatures.catalogue import Catalogue, catalogue
 from hpc_train.records.timestamps import Clock, node_of
 from hpc_train.records.torchrun_report import LITERALS as BOX
-from hpc_train.records.torchrun_report import FailedRank, FailureBox
+from hpc_train.records.torchrun_report import FailedRank, TorchrunReport
 from hpc_train.records.tracebacks import INSIDE, Raised, Speaker, Tracebacks, speaker_of
 
 EXCEPTION = "python_exception"
@@ -51,7 +51,7 @@ class SymptomReader:
         self.counts: Counter[str] = Counter()
         self._clock = Clock()
         self._tracebacks = Tracebacks()
-        self._box = FailureBox()
+        self._box = TorchrunReport()
         self._last_error: set[Speaker] = set()
         self._tests = NcclTests()
         # Repetitions of these lines are only counted.

@@ -44,7 +44,7 @@ class FailedRank(Value, frozen=True, kw_only=True):
     groups: tuple[tuple[str, str], ...]
 
 
-class FailureBox:
+class TorchrunReport:
     """Reads the reports in one log, which several agents may write at the same time."""
 
     def __init__(self) -> None:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PLACEMENTS = ("out_of_place", "in_place", "")
 
 
-class Headline(NamedTuple):
+class LargestMessageBandwidth(NamedTuple):
     """The bandwidth of the largest messages [GB/s], of the better placement (`variant`)."""
 
     metric: str
@@ -25,14 +25,14 @@ class Headline(NamedTuple):
     variant: str
 
 
-def headline(records: Iterable[Record]) -> Headline | None:
+def headline(records: Iterable[Record]) -> LargestMessageBandwidth | None:
     """Return the bandwidth that stands for a benchmark; None if none was measured.
 
     Bus bandwidth where there is one, else that of a pair (`algbw`). Averages over all sizes, peaks
     and other variants do not count.
     """
     found = [
-        Headline(record.metric, record.value, record.message_size, record.variant)
+        LargestMessageBandwidth(record.metric, record.value, record.message_size, record.variant)
         for record in records
         if record.metric in ("busbw", "algbw")
         and record.variant in PLACEMENTS

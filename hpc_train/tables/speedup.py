@@ -91,7 +91,7 @@ def _typed(columns: dict[str, Any]) -> pd.DataFrame:
     return typed
 
 
-class Against(NamedTuple):
+class BaselineColumns(NamedTuple):
     """The columns that need a baseline, and the point that is the baseline of each; -1 without."""
 
     columns: dict[str, Any]
@@ -100,7 +100,7 @@ class Against(NamedTuple):
 
 def against(
     groups: Grouped, study: ExpectedStudy, rates: Mapping[str, Floats], columns: PointArrays
-) -> Against:
+) -> BaselineColumns:
     """Return speedup, efficiency and what follows from them, from the columns of the points."""
     every = np.arange(groups.size)
     names = list(BASES)
@@ -133,7 +133,7 @@ def against(
     added["fewest"] = few if study.interval == "bootstrap" else np.full(groups.size, NAN)
     added["ideal"] = np.where(np.isnan(q), train.pop("q"), q)
     added["is_baseline"] |= mixed & train.pop("first")
-    return Against(added | train, base.point)
+    return BaselineColumns(added | train, base.point)
 
 
 def ideal(groups: Grouped, base: Ints) -> Floats:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.records.parsing.base import Unreadable
-from hpc_train.records.parsing.mlperf_event import Event, event_key, events_in
+from hpc_train.records.parsing.mlperf_event import Event, events_in, sole_event
 
 WORDS = st.text('ab_é"\\ \n', max_size=6)
 NUMBERS = st.one_of(st.integers(), st.floats(allow_nan=False, allow_infinity=False))
@@ -49,15 +49,16 @@ def test_numbers_that_only_one_decoder_takes() -> None:
 
 @settings(deadline=None)
 @given(WORDS, TIMES, VALUES, st.integers(0, 120), st.sampled_from(["", "0: ", ":::MLL ", "{"]))
-def test_key_that_is_read_at_once(
+def test_event_that_is_read_at_once(
     key: str, time_ms: int, value: object, length: int, before: str
 ) -> None:
     event = json.dumps({"key": key, "time_ms": time_ms, "value": value})
     line = f"{before}:::MLLOG {event}"
-    assert event_key(line) == (None if ":::" in before else key)
+    whole = sole_event(line)
+    assert (whole and whole.key) == (None if ":::" in before else key)
     cut = line[:length]
-    if (found := event_key(cut)) is not None:
-        assert [each.key for each in events_in(cut) if isinstance(each, Event)] == [found]
+    if (found := sole_event(cut)) is not None:
+        assert list(events_in(cut)) == [found]
 
 
 @pytest.mark.parametrize(
@@ -71,5 +72,5 @@ def test_key_that_is_read_at_once(
         '{"key": "a", "time_ms": 1}',
     ],
 )
-def test_key_that_takes_a_longer_look(line: str) -> None:
-    assert event_key(line) is None
+def test_event_that_takes_a_longer_look(line: str) -> None:
+    assert sole_event(line) is None

@@ -30,7 +30,7 @@ _FIRST_LINES = 3
 _SHORTEST = 12
 
 
-class SecondLook(Value, frozen=True, kw_only=True):
+class WorkAfterError(Value, frozen=True, kw_only=True):
     """`work_after` [B] is how much log lies between a line and the last lines of work, if any.
 
     `begins` are the numbers of lines that repeat one of the first lines.
@@ -40,7 +40,7 @@ class SecondLook(Value, frozen=True, kw_only=True):
     begins: tuple[int, ...] = ()
 
 
-def look_again(path: Path, lines: Sequence[int]) -> SecondLook:
+def look_again(path: Path, lines: Sequence[int]) -> WorkAfterError:
     """Read a log again for the offsets of some lines; a pipe can be read only once."""
     look = _Look(lines)
     with suppress(LogParseError):
@@ -89,10 +89,10 @@ class _Look:
                     yield at
                 at = text.find(first, end)
 
-    def result(self) -> SecondLook:
+    def result(self) -> WorkAfterError:
         reached = self._work[0] if len(self._work) == _LAST else -1
         after = {line: reached - at for line, at in self._places.items() if reached > at}
-        return SecondLook(work_after=after, begins=tuple(sorted(set(self._begins))))
+        return WorkAfterError(work_after=after, begins=tuple(sorted(set(self._begins))))
 
 
 def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:

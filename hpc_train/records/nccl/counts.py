@@ -19,7 +19,7 @@ class Ends(NamedTuple):
     host: str
 
 
-class Seat(NamedTuple):
+class RankPlacement(NamedTuple):
     """The host and GPU of a rank, in a communicator of `ranks` ranks."""
 
     ranks: int
@@ -41,7 +41,7 @@ class Tally:
         self.elsewhere: Counter[str] = Counter()
         self.without_gdr: Counter[str] = Counter()
         self.hosts: Counter[str] = Counter()
-        self.seats: Counter[Seat] = Counter()
+        self.seats: Counter[RankPlacement] = Counter()
         self.counts: Counter[str] = Counter()
         self.facts: dict[str, Counter[str]] = {}
         self.largest: dict[str, float] = {}
@@ -54,7 +54,7 @@ class Tally:
         else:
             self.elsewhere[ends.kind] += channels
 
-    def seat(self, seat: Seat, lines: int) -> None:
+    def seat(self, seat: RankPlacement, lines: int) -> None:
         """Count a rank that was initialised."""
         if len(self.seats) < _MOST or seat in self.seats:
             self.seats[seat] += lines

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from hpc_train.records.nccl.counts import Seat, Tally
+from hpc_train.records.nccl.counts import RankPlacement, Tally
 
 
 class Said(NamedTuple):
@@ -40,7 +40,7 @@ def _as(kind: str) -> Count:
 def _seat(tally: Tally, said: Said) -> Iterator[str]:
     ranks, bus = int(said.match["ranks"]), said.match["bus"] or ""
     tally.raise_to("ranks", ranks)
-    tally.seat(Seat(ranks, int(said.match["rank"]), said.host, bus), said.lines)
+    tally.seat(RankPlacement(ranks, int(said.match["rank"]), said.host, bus), said.lines)
     yield "ranks"
 
 

@@ -8,15 +8,19 @@ Columns of an epoch's mean are left out, and so are validation losses.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.line_form import HitColumn, line_form
 from hpc_train.records.parsing.number import number, quotient, scaled
 
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
+_CELL = r"[-+.\deE]{0,40}"
+_WIDEST = 100
 _EPOCHS = "epoch"
 
 
@@ -70,6 +74,24 @@ class MetricsCsv:
         self._epoch = 0
         self._step: int | None = None
 
+    @property
+    def form(self) -> re.Pattern[str] | None:
+        """A row below the head of a table."""
+        return _form(self._width) if self.wants_next and self._width <= _WIDEST else None
+
+    def read_form(self, rows: Sequence[str]) -> list[HitColumn]:
+        """Return the columns that have a name we know."""
+        cells = list(zip(*[row.split(",") for row in rows], strict=True))
+        epochs = cells[self._epoch]
+        steps = epochs if self._step is None else cells[self._step]
+        step = [_step(*both) for both in zip(steps, epochs, strict=True)]
+        return [
+            HitColumn(
+                column.metric, column.scope, [_value(column, one) for one in cells[place]], step
+            )
+            for place, column in self._columns
+        ]
+
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield the cells of a row that have a name we know."""
         text = line.text
@@ -91,16 +113,24 @@ class MetricsCsv:
         self._columns = [(place, column) for place, column in named if column is not None]
 
     def _hits(self, cells: list[str]) -> Iterator[Hit]:
-        step = None if self._step is None else _whole(cells[self._step])
-        if step is None:
-            step = _whole(cells[self._epoch])
+        epoch = cells[self._epoch]
+        step = _step(epoch if self._step is None else cells[self._step], epoch)
         for place, column in self._columns:
-            value = number(cells[place]) if cells[place] else None
-            if value is None or (column.is_rate and value <= 0):
-                continue
-            shown = quotient(1, value) if column.is_rate else scaled(value, column.scale)
-            if shown is not None:
-                yield Hit(column.metric, shown, column.scope, step)
+            value = _value(column, cells[place])
+            if value is not None:
+                yield Hit(column.metric, value, column.scope, step)
+
+
+def _step(stated: str, epoch: str) -> int | None:
+    step = _whole(stated)
+    return _whole(epoch) if step is None else step
+
+
+def _value(column: _Column, cell: str) -> float | None:
+    value = number(cell) if cell else None
+    if value is None or (column.is_rate and value <= 0):
+        return None
+    return quotient(1, value) if column.is_rate else scaled(value, column.scale)
 
 
 def _column(name: str) -> _Column | None:
@@ -110,3 +140,8 @@ def _column(name: str) -> _Column | None:
 def _whole(cell: str) -> int | None:
     value = number(cell)
     return int(value) if value is not None and 0 <= value < 1e15 else None
+
+
+@lru_cache(_WIDEST)
+def _form(width: int) -> re.Pattern[str]:
+    return line_form(rf"({_CELL}(?:,{_CELL}){{{width - 1}}})")

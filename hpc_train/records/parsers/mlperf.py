@@ -20,10 +20,11 @@ from hpc_train.records.parsing.base import Hit, Unreadable
 from hpc_train.records.parsing.json_value import finite, whole
 from hpc_train.records.parsing.mlperf_event import (
     Event,
-    event_key,
     events_in,
     gpus_of_platform,
     gpus_of_system,
+    silent_form,
+    sole_event,
 )
 
 _OF_THE_JOB = {"global_batch_size": "global_batch_size", "number_of_ranks": "world_size"}
@@ -45,6 +46,10 @@ _STEP_TIMES = ("train_step_time", "train_step_timing", "train_step_timing in s")
 _MEANS = "loss_rpn_box_reg"
 _COUNTS = ("samples_count", "step", "epoch_num")
 _PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
+
+
+# Most lines: an event without a measurement.
+_FORM = silent_form(_TELLING)
 
 
 class Mlperf:
@@ -81,6 +86,7 @@ class Mlperf:
         "time_to_train": "global",
     }
     wants_next = False
+    form = _FORM
 
     def __init__(self) -> None:
         self.words: dict[str, str] = {}
@@ -92,11 +98,12 @@ class Mlperf:
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
         """Yield what the events of a line state."""
         text = line.text
-        if (key := event_key(text)) is not None and key not in _TELLING:
+        sole = sole_event(text)
+        if sole is not None and sole.key not in _TELLING:
             return
         if gpus := gpus_of_system(text):
             yield from self._machine(gpus)
-        for event in events_in(text):
+        for event in events_in(text) if sole is None else (sole,):
             if isinstance(event, Unreadable):
                 yield event
                 continue
@@ -104,6 +111,10 @@ class Mlperf:
                 yield from self._word("submission_benchmark", event.task)
             if event.key in _TELLING:
                 yield from self._hits(event, line.rank)
+
+    def read_form(self) -> tuple[()]:
+        """Return nothing: the form is that of events without a measurement."""
+        return ()
 
     def _hits(self, event: Event, rank: int | None) -> Iterator[Hit]:
         key, value = event.key, finite(event.value)

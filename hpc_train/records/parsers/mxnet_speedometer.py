@@ -13,11 +13,13 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import OF_LINE, Hit
+from hpc_train.records.parsing.line_form import HitColumn, line_form
 from hpc_train.records.parsing.number import NUMBER, number, scaled
 from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
 
@@ -30,6 +32,11 @@ _LINE = re.compile(
     rf"|Time cost=(?P<epoch_time>{NUMBER})"
     rf"|Validation-(?:accuracy|acc-top1|top_k_accuracy_1)=(?P<accuracy>{NUMBER}))"
 )
+_FORM = line_form(
+    r"(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} )?Node\[0\] Epoch\[(\d{1,9})\] "
+    r"Batch \[(?:(\d{1,9})-)?(\d{1,9})\]\tSpeed: (\d{1,12}\.\d{1,9}) samples/sec"
+    r"((?:\t[\w-]{1,40}=(?:\d{1,9}\.\d{1,9}|nan)){0,4})"
+)
 _GLUON = re.compile(
     rf"\[Epoch (?P<epoch>\d{{1,9}})\] "
     rf"(?:time cost: (?P<epoch_time>{NUMBER})"
@@ -37,8 +44,18 @@ _GLUON = re.compile(
     rf"|validation: (?:accuracy|acc-top1)=(?P<accuracy>{NUMBER})"
     rf"(?:,? {{1,4}}acc-top5=(?P<best>{NUMBER}))?)"
 )
+_CELLS = ("epoch", "first", "batch", "rate", "rest")
 _NAME = re.compile(r"\s{1,8}([\w-]{1,40})=")
 _LOSS = re.compile(rf"\b(?:Train-)?(?:cross-entropy|loss)=(?P<loss>{NUMBER})")
+
+
+class _Shown(NamedTuple):
+    """Position of some batches, their rate unless it was shown before, and the loss."""
+
+    step: int
+    since: int
+    rate: float | None
+    loss: float | None
 
 
 class MxnetSpeedometer:
@@ -61,6 +78,7 @@ class MxnetSpeedometer:
         "accuracy": "per_rank",
     }
     wants_next = False
+    form = _FORM
 
     def __init__(self) -> None:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
@@ -76,14 +94,27 @@ class MxnetSpeedometer:
         match = _LINE.search(text)
         return self._gluon(text) if match is None else self._classic(match)
 
-    def _classic(self, match: re.Match[str]) -> Iterator[Hit]:
-        node = int(match["node"]) if match["node"] else None
+    def read_form(self, *cells: Sequence[str]) -> list[HitColumn]:
+        """Return the rates, and the losses, of the first node."""
+        scope, rank = self._whose("0")
+        shown = [self._shown(line, rank) for line in zip(*cells, strict=True)]
+        step, since, rate, loss = zip(*shown, strict=True)
+        return [
+            HitColumn("samples_per_second", scope, rate, step, since, rank),
+            HitColumn("loss", "per_rank", loss, step, since, rank),
+        ]
+
+    def _whose(self, number: str | None) -> tuple[Scope, int]:
+        """Return the scope of a node's rate, and its rank."""
+        node = int(number) if number else None
         self._each_for_itself |= bool(node)
         alone = node is None or self._each_for_itself
-        scope: Scope = "per_rank" if alone else "global"
-        rank = OF_LINE if node is None else node
+        return "per_rank" if alone else "global", OF_LINE if node is None else node
+
+    def _classic(self, match: re.Match[str]) -> Iterator[Hit]:
+        scope, rank = self._whose(match["node"])
         if match["batch"]:
-            yield from self._speed(match, scope, rank)
+            yield from self._speed(match.group(*_CELLS), scope, rank)
             return
         for metric in ("epoch_time", "accuracy"):
             value = number(match[metric]) if match[metric] else None
@@ -91,21 +122,27 @@ class MxnetSpeedometer:
                 whose: Scope = "per_rank" if metric == "accuracy" else scope
                 yield Hit(metric, value, whose, int(match["epoch"]) + 1, rank)
 
-    def _speed(self, match: re.Match[str], scope: Scope, rank: int) -> Iterator[Hit]:
-        who = None if rank == OF_LINE else rank
-        batch = int(match["batch"])
-        step, since = place = self._steps[who].at(match["epoch"], batch)
-        since = max(1, batch - int(match["first"])) if match["first"] else since
-        rate, loss = number(match["rate"]), _LOSS.search(match["rest"])
-        if rate is not None and self._is_new(who, place, match):
+    def _speed(self, cells: Sequence[str], scope: Scope, rank: int) -> Iterator[Hit]:
+        step, since, rate, loss = self._shown(cells, rank)
+        if rate is not None:
             yield Hit("samples_per_second", rate, scope, step, rank, steps=since)
-        value = number(loss["loss"]) if loss else None
-        if value is not None:
-            yield Hit("loss", value, "per_rank", step, rank, steps=since)
+        if loss is not None:
+            yield Hit("loss", loss, "per_rank", step, rank, steps=since)
 
-    def _is_new(self, who: int | None, place: StepPosition, match: re.Match[str]) -> bool:
+    def _shown(self, cells: Sequence[str], rank: int) -> _Shown:
+        epoch, first, number_of_batch, shown_rate, rest = cells
+        who = None if rank == OF_LINE else rank
+        batch = int(number_of_batch)
+        step, since = place = self._steps[who].at(epoch, batch)
+        since = max(1, batch - int(first)) if first else since
+        rate, loss = number(shown_rate), _LOSS.search(rest)
+        if rate is not None and not self._is_new(who, place, shown_rate, rest):
+            rate = None
+        return _Shown(step, since, rate, number(loss["loss"]) if loss else None)
+
+    def _is_new(self, who: int | None, place: StepPosition, rate: str, rest: str) -> bool:
         """Whether a rate is not that of the line before, which showed another metric."""
-        name, rate = _NAME.match(match["rest"]), match["rate"]
+        name = _NAME.match(rest)
         shown = name[1] if name else ""
         before, stated, names = self._told.get(who, (place, "", set()))
         if (before, stated) == (place, rate) and shown not in names:

@@ -75,7 +75,9 @@ class NcclJson:
         """Yield what the keys on a line state."""
         ended, found = False, False
         for match in _KEY.finditer(line.text):
-            found, ended = True, match[1] == "end_time"
+            # A version in quotes stands in a description of a system.
+            found |= match[1] != "nccl_version" or match[2] is not None
+            ended = match[1] == "end_time"
             yield from self._key(match[1], None if match[2] is None else number(match[2]))
         if found:
             self._table.begin()

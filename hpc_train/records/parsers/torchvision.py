@@ -8,12 +8,14 @@ epoch, and `Training time` is that of the whole job, both in whole seconds.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
 from hpc_train.records.parsing.durations import CLOCK, seconds
+from hpc_train.records.parsing.line_form import HitColumn, line_form
 from hpc_train.records.parsing.number import NUMBER, VALUE, number
 
 # A number that ends its line may have been cut; only the last field has nothing behind it.
@@ -25,6 +27,13 @@ _HEAD = r"(?:Epoch|Train: data epoch): \[(\d{1,9})(?:/\d{1,9})?\]"
 _PLACE = re.compile(rf"(?:{_HEAD}|Training)\s{{1,4}}\[ *(\d{{1,12}})/(\d{{1,12}})\]\s+eta: ")
 # One pass for all of them: of a line with six fields, each was looked for from the start.
 _FIELD = re.compile(rf"\s(?:(time|lr|loss|img/s|iter_time): {_VALUE}|max mem: {_LAST})")
+_PLAIN = r"(\d{1,9}\.\d{1,9})"
+_FORM = line_form(
+    r"Epoch: \[(\d{1,9})\]  \[ {0,9}(\d{1,12})/(\d{1,12})\]  eta: [\d:]{5,12}"
+    rf"  (?:lr: {_PLAIN})?(?:  img/s: {_PLAIN} \([\d.]{{1,20}}\))?"
+    rf"(?:  loss: {_PLAIN} \([\d.]{{1,20}}\))?"
+    rf"  time: {_PLAIN}  data: [\d.]{{1,20}}  max mem: (\d{{1,9}})"
+)
 _METRICS = {
     "time": "step_time",
     "iter_time": "step_time",
@@ -33,6 +42,7 @@ _METRICS = {
     "lr": "learning_rate",
     "": "memory",
 }
+_IN_FORM = ("learning_rate", "samples_per_second", "loss", "step_time", "memory")
 _SCALE = {"memory": 2.0**-10}
 _SCOPES: Mapping[str, Scope] = {
     "step_time": "per_rank",
@@ -65,6 +75,7 @@ class TorchVision:
         "time_to_train": "global",
     }
     wants_next = False
+    form = _FORM
 
     def __init__(self) -> None:
         self._last = 0
@@ -75,8 +86,28 @@ class TorchVision:
         text = line.text
         place = _PLACE.search(text)
         if place is not None:
-            return self._iteration(text, place)
+            return self._iteration(place, _fields(text[place.end() :]))
         return self._others(text)
+
+    def read_form(self, *cells: Sequence[str | None]) -> list[HitColumn]:
+        """Return iterations."""
+        epoch, done, total = ([int(cell or 0) for cell in column] for column in cells[:3])
+        steps = [
+            min(_WINDOW, max(1, now - before)) for before, now in pairwise([self._last, *done])
+        ]
+        self._last, self._per_epoch = done[-1], max(1, total[-1])
+        step = [one * of + at for one, at, of in zip(epoch, done, total, strict=True)]
+        found = dict(zip(_IN_FORM, cells[3:], strict=True))
+        return [
+            HitColumn(
+                metric,
+                scope,
+                [_value(metric, text) for text in found[metric]],
+                step,
+                steps if metric == "step_time" else None,
+            )
+            for metric, scope in _ORDER
+        ]
 
     def _others(self, text: str) -> Iterator[Hit]:
         epoch = _EPOCH_END.search(text)
@@ -88,11 +119,8 @@ class TorchVision:
         if took is not None:
             yield Hit("time_to_train", took, "global", once="training")
 
-    def _iteration(self, text: str, place: re.Match[str]) -> list[Hit | Unreadable]:
+    def _iteration(self, place: re.Match[str], found: Mapping[str, str]) -> list[Hit | Unreadable]:
         epoch, done, total = int(place[1] or 0), int(place[2]), int(place[3])
-        found: dict[str, str] = {}
-        for name, value, memory in _FIELD.findall(text, place.end()):
-            found.setdefault(_METRICS[name], value or memory)
         if "step_time" not in found:
             return [Unreadable()]
         steps = min(_WINDOW, max(1, done - self._last))
@@ -100,13 +128,13 @@ class TorchVision:
         step = epoch * total + done
         hits: list[Hit | Unreadable] = []
         for metric, scope in _ORDER:
-            value = number(found[metric]) if metric in found else None
+            value = _value(metric, found.get(metric))
             if value is None:
                 continue
             if metric == "step_time":
                 hits.append(Hit(metric, value, scope, step, steps=steps))
             else:
-                hits.append(Hit(metric, value * _SCALE.get(metric, 1.0), scope, step))
+                hits.append(Hit(metric, value, scope, step))
         return hits
 
     def _epoch(self, end: re.Match[str]) -> Iterator[Hit]:
@@ -116,3 +144,16 @@ class TorchVision:
         if mean is not None:
             yield Hit("step_time", mean, "per_rank", steps=self._per_epoch, variant="mean")
         self._last = 0
+
+
+def _fields(text: str) -> dict[str, str]:
+    """Return the first value of each metric."""
+    found: dict[str, str] = {}
+    for name, value, memory in _FIELD.findall(text):
+        found.setdefault(_METRICS[name], value or memory)
+    return found
+
+
+def _value(metric: str, text: str | None) -> float | None:
+    value = number(text) if text else None
+    return None if value is None else value * _SCALE.get(metric, 1.0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -11,6 +11,7 @@ import msgspec
 
 from hpc_train.records.parsing.base import Unreadable
 from hpc_train.records.parsing.json_value import finite, scan, scan_object
+from hpc_train.records.parsing.line_form import line_form
 
 _MARK = ":::SYSJSON "
 # `2xXE8545x4A100-SXM-40GB`; and DGX with eight GPUs, which those before the A100 did not all have.
@@ -28,6 +29,9 @@ _START = re.compile(
     r" +\([^()]{1,512}\) +(?P<old_key>\w{1,64})(?P<old_value>: *)?"
     r")"
 )
+_INTEGER = r"(?:0|[1-9]\d{0,18})"
+_STRING = r'"[\w ./:<>=,()-]{0,256}"'
+_JSON = rf"(?:null|true|false|{_STRING}|-?{_INTEGER}(?:\.\d{{1,25}})?(?:[eE][-+]?\d\d)?)"
 # Locating an error in JSON takes as long as reading all text before it.
 _BROKEN = 64
 
@@ -44,14 +48,6 @@ class _Object(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(_Object).decode
 
 
-class _Timed(msgspec.Struct, gc=False):
-    key: str
-    time_ms: float
-
-
-_decode_timed = msgspec.json.Decoder(_Timed).decode
-
-
 class Event(NamedTuple):
     """What happened, and when [ms since 1970]; `task` is the benchmark where the line names it."""
 
@@ -62,13 +58,20 @@ class Event(NamedTuple):
     task: str = ""
 
 
-def event_key(text: str) -> str | None:
-    """Return the key of the one event that ends a line; None if that needs the full parser."""
+def sole_event(text: str) -> Event | None:
+    """Return the one event that ends a line; None if that needs the full parser."""
     _, mark, event = text.partition(":::")
-    if mark and event.startswith("MLLOG {"):
-        with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-            return _decode_timed(event[6:]).key
-    return None
+    return _decoded(event[6:]) if mark and event.startswith("MLLOG {") else None
+
+
+def silent_form(telling: Collection[str]) -> re.Pattern[str]:
+    """Return the form of a line whose one event has none of the `telling` keys."""
+    return line_form(
+        rf':::MLLOG \{{"namespace": {_STRING}, "time_ms": {_INTEGER}, "event_type": "\w{{1,40}}",'
+        rf' "key": "(?!(?:{"|".join(sorted(telling))})")\w{{1,64}}", "value": {_JSON},'
+        rf' "metadata": \{{"file": {_STRING}, "lineno": {_INTEGER}'
+        rf'(?:, "\w{{1,40}}": {_JSON}){{0,8}}\}}\}}'
+    )
 
 
 def events_in(text: str) -> Iterator[Event | Unreadable]:
@@ -97,11 +100,8 @@ def _event(match: re.Match[str], text: str) -> tuple[Event | None, int]:
 
 
 def _of_object(text: str, start: int) -> tuple[Event | None, int]:
-    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
-        whole = _decode(text[start:])
-        time_ms = finite(whole.time_ms)
-        if time_ms is not None:
-            return Event(whole.key, time_ms, whole.value, _mapping(whole.metadata)), len(text)
+    if event := _decoded(text[start:]):
+        return event, len(text)
     found = scan_object(text, start)
     if found is None:
         return None, start
@@ -110,6 +110,16 @@ def _of_object(text: str, start: int) -> tuple[Event | None, int]:
     if not isinstance(key, str) or time_ms is None:
         return None, end
     return Event(key, time_ms, body.get("value"), _mapping(body.get("metadata"))), end
+
+
+def _decoded(text: str) -> Event | None:
+    """Return the event of a text that is one object and nothing else."""
+    with suppress(msgspec.DecodeError, UnicodeEncodeError, RecursionError):
+        whole = _decode(text)
+        time_ms = finite(whole.time_ms)
+        if time_ms is not None:
+            return Event(whole.key, time_ms, whole.value, _mapping(whole.metadata))
+    return None
 
 
 def _of_pair(key: str, time_ms: float, text: str, start: int) -> tuple[Event | None, int]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import isfinite
@@ -11,6 +11,7 @@ from math import isfinite
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import OF_LINE, Hit
+from hpc_train.records.parsing.line_form import HitColumn
 from hpc_train.records.parsing.number import COUNTABLE, number, scaled
 
 
@@ -20,6 +21,7 @@ class PatternParser:
 
     A group that did not match, or holds no finite number, is ignored. `scale` multiplies what
     is printed in other units than those of `model.record.UNITS` (`{"step_time": 1e-3}` for ms).
+    `form` matches the whole of most lines, see `runs_of_lines`.
     """
 
     title: str
@@ -30,6 +32,7 @@ class PatternParser:
     scale: Mapping[str, float] = field(default_factory=dict)
     units: Mapping[str, str] = field(default_factory=dict)
     wants_next: bool = False
+    form: re.Pattern[str] | None = None
 
     def __call__(self) -> PatternParser:
         """Return itself: it has no state, so that one object reads all logs."""
@@ -45,13 +48,26 @@ class PatternParser:
         rank = _whole(found["rank"]) if "rank" in found else OF_LINE
         hits = []
         for metric, scope, scale, unit in self._metrics:
-            text = found.get(metric)
-            value = None if text is None else number(text)
-            if value is not None and scale != 1.0:
-                value = scaled(value, scale)
-            if value is not None and isfinite(value):
+            value = _value(found.get(metric), scale)
+            if value is not None:
                 hits.append(Hit(metric, value, scope, step, rank, unit))
         return hits
+
+    def read_form(self, *cells: Sequence[str | None]) -> list[HitColumn]:
+        """Return the metrics of lines that `form` matches, whose groups have the same names."""
+        found = dict(zip(self._names, cells, strict=True))
+        step = [_whole(text) for text in found["step"]]
+        return [
+            HitColumn(
+                metric, scope, [_value(text, scale) for text in found[metric]], step, unit=unit
+            )
+            for metric, scope, scale, unit in self._metrics
+        ]
+
+    @cached_property
+    def _names(self) -> tuple[str, ...]:
+        """The groups of `form`."""
+        return tuple(self.form.groupindex) if self.form is not None else ()
 
     @cached_property
     def _metrics(self) -> tuple[tuple[str, Scope, float, str], ...]:
@@ -60,6 +76,13 @@ class PatternParser:
             (metric, scope, self.scale.get(metric, 1.0), self.units.get(metric, ""))
             for metric, scope in self.states.items()
         )
+
+
+def _value(text: str | None, scale: float) -> float | None:
+    value = None if text is None else number(text)
+    if value is not None and scale != 1.0:
+        value = scaled(value, scale)
+    return value if value is not None and isfinite(value) else None
 
 
 def _whole(text: str | None) -> int | None:

@@ -28,7 +28,7 @@ FAINT = 0.15
 LONGEST = 24
 
 
-class Strip(NamedTuple):
+class NodeHeatmap(NamedTuple):
     """Percent above the run's median node, by node and run; and the medians [s]."""
 
     nodes: Sequence[str]
@@ -63,7 +63,7 @@ def draw(plot: PlotData) -> Canvas | None:
     return canvas
 
 
-def _strip(plot: PlotData) -> Strip | None:
+def _strip(plot: PlotData) -> NodeHeatmap | None:
     table = plot.nodes
     table = table[(table["step_time_s"] > 0) & table["node"].notna()]
     if table.empty:
@@ -87,15 +87,15 @@ def _strip(plot: PlotData) -> Strip | None:
     own: dict[str, list[float]] = {node: [] for node in nodes}
     for (node, _), value in excess.items():
         own[node].append(value)
-    return Strip(nodes, runs, excess, times, {node: median(own[node]) for node in nodes})
+    return NodeHeatmap(nodes, runs, excess, times, {node: median(own[node]) for node in nodes})
 
 
-def _shown_nodes(strip: Strip) -> list[str]:
+def _shown_nodes(strip: NodeHeatmap) -> list[str]:
     slow = sorted(strip.nodes, key=lambda node: -strip.typical[node])[:MOST_NODES]
     return [node for node in strip.nodes if node in set(slow)]
 
 
-def _draw_cells(canvas: Canvas, axes: Axes, strip: Strip, nodes: Sequence[str]) -> None:
+def _draw_cells(canvas: Canvas, axes: Axes, strip: NodeHeatmap, nodes: Sequence[str]) -> None:
     from matplotlib.collections import PatchCollection
     from matplotlib.patches import Rectangle
 
@@ -157,7 +157,7 @@ def _mark(axes: Axes, row: int, width: int) -> None:
     label.set(color=MARK, fontweight="bold")
 
 
-def _left_out(strip: Strip, nodes: Sequence[str], plot: PlotData) -> list[str]:
+def _left_out(strip: NodeHeatmap, nodes: Sequence[str], plot: PlotData) -> list[str]:
     parts = []
     if len(nodes) < len(strip.nodes):
         parts.append(f"the {len(nodes)} slowest of {len(strip.nodes)} nodes")
