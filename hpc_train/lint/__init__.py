@@ -1,6 +1,6 @@
 """Check job scripts: report errors, their reasons, and the correction.
 
 Here: reading a script as sbatch and the shell read it, and applying fixes; the entry point is
-`check.lint_script`. Not here: what a site allows (`model.limits`, which `plans` uses too), writing
-scripts (`scripts`).
+`check.lint_script`.
+Not here: what a site allows (`model.limits`, which `plans` uses too), writing scripts (`scripts`).
 """

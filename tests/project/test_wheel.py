@@ -94,7 +94,7 @@ def test_a_failure_is_recognised(
     (tmp_path / "job.out").write_text("RuntimeError: CUDA error: invalid device ordinal\n")
     command = [str(programs / "hpctrain"), "diagnose", "job.out"]
     said = run(command, cwd=tmp_path, env=environment)
-    assert said.startswith("FAILED  A process asked for a GPU that it cannot see\n")
+    assert said.startswith("FAILED  A process selected a GPU that is not visible to it\n")
 
 
 def test_render_an_example(programs: Path, environment: dict[str, str], tmp_path: Path) -> None:
