@@ -1,7 +1,7 @@
 """JobSpec + SiteProfile -> LaunchPlan; pure, every value with its origin and its reason.
 
 Here: which value a job gets, from which source, and whether the site allows it.
-`build.make_plan` calls the rest; `context.Context` is what they share.
-Not here: reading files (`specs`, `sites`), the text of scripts (`scripts`), questions to a machine
+`build.make_plan` calls the rest; they share a `context.Context`.
+Not here: reading files (`specs`, `sites`), the text of scripts (`scripts`), queries of a machine
 (`probe`).
 """

@@ -1,4 +1,5 @@
-"""Which cores and GPUs each rank is held to; what is for whole nodes says so where it is unused."""
+"""The cores and GPUs to which each rank is bound; settings for whole nodes give a reason if "
+"unused."""
 
 from __future__ import annotations
 
@@ -9,13 +10,13 @@ from hpc_train.model.plan import EnvChange, LaunchRequest, Setting, Topology
 from hpc_train.plans.context import Context
 
 _LISTS = ("mask_cpu:", "map_cpu:", "mask_ldom:", "map_ldom:")
-# What each rank gets, or why it gets nothing.
+# The binding of each rank, or the reason why there is none.
 GpuOrder = tuple[EnvChange, Setting] | Setting | None
 _VARIABLES = {"nvidia": "CUDA_VISIBLE_DEVICES", "amd": "ROCR_VISIBLE_DEVICES"}
 
 
 def resolve_binding(context: Context, topology: Topology) -> dict[str, Setting]:
-    """Return the site's binding as far as it fits the job, and why the rest is left out."""
+    """Return the parts of the site's binding that apply to the job, and reasons for the others."""
     launchers = context.site.value.launchers
     settings: dict[str, Setting] = {}
     cpus = _cpu_word(context)
@@ -30,7 +31,7 @@ def resolve_binding(context: Context, topology: Topology) -> dict[str, Setting]:
 def with_binding(
     request: LaunchRequest, settings: dict[str, Setting], *, nested: bool
 ) -> LaunchRequest:
-    """Return the request of a job's step with what is left of the binding."""
+    """Return the request of a job's step with the applicable binding."""
     words = {key: settings[key].value for key in ("cpu_bind", "gpu_bind") if key in settings}
     binding = msgspec.structs.replace(
         request.binding, cpus=words.get("cpu_bind"), gpus=words.get("gpu_bind")
@@ -41,8 +42,8 @@ def with_binding(
 def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> GpuOrder:
     """Return a variable for each rank that lists the node's GPUs in the ranks' order.
 
-    For nodes whose GPUs are not numbered like the cores next to them. It holds for whole nodes
-    only; otherwise the setting says why it is left out.
+    For nodes whose GPUs are not numbered like their nearest cores. It applies to whole nodes only;
+    otherwise the setting gives the reason why it is omitted.
     """
     order = context.partition.gpu_order
     if not topology.gpus_per_node or list(order) == sorted(order):
@@ -58,7 +59,7 @@ def gpu_order(context: Context, topology: Topology, vendor: Vendor | None) -> Gp
 
 
 def _cpu_word(context: Context) -> tuple[str, str] | None:
-    """Return the partition's word or the site's, with its place."""
+    """Return the value of the partition, else of the site, with its origin."""
     if context.partition.cpu_bind:
         return context.partition.cpu_bind, context.origin("cpu_bind")
     word = context.site.value.launchers.cpu_bind
@@ -66,7 +67,7 @@ def _cpu_word(context: Context) -> tuple[str, str] | None:
 
 
 def _cpus(word: tuple[str, str], context: Context, topology: Topology) -> Setting:
-    """Leave out masks that Slurm would refuse, or that would put ranks on cores of other jobs."""
+    """Omit masks that Slurm would refuse, or that would bind ranks to cores of other jobs."""
     value, origin = word
     if not value.startswith(_LISTS):
         return Setting(value=value, origin=origin)
@@ -81,7 +82,7 @@ def _cpus(word: tuple[str, str], context: Context, topology: Topology) -> Settin
 
 
 def _whole_node(context: Context, topology: Topology) -> bool:
-    """`--cpus-per-task` gives a step exactly its cores, even on a node that it has for itself."""
+    """`--cpus-per-task` allocates exactly the step's cores, even on an exclusive node."""
     cores = context.partition.cpus_per_node
     if cores is None:
         return bool(context.job.value.resources.exclusive)

@@ -1,4 +1,4 @@
-"""make_plan: the one place where a job and a site become decisions."""
+"""Resolve a job and a site into a plan."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def make_plan(job: Job, site: Site, *, nested: bool = False) -> LaunchPlan:
 
     Raises:
         UnknownNameError: the launcher or the partition does not exist.
-        PlanError: the site forbids the launcher, or the job does not fit.
+        PlanError: the site forbids the launcher, or the job exceeds a limit.
     """
     _check_placement(site, nested=nested)
     context, partition = choose_partition(resolve_context(job, site))
@@ -109,7 +109,7 @@ def _warnings(context: Context, topology: Topology, environment: JobEnvironment)
 
 
 class _Decisions(Value, frozen=True, kw_only=True):
-    """What was decided, each in its own place."""
+    """The decisions, by subject."""
 
     request: LaunchRequest
     launch: Launch
@@ -192,7 +192,7 @@ def _placement(topology: Topology) -> Setting:
 def _inside(
     context: Context, request: LaunchRequest, environment: JobEnvironment
 ) -> dict[str, Setting]:
-    """Return what is settled inside the job, before the ranks start."""
+    """Return the settings that are resolved inside the job, before the ranks start."""
     job, site = context.job, context.site
     return {
         **default_settings(context),

@@ -1,6 +1,6 @@
-"""What a job's names lead to on a site, resolved once; and precedence: job > site > default.
+"""The partition, qos and launcher of a job, resolved once; precedence: job > site > default.
 
-An option of the command line is part of the job, and wins over its file.
+An option of the command line is part of the job, and takes precedence over its file.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ Site = Sourced[SiteProfile]
 class Context(Value, frozen=True, kw_only=True):
     """A job on a site, with the profile's entries for its partition, qos and launcher.
 
-    Of a partition that the profile does not list, `partition` knows nothing: all is absent.
-    `chosen` says who named the launcher.
+    If the profile does not list the partition, all values of `partition` are absent.
+    `chosen` is the origin of the launcher.
     """
 
     job: Job
@@ -43,16 +43,16 @@ class Context(Value, frozen=True, kw_only=True):
         return self.launcher.through_srun and self.site.value.scheduler == "slurm"
 
     def key(self, name: str) -> str:
-        """Return where the profile says `name` of the partition: `partitions.2.gpu_type`."""
+        """Return the key of a value of the partition: `partitions.2.gpu_type`."""
         index = self.queue.partition[0] if self.queue.partition else ""
         return f"partitions.{index}.{name}"
 
     def origin(self, name: str) -> str:
-        """Return the place of what the profile says of the partition."""
+        """Return the origin of a value of the partition."""
         return self.site.origin(self.key(name))
 
     def near(self, name: str) -> str:
-        """Return the place to mend in the partition's entry."""
+        """Return the place to correct in the partition's entry."""
         return self.site.near(self.key(name))
 
 
@@ -99,7 +99,7 @@ def launcher_warnings(context: Context) -> tuple[str, ...]:
 
 
 def from_job(job: Job, key: str, why: str = "") -> Setting | None:
-    """Return what the job (or an option over it) says of a dotted key, if anything."""
+    """Return the job's value (or an option's) of a dotted key, if any."""
     value: Any = job.value
     for part in key.split("."):
         value = getattr(value, part)
@@ -107,22 +107,22 @@ def from_job(job: Job, key: str, why: str = "") -> Setting | None:
 
 
 def from_site(site: Site, key: str, value: Any, why: str = "") -> Setting | None:
-    """Return what the site says, if anything; `key` is where the profile says it."""
+    """Return the site's value, if any; `key` is its key in the profile."""
     return None if value is None else Setting(value=value, origin=site.origin(key), why=why)
 
 
 def rule(value: Any, why: str) -> Setting:
-    """Return a value that follows from others."""
+    """Return a value that is derived from others."""
     return Setting(value=value, origin="rule", why=why)
 
 
 def default(value: Any, why: str) -> Setting:
-    """Return a value that neither job nor site gives."""
+    """Return a default, for a value that neither job nor site sets."""
     return Setting(value=value, origin="default", why=why)
 
 
 def asked_at(job: Job, key: str) -> str:
-    """Return the beginning of a message on what a job says, or should say."""
+    """Return the beginning of a message about a value of the job."""
     place = job.near(key)
     return f"{place}: " if place else ""
 
@@ -133,7 +133,7 @@ def _with_job(context: Context, job: Job) -> Context:
 
 
 def _queue(job: Job, site: Site) -> tuple[JobQueue, Partition]:
-    """Without a qos of its own, a job gets that of the partition, or the default one."""
+    """A job without a qos gets that of the partition, or the default one."""
     found = partition_named(site.value, job.value.partition)
     partition = found[1] if found else Partition(name=ANY)
     select = partition.select.qos if partition.select else None

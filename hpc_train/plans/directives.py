@@ -1,4 +1,4 @@
-"""Options of sbatch: those that hpctrain decides, that job and site add, that a site refuses."""
+"""Options of sbatch: set by hpctrain, added by job or site, or refused by the site."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from hpc_train.plans.queue_options import QUEUE_OPTIONS, written
 from hpc_train.plans.resource_requests import memory_options
 from hpc_train.slurm_options import directive_text
 
-# Begins the settings of what job and site ask for beside what hpctrain decides.
+# Prefix of the settings of options that job and site add.
 EXTRA = "directives."
 
 
 class Size(Value, frozen=True, kw_only=True):
-    """What a job asks for in numbers; a slot is what Slurm calls a task.
+    """The resources that a job requests; a slot is a task of Slurm.
 
-    `mem` is that of a node, as text where it is no size.
+    `mem` is the memory of a node, a text if it is not a size.
     """
 
     nodes: int
@@ -77,7 +77,7 @@ def sbatch_options(
         "time": size.time,
         "exclusive": "" if size.exclusive else None,
         "network": queue.get("network"),
-        # A requeued job must add to its log, not erase it; where that is refused, it does.
+        # A requeued job must append to its log, unless the site refuses the option.
         "open-mode": "append" if _refused("open-mode", site) is None else None,
     }
     return tuple((key, str(value)) for key, value in options.items() if value is not None)
@@ -99,7 +99,7 @@ def extra_directives(
     """Return added options and values in order, behind `ours`.
 
     Raises:
-        PlanError: this job has the option from hpctrain already.
+        PlanError: hpctrain already sets the option for this job.
     """
     known = dict(ours)
     found = []
@@ -137,13 +137,13 @@ def check_forbidden(
 
 
 def _refused(option: str, site: Site) -> str | None:
-    """Return how the profile spells an option that the site refuses; None when it does not."""
+    """Return the profile's spelling of an option that the site refuses; None if it is allowed."""
     spelled = (name for name in site.value.forbidden if name.lstrip("-") == option)
     return next(spelled, None)
 
 
 def _check_words(settings: dict[str, Setting]) -> None:
-    """Refuse what sbatch would read as something else: its options know no quotes."""
+    """Refuse values that sbatch would misread, because its options have no quoting."""
     words = {key: written(settings, key) for key in QUEUE_OPTIONS}
     for key, setting in {**words, "gpu_type": settings.get("gpu_type")}.items():
         value = setting.value if setting else None

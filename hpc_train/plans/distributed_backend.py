@@ -1,4 +1,4 @@
-"""Which backend of torch.distributed a job gets, and which it cannot have."""
+"""The backend of torch.distributed for a job, and the unsupported backends."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def resolve_backend(context: Context, topology: Topology) -> tuple[Setting, tupl
     """Return the backend and the warnings; `auto` follows PyTorch's own rules.
 
     Raises:
-        PlanError: the backend cannot carry the job.
+        PlanError: the backend does not support the job.
     """
     job, site = context.job, context.site
     _check_variable(job, site)
@@ -37,12 +37,13 @@ def resolve_backend(context: Context, topology: Topology) -> tuple[Setting, tupl
 
 
 def follows_from_gpus(topology: Topology) -> str:
-    """Return the backend that torch itself takes for these devices."""
+    """Return the backend that torch selects for these devices."""
     return "nccl" if topology.gpus_per_node else "gloo"
 
 
 def asks_for_fsdp(command: Sequence[str]) -> bool:
-    """Say whether a program is told to shard its model: `--fsdp`, `--strategy fsdp`."""
+    """Return whether the arguments of a program enable sharding of the model: `--fsdp`, "
+    "`--strategy fsdp`."""
     words = [word.lower() for word in command]
     for word, following in zip(words, [*words[1:], ""], strict=True):
         option, _, value = word.partition("=")
@@ -66,7 +67,7 @@ def _automatic(context: Context, topology: Topology) -> Setting:
 
 
 def _obstacle(job: Job, network: Network, launcher: Launcher) -> str:
-    """Return why mpi, which would reach InfiniBand, cannot be taken unasked."""
+    """Return why mpi, which would use InfiniBand, cannot be selected automatically."""
     if not network.torch_mpi:
         return "the profile does not say that torch has MPI (network.torch_mpi)"
     if not launcher.mpi:

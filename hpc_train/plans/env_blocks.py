@@ -1,4 +1,4 @@
-"""A site's env_blocks: which of them a job meets, and what they make of its environment."""
+"""A site's env_blocks: which blocks apply to a job, and their effect on its environment."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from hpc_train.plans.network_context import NetworkContext
 
 
 class Environment(Value, frozen=True, kw_only=True):
-    """Variables on their way to a job.
+    """The variables of a job while they are resolved.
 
-    `env` is exported as it is, `changes` follow with their settings, `there` are set by somebody
-    else. `ruled` names what no file says, but a rule.
+    `env` is exported unchanged, `changes` follow with their settings, `there` are set elsewhere,
+    for example by a module. `ruled` are the names that a rule sets, not a file.
     """
 
     env: dict[str, Setting]
@@ -27,7 +27,7 @@ class Environment(Value, frozen=True, kw_only=True):
 
 
 def apply_blocks(environment: Environment, facts: NetworkContext, site: Site) -> Environment:
-    """Lay the blocks that hold for a job over its environment, in order; a later one wins."""
+    """Apply the matching blocks to the environment, in order; a later one takes precedence."""
     for index, block in enumerate(site.value.env_blocks):
         unknown = _unknown(block.when, facts)
         if not meets(block.when, facts):
@@ -42,7 +42,7 @@ def apply_blocks(environment: Environment, facts: NetworkContext, site: Site) ->
 
 
 def meets(when: When, facts: NetworkContext) -> bool:
-    """Say whether a job is one of those, as far as the facts are known."""
+    """Return whether a block applies to a job; an unknown fact matches."""
     return (
         (when.nodes is None or within((facts.nodes,), when.nodes))
         and _among(facts.partition, when.partition)
@@ -55,7 +55,7 @@ def meets(when: When, facts: NetworkContext) -> bool:
 
 
 def overlay(environment: Environment, own: dict[str, Setting]) -> Environment:
-    """Lay the job's own variables over the rest: what it names, nothing else changes."""
+    """Apply the job's own variables, which take precedence over all others."""
     return msgspec.structs.replace(
         environment,
         env={**environment.env, **own},
@@ -66,7 +66,7 @@ def overlay(environment: Environment, own: dict[str, Setting]) -> Environment:
 
 
 def env_settings(environment: Environment) -> dict[str, Setting]:
-    """Return what `explain` shows of the environment, also of what others set."""
+    """Return the settings of the environment for `explain`, including variables set elsewhere."""
     known = (*environment.env.items(), *environment.there)
     shown = {f"env.{name}": setting for name, setting in known}
     for change, setting in environment.changes:
@@ -83,7 +83,7 @@ def env_settings(environment: Environment) -> dict[str, Setting]:
 
 
 def _unknown(when: When, facts: NetworkContext) -> str:
-    """Return who does not say what a block asks for."""
+    """Return the keys without which a condition of a block is unknown."""
     if when.partition is not None and facts.partition is None:
         return "the job names no partition"
     if when.vendor is not None and facts.vendor is None:
@@ -94,7 +94,7 @@ def _unknown(when: When, facts: NetworkContext) -> str:
 
 
 def _among(value: str | None, wanted: str | tuple[str, ...] | None) -> bool:
-    """An unknown value may be any."""
+    """An unknown value matches any."""
     return wanted is None or value is None or value in _words(wanted)
 
 
@@ -113,13 +113,13 @@ def _setting(block: EnvBlock, value: object, origin: str) -> Setting:
 
 
 def _leave(environment: Environment, block: EnvBlock, key: str, site: Site) -> Environment:
-    """Write nothing of what somebody else sets; the value is known, for rules that depend on it."""
-    said = f"set by {block.already_set_by}: nothing is written"
+    """Omit variables that are set elsewhere; their values are known to dependent rules."""
+    reason = f"set by {block.already_set_by}, so the script does not set it"
     there = {
         name: Setting(
             value=str(value),
             origin=site.near(f"{key}.env.{name}"),
-            why=f"{said}; {block.why}" if block.why else said,
+            why=f"{reason}; {block.why}" if block.why else reason,
             source=block.source,
         )
         for name, value in block.env.items()
@@ -152,7 +152,7 @@ def _write(environment: Environment, block: EnvBlock, key: str, site: Site) -> E
 
 
 def _forget(environment: Environment, change: EnvChange) -> Environment:
-    """Drop what a change makes void: a set or unset all before it, a default the rules' value."""
+    """Drop earlier settings: a set or unset replaces all, a default only the rules' value."""
     env, name, whole = dict(environment.env), change.name, change.scope == "job"
     replaces = change.mode == "set"
     if whole and (replaces or (change.mode == "default" and name in environment.ruled)):
@@ -171,7 +171,7 @@ def _forget(environment: Environment, change: EnvChange) -> Environment:
 
 
 def _add(environment: Environment, change: EnvChange, setting: Setting) -> Environment:
-    """A plain value for the whole job is an export like any other."""
+    """A plain value for the whole job is an ordinary export."""
     if change.scope == "job" and change.mode == "set" and change.value is not None:
         return msgspec.structs.replace(environment, env={**environment.env, change.name: setting})
     return msgspec.structs.replace(environment, changes=(*environment.changes, (change, setting)))

@@ -1,4 +1,4 @@
-"""The environment of the ranks: the site's, the job's, and what must never be left unset."""
+"""The environment of the ranks: of the site, of the job, and variables that are always set."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from hpc_train.plans.network_variables import (
 
 
 class JobEnvironment(Value, frozen=True, kw_only=True):
-    """What a plan says of variables; `variables` are those that each rank must get.
+    """The variables of a plan; `variables` are those that each rank must get.
 
-    `script` is the vendor's, to be sourced before.
+    `script` is the vendor's script, which is sourced before.
     """
 
     backend: str
@@ -42,14 +42,14 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
     """Resolve backend and variables.
 
     Raises:
-        PlanError: the backend cannot carry the job.
+        PlanError: the backend does not support the job.
     """
     backend, doubts = resolve_backend(context, topology)
     facts = network_context(context, topology, backend.value)
     order = gpu_order(context, topology, facts.vendor)
     found = resolve_env(context, topology, facts, order)
-    # `or ()`: Python 3.10 has more than one empty tuple, and only the default's is left out of a
-    # plan that is written down, and so of the name of a run.
+    # `or ()`: Python 3.10 has more than one empty tuple, and only the default's is omitted when a
+    # plan is written, and thus from the name of a run.
     changes = tuple(change for change, _ in found.changes) or ()
     handed_on = {c.name: s for c, s in found.changes if c.scope == "job" and c.value is not None}
     option = network_option(found, facts)
@@ -72,11 +72,11 @@ def resolve_environment(context: Context, topology: Topology) -> JobEnvironment:
 def resolve_env(
     context: Context, topology: Topology, facts: NetworkContext, order: GpuOrder = None
 ) -> Environment:
-    """Return the variables: the job's win over the site's blocks, its env, and the rules."""
+    """Return the variables; precedence: job, blocks of the site, env of the site, rules."""
     job, site = context.job, context.site
     settings = {**_rules(topology), **network_settings(facts, site), **_way_out(site)}
-    said = {**site.value.env, **_way_out(site)}
-    ruled = tuple(name for name in settings if name not in said)
+    given = {**site.value.env, **_way_out(site)}
+    ruled = tuple(name for name in settings if name not in given)
     for name, value in site.value.env.items():
         why = site.value.env_why.get(name, "")
         settings[name] = Setting(value=value, origin=site.origin(f"env.{name}"), why=why)
@@ -91,7 +91,7 @@ def resolve_env(
 
 
 def network_option(environment: Environment, facts: NetworkContext) -> dict[str, Setting]:
-    """Return the option of sbatch without which alt_read, whoever sets it, must not run."""
+    """Return the option of sbatch that alt_read requires, independent of its origin."""
     chosen = _protocols(environment)
     if facts.scheduler != "slurm":
         return {}
@@ -100,16 +100,16 @@ def network_option(environment: Environment, facts: NetworkContext) -> dict[str,
         return {"network": rule(RDZV_NETWORK, why)}
     if not facts.network.alt_read or not chosen:
         return {}
-    # The last one wins, as in the script.
+    # The last one takes precedence, as in the script.
     setting = list(chosen.values())[-1]
-    said = "unset" if setting.value is None else repr(str(setting.value))
+    value = "unset" if setting.value is None else repr(str(setting.value))
     companions = ", ".join(RDZV_COMPANIONS)
-    why = f"left out, with {companions}: {RDZV_VARIABLE} is {said}, not {ALT_READ}"
+    why = f"left out, with {companions}: {RDZV_VARIABLE} is {value}, not {ALT_READ}"
     return {"network": Setting(value=None, origin=setting.origin, why=why)}
 
 
 def without_companions(environment: Environment) -> Environment:
-    """Drop what the rules give to alt_read when another protocol has been chosen."""
+    """Drop the rules' variables for alt_read if another protocol is selected."""
     if ALT_READ in _protocols(environment):
         return environment
     dropped = set(RDZV_COMPANIONS).intersection(environment.ruled)
@@ -118,14 +118,14 @@ def without_companions(environment: Environment) -> Environment:
 
 
 def _protocols(environment: Environment) -> dict[str, Setting]:
-    """Return what the ranks may find as their protocol, in the script's order."""
+    """Return the possible protocols of the ranks, in the order of the script."""
     settings = [*environment.env.items(), *environment.there]
     settings += [(change.name, setting) for change, setting in environment.changes]
     return {str(s.value): s for name, s in settings if name == RDZV_VARIABLE}
 
 
 def _way_out(site: Site) -> dict[str, Setting]:
-    """What a node needs to reach the outside, or to be told that it cannot."""
+    """Variables for internet access, or for offline mode if the node has none."""
     internet = site.value.internet
     if internet is None:
         return {}
@@ -146,7 +146,7 @@ def _rules(topology: Topology) -> dict[str, Setting]:
 
 
 def resolve_secrets(job: Job) -> tuple[Secret, ...]:
-    """Return the variables whose values only the job may see: inherited, or read from a file."""
+    """Return the secret variables: inherited, or read from a file."""
     return tuple(
         Secret(name=name, file=None if where == ENV else where)
         for name, where in job.value.secrets.items()

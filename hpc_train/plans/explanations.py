@@ -1,4 +1,4 @@
-"""Why a directive stands in the script, and which trap (docs/traps.md) it avoids."""
+"""The reason for each directive, and the trap (docs/traps.md) that it avoids."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Reason(Value, frozen=True, kw_only=True):
     trap: str = ""
 
 
-# Directives that are called otherwise than the setting which they come from.
+# Directives whose name differs from that of their setting.
 _SETTINGS = {
     "job-name": "name",
     "ntasks-per-node": "tasks_per_node",
@@ -54,7 +54,7 @@ DIRECTIVES = {
 
 
 def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
-    """Return the setting behind a directive, with the directive's own reason where it has one."""
+    """Return the setting of a directive, with the directive's own reason if it has one."""
     found = _found(option, settings)
     origin = found.origin if found else "rule"
     reason = DIRECTIVES.get(option)
@@ -63,9 +63,9 @@ def setting_of(option: str, settings: Mapping[str, Setting]) -> Setting:
 
 
 def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
-    """Return what is written for the queue, what a job asked for, or what its storage needs."""
+    """Return the setting of the queue, of a request of the job, or of its storage."""
     own = settings.get(f"directives.{option}")
-    # `false` only takes the site's away.
+    # `false` only removes the site's option.
     if own is not None and own.value is not False:
         return own
     key = _SETTINGS.get(option, option.replace("-", "_"))
@@ -77,7 +77,7 @@ def _found(option: str, settings: Mapping[str, Setting]) -> Setting | None:
 def directive_notes(
     directives: Sequence[tuple[str, str]], settings: Mapping[str, Setting]
 ) -> tuple[str, ...]:
-    """Return a line for each directive: where it comes from, and why."""
+    """Return a line for each directive, with its origin and reason."""
     notes = []
     for option, _ in directives:
         setting = setting_of(option, settings)

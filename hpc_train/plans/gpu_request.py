@@ -1,4 +1,4 @@
-"""The option that asks for GPUs, in the site's form, for a job and for each of its steps."""
+"""The option that requests GPUs, in the site's form, for a job and for each of its steps."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from hpc_train.model.value import Value
 
 
 class GpuRequest(Value, frozen=True, kw_only=True):
-    """The form of the request; `kind` is Slurm's word for the GPU, where it is part of it."""
+    """The form of the request; `kind` is the GPU type in Slurm, if it is part of the request."""
 
     form: str
     kind: str | None = None
 
 
 def request_of(form: str, settings: dict[str, Setting]) -> GpuRequest:
-    """Return how a site wants GPUs asked for."""
+    """Return the form of GPU requests on a site."""
     kind = settings.get("gpu_type")
     return GpuRequest(form=form, kind=kind.value if kind else None)
 
@@ -23,7 +23,7 @@ def request_of(form: str, settings: dict[str, Setting]) -> GpuRequest:
 def gpu_options(
     request: GpuRequest, gpus_per_node: int, nodes: int, slots_per_node: int
 ) -> dict[str, str]:
-    """Ask per node where the site lets one, so that every rank sees its node's GPUs.
+    """Request GPUs per node if the site allows it, so that all GPUs are visible to every rank.
 
     Raises:
         PlanError: GPUs that cannot be counted per task.

@@ -1,4 +1,4 @@
-"""The request to a launcher; options of the job that would repeat its own are refused."""
+"""The request to a launcher; a job must not repeat an option that the launcher sets."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ _KEYS = {
 def make_request(
     context: Context, topology: Topology, environment: JobEnvironment
 ) -> LaunchRequest:
-    """Gather what launchers need of a job and a site.
+    """Collect the values of a job and a site that launchers need.
 
     Raises:
-        PlanError: the container or the elastic bounds do not fit.
+        PlanError: the container or the elastic bounds are invalid.
     """
     job, site = context.job.value, context.site.value
     launchers, env = site.launchers, environment.variables
@@ -60,14 +60,14 @@ def make_request(
 
 
 def check_arguments(context: Context, request: LaunchRequest, launch: Launch) -> None:
-    """Refuse an option that the launcher is given already: the last one would win in silence.
+    """Refuse an option that is already set, because the last one would silently take precedence.
 
     Raises:
         PlanError: with the key to use instead.
     """
     words = [*_before_ranks(launch.argv), *_before_ranks(launch.agent or ())]
     given = Counter(map(_option, words))
-    # A job's word may stand behind the site's.
+    # A value of the job may follow that of the site.
     given.subtract(map(_option, (*request.srun_args, *request.mpirun_args, *request.args)))
     if request.container:
         runtime = (*request.container.around, *request.container.step)
@@ -93,7 +93,7 @@ def _before_ranks(tokens: Iterable[Token]) -> Iterator[str]:
 
 
 def _option(word: str) -> str:
-    """Return the long name of an option, as torchrun and accelerate may write it in two ways."""
+    """Return the long name of an option, which torchrun and accelerate accept in two spellings."""
     if not word.startswith("--"):
         return ""
     return word[2:].partition("=")[0].replace("_", "-")

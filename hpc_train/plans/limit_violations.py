@@ -12,7 +12,7 @@ from hpc_train.model.value import Value
 from hpc_train.plans.context import Context, asked_at
 from hpc_train.plans.topology import resolve_topology
 
-# SizeName -> the job's key, and how a message calls it.
+# SizeName -> the job's key, and its name in messages.
 _SIZES: dict[SizeName, tuple[str, str]] = {
     "nodes": ("nodes", "nodes"),
     "gpus": ("gpus_per_node", "GPUs of all nodes"),
@@ -21,7 +21,7 @@ _SIZES: dict[SizeName, tuple[str, str]] = {
 
 
 class LimitViolation(Value, frozen=True, kw_only=True):
-    """`asked` by the job at `key`, against the `limit` of `who`, which stands at `place`."""
+    """A request of the job at `key` that exceeds a limit of `who`, which is at `place`."""
 
     key: str
     asked: str
@@ -44,7 +44,7 @@ class LimitViolation(Value, frozen=True, kw_only=True):
 
 
 def violations(context: Context) -> Iterator[LimitViolation]:
-    """Yield what the partition and the qos of a job do not allow."""
+    """Yield the violated limits of the partition and the qos of a job."""
     topology, _ = resolve_topology(context)
     yield from _foreign_qos(context)
     for size, wanted in _sizes(context, topology).items():
@@ -54,14 +54,14 @@ def violations(context: Context) -> Iterator[LimitViolation]:
     yield from _on_a_node(context, topology)
     if context.site.value.scheduler != "local":
         for violation in core_violations(context, topology):
-            # With whole nodes, no other job is left to leave a share to.
+            # On whole nodes, no share is reserved for other jobs.
             shared = not context.job.value.resources.exclusive
             if shared or violation.key != "resources.cpus_per_task":
                 yield violation
 
 
 def core_violations(context: Context, topology: Topology) -> Iterator[LimitViolation]:
-    """Yield more cores than a node has, or than go with the GPUs."""
+    """Yield a violation if a job needs more cores than its node or its GPUs provide."""
     partition = context.partition
     wanted = topology.tasks_per_node * topology.cpus_per_task
     there, each = partition.cpus_per_node, partition.cpus_per_gpu
@@ -87,7 +87,7 @@ def core_violations(context: Context, topology: Topology) -> Iterator[LimitViola
 
 
 def _foreign_qos(context: Context) -> Iterator[LimitViolation]:
-    """A qos may be for some partitions only."""
+    """A qos may be restricted to some partitions."""
     queue = context.queue
     if queue.qos is None or queue.partition is None:
         return

@@ -1,4 +1,4 @@
-"""What the rules for the network ask of a job on a site, resolved once."""
+"""The facts on which the network rules depend, resolved once."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ _NVIDIA = re.compile(
 
 
 class NetworkContext(Value, frozen=True, kw_only=True):
-    """A job's place in the network; None is unknown.
+    """The facts of a job for the network rules; None means unknown.
 
-    `runtimes` are what moves data between ranks: the backend's library and, below mpirun, MPI's.
-    `places` says which of the network's keys stand elsewhere in the profile.
+    `runtimes` are the libraries that transfer data between ranks: of the backend and, under mpirun,
+    MPI. `places` are the keys of the network that are set elsewhere in the profile.
     """
 
     network: Network
@@ -40,7 +40,7 @@ class NetworkContext(Value, frozen=True, kw_only=True):
 
 
 def network_context(context: Context, topology: Topology, backend: str) -> NetworkContext:
-    """Gather the facts; whose GPUs they are follows from the partition's gpu_type if need be."""
+    """Collect the facts; the GPU vendor is derived from the partition's gpu_type if necessary."""
     network = network_of(context)
     vendor = vendor_of(context, topology)
     return NetworkContext(
@@ -58,18 +58,18 @@ def network_context(context: Context, topology: Topology, backend: str) -> Netwo
 
 
 def network_of(context: Context) -> Network:
-    """Return the site's network, with the names that the job's partition has instead."""
+    """Return the site's network, with the values that the job's partition overrides."""
     return msgspec.structs.replace(context.site.value.network or Network(), **_own(context))
 
 
 def _own(context: Context) -> dict[str, tuple[str, ...]]:
-    """Return the keys of the network that the partition sets itself."""
+    """Return the keys of the network that the partition overrides."""
     given = {"interfaces": context.partition.interfaces, "hcas": context.partition.hcas}
     return {key: names for key, names in given.items() if names}
 
 
 def vendor_of(context: Context, topology: Topology) -> Vendor | None:
-    """Return whose GPUs a job has: the profile says it, or its partition's `gpu_type` does."""
+    """Return the GPU vendor of a job, from the profile or its partition's `gpu_type`."""
     if not topology.gpus_per_node:
         return "none"
     network = context.site.value.network

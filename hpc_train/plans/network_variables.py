@@ -1,4 +1,4 @@
-"""What a fabric asks of the environment, so that the ranks use it or fail, and nothing more.
+"""The variables that a fabric needs, so that the ranks use it or fail.
 
 On one node no fabric is used, so nothing is set, with one exception: Slingshot.
 """
@@ -19,7 +19,7 @@ EFA_DOCS = "AWS, aws-ofi-nccl: EFA environment variables"
 MPI_DOCS = "Open MPI documentation: InfiniBand, RoCE and libfabric"
 TORCH_DOCS = "PyTorch, torch.distributed: choosing the network interface"
 ALT_READ = "alt_read"
-# The two belong together: the protocol needs what the option turns off to be off.
+# Both are required: the protocol works only if the option disables rdzv_get.
 RDZV_VARIABLE, RDZV_NETWORK = "FI_CXI_RDZV_PROTO", "disable_rdzv_get"
 RDZV_COMPANIONS = tuple(f"FI_CXI_RDZV_{name}" for name in ("EAGER_SIZE", "THRESHOLD", "GET_MIN"))
 _LOUD = "a job that cannot use it fails instead of falling back to slow TCP"
@@ -27,7 +27,7 @@ _WANTS_GID = "<2.21"
 
 
 class Rule(NamedTuple):
-    """A variable that follows from the fabric; `key` is what the profile says of it."""
+    """A variable that the fabric requires; `key` is its key in the profile."""
 
     name: str
     value: str
@@ -37,7 +37,7 @@ class Rule(NamedTuple):
 
 
 def network_settings(facts: NetworkContext, site: Site) -> dict[str, Setting]:
-    """Return variable -> setting for a job; empty where the fabric is not known."""
+    """Return variable -> setting for a job; empty if the fabric is unknown."""
     return {
         rule.name: Setting(
             value=rule.value,
@@ -50,7 +50,7 @@ def network_settings(facts: NetworkContext, site: Site) -> dict[str, Setting]:
 
 
 def network_warnings(facts: NetworkContext) -> tuple[str, ...]:
-    """Return what the profile should say and does not."""
+    """Return warnings about keys that are missing in the profile."""
     network = facts.network
     old = facts.nccl is not None and within(facts.nccl, _WANTS_GID)
     if network.fabric == "roce" and facts.nodes > 1 and old and network.gid_index is None:
@@ -62,7 +62,7 @@ def network_warnings(facts: NetworkContext) -> tuple[str, ...]:
 
 
 def script_of(facts: NetworkContext) -> str | None:
-    """Return the vendor's script that is to be sourced, on any number of nodes."""
+    """Return the vendor's script that the job sources, on any number of nodes."""
     return facts.network.script if _collective(facts) else None
 
 
@@ -85,7 +85,7 @@ def _rules(facts: NetworkContext) -> Iterator[Rule]:
     yield from _sockets(facts)
     if _collective(facts):
         own = facts.network.plugin not in (None, "none")
-        # An exact name: what is built in would win over the plug-in, which has a name of its own.
+        # An exact name, because the built-in network would take precedence over the plug-in.
         built_in = [("NCCL_NET", "IB"), ("NCCL_NET", "Socket")] if own else []
         yield from (r for r in _FABRICS[fabric](facts) if (r.name, r.value) not in built_in)
         if facts.network.plugin:
@@ -190,7 +190,7 @@ def _ethernet(_facts: NetworkContext) -> Iterator[Rule]:
 
 
 def _by_script(_facts: NetworkContext) -> Iterator[Rule]:
-    """The vendor's script says it all."""
+    """The vendor's script sets all variables."""
     yield from ()
 
 
@@ -207,7 +207,7 @@ _FABRICS: dict[str, Callable[[NetworkContext], Iterator[Rule]]] = {
 
 
 def _open_mpi(facts: NetworkContext) -> Iterator[Rule]:
-    """Name the layer that knows the fabric, so that MPI does not take TCP unasked."""
+    """Select the layer that supports the fabric, so that MPI does not fall back to TCP."""
     fabric = facts.network.fabric
     if fabric in ("infiniband", "roce"):
         yield Rule("OMPI_MCA_pml", "ucx", f"UCX is Open MPI's way to it; {_LOUD}", MPI_DOCS)

@@ -1,4 +1,4 @@
-"""What each node is asked before the ranks start."""
+"""The checks of each node before the ranks start."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ _TIMEOUT_S = 30
 
 
 def resolve_preflight(site: Site, request: LaunchRequest, network: Network) -> Checks | None:
-    """Return the checks of a site's profile; None when it wants none."""
+    """Return the checks that a site's profile requests; None if there are none."""
     wanted = site.value.preflight
     if wanted is None:
         return None
-    # One node alone needs no network.
+    # A job on one node needs no network.
     several = request.topology.nodes > 1
     hcas = wanted.hcas or (network.hcas if several else ())
     return Checks(
         argv=_argv(request),
         gpus=request.topology.gpus_per_node if wanted.gpus else 0,
-        # Inside an image there are other programs.
+        # The programs in an image differ from those of the host.
         program=wanted.program and request.container is None,
         image=_image(request) if wanted.program else None,
         names=wanted.names,
@@ -38,7 +38,7 @@ def resolve_preflight(site: Site, request: LaunchRequest, network: Network) -> C
 
 
 def preflight_settings(site: Site) -> dict[str, Setting]:
-    """Return that the nodes are asked, and who wants it."""
+    """Return the settings of the checks, with their origin."""
     if site.value.preflight is None:
         return {}
     why = "a bad node ends the job before the ranks start, and is on record for retry"
@@ -46,13 +46,14 @@ def preflight_settings(site: Site) -> dict[str, Setting]:
 
 
 def _image(request: LaunchRequest) -> str | None:
-    """Return the file that the image is, if it is one."""
+    """Return the path of the image, if it is a file."""
     image = request.container.image if request.container else ""
     return image if image.startswith("/") else None
 
 
 def _argv(request: LaunchRequest) -> tuple[Token, ...]:
-    """One shell on each node, outside of any image, told the program and where rank 0 will be."""
+    """One shell on each node, outside any image; its arguments are the program and rank 0's "
+    "host."""
     bare = msgspec.structs.replace(request, container=None)
     starter = srun(bare, 1, "--cpu-bind=none") if request.scheduler == "slurm" else ()
     program = texts("preflight", request.command[0])

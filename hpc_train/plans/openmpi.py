@@ -1,4 +1,4 @@
-"""Open MPI 5: which words of a site and names of variables it no longer knows."""
+"""Options and variables of a site that Open MPI 5 no longer supports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hpc_train.model.plan import Setting
 from hpc_train.model.versions import at_least
 from hpc_train.plans.context import Context
 
-# Pattern of a word or a variable's name -> what to write for Open MPI 5.
+# Pattern of an option or a variable's name -> its replacement in Open MPI 5.
 _GONE = {
     r"(OMPI_MCA_)?orte_tag_output": "PRTE_MCA_output=tag, or --output tag",
     r"(OMPI_MCA_)?orte_base_help_aggregate": "OMPI_MCA_opal_base_help_aggregate",
@@ -22,7 +22,7 @@ _GONE = {
 
 
 def openmpi_warnings(context: Context, env: Mapping[str, Setting]) -> tuple[str, ...]:
-    """Warn of what Open MPI 5 no longer knows: it would be ignored without a word."""
+    """Warn of options that Open MPI 5 no longer has and silently ignores."""
     if not at_least(context.site.value.launchers.openmpi, "5"):
         return ()
     return tuple(_old_words(context, env))

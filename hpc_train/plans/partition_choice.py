@@ -1,7 +1,7 @@
-"""Which partition a job gets: the one that it names, the site's, or the first that it fits.
+"""The partition of a job: the one that it names, the site's, or the first one that fits.
 
-A job that its queue does not take is refused, with the partitions and the qualities of service
-that would take it.
+A job that exceeds a limit of its queue is refused, with the partitions and the qualities of service
+that would accept it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from hpc_train.plans.limit_violations import core_violations, violations
 
 
 class Choice(NamedTuple):
-    """The context of a job that names its partition, and who named it; None: the cluster's own."""
+    """The context of a job on a partition, and the origin of the choice; None: the cluster's "
+    "default."""
 
     context: Context
     partition: Setting | None
@@ -28,7 +29,7 @@ def choose_partition(context: Context) -> Choice:
 
     Raises:
         UnknownNameError: the site lists partitions and the job's is not among them.
-        PlanError: the job must name one and does not, or fits none.
+        PlanError: the job must name a partition and does not, or no partition accepts it.
     """
     job, site = context.job, context.site
     if job.value.partition is not None:
@@ -44,11 +45,11 @@ def choose_partition(context: Context) -> Choice:
 
 
 def check_limits(context: Context, topology: Topology) -> tuple[str, ...]:
-    """Compare a job with what the profile knows of its queue; return the warnings.
+    """Compare a job with the limits of its queue in the profile; return the warnings.
 
     Raises:
         UnknownNameError: the site lists qualities of service and the job's is not among them.
-        PlanError: more or less than the partition or the qos takes.
+        PlanError: the job is outside the limits of the partition or the qos.
     """
     _check_qos(context)
     for violation in violations(context):
@@ -74,7 +75,7 @@ def _candidates(context: Context) -> list[tuple[int, Context]]:
 
 
 def _fitting(context: Context) -> list[tuple[int, Context]]:
-    """Return those that would take the job."""
+    """Return the candidates that would accept the job."""
     return [(index, other) for index, other in _candidates(context) if not any(violations(other))]
 
 
@@ -137,7 +138,7 @@ def _check_qos(context: Context) -> None:
 
 
 def _other_qos(context: Context) -> str:
-    """Return the qualities of service with which the job would fit where it is."""
+    """Return the qualities of service with which its partition would accept the job."""
     now = context.queue.qos[1].name if context.queue.qos else None
     others = [qos.name for qos in context.site.value.qos if qos.name not in (now, ANY)]
     found = [name for name in others if not any(violations(with_qos(context, name)))]
@@ -145,9 +146,9 @@ def _other_qos(context: Context) -> str:
 
 
 def _elsewhere(context: Context) -> str:
-    """Return the partitions that would take the job, with what they give it."""
+    """Return the partitions that would accept the job, with their resources."""
     gpus = context.job.value.resources.gpus_per_node
-    # A partition whose GPUs are not known is not promised.
+    # A partition with unknown GPUs is not suggested.
     known = [o for _, o in _fitting(context) if not gpus or o.partition.gpus_per_node is not None]
     names = [f"{other.partition.name}{_given(other)}" for other in known]
     return f"fits: {', '.join(names)} (--partition NAME)" if names else ""

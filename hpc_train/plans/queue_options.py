@@ -1,4 +1,4 @@
-"""The four options of sbatch that choose a queue: from the job, as the site wants them written."""
+"""The four options of sbatch that select a queue: from the job, in the site's form."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ QUEUE_OPTIONS = ("partition", "account", "qos", "constraint")
 
 
 def queue_settings(context: Context, partition: Setting | None) -> dict[str, Setting]:
-    """Return the job's words, and below `select.` what is written instead to get there."""
-    said = {key: from_job(context.job, key) for key in QUEUE_OPTIONS} | {"partition": partition}
-    settings = {key: setting for key, setting in said.items() if setting is not None}
+    """Return the job's values, and below `select.` the values that are written instead."""
+    requested = {key: from_job(context.job, key) for key in QUEUE_OPTIONS} | {
+        "partition": partition
+    }
+    settings = {key: setting for key, setting in requested.items() if setting is not None}
     select = context.partition.select
     return {**settings, **_selected(context, select)} if select else settings
 
 
 def written(settings: dict[str, Setting], key: str) -> Setting | None:
-    """Return the setting of an option as sbatch is to read it."""
+    """Return the setting of an option as it is passed to sbatch."""
     return settings.get(f"select.{key}") or settings.get(key)
 
 

@@ -1,4 +1,4 @@
-"""Where the ranks meet, on which ports, and between how many nodes an elastic job may go on."""
+"""The rendezvous of the ranks: host and ports, and the node limits of an elastic job."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from hpc_train.model.site_launch import Rendezvous
 from hpc_train.plans.context import Context, Job, Site
 from hpc_train.plans.launchers.base import launchers_where
 
-# net.ipv4.ip_local_port_range: what Linux hands out to connections by itself.
+# net.ipv4.ip_local_port_range: the ports that Linux assigns to outgoing connections.
 _EPHEMERAL = range(32768, 61000)
 
 
@@ -23,7 +23,7 @@ def rendezvous_settings(site: Site) -> dict[str, Setting]:
 
 
 def port_warnings(site: Site) -> tuple[str, ...]:
-    """Warn of ports that any connection may hold before the ranks come."""
+    """Warn of ports in the ephemeral range, which may be in use when the ranks start."""
     meeting: Rendezvous = site.value.rendezvous
     last = meeting.port + meeting.ports - 1
     if last < _EPHEMERAL.start or meeting.port >= _EPHEMERAL.stop:
@@ -35,10 +35,10 @@ def port_warnings(site: Site) -> tuple[str, ...]:
 
 
 def resolve_elastic(job: Job) -> Elastic | None:
-    """Return the bounds with nothing left open; None for a job that is not elastic.
+    """Return the complete bounds; None for a job that is not elastic.
 
     Raises:
-        PlanError: bounds that the job's nodes do not hold.
+        PlanError: the bounds contradict the job's number of nodes.
     """
     wanted = job.value.elastic
     if wanted is None:
@@ -68,7 +68,7 @@ def check_elastic(context: Context) -> None:
     """Refuse an elastic job under a launcher whose ranks all end with the first one.
 
     Raises:
-        PlanError: with the launcher that will do.
+        PlanError: with the launchers that support it.
     """
     job, launcher = context.job, context.launcher
     if job.value.elastic and not launcher.elastic:
@@ -80,6 +80,6 @@ def check_elastic(context: Context) -> None:
 
 
 def elastic_directives(elastic: Elastic | None, nodes: int) -> tuple[tuple[str, str], ...]:
-    """Keep the job when Slurm loses one of its nodes, where fewer will do."""
+    """Keep the job after the loss of a node, if it can continue with fewer nodes."""
     spare = elastic is not None and (elastic.min_nodes or nodes) < nodes
     return (("no-kill", ""),) if spare else ()

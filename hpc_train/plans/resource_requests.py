@@ -1,4 +1,4 @@
-"""What a job requests beside its counts: time, memory, whole nodes, queue; and what it must."""
+"""The requests of a job besides counts: time, memory, whole nodes, queue, required options."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from hpc_train.plans.context import Context, asked_at, default, from_job, from_s
 from hpc_train.plans.queue_options import queue_settings, written
 from hpc_train.plans.storage import storage_settings
 
-# As sbatch reads it: all memory of each node.
+# In sbatch's notation: all memory of each node.
 ALL = "0"
 
 
 def request_settings(
     context: Context, topology: Topology, partition: Setting | None
 ) -> dict[str, Setting]:
-    """Return the requests; `partition` is the one that was chosen.
+    """Return the requests; `partition` is the selected one.
 
     Raises:
-        PlanError: something is missing that the site wants, or there that it forbids.
+        PlanError: the job lacks an option that the site requires, or has one that it forbids.
     """
     job = context.job
     given = {
@@ -41,7 +41,7 @@ def request_settings(
 
 
 def type_settings(context: Context, topology: Topology) -> dict[str, Setting]:
-    """Return Slurm's word for the GPUs, if it belongs into the request."""
+    """Return the GPU type in Slurm, if it is part of the request."""
     if not context.site.value.gpu_request_typed or not topology.gpus_per_node:
         return {}
     gpu_type, why = context.partition.gpu_type, "the site wants it in the request"
@@ -50,7 +50,7 @@ def type_settings(context: Context, topology: Topology) -> dict[str, Setting]:
 
 
 def memory_warnings(context: Context) -> tuple[str, ...]:
-    """Slurm gives a node for itself with all its cores, but with the memory that was asked for."""
+    """An exclusive node has all its cores, but only the requested memory."""
     resources, profile = context.job.value.resources, context.site.value
     if not resources.exclusive or resources.mem or profile.scheduler != "slurm":
         return ()
@@ -67,7 +67,7 @@ def memory_warnings(context: Context) -> tuple[str, ...]:
 def memory_options(
     request: str, mem: Memory | str | None, gpus_per_node: int, cpus_per_node: int
 ) -> dict[str, str]:
-    """Ask in the site's words; a share is rounded down, so that it fits the node."""
+    """Request memory in the site's form; a share is rounded down, so that it fits the node."""
     if mem is None:
         return {}
     shares = {"per-gpu": ("mem-per-gpu", gpus_per_node), "per-cpu": ("mem-per-cpu", cpus_per_node)}
@@ -78,7 +78,7 @@ def memory_options(
 
 
 def _memory(context: Context, topology: Topology) -> dict[str, Setting]:
-    """Return `mem`, the memory of each node, if there is anything to ask for."""
+    """Return `mem`, the memory of each node, if any is requested."""
     given = _given_memory(context) or _share_of_memory(context, topology)
     site, request = context.site, context.site.value.mem_request
     if given is None and request == "zero":
@@ -105,7 +105,7 @@ def _given_memory(context: Context) -> Setting | None:
 
 
 def _share_of_memory(context: Context, topology: Topology) -> Setting | None:
-    """The memory that goes with the GPUs, where the site wants a number."""
+    """The share of memory of the GPUs, if the site requires a number."""
     each, gpus = context.partition.mem_per_gpu, topology.gpus_per_node
     if each is None or not gpus:
         return None
@@ -123,10 +123,10 @@ def _whole_nodes(context: Context) -> Setting | None:
 
 
 def _check_required(context: Context, settings: dict[str, Setting]) -> None:
-    """Refuse a job that leaves out what the site wants to know.
+    """Refuse a job without an option that the site requires.
 
     Raises:
-        PlanError: with what to add.
+        PlanError: with the option to add.
     """
     site = context.site.value
     if site.account.required and "account" not in settings:
@@ -134,8 +134,8 @@ def _check_required(context: Context, settings: dict[str, Setting]) -> None:
     if site.account.pattern is not None and "account" in settings:
         _check_account(context, site.account.pattern, settings)
     for index, key in enumerate(site.required):
-        said = [settings.get(key), written(settings, key)]
-        if not any(setting is not None and setting.value is not None for setting in said):
+        found = [settings.get(key), written(settings, key)]
+        if not any(setting is not None and setting.value is not None for setting in found):
             raise _missing(context, key, f"required.{index}")
 
 

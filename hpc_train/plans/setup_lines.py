@@ -1,4 +1,4 @@
-"""What a job runs before its ranks: modules and lines of shell, the site's first."""
+"""Modules and shell lines that a job runs before its ranks, those of the site first."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from hpc_train.plans.context import Context, Site
 def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
     """Return `modules_purge`, `modules_use.0`, …, `modules.0`, … and `setup.0`, … in their order.
 
-    The vendor's script comes behind the site's lines, which load what it needs.
+    The vendor's script follows the site's lines, which load its modules.
     """
     job, site = context.job, context.site
     why = "the vendor's own settings; they need not be repeated"

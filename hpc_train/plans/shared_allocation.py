@@ -1,4 +1,4 @@
-"""LaunchPlan… -> Allocation: one request that holds them all, and the turns that they take."""
+"""LaunchPlan… -> Allocation: one request for several runs, which run one after another."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpc_train.plans.queue_options import QUEUE_OPTIONS
 from hpc_train.plans.resource_requests import ALL
 from hpc_train.plans.storage import needed_options
 
-# A run's turn is longer than its limit: it is started, and what outlives TERM gets 30 s to end.
+# A run takes longer than its limit: it is started, and gets 30 s to end after TERM.
 TURN_S = 30
 _ALONE = "`placement: independent` gives each run an allocation of its own"
 
@@ -27,7 +27,7 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
     """Request the resources of the largest plan; the runs (id, plan) execute in this order.
 
     Raises:
-        PlanError: the runs want different queues, or more time than the partition gives a job.
+        PlanError: the runs need different queues, or more time than the partition allows.
     """
     if not plans:
         raise AssertionError("an allocation without runs")
@@ -57,12 +57,12 @@ def allocate(site: Site, plans: Sequence[tuple[str, LaunchPlan]], name: str) -> 
 
 
 def _common(plans: Sequence[LaunchPlan], key: str) -> str | None:
-    """Return the one value that all plans have for a word of the queue."""
+    """Return the common value of all plans for an option of the queue."""
     return _same(key, {dict(plan.directives).get(key): plan for plan in plans})
 
 
 def _partition(plans: Sequence[LaunchPlan]) -> str | None:
-    """Return the one that all plans are for; two may have the same words for sbatch."""
+    """Return the common partition; two partitions may have the same options for sbatch."""
     named = [(plan.settings.get("partition"), plan) for plan in plans]
     return _same("partition", {setting.value if setting else None: p for setting, p in named})
 
@@ -71,16 +71,16 @@ def _same(key: str, found: Mapping[str | None, LaunchPlan]) -> str | None:
     if len(found) == 1:
         return next(iter(found))
     values = ", ".join(value or "none" for value in found)
-    said = [p.settings.get(key) or setting_of(key, p.settings) for v, p in found.items() if v]
+    settings = [p.settings.get(key) or setting_of(key, p.settings) for v, p in found.items() if v]
     raise PlanError(
-        f"{said[0].origin}: {key} is {values}; with placement nested all runs have one allocation, "
-        f"which has one {key}",
+        f"{settings[0].origin}: {key} is {values}; with placement nested all runs have one "
+        f"allocation, which has one {key}",
         f"name one {key} in the job, or: {_ALONE}",
     )
 
 
 def _extra(plans: Sequence[LaunchPlan]) -> Iterator[tuple[str, str]]:
-    """Yield the options that job and site ask for by themselves."""
+    """Yield the options that job and site add."""
     keys = dict.fromkeys(key for plan in plans for key in plan.settings if key.startswith(EXTRA))
     for key in keys:
         value = _common(plans, key.removeprefix(EXTRA))
@@ -91,7 +91,7 @@ def _extra(plans: Sequence[LaunchPlan]) -> Iterator[tuple[str, str]]:
 def _with_storage(
     own: tuple[tuple[str, str], ...], plans: Sequence[LaunchPlan]
 ) -> Iterator[tuple[str, str]]:
-    """Yield the options with what the storage of any plan needs, each thing once."""
+    """Yield the options with the requirements of the storage of all plans, without duplicates."""
     every = {option for plan in plans for option in needed_options(plan.settings)}
     needed = every.difference(QUEUE_OPTIONS)
     for option, value in own:
@@ -101,7 +101,7 @@ def _with_storage(
 
 
 def _items(option: str, plans: Sequence[LaunchPlan], value: str) -> Iterator[str]:
-    """Yield the parts of a list, the allocation's own GPUs in place of the plans'."""
+    """Yield the parts of a list, with the GPUs of the allocation instead of those of the plans."""
     parts = [part for p in plans for part in dict(p.directives).get(option, "").split(",")]
     ours = [part for part in parts if not (value and part.startswith("gpu:"))]
     yield from dict.fromkeys(part for part in (value, *ours) if part)
@@ -110,7 +110,7 @@ def _items(option: str, plans: Sequence[LaunchPlan], value: str) -> Iterator[str
 def _size(plans: Sequence[LaunchPlan], site: Site, time: Duration | None) -> Size:
     slots, cpus = _slots(plans)
     options = [dict(plan.directives) for plan in plans]
-    # A plan that was read from a file has text for its sizes.
+    # In a plan that was read from a file, sizes are texts.
     memory = [str(plan.settings["mem"].value) for plan in plans if "mem" in plan.settings]
     sizes = [Memory.parse(text) for text in memory if text != ALL]
     typed = next((plan.settings for plan in plans if "gpu_type" in plan.settings), {})
@@ -127,10 +127,11 @@ def _size(plans: Sequence[LaunchPlan], site: Site, time: Duration | None) -> Siz
 
 
 def _slots(plans: Sequence[LaunchPlan]) -> tuple[int, int]:
-    """Return slots per node and cores per slot that hold every plan, without a core too many.
+    """Return slots per node and cores per slot that suffice for every plan.
 
-    mpirun starts no more ranks on a node than there are slots, but more slots do no harm. So the
-    cores of the largest plan are cut into the fewest equal slots that suffice.
+    mpirun starts at most as many ranks on a node as there are slots; more slots are harmless.
+    Therefore the cores of the largest plan are divided into the smallest sufficient number of equal
+    slots.
     """
     slots = max(plan.launch.slots_per_node for plan in plans)
     cores = max(plan.topology.tasks_per_node * plan.topology.cpus_per_task for plan in plans)
@@ -139,7 +140,7 @@ def _slots(plans: Sequence[LaunchPlan]) -> tuple[int, int]:
 
 
 def _time(site: Site, turns: Sequence[NestedRun], queue: JobQueue, nodes: int) -> Duration | None:
-    """Return the sum of the turns; None if one of them has no end."""
+    """Return the sum of the time limits; None if a run has none."""
     limits = [turn.time_s for turn in turns if turn.time_s is not None]
     if len(limits) < len(turns):
         return None
@@ -166,7 +167,7 @@ def _no_limit(size: Size, runs: int) -> tuple[str, ...]:
 
 
 def _more_gpus(plans: Sequence[LaunchPlan], gpus: int) -> tuple[str, ...]:
-    """Warn of ranks that will see GPUs which they did not ask for: only srun can hide them."""
+    """Warn of ranks with more visible GPUs than requested: only srun can hide them."""
     mixed = {
         (plan.launcher, plan.topology.gpus_per_node)
         for plan in plans

@@ -1,4 +1,4 @@
-"""What a site does by itself, or otherwise than Slurm: no option says it, `explain` shows it."""
+"""Defaults of a site that differ from Slurm's, for `explain`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpc_train.plans.context import Context, Site
 
 
 def default_settings(context: Context) -> dict[str, Setting]:
-    """Return what the site does by itself and may surprise a job."""
+    """Return the defaults of the site that may be unexpected for a job."""
     return {
         **_default_time(context),
         **_requeue(context.site),
@@ -21,7 +21,7 @@ def default_settings(context: Context) -> dict[str, Setting]:
 
 
 def default_warnings(context: Context) -> Iterator[str]:
-    """Warn of a time limit that the job does not ask for, and of numbers that nothing states."""
+    """Warn of a default time limit, and of numbers that neither job nor site gives."""
     site, partition = context.site, context.partition
     listed = context.queue.partition is not None
     where = f"{site.value.name} {partition.name}" if listed else site.value.name
@@ -79,7 +79,7 @@ def _requeue(site: Site) -> dict[str, Setting]:
 
 
 def _steps(site: Site) -> dict[str, Setting]:
-    """What psid does differently is where Slurm's words are only inherited."""
+    """psid differs from srun in options that a step only inherits."""
     if site.value.step_manager == "slurmd":
         return {}
     why = "not slurmd: each srun is told its cores, tasks and nodes, and inherits none of them"

@@ -1,4 +1,4 @@
-"""The file systems that a job names: what sbatch must be told so that the job gets them."""
+"""The file systems that a job names, and the options of sbatch that request them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpc_train.model.plan import DIRECTIVE_VALUE, Setting
 from hpc_train.plans.context import Job, Site
 
 _OPTION = re.compile(r"[a-z][a-z-]*")
-# Options that hold a list, to which one adds.
+# Options whose value is a list.
 _JOINED = {"gres": ",", "constraint": "&", "licenses": ","}
 
 
@@ -18,8 +18,8 @@ def storage_settings(job: Job, site: Site) -> dict[str, Setting]:
     """Return each file system with its path, and the options that it needs.
 
     Raises:
-        UnknownNameError: the site has no storage of that name.
-        PlanError: the profile's words are no options of sbatch.
+        UnknownNameError: the site has no storage with that name.
+        PlanError: an option in the profile is not valid in a directive.
     """
     settings = {}
     for index, name in enumerate(job.value.storage):
@@ -41,10 +41,10 @@ def storage_settings(job: Job, site: Site) -> dict[str, Setting]:
 def with_storage(
     directives: tuple[tuple[str, str], ...], job: Job, site: Site
 ) -> tuple[tuple[str, str], ...]:
-    """Return the directives with what the job's storage needs.
+    """Return the directives with the options of the job's storage.
 
     Raises:
-        PlanError: they say something else already.
+        PlanError: a directive already has another value.
     """
     options = dict(directives)
     for name, option, value in _requests(job, site):
@@ -76,7 +76,7 @@ def _requests(job: Job, site: Site) -> Iterator[tuple[str, str, str]]:
 
 
 def _check(option: str, value: str, origin: str) -> None:
-    """What stands behind `#SBATCH --` knows no quotes."""
+    """Directives have no quoting."""
     if not _OPTION.fullmatch(option):
         raise PlanError(f"{origin}: {option!r} is no option of sbatch; write it without dashes")
     if value and not DIRECTIVE_VALUE.fullmatch(value):

@@ -1,4 +1,4 @@
-"""The signal before the time limit, at which ranks save what they have: who gets it, and how."""
+"""The signal before the time limit, at which ranks save their state: receiver and delivery."""
 
 from __future__ import annotations
 
@@ -7,23 +7,23 @@ from hpc_train.model.plan import Setting
 from hpc_train.plans.context import Context, Job, Site, from_job
 from hpc_train.plans.launchers.base import Launcher, launchers_where
 
-# Slurm keeps the number of seconds in 16 bits.
+# Slurm stores the number of seconds in 16 bits.
 _LONGEST_S = 65535
 _KEY = "signal_before_end"
 
 
 def signal_settings(job: Job) -> dict[str, Setting]:
-    """Return what the job says of it."""
+    """Return the job's setting."""
     found = from_job(job, _KEY, "USR1 reaches every rank, up to a minute earlier than asked")
     return {_KEY: found} if found else {}
 
 
 def signal_directives(context: Context) -> tuple[tuple[str, str], ...]:
-    """Ask Slurm to signal the ranks; the script, where they are none of Slurm's own.
+    """Request a signal to the ranks, or to the script if the ranks are not tasks of Slurm.
 
     Raises:
-        PlanError: the launcher or an allocation of several runs cannot carry it, or it comes
-            before the start.
+        PlanError: the launcher or a shared allocation does not support it, or it would be sent
+        before the start.
     """
     lead = context.job.value.signal_before_end
     if lead is None or context.site.value.scheduler != "slurm":
@@ -34,12 +34,12 @@ def signal_directives(context: Context) -> tuple[tuple[str, str], ...]:
 
 
 def passes_signal(directives: tuple[tuple[str, str], ...]) -> bool:
-    """Say whether the script itself gets the signal, and has to hand it on."""
+    """Return whether the script receives the signal and must forward it."""
     return dict(directives).get("signal", "").startswith("B:")
 
 
 def check_signal(job: Job, site: Site, *, nested: bool) -> tuple[str, ...]:
-    """Warn where no signal is sent.
+    """Warn if no signal is sent.
 
     Raises:
         PlanError: the job's time limit is not that of its allocation.

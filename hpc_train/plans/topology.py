@@ -1,4 +1,4 @@
-"""How many nodes, ranks, GPUs and cores, and whether GPUs and ranks of a node fit one another."""
+"""The numbers of nodes, ranks, GPUs and cores, and whether GPUs and ranks of a node match."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from hpc_train.plans.launchers.base import Launcher
 def resolve_topology(context: Context) -> tuple[Topology, dict[str, Setting]]:
     """Resolve the counts of a job.
 
-    Ranks default to one per GPU, else one; on the local site a rank gets a GPU as long as there
-    are some. Cores default to those that go with the rank's GPUs, else to an equal share of the
-    node's, else one: never unset, because torchrun gives each rank a single thread when
-    OMP_NUM_THREADS is not there.
+    Ranks default to one per GPU, else one; on the local site each rank gets a GPU if enough are
+    available. Cores default to the share of the rank's GPUs, else to an equal share of the node,
+    else one. They are always set, because torchrun gives each rank one thread if OMP_NUM_THREADS is
+    not set.
     """
     settings = {"nodes": from_job(context.job, "resources.nodes") or default(1, "one node")}
     settings["gpus_per_node"] = _gpus(context)
@@ -55,7 +55,7 @@ def _gpus(context: Context) -> Setting:
     if site.scheduler == "local":
         tasks = context.job.value.resources.tasks_per_node or 1
         return rule(min(tasks, here), f"one for each rank while there are some; here: {here}")
-    # Where no option asks for GPUs, the nodes come with all of theirs.
+    # If no option requests GPUs, a job gets all GPUs of its nodes.
     if site.gpu_request == "none" and here:
         origin = context.origin("gpus_per_node")
         return Setting(value=here, origin=origin, why="they come with the nodes")
@@ -81,10 +81,9 @@ def _cpus(context: Context, tasks: int, gpus: int) -> Setting:
 
 
 def _cores(partition: Partition, gpus: int) -> tuple[str, int, str]:
-    """Return the profile's key for the cores of a job on a node, their number, and with what.
+    """Return the profile's key for the cores of a job on a node, their number, and the basis.
 
-    On a node that is shared, a job that takes some of the GPUs leaves the others' part of the
-    cores.
+    On a shared node, a job with some of the GPUs gets only their share of the cores.
     """
     of_gpus = f" with {gpus} GPU{'s' if gpus > 1 else ''}"
     if gpus and partition.cpus_per_gpu:

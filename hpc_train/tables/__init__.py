@@ -2,5 +2,5 @@
 
 Here: values of runs, statistics, speedup and its intervals, fits; only `tables` and the workload
 use numpy, only `tables` uses pandas and scipy.
-Not here: rounding, headings and words (`reports`).
+Not here: rounding, headings and texts (`reports`).
 """

@@ -21,7 +21,7 @@ SIDES = ("a", "b")
 # Fields without which a ratio of speeds has no meaning; other conditions may be compared.
 MUST_MATCH = ("model", "data", "dataset", "global_batch", "parser", "counted", "sequence_length")
 BETTER, WORSE = "B better", "B worse"
-# Sums of the same numbers in another order differ by less.
+# Sums of the same numbers in different orders differ by less.
 _ROUNDING = 1e-9
 COLUMNS = (
     "series", *SIZES, "gpus", "basis", "a", "b", "ratio", "ratio_low", "ratio_high",
@@ -50,9 +50,9 @@ def comparison_frame(
     is faster; the interval is Welch's on logarithms of the two samples (Hoefler and Belli, SC15:
     a direct comparison, never two intervals side by side). `corrected_low` and `corrected_high` are
     at the level 1 - (1 - confidence)/m for the m points with an interval (Bonferroni), and the
-    verdict rests on them. With `min_effect` an interval within 1 +- min_effect is no difference.
-    Times that were cut to whole seconds are each up to 1 s longer: a verdict allows for that.
-    A field of MUST_MATCH that differs at a point and is not in `allow_mixed` leaves it without a
+    verdict depends on them. With `min_effect` an interval within 1 +- min_effect is no difference.
+    Times that were cut to whole seconds are each up to 1 s longer: a verdict allows for that. A
+    field of MUST_MATCH that differs at a point and is not in `allow_mixed` leaves it without a
     ratio; `why` names the field and both values.
     """
     wanted = demands or Demands()
@@ -77,7 +77,7 @@ def _points(runs: pd.DataFrame) -> dict[Key, pd.DataFrame]:
 
 
 def _keyed(runs: pd.DataFrame, *, by_series: bool) -> pd.DataFrame:
-    """Add the key of each run's point: its series, and its sizes, -1 where one is not known."""
+    """Add the key of each run's point: its series, and its sizes, -1 if unknown."""
     sizes = runs[list(SIZES)].astype("Int64").fillna(-1).astype("int64")
     known = (sizes["nodes"] > 0) & (sizes["tasks_per_node"] > 0)
     # With nodes and tasks the number of ranks is redundant; a log may not name all ranks.
@@ -91,7 +91,7 @@ def _keyed(runs: pd.DataFrame, *, by_series: bool) -> pd.DataFrame:
 
 
 def _ordered(keys: Sequence[Key]) -> list[Key]:
-    """Sort points by size within their series, the series as they came."""
+    """Sort points by size within their series; keep the order of the series."""
     order = {name: i for i, name in enumerate(dict.fromkeys(key[0] for key in keys))}
 
     def place(key: Key) -> tuple[int, ...]:
@@ -102,7 +102,8 @@ def _ordered(keys: Sequence[Key]) -> list[Key]:
 
 
 def _bases(both: Sequence[pd.DataFrame]) -> dict[str, str]:
-    """Return what each series is compared by: one quantity for both sides and all points."""
+    """Return the quantity by which each series is compared, the same for both sides and all "
+    "points."""
     ok = [side[side["state"] == OK] for side in both]
     names = dict.fromkeys(key[0] for side in both for key in side["key"])
     return {
@@ -141,14 +142,14 @@ def _row(key: Key, pair: Sequence[pd.DataFrame], basis: str, wanted: Demands) ->
 
 
 def rates(ok: pd.DataFrame, basis: str) -> list[float]:
-    """Return what a speedup is the ratio of: throughputs, or one over the times; positive only."""
+    """Return the basis of a speedup: throughputs, or inverse times; positive values only."""
     values = ok[BASIS_COLUMNS[basis]]
     usable = values[values > 0]
     return (usable if BASES[basis].is_rate else 1 / usable).tolist()
 
 
 def _mean(values: Sequence[float], basis: str) -> float:
-    """Return the harmonic mean of rates, the arithmetic one of times: of 1/x both ways."""
+    """Return the harmonic mean of rates, or the arithmetic mean of times."""
     times = [1 / value for value in values]
     mean = sum(times) / len(times) if times else NAN
     return 1 / mean if BASES[basis].is_rate else mean

@@ -1,4 +1,4 @@
-"""Records -> runs that hold the same measurements, line by line: one job under two names."""
+"""Records -> runs with the same measurements in each line: one job under two names."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ def marks_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> dict[str, int
 
 
 def refuse_copies(marks: Mapping[str, int]) -> None:
-    """Refuse logs that count as repetitions and are one; `marks` are those of the runs by name.
+    """Refuse copies of one log as repetitions; `marks` are those of the runs by name.
 
     Raises:
-        ReportError: it names both.
+        ReportError: two logs are copies; the message names both.
     """
     first: dict[int, str] = {}
     for other, mark in marks.items():
@@ -57,7 +57,7 @@ def refuse_copies(marks: Mapping[str, int]) -> None:
 
 
 def _marks(own: RecordArrays, runs: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
-    """Return a number for each run that its measurements and their lines make, in any order."""
+    """Return a hash of the measurements and lines of each run, independent of their order."""
     whole = (own.line, own.step, own.rank, own.metric.codes, own.variant.codes)
     mark = own.value.view(np.uint64)
     with np.errstate(over="ignore"):

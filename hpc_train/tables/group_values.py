@@ -1,4 +1,4 @@
-"""Arrays, and the number of the group of each element -> one value for each group."""
+"""Reductions of arrays by group: one value for each group."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from hpc_train.tables.record_arrays import Ints, Mask
 
 Floats = NDArray[np.float64]
 NAN = float("nan")
-# Batches and rates that were computed agree to fewer digits than those that were counted.
+# Computed batches and rates agree to fewer digits than counted ones.
 SAME = 1e-6
 Rowwise = Callable[[Floats], Floats]
 
 
 def packed(*keys: NDArray[Any]) -> Ints:
-    """Return one number for each combination of keys, which sorts as the keys do."""
+    """Return one number for each combination of keys, in the sort order of the keys."""
     whole, size = np.zeros(len(keys[0]), dtype=np.int64), 1
     for key in keys if len(whole) else ():
         low, width = int(key.min()), int(key.max()) - int(key.min()) + 1
@@ -33,7 +33,7 @@ def packed(*keys: NDArray[Any]) -> Ints:
 
 
 def starts(*keys: NDArray[Any]) -> Ints:
-    """Return where each group of equal neighbours begins."""
+    """Return the start index of each group of equal neighbours."""
     if not len(keys[0]):
         return np.zeros(0, dtype=np.int64)
     new = np.zeros(len(keys[0]), dtype=bool)
@@ -44,14 +44,14 @@ def starts(*keys: NDArray[Any]) -> Ints:
 
 
 def lengths(first: Ints, size: int) -> Ints:
-    """Return how long groups are that begin at `first`, of `size` elements in all."""
+    """Return the lengths of groups that begin at `first`, with `size` elements in total."""
     return np.diff(first, append=size)
 
 
 def per_run(function: Rowwise, values: Floats, run: Ints, runs: int) -> Floats:
-    """Return what `function` makes of the values of each run along axis 1; NaN without values.
+    """Apply `function` to the values of each run along axis 1; NaN without values.
 
-    `run` is sorted. Runs with the same number of values go through `function` together.
+    `run` is sorted. Runs with the same number of values are passed to `function` together.
     """
     found = np.full(runs, np.nan)
     first = starts(run)
@@ -61,7 +61,7 @@ def per_run(function: Rowwise, values: Floats, run: Ints, runs: int) -> Floats:
 
 
 def within_runs(function: Rowwise, values: Floats, run: Ints) -> Floats:
-    """Return what `function` makes of the values of each run, one for each of them."""
+    """Apply `function` to the values of each run; it returns one value for each of them."""
     found = np.empty(len(values))
     for _, places in _by_length(starts(run), len(run)):
         found[places] = function(values[places])
@@ -69,12 +69,12 @@ def within_runs(function: Rowwise, values: Floats, run: Ints) -> Floats:
 
 
 def counts(run: Ints, runs: int) -> Ints:
-    """Return how many elements each run has."""
+    """Return the number of elements of each run."""
     return np.bincount(run, minlength=runs)
 
 
 def any_of(chosen: Mask, run: Ints, runs: int) -> Mask:
-    """Return which runs have a chosen element."""
+    """Return which runs have a selected element."""
     return counts(run[chosen], runs) > 0
 
 
@@ -127,13 +127,13 @@ class Moments(NamedTuple):
 
     @classmethod
     def along_axis(cls, values: Floats) -> Moments:
-        """Return those of the values along the last axis."""
+        """Return the elements of the values along the last axis."""
         n = values.shape[-1]
         variance = values.var(-1, ddof=1) if n > 1 else np.full(values.shape[:-1], NAN)
         return cls(np.full(values.shape[:-1], float(n)), values.mean(-1), variance)
 
     def of(self, groups: Ints) -> Moments:
-        """Return those of some groups, in that order; of none (-1) there is no value."""
+        """Return the values of some groups, in that order; NaN for -1."""
         absent = groups < 0
         if not len(self.number):
             return Moments(*(np.full(len(groups), fill) for fill in (0.0, NAN, NAN)))
@@ -146,7 +146,8 @@ class Moments(NamedTuple):
 
 
 def moments(values: Floats, groups: Ints, size: int) -> Moments:
-    """Return the moments of what is not NaN; deviations are squared, never the values."""
+    """Return the moments of the values that are not NaN; deviations are squared, never the "
+    "values."""
     known = ~np.isnan(values)
     values, groups = values[known], groups[known]
     count = np.bincount(groups, minlength=size).astype(np.float64)
@@ -178,26 +179,26 @@ def sums(values: Floats, groups: Ints, size: int) -> Floats:
 
 
 def only(values: Floats, groups: Ints, size: int) -> Floats:
-    """Return the value that all of a group agree on, NaN where they do not."""
+    """Return the common value of each group, NaN if values differ."""
     low, high = least(values, groups, size), most(values, groups, size)
     return np.where(agree(low, high), low, NAN)
 
 
 def agree(low: Floats, high: Floats) -> Mask:
-    """Whether a group's smallest and largest value are one."""
+    """Whether the smallest and the largest value of a group are equal."""
     same: Mask = high - low <= SAME * np.abs(high)
     return same
 
 
 def numbers(frame: pd.DataFrame, name: str) -> Floats:
-    """Return a column as floats; NaN where there is no value, or no such column."""
+    """Return a column as floats; NaN for missing values, or if there is no such column."""
     if name not in frame:
         return np.full(len(frame), NAN)
     return frame[name].to_numpy(dtype=np.float64, na_value=NAN)
 
 
 def codes(columns: Sequence[pd.Series[float]]) -> Ints:
-    """Number the different rows, in the order in which they appear; NA is a value like others."""
+    """Number the different rows in order of appearance; NA counts as a value."""
     code = np.zeros(len(columns[0]), dtype=np.int64)
     for column in columns:
         own = pd.factorize(column)[0].astype(np.int64) + 1
@@ -223,7 +224,8 @@ def levels_of(values: Floats, near: float) -> Ints:
 
 
 def filled(code: Ints, *groups: Ints) -> Ints:
-    """Give what has no level (-1) the commonest of its first group, else of its next."""
+    """Replace a missing level (-1) by the most frequent one of the first group, else of the "
+    "next."""
     for group in groups:
         code = np.where(code < 0, _commonest(code, group)[group], code)
     return code
@@ -234,7 +236,7 @@ def _commonest(code: Ints, group: Ints) -> Ints:
     width = int(code.max(initial=0)) + 1
     known = code >= 0
     pairs, counts = np.unique(group[known] * width + code[known], return_counts=True)
-    # The last to be written stays: the most frequent, of several the first level.
+    # The last value that is written remains: the most frequent level, the first of several.
     pairs = pairs[np.lexsort((-pairs, counts))]
     best[pairs // width] = pairs % width
     return best

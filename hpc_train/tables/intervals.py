@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-# Not scipy.stats, which takes a second to load for one function.
+# Not scipy.stats, whose import takes a second.
 from scipy import special
 
 from hpc_train.errors import ReportError
@@ -15,13 +15,13 @@ from hpc_train.tables.group_values import NAN, Floats, Moments
 from hpc_train.tables.plausible_range import LEAST, MOST, known, usable
 
 CONFIDENCE = 0.95
-# Below this, resampling few values again and again gives intervals that are too narrow.
+# With fewer values, the intervals of a bootstrap are too narrow.
 LEAST_FOR_MEAN = 20
 BOOTSTRAP_SEED, RESAMPLES = 20260101, 4000
 
 
 class Interval(NamedTuple):
-    """A value and its confidence limits; the limits are None where there is no interval."""
+    """A value and its confidence limits; the limits are None without an interval."""
 
     value: float
     low: float | None
@@ -29,7 +29,7 @@ class Interval(NamedTuple):
 
 
 class IntervalArrays(NamedTuple):
-    """Many values with their limits; NaN where there is none."""
+    """Many values with their limits; NaN if there is none."""
 
     value: Floats
     low: Floats
@@ -46,12 +46,12 @@ def ratio_interval(
 ) -> Interval:
     """Return a/b of two independent samples, with Welch's interval on their logarithms.
 
-    At 3 to 10 jobs this keeps its level where a bootstrap does not. With one value on either side
-    there is no interval. The upper limit is None when it is beyond all sizes (`magnitudes`); the
-    ratio is NaN then.
+    For 3 to 10 jobs its coverage is correct, unlike that of a bootstrap. With one value on either
+    side there is no interval. The upper limit is None when it is beyond all sizes (`magnitudes`);
+    the ratio is NaN then.
 
     Raises:
-        ReportError: a sample is empty, or a number is not of a size that a measurement has.
+        ReportError: a sample is empty, or a number is outside the range of measurements.
     """
     first, second = (Moments.along_axis(np.log(_positive(sample))) for sample in (a, b))
     value, low, high = (float(one) for one in welch(first, second, confidence))
@@ -81,8 +81,8 @@ def fieller(a: Moments, b: Moments, confidence: float) -> IntervalArrays:
     All R for which |mean(a) - R mean(b)| <= t_v sqrt(sa^2/na + R^2 sb^2/nb) (E. C. Fieller, J. R.
     Stat. Soc. B 16, 1954), v by Welch-Satterthwaite at the ratio found.
 
-    No limits where a side has one value, or where mean(b) cannot be told from zero. Computed
-    relative to the means, so that neither large nor small numbers leave the range.
+    No limits where a side has one value, or if mean(b) does not differ significantly from zero.
+    Computed relative to the means, so that neither large nor small numbers leave the range.
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         value = a.mean / b.mean
@@ -101,7 +101,7 @@ def fieller_limits(a: Any, b: Any, variances: tuple[Any, Any, Any], t: Any) -> t
     """
     var_a, var_b, both = variances
     bound = b**2 - t**2 * var_b
-    # The discriminant, multiplied out so that large numbers of equal size never cancel.
+    # The discriminant in a form without cancellation of large numbers.
     inner = b**2 * var_a + a**2 * var_b - 2 * a * b * both - t**2 * (var_a * var_b - both**2)
     root = t * np.sqrt(np.maximum(inner, 0.0))
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -164,7 +164,7 @@ def _positive(values: Sequence[float]) -> Floats:
 
 
 def _within(found: IntervalArrays) -> IntervalArrays:
-    """Leave out what is beyond all sizes; the lower limit is 0 where it is below them."""
+    """Drop limits outside the range of measurements; a lower limit below it becomes 0."""
     none = np.isnan(known(found.value))
     low = np.where(np.abs(found.low) < LEAST, 0.0, known(found.low))
     return IntervalArrays(

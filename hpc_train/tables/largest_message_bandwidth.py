@@ -26,9 +26,9 @@ class LargestMessageBandwidth(NamedTuple):
 
 
 def headline(records: Iterable[Record]) -> LargestMessageBandwidth | None:
-    """Return the bandwidth that stands for a benchmark; None if none was measured.
+    """Return the headline bandwidth of a benchmark; None if none was measured.
 
-    Bus bandwidth where there is one, else that of a pair (`algbw`). Averages over all sizes, peaks
+    The bus bandwidth if there is one, else that of a pair (`algbw`). Averages over all sizes, peaks
     and other variants do not count.
     """
     found = [
@@ -43,7 +43,7 @@ def headline(records: Iterable[Record]) -> LargestMessageBandwidth | None:
 
 
 def share_of_link(bandwidth: float, link_gbits: float) -> float:
-    """Return the share of a link's rate [Gb/s] that a bandwidth [GB/s] is, 1.0 = all of it."""
+    """Return a bandwidth [GB/s] as a share of a link's rate [Gb/s]; 1.0 is the full rate."""
     return bandwidth * 8 / link_gbits
 
 

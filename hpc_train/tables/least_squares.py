@@ -1,7 +1,7 @@
 """A law of scaling that is linear in its coefficients -> its solution by least squares.
 
 Squares of relative residuals are least, and no coefficient is below 0 (Lawson and Hanson's NNLS).
-`fits` says what the coefficients of each law mean.
+`fits` describes the coefficients of each law.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hpc_train.model.scaling_fit import Law
 from hpc_train.tables.intervals import CONFIDENCE, fieller_limits, students_t
 
 Floats = NDArray[np.float64]
-# Digits beyond the sixth are no measurement: points that lie on a law by chance bound nothing.
+# Digits beyond the sixth are not significant: a perfect fit by chance gives no bounds.
 LEAST_SCATTER = 1e-6
 
 
@@ -30,7 +30,7 @@ class Solution(NamedTuple):
 
 
 def basis(law: Law, q: Floats) -> Floats:
-    """Return what the coefficients of a law are multiplied by, a row for each size."""
+    """Return the design matrix of a law, a row for each size."""
     columns = [np.ones_like(q), q - 1, q * (q - 1)] if law == "usl" else [np.ones_like(q), q]
     return np.stack(columns, axis=-1)
 
@@ -41,7 +41,7 @@ def solve(law: Law, q: Floats, speedup: Floats) -> Solution:
 
     target = speedup if law == "gustafson" else q / speedup
     weighted = basis(law, q) / target[:, np.newaxis]
-    # Columns of one length: q (q - 1) is a million times 1 on a large machine.
+    # Columns are normalised: q (q - 1) may be a million times 1 on a large machine.
     length = np.linalg.norm(weighted, axis=0)
     c = nnls(weighted / length, np.ones_like(q))[0] / length
     freedom = len(q) - len(c)
@@ -67,6 +67,6 @@ def ratio(solved: Solution, over: Any, under: Any) -> tuple[float, float | None,
 def half_width(solved: Solution, sums: Floats) -> Floats:
     """Return the half widths of intervals of sums of coefficients."""
     variance = np.einsum("...j,jk,...k->...", sums, solved.covariance, sums)
-    # Of a sum that is known exactly, rounding can leave a little less than 0.
+    # Rounding can make the variance of an exactly known sum slightly negative.
     half: Floats = solved.t * np.sqrt(np.maximum(variance, 0.0))
     return half

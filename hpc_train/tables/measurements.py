@@ -14,24 +14,24 @@ from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
 
 GLOBAL, PER_RANK, PER_GPU = range(3)
 SCOPE_NAMES = ("global", "per_rank", "per_gpu")
-# The metrics of records whose scope decides what is made of them, and the scopes they may have.
+# Metrics whose aggregation depends on their scope, and their valid scopes.
 SCOPES: dict[str, tuple[int, ...]] = {
     metric.record: tuple(map(SCOPE_NAMES.index, metric.scopes))
     for metric in METRICS
     if metric.scopes
 } | {"world_size": (GLOBAL,)}
 KINDS = tuple(SCOPES)
-# Its programs cut times to whole seconds, and name the rank in each epoch's line, except where one
-# process runs alone.
+# Its programs truncate times to whole seconds, and print the rank in each epoch's line, except for
+# a single process.
 _BOOK = "book"
 
 
 class Rows(NamedTuple):
     """Measurements, one array per field, sorted by kind, run and step (those without one last).
 
-    `kind` is a place in KINDS or in another list of what is measured, `run` one in the study.
-    `who` is a number for each rank, or for each file where no rank is known. `place` is that among
-    the records. `book`: printed by the programs of the book.
+    `kind` is an index of KINDS or of another list of kinds, `run` an index of the study.
+    `who` is a number for each rank, or for each file if the rank is unknown. `place` is the index
+    of the record. `book`: printed by the programs of the book.
     """
 
     kind: Ints
@@ -73,7 +73,7 @@ class Rows(NamedTuple):
 def metric_kinds(fields: RecordArrays) -> Ints:
     """Return the place of each record in KINDS; -1 for others, variants and unknown scopes.
 
-    Variants (of validation, a running average) are not what a table compares.
+    Variants (of validation, a running average) are not compared in a table.
     """
     plain = (fields.variant.among([""]) >= 0) & (fields.scope.among(["unknown"]) < 0)
     return np.where(plain, fields.metric.among(KINDS), -1)
@@ -82,7 +82,8 @@ def metric_kinds(fields: RecordArrays) -> Ints:
 def stated(fields: RecordArrays, kinds: Ints) -> Rows:
     """Return the records of a kind from 0 on, sorted by kind only.
 
-    A value per GPU beside one of all is left out, for programs that print both mean the same.
+    A value per GPU is dropped if there is one of the whole job, because programs that print both
+    mean the same quantity.
     """
     places = np.flatnonzero(kinds >= 0)
     # Within one kind most logs are in order already, and sorting them costs nothing more.
@@ -99,8 +100,8 @@ def once(rows: Rows) -> Rows:
     """Return each measurement once, sorted.
 
     The same rank's value of the same step counts once, the last one: a line may be in two log
-    files, and a requeued run repeats steps. Where two programs state one metric of a run (DeepSpeed
-    below Megatron), the one that states it more often is taken: their values are never added.
+    files, and a requeued run repeats steps. If two programs print one metric of a run (DeepSpeed
+    below Megatron), the one that prints it more often is used: their values are never added.
     """
     step = _ordinal(rows.step)
     key = pd.Series(packed(rows.kind, rows.run, rows.scope, step, rows.who))
@@ -176,7 +177,7 @@ def _of_one_parser(rows: Rows) -> Rows:
     begin = starts(own.kind, own.run, own.parser)
     count, seen = lengths(begin, len(own.run)), np.minimum.reduceat(own.place, begin)
     each = own.take(begin)
-    # Of two that state it as often, the one that began.
+    # If both print it equally often, the first one.
     ranked = np.lexsort((seen, -count, each.run, each.kind))
     lost = np.ones(len(begin), dtype=bool)
     lost[ranked[starts(each.kind[ranked], each.run[ranked])]] = False

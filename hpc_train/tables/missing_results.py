@@ -1,4 +1,4 @@
-"""Measurements of runs without a result -> what is wrong with them, and what to do next."""
+"""Measurements of runs without a result -> the reason, and the next step."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hpc_train.tables.step_times import StepSummary
 def problems(
     rows: Rows, chosen: Mask, steps: StepSummary, study: ExpectedStudy
 ) -> Iterator[tuple[int, str]]:
-    """Yield each chosen run, and in one line why it gives no row, and the next thing to try."""
+    """Yield each selected run with the reason why it has no result, and the next step."""
     own = rows.take(chosen[rows.run])
     own = own.take(np.argsort(packed(own.run, own.place), kind="stable"))
     for run in np.flatnonzero(chosen).tolist():

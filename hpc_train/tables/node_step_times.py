@@ -19,14 +19,14 @@ from hpc_train.tables.step_times import Steps, measured
 
 COLUMNS = ("run_id", "node", "step_time_s", "ranks", "measure")
 STEP, COMPUTE = "step time", "compute time"
-# Timers of what a rank does without the others.
+# Timers of work that a rank does without communication.
 _ALONE = re.compile(r"(?:(?:forward|backward)-)?compute")
 _STEP = ["alone", "run", "node", "step"]
 _NODE = ["alone", "run", "node"]
 
 
 def node_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> pd.DataFrame:
-    """Return the median over the measured steps of each node's time [s], where logs name nodes.
+    """Return the median over the measured steps of each node's time [s], if logs name nodes.
 
     The time of a step on a node is the mean over its ranks. Where ranks wait for one another in
     each step, all of them take as long as the slowest, and only what they do alone tells them
@@ -71,7 +71,7 @@ def _timed(fields: RecordArrays, runs: int) -> Rows:
 
 
 def _nodes(fields: RecordArrays, rows: Rows) -> Ints:
-    """Return the number of each row's node, -1 where nothing tells."""
+    """Return the number of each row's node, -1 if it is unknown."""
     own = fields.node.codes[rows.place].astype(np.int64)
     known = np.flatnonzero((fields.node.codes >= 0) & (fields.rank != NONE))
     if not len(known):
@@ -98,7 +98,7 @@ def _medians(by_rank: pd.DataFrame, warmup: Warmup) -> pd.DataFrame:
 
 
 def _told(found: pd.DataFrame) -> pd.DataFrame:
-    """Keep the compute times of runs that state them for every node, else the step times."""
+    """Keep the compute times of runs that print them for every node, else the step times."""
     nodes = found.groupby(["run", "alone"])["node"].nunique().unstack(fill_value=0)
     nodes = nodes.reindex(columns=[False, True], fill_value=0)
     better = found["run"].map(nodes[True] >= nodes[False]).astype(bool)

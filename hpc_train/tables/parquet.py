@@ -17,12 +17,12 @@ from hpc_train.tables.record_frame import NUMBERS, records_frame
 SCHEMA = 1
 _KEY = b"hpctrain_schema"
 _NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
-# A value stands for one step where a file does not say for how many.
+# A value counts for one step if a file does not contain the number.
 _UNSAID = {"float64": float("nan"), "int64": 1}
 
 
 def parquet_bytes(records: Sequence[Record]) -> bytes:
-    """Return records as one Parquet file, which names its schema.
+    """Return records as one Parquet file, which contains its schema version.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -56,7 +56,7 @@ def _is_whole(value: object) -> bool:
 
 
 def read_records(path: Path) -> pd.DataFrame:
-    """Return what tables need of the records in a Parquet file; texts are categories.
+    """Return the columns of a Parquet file that tables need; texts are categories.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
@@ -68,7 +68,7 @@ def read_records(path: Path) -> pd.DataFrame:
         _check(path, schema)
         kinds = (arrow.string(), arrow.large_string())
         texts = [name for name in TEXTS if schema.field(name).type in kinds]
-        # `read_table` loads all of Arrow's data sets, which takes as long as the file.
+        # `read_table` imports Arrow's data sets, which takes as long as reading the file.
         with parquet.ParquetFile(path, read_dictionary=texts) as file:
             table = file.read(columns=list(_NEEDED))
     except (arrow.ArrowException, OSError) as error:

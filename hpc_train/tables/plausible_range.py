@@ -1,4 +1,4 @@
-"""The sizes that measurements have: outside them no square, sum or ratio of two can be trusted."""
+"""The range of measurements: outside it squares, sums and ratios may overflow."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ Formula = TypeVar("Formula", bound=Callable[..., Any])
 
 
 def usable(values: Any) -> NDArray[np.bool_]:
-    """Return which values can be calculated with: finite, and of a size that something can have."""
+    """Return which values are usable: finite, and within the range of measurements."""
     sizes = np.abs(values)
     sound: NDArray[np.bool_] = (sizes == 0) | ((sizes >= LEAST) & (sizes <= MOST))
     return sound
 
 
 def known(values: Any) -> Any:
-    """Return the values, NaN in place of what cannot be calculated with."""
+    """Return the values, with NaN for those that are not usable."""
     return np.where(usable(values), values, np.nan)
 
 
 def bounded(formula: Formula) -> Formula:
-    """Return a formula whose result is NaN, without a warning, where it is beyond all sizes.
+    """Return a formula whose result is NaN, without a warning, outside the range of measurements.
 
-    NaN stands for what is not known: missing in a report, never a wrong number.
+    NaN means unknown: a missing value in a report, never a wrong number.
     """
 
     @wraps(formula)

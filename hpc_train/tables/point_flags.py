@@ -1,4 +1,4 @@
-"""Points -> the reasons to doubt each of them."""
+"""Points -> their flags."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs -> one row per point: how many runs it has, and the means of those that are ok."""
+"""Runs -> one row per point: the numbers of runs, and the means of the ok runs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from hpc_train.tables.intervals import IntervalArrays, harmonic_means, means
 from hpc_train.tables.record_arrays import Ints, Mask
 from hpc_train.tables.runs import OK
 
-# The numbers of ranks and GPUs tell points apart only where nodes are not recorded.
+# The numbers of ranks and GPUs distinguish points only if nodes are not recorded.
 KEY = ["series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus"]
 
 
@@ -57,12 +57,13 @@ class Grouped(NamedTuple):
         return self.series[self.first]
 
     def ok_only(self, name: str) -> Floats:
-        """Return a column, NaN where the run is not ok."""
+        """Return a column, NaN if the run is not ok."""
         return np.where(self.ok, numbers(self.runs, name), NAN)
 
 
 def grouped(runs: pd.DataFrame) -> Grouped:
-    """Number the points: series as they appear, in each of them the smallest point first."""
+    """Number the points: series in order of appearance, in each of them the smallest point "
+    "first."""
     series, labels = pd.factorize(runs["series"])
     point = codes([runs[name] for name in KEY])
     _, first = np.unique(point, return_index=True)
@@ -76,14 +77,14 @@ def grouped(runs: pd.DataFrame) -> Grouped:
 
 
 def sizes_of(runs: pd.DataFrame) -> tuple[Floats, ...]:
-    """Return what orders runs by size: GPUs, ranks and nodes, NaN where they are not known."""
+    """Return the sort keys of the size: GPUs, ranks and nodes, NaN if unknown."""
     return (numbers(runs, "gpus"), numbers(runs, "ranks"), numbers(runs, "nodes"))
 
 
 def rates_of(groups: Grouped) -> dict[str, Floats]:
-    """Return for each basis what speedup is the ratio of: throughputs, or one over the times.
+    """Return the values of each basis of speedup: throughputs, or inverse times.
 
-    NaN where a run is not ok, or has no positive value.
+    NaN if a run is not ok, or has no positive value.
     """
     rates = {}
     for name, basis in BASES.items():
@@ -95,7 +96,7 @@ def rates_of(groups: Grouped) -> dict[str, Floats]:
 
 
 def bases_of(groups: Grouped, rates: dict[str, Floats]) -> list[str]:
-    """Return the quantity that each series is compared by: one for all its runs, never a mix.
+    """Return the quantity by which each series is compared, the same for all its runs.
 
     The first of throughput (in samples, in tokens), epoch time and time to train that every ok run
     has; failing that, the first that any has.
@@ -154,7 +155,7 @@ def _counts(groups: Grouped) -> dict[str, Any]:
 
 
 def _over_runs(groups: Grouped, confidence: float) -> dict[str, Any]:
-    """Return the metrics whose values are made of those of the runs, by the rule of each."""
+    """Return the metrics that are aggregated over runs, by the rule of each."""
     found: dict[str, Any] = {}
     for metric in POINT_METRICS:
         if metric.over_runs in _EXTREMES:
@@ -162,7 +163,8 @@ def _over_runs(groups: Grouped, confidence: float) -> dict[str, Any]:
             found[metric.key] = extreme(groups.ok_only(metric.key), groups.point, groups.size)
         elif metric.over_runs == "mean":
             own = moments(groups.ok_only(metric.key), groups.point, groups.size)
-            # Quantiles of Student's t cost more than all means: only for intervals that are shown.
+            # Quantiles of Student's t take longer than all means, so only for intervals that are
+            # shown.
             found |= (
                 limited(metric.key, means(own, confidence))
                 if metric.limits

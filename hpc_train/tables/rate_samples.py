@@ -1,4 +1,4 @@
-"""Rates of runs -> ratios of their points, with the interval that was asked for."""
+"""Rates of runs -> ratios of their points, with the requested interval."""
 
 from __future__ import annotations
 
@@ -26,12 +26,13 @@ class Samples(NamedTuple):
     of_basis: tuple[Moments, ...]
 
     def of(self, points: Ints) -> Moments:
-        """Return those of other points, each in the basis of the point that it stands beside."""
+        """Return the samples of other points, each in the basis of the point that it is compared "
+        "with."""
         each = [own.of(points) for own in self.of_basis]
         return Moments(*(np.choose(self.basis, columns) for columns in zip(*each, strict=True)))
 
     def ratio(self, other: Ints, confidence: float) -> IntervalArrays:
-        """Return how many times as fast each point is as the other that stands beside it."""
+        """Return how many times as fast each point is as the corresponding other point."""
         own, theirs = self.of(np.arange(len(self.basis))), self.of(other)
         if self.interval == "welch":
             return welch(own, theirs, confidence)
@@ -40,7 +41,7 @@ class Samples(NamedTuple):
         return self._resampled(other, theirs.mean / own.mean, confidence)
 
     def fewest(self, others: Iterable[Ints]) -> Floats:
-        """Return on how few runs a side of a point's ratios to others rests; NaN without any."""
+        """Return the smallest number of runs on a side of a point's ratios; NaN without any."""
         every = np.arange(len(self.basis))
         own, least = self.of(every).number, np.full(len(every), np.inf)
         for other in others:

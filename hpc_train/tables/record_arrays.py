@@ -22,13 +22,13 @@ NONE = int(np.iinfo(np.int64).min)
 
 
 class TextCodes(NamedTuple):
-    """Texts as numbers into `names`; -1 where there is none."""
+    """Texts as indexes of `names`; -1 if there is none."""
 
     codes: NDArray[np.signedinteger[Any]]
     names: Sequence[str]
 
     def among(self, wanted: Iterable[str]) -> Ints:
-        """Return the place of each text in `wanted`, -1 for every other one."""
+        """Return the index of each text in `wanted`, -1 for other texts."""
         order = {name: place for place, name in enumerate(wanted)}
         places = [order.get(name, -1) for name in self.names]
         found: Ints = np.array([*places, -1], dtype=np.int64)[self.codes]
@@ -109,6 +109,6 @@ def _whole(values: Sequence[int | None]) -> Ints:
 
 def _numbers(values: pd.Series[Any]) -> Ints:
     if values.hasnans:
-        # Of few bytes each, they have no room for the number of the absent.
+        # Small unsigned types cannot hold the number of an absent text.
         return values.astype("Int64").fillna(NONE).to_numpy(dtype=np.int64)
     return values.to_numpy(dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Records, as they come -> the columns that tables use: a twentieth of the room of the objects."""
+"""Records, as they are read -> the columns that tables use, in a twentieth of the memory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ _NULLABLE = ("step", "rank", "message_size")
 _WHOLE = ("line", "steps", *_NULLABLE)
 _ABSENT = -1
 _WIDTHS = (np.int8, np.int16, np.int32)
-# Then they are pressed: few enough for a megabyte of objects.
+# Then the objects are packed: about a megabyte of objects.
 _AT_ONCE = 1 << 14
 _Numbers = NDArray[np.signedinteger[Any]]
 
 
 class _Gathered:
-    """Columns in chunks, each as narrow as its numbers; texts are numbers into the names so far."""
+    """Columns in chunks with the smallest sufficient type; texts are indexes of the names so "
+    "far."""
 
     def __init__(self) -> None:
         self.names: dict[str, dict[str | None, int]] = {name: {None: _ABSENT} for name in TEXTS}
@@ -45,15 +46,15 @@ class _Gathered:
         chunks["value"].append(np.array([record.value for record in records], dtype=np.float64))
 
     def joined(self, name: str) -> NDArray[Any]:
-        """Return a column as a whole; its chunks go, for there may be millions of rows."""
+        """Return a whole column, and release its chunks, because there may be millions of rows."""
         chunks = self.chunks.pop(name)
         return np.concatenate(chunks) if chunks else np.zeros(0, dtype=np.int64)
 
 
 def gathered(records: Iterable[Record]) -> pd.DataFrame:
-    """Return what tables need of the records, as `read_records` does of a Parquet file.
+    """Return the columns of the records that tables need, as `read_records` does for Parquet files.
 
-    Whole numbers have as few bytes as the largest of the column needs.
+    Whole numbers use the smallest sufficient integer type of the column.
     """
     found, source = _Gathered(), iter(records)
     while some := list(islice(source, _AT_ONCE)):
@@ -78,12 +79,12 @@ def _codes(records: list[Record], name: str, known: dict[str | None, int]) -> It
     for record in records:
         text = getattr(record, name)
         code = known.get(text)
-        # Of the absent text, the number is -1.
+        # An absent text has the number -1.
         yield known.setdefault(text, len(known) - 1) if code is None else code
 
 
 def _narrow(numbers: array[int]) -> _Numbers:
-    """Return the numbers with as few bytes as they need."""
+    """Return the numbers in the smallest sufficient type."""
     wide: _Numbers = np.frombuffer(numbers, dtype=np.int64)
     low, high = int(wide.min()), int(wide.max())
     for width in _WIDTHS:

@@ -31,7 +31,7 @@ def records_frame(records: Iterable[Record]) -> pd.DataFrame:
 
 
 def few_rows(frame: pd.DataFrame, metrics: Sequence[str]) -> tuple[Record, ...]:
-    """Return the rows of these metrics and of networks, what is said again only once."""
+    """Return the rows of these metrics and of networks, without repetitions."""
     chosen = frame[frame["metric"].isin(metrics) | (frame["parser"] == "perftest")]
     return as_records(chosen.drop_duplicates(_SAID_ONCE))
 
@@ -49,7 +49,7 @@ def as_records(frame: pd.DataFrame) -> tuple[Record, ...]:
 
 
 def metrics_by_run(frame: pd.DataFrame) -> dict[str, set[str]]:
-    """Return the runs in the order in which they first appear, each with its metrics."""
+    """Return the runs in order of appearance, each with its metrics."""
     found: dict[str, set[str]] = {}
     pairs = frame[["run", "metric"]].drop_duplicates()
     pairs = pairs[pairs["metric"] != "condition"]

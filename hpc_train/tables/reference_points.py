@@ -21,7 +21,7 @@ from hpc_train.tables.scaling_regime import batches
 
 
 class Baselines(NamedTuple):
-    """The baseline of each point, -1 if there is none, and then the reason."""
+    """The baseline of each point; -1 with a reason if there is none."""
 
     point: Ints
     note: list[str]
@@ -41,10 +41,10 @@ class _Parts(NamedTuple):
 def baselines(groups: Grouped, study: ExpectedStudy, column: str = "series") -> Baselines:
     """Find the baseline of each series: the smallest point with the wanted axis values.
 
-    `column` says which runs make up a series. A baseline that names another series
-    (`launcher: srun`) serves all of them that have its conditions; never a series which was parted
-    from its own. Such a part is not its own baseline where it has a single size and the others
-    have a smaller one.
+    `column` contains the series of each run. A baseline that names another series (`launcher:
+    srun`) is used for all series with its conditions, but never for a series that was split off
+    from its own. Such a part is not its own baseline if it has a single size and the others have a
+    smaller one.
     """
     runs = groups.runs
     series = codes([runs[column if column in runs else "series"]])
@@ -59,15 +59,15 @@ def baselines(groups: Grouped, study: ExpectedStudy, column: str = "series") -> 
     for number in np.flatnonzero((own < 0) | _left_alone(parts, _first(order, asked))):
         own[number], notes[number] = _borrowed(parts, int(number), bool(own[number] >= 0))
         if not len(order):
-            said = ", ".join(f"{name}={value}" for name, value in study.baseline.items())
-            notes[number] = f"no speedup: no point has the baseline's values ({said})"
+            wanted_values = ", ".join(f"{name}={value}" for name, value in study.baseline.items())
+            notes[number] = f"no speedup: no point has the baseline's values ({wanted_values})"
     base = np.append(groups.point, -1)[own]
     of_point = series[groups.first]
     return Baselines(base[of_point], [notes[number] for number in of_point])
 
 
 def _first(order: Ints, group: Ints) -> Ints:
-    """Return the first run, in that order, of each group; -1 without."""
+    """Return the first run of each group, in that order; -1 for none."""
     first = np.full(int(group.max(initial=-1)) + 1, -1, dtype=np.int64)
     found, place = np.unique(group[order], return_index=True)
     first[found] = order[place]
@@ -87,7 +87,7 @@ def _left_alone(parts: _Parts, smallest: Ints) -> Mask:
 
 
 def _borrowed(parts: _Parts, number: int, alone: bool) -> tuple[int, str]:
-    """Return a run of another series' point that can count as 1, or -1 and why none can."""
+    """Return a run of a baseline point in another series, or -1 and the reason."""
     members = np.flatnonzero(parts.series == number)
     here = merged(parts.runs, members, parts.fields)
     refused = ""
@@ -164,21 +164,21 @@ def halves(groups: Grouped) -> Ints:
 def refused(
     groups: Grouped, base: Baselines, usable: Floats, columns: Mapping[str, Any]
 ) -> Baselines:
-    """Take away the baseline where the regime is mixed, or the baseline has no `usable` run."""
+    """Remove the baseline if the regime is mixed, or the baseline has no `usable` run."""
     point, notes = base.point.copy(), list(base.note)
-    said: dict[int, str] = {}
+    reasons: dict[int, str] = {}
     runs = _Runs(groups)
     for own, series in enumerate(groups.of_point.tolist()):
         mixed = columns["regime"][own] == "mixed"
         if not mixed and (point[own] < 0 or usable[own]):
             continue
-        if series not in said:
-            said[series] = (
+        if series not in reasons:
+            reasons[series] = (
                 _mixed(groups.runs.iloc[runs.of_series(series)])
                 if mixed
                 else _without(groups.runs, runs.of_point(point[own]), columns["basis"][own])
             )
-        point[own], notes[own] = -1, said[series]
+        point[own], notes[own] = -1, reasons[series]
     return Baselines(point, notes)
 
 

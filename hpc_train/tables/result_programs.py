@@ -1,4 +1,4 @@
-"""Records -> which program printed the results of each run, and what it counts."""
+"""Records -> the program that printed the results of each run, and its unit of counting."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from hpc_train.model.metrics import RESULTS
 from hpc_train.tables.group_values import packed
 from hpc_train.tables.record_arrays import RecordArrays
 
-# Results that a ratio is made of; a sample of one program is a sequence, of another an image.
+# Results that are compared; a sample is a sequence for one program, an image for another.
 _RESULTS = tuple(metric.record for metric in RESULTS)
 _COUNTED = {"samples": "samples"} | {
     metric.record: metric.basis.item for metric in RESULTS if metric.basis and metric.basis.is_rate
 }
-# What a person states has no program.
+# Values stated by a user have no program.
 _STATED = frozenset({"table", "points"})
 _LENGTH = "sequence_length"
 
 
 class Printed(NamedTuple):
-    """What the records of runs say, by the run's number: parsers, units counted, longest sequence.
+    """Facts from the records, by the run's number: parsers, units counted, longest sequence.
 
-    A run that says nothing is absent.
+    Runs without such records are absent.
     """
 
     parsers: dict[int, set[str]]
@@ -33,30 +33,30 @@ class Printed(NamedTuple):
 
 
 def together(parts: Iterable[tuple[Printed, int]]) -> Printed:
-    """Return what several lots of runs say as of one; with each, how many runs it has."""
+    """Combine the facts of several parts of a study; each part is given with its number of runs."""
     found, before = Printed({}, {}, {}), 0
     for part, runs in parts:
-        found.parsers.update({run + before: said for run, said in part.parsers.items()})
-        found.counted.update({run + before: said for run, said in part.counted.items()})
-        found.lengths.update({run + before: said for run, said in part.lengths.items()})
+        found.parsers.update({run + before: value for run, value in part.parsers.items()})
+        found.counted.update({run + before: value for run, value in part.counted.items()})
+        found.lengths.update({run + before: value for run, value in part.lengths.items()})
         before += runs
     return found
 
 
 def printed_of(fields: RecordArrays, runs: int) -> Printed:
-    """Return what the records say of the runs, which are numbered from 0."""
+    """Return the facts from the records of the runs, which are numbered from 0."""
     return Printed(_pairs(fields, runs), _counts(fields, runs), _lengths(fields, runs))
 
 
-def with_programs(found: Printed, said: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
+def with_programs(found: Printed, conditions: Sequence[Mapping[str, str]]) -> list[dict[str, str]]:
     """Return the conditions of the runs with `parser`, `counted` and `sequence_length`.
 
-    Programs that state results of one and the same run (DeepSpeed below Megatron) are one, also in
-    runs where one of them is silent. What is said already stays.
+    Programs that print results of the same run (DeepSpeed below Megatron) count as one, also in
+    runs in which only one of them prints results. Existing conditions are kept.
     """
     parsers, counted = _joined(found.parsers), _joined(found.counted)
     every = []
-    for run, own in enumerate(said):
+    for run, own in enumerate(conditions):
         new = {
             "parser": parsers.get(run),
             "counted": counted.get(run),
@@ -90,7 +90,7 @@ def _counts(fields: RecordArrays, runs: int) -> dict[int, set[str]]:
 
 
 def _joined(found: Mapping[int, Iterable[str]]) -> dict[int, str]:
-    """Return a name for each run, the same for runs that a chain of common words connects."""
+    """Return a name for each run, the same for runs that common parsers connect."""
     group: dict[str, set[str]] = {}
     for words in {tuple(sorted(own)) for own in found.values()}:
         joined = set(words).union(*(group.get(word, ()) for word in words))

@@ -1,4 +1,4 @@
-"""Many runs -> parts of them, so that what is computed of their records needs the room of a few."""
+"""Many runs -> parts of them, which limits the memory for their records."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ import pandas as pd
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 
-# Enough that what each part costs by itself does not count.
+# Large enough that the overhead of a part is negligible.
 _RUNS = 5_000
 
 Records = Sequence[Record] | pd.DataFrame
 
 
 def parts(study: ExpectedStudy, records: Records) -> Iterator[tuple[ExpectedStudy, Records]]:
-    """Yield a study with some of its runs and their records, until all runs were there.
+    """Yield parts of a study with some of its runs and their records.
 
-    The first part has the records of runs that the study does not list. Records that are not held
-    in columns are few, and are one part.
+    The first part has the records of runs that the study does not list. Records that are not stored
+    in columns are few, and form one part.
     """
     if not isinstance(records, pd.DataFrame) or len(study.runs) <= _RUNS or not _named(records):
         yield study, records
@@ -42,7 +42,7 @@ def _named(records: pd.DataFrame) -> bool:
 
 
 def joined(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the columns of tables, which are arrays or lists, one table behind the other."""
+    """Concatenate the columns of tables, which are arrays or lists."""
     if len(tables) == 1:
         return dict(tables[0])
     return {name: _joined([table[name] for table in tables]) for name in tables[0]}

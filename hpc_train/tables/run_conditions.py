@@ -1,4 +1,4 @@
-"""Conditions of runs: what is recorded of each, and in what the runs of a series differ."""
+"""Conditions of runs: the recorded fields, and the differences between runs of a series."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _AXIS = "axis."
 
 
 def fields_of(runs: pd.DataFrame) -> tuple[str, ...]:
-    """Return the fields that any run has recorded, the usual ones first."""
+    """Return the fields that at least one run recorded, the usual ones first."""
     if "conditions" not in runs:
         return ()
     seen = {field for own in runs["conditions"] if isinstance(own, Mapping) for field in own}
@@ -38,7 +38,7 @@ def compared(runs: pd.DataFrame, allowed: Sequence[str]) -> tuple[str, ...]:
     An axis sets a field whose name is the axis' own or its last word: `training.precision`.
 
     Raises:
-        ReportError: a field is allowed to differ that there is not.
+        ReportError: a field that is allowed to differ does not exist.
     """
     fields = fields_of(runs)
     known = dict.fromkeys((*FIELDS, *fields))
@@ -54,7 +54,7 @@ def compared(runs: pd.DataFrame, allowed: Sequence[str]) -> tuple[str, ...]:
 
 
 def texts(runs: pd.DataFrame, field: str) -> list[str | None]:
-    """Return what each run recorded of a field, None where it recorded nothing."""
+    """Return the recorded value of a field for each run, None if there is none."""
     return [
         str(own[field]) if isinstance(own, Mapping) and own.get(field) not in (None, "") else None
         for own in runs["conditions"]
@@ -62,7 +62,7 @@ def texts(runs: pd.DataFrame, field: str) -> list[str | None]:
 
 
 def levels(field: str, values: Sequence[str | None]) -> Ints:
-    """Number the different values of a field; -1 where there is none.
+    """Number the different values of a field; -1 if there is none.
 
     Numbers of parameters count as the same within 5 %.
     """
@@ -75,7 +75,7 @@ def levels(field: str, values: Sequence[str | None]) -> Ints:
 
 
 def merged(runs: pd.DataFrame, places: Ints, fields: Sequence[str]) -> dict[str, str]:
-    """Return what some runs recorded of each field: the first value of each."""
+    """Return the first recorded value of each field among some runs."""
     found: dict[str, str] = {}
     if fields:
         for own in runs["conditions"].iloc[places]:
@@ -87,7 +87,7 @@ def merged(runs: pd.DataFrame, places: Ints, fields: Sequence[str]) -> dict[str,
 def difference(
     own: Mapping[str, str], other: Mapping[str, str], fields: Sequence[str]
 ) -> str | None:
-    """Return the first field in which two sets of conditions differ, where both recorded it."""
+    """Return the first field that both sets of conditions contain with different values."""
     for field in fields:
         if field in own and field in other:
             one, two = levels(field, (own[field], other[field]))
@@ -105,11 +105,11 @@ def _number(text: str | None) -> float:
 
 
 def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dict[str, str]]:
-    """Return what is recorded of each run, and over it what its log says: NAME=VALUE.
+    """Return the recorded conditions of each run, updated with those in its log: NAME=VALUE.
 
-    The runs of the records are numbered as `runs` are. Where the ranks of one run say different
-    things, all of them stand there: `2.4 / 2.5`. `parameters` are those that a log counts, unless
-    the runs state them.
+    The runs of the records are numbered as `runs` are. If the ranks of a run print different
+    values, all are listed: `2.4 / 2.5`. `parameters` are those that a log counts, unless the runs
+    state them.
     """
     sizes = _parameters(fields, len(runs))
     found = [
@@ -123,12 +123,12 @@ def conditions_of(fields: RecordArrays, runs: Sequence[ExpectedRun]) -> list[dic
     key = packed(run[chosen], fields.variant.codes[chosen])
     chosen = chosen[np.argsort(key, kind="stable")]
     chosen = chosen[starts(run[chosen], fields.variant.codes[chosen])]
-    said: dict[tuple[int, str], set[str]] = {}
+    printed: dict[tuple[int, str], set[str]] = {}
     for one, code in zip(run[chosen].tolist(), fields.variant.codes[chosen].tolist(), strict=True):
         name, equals, value = fields.variant.names[code].partition("=")
         if equals and name:
-            said.setdefault((one, name), set()).add(value)
-    for (one, name), values in said.items():
+            printed.setdefault((one, name), set()).add(value)
+    for (one, name), values in printed.items():
         found[one][name] = " / ".join(sorted(values))
     return found
 

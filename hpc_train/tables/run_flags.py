@@ -1,4 +1,4 @@
-"""Measurements -> the reasons to doubt each run."""
+"""Measurements -> the flags of each run."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def run_flags(
     flags: dict[int, list[Flag]] = defaultdict(list)
     for run in np.flatnonzero((steps > 0) & (steps < LEAST_STEPS)).tolist():
         flags[run].append(Flag(FlagCode.SHORT, f"{steps[run]} steps"))
-    heard = _timed_ranks(rows, runs)
-    for run in np.flatnonzero((heard > 0) & (heard < ranks)).tolist():
-        flags[run].append(Flag(FlagCode.RANKS, f"steps of {heard[run]} of {ranks[run]:.0f} ranks"))
+    timed = _timed_ranks(rows, runs)
+    for run in np.flatnonzero((timed > 0) & (timed < ranks)).tolist():
+        flags[run].append(Flag(FlagCode.RANKS, f"steps of {timed[run]} of {ranks[run]:.0f} ranks"))
     for metric in _SAID_ONCE:
         for run, values in _contradictions(rows, metric).items():
-            said = ", ".join(f"{value:g}" for value in values)
-            flags[run].append(Flag(FlagCode.VARIES, f"{metric} {said}; last taken"))
+            text = ", ".join(f"{value:g}" for value in values)
+            flags[run].append(Flag(FlagCode.VARIES, f"{metric} {text}; last taken"))
     for run in np.unique(odd.run).tolist():
         flags[run].append(_left_out(odd.take(odd.run == run)))
     for run, one in enumerate(expected):
@@ -49,7 +49,7 @@ def with_lost(flags: Sequence[tuple[Flag, ...]], lost: Ints) -> list[tuple[Flag,
 
 
 def _contradictions(rows: Rows, metric: str) -> dict[int, tuple[float, ...]]:
-    """Return the different values of a metric that a run can only have once, by run."""
+    """Return the contradicting values of a metric that can have only one value, by run."""
     own = rows.named(metric)
     own = own.take((own.scope == GLOBAL) & ~own.stepped)
     first = starts(own.run)
@@ -80,9 +80,9 @@ def _left_out(odd: Rows) -> Flag:
 
 
 def without_final_loss(fields: RecordArrays, runs: int) -> Ints:
-    """Return the runs of which a log states a loss that is no number, and no other one after it.
+    """Return the runs whose last loss in the log is NaN or infinite.
 
-    A loss that came back is none: mixed precision skips steps that overflow.
+    A loss that is finite again does not count: mixed precision skips steps that overflow.
     """
     lost = (fields.metric.among(["not_finite"]) == 0) & (fields.variant.among(["loss"]) == 0)
     if not lost.any():

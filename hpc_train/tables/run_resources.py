@@ -18,9 +18,9 @@ _MOST_RANKS = 10**9
 
 
 class Sizes(NamedTuple):
-    """For each run, None where it is not known; `ranks` are NaN there.
+    """Sizes of each run, None if unknown; `ranks` are then NaN.
 
-    `planned` are the ranks that the plan or a person states, NaN where neither does.
+    `planned` are the ranks of the plan or those stated by a user, else NaN.
     """
 
     nodes: list[int | None]
@@ -33,9 +33,10 @@ class Sizes(NamedTuple):
 
 
 def sizes_of(runs: Sequence[ExpectedRun], world: Floats, named: Ints) -> Sizes:
-    """Return the sizes of runs; `world` and `named` are the ranks that their logs state and name.
+    """Return the sizes of runs.
 
-    What a person states of a run is taken before what is in its log.
+    `world` is the number of ranks that a log states, `named` the number of ranks that lines name.
+    A value stated by a user takes precedence over the log.
     """
     columns = [[_stated(run, name) for run in runs] for name in NAMES]
     gpus = [_gpus(run, nodes, each) for run, nodes, each, _ in zip(runs, *columns, strict=True)]

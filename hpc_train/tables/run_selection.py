@@ -19,7 +19,8 @@ _SIZES = ("nodes", "gpus_per_node", "tasks_per_node", "ranks")
 def selected(runs: pd.DataFrame, wanted: Mapping[str, str], name: str) -> pd.DataFrame:
     """Return the runs with these values of axes, sizes or conditions.
 
-    What is selected by leaves the name of the series, so that two selections have one name.
+    The selected axis is removed from the name of the series, so that two selections have the same
+    names.
 
     Raises:
         ReportError: there is no such axis, or no run has the value.
@@ -75,7 +76,7 @@ def stored_runs(rows: Sequence[Mapping[str, Any]], name: str) -> pd.DataFrame:
     """Return the run table from `runs` of a report in JSON.
 
     Raises:
-        ReportError: a run has not the keys that this version needs.
+        ReportError: a run lacks a key that this version needs.
     """
     needed = ("run_id", "series", "state", *_SIZES, "samples_per_second")
     for row in rows:

@@ -1,4 +1,4 @@
-"""Measurements of each run -> one value for each metric, by the rule that the metric names."""
+"""Measurements of each run -> one value for each metric, by the metric's rule."""
 
 from __future__ import annotations
 
@@ -42,9 +42,9 @@ def reduced(rows: Rows, rest: RecordArrays, warmup: Warmup, ranks: Floats) -> di
     """Return the metrics that follow a common rule, a value for each run, NaN without records.
 
     `last`: the last value, whichever rank printed it. `highest`: the largest of all ranks and
-    steps. `median`: of the measured steps, mean over ranks; else what is stated of the whole run.
-    `total`: as stated of the whole run, else the sum over steps and ranks. `rate`: of all ranks,
-    as `steps.reported_rate` has it. Metrics with scopes are in `rows`, all others in `rest`.
+    steps. `median`: of the measured steps, mean over ranks; else the value of the whole run.
+    `total`: the value of the whole run, else the sum over steps and ranks. `rate`: of all ranks, by
+    `steps.reported_rate`. Metrics with scopes are in `rows`, all others in `rest`.
     """
     found = {}
     for metric in RUN_METRICS:
@@ -56,13 +56,14 @@ def reduced(rows: Rows, rest: RecordArrays, warmup: Warmup, ranks: Floats) -> di
 
 
 def tflops_per_gpu(rest: RecordArrays, warmup: Warmup, ranks: Floats) -> Floats:
-    """Return the median of the measured steps; what is stated of all GPUs together is no such."""
+    """Return the median of the measured steps, per GPU; totals of all GPUs are not used."""
     rows = _of_metric(rest, "tflops", len(ranks))
     return _typical(rows.take(rows.scope != GLOBAL), warmup, ranks)
 
 
 def optimiser_steps(rest: RecordArrays, rows: Rows, runs: int) -> Floats:
-    """Return their number as stated, else that of the last step; one more where they begin at 0."""
+    """Return the printed number of steps, else the last step's number, plus one if counted from "
+    "0."""
     count = highest_of(_of_metric(rest, "steps", runs), runs)
     return np.where(np.isnan(count), _last_step(rows, runs), count)
 
@@ -71,16 +72,15 @@ def samples_seen(rows: Rows, steps: Floats, batch: Floats) -> Floats:
     """Return the samples that a run states it trained on, else steps times global batch."""
     own = rows.named("samples")
     whole = own.take((own.scope == GLOBAL) & ~own.stepped)
-    said = last_of(whole.value, whole.run, len(batch))
-    return np.where(np.isnan(said), steps * batch, said)
+    stated_values = last_of(whole.value, whole.run, len(batch))
+    return np.where(np.isnan(stated_values), steps * batch, stated_values)
 
 
 def time_shares(rest: RecordArrays, warmup: Warmup, step_time_s: Floats) -> dict[str, Floats]:
-    """Return which fraction of the mean step time went into data and into communication.
+    """Return the fractions of the mean step time for data loading and for communication.
 
-    Mean over ranks and measured steps of the largest timer of that kind: timers contain one
-    another, and so their sum would count time twice. NaN where none is logged, or more than the
-    whole step.
+    Mean over ranks and measured steps of the largest timer of that kind: timers are nested, so
+    their sum would count time twice. NaN if none is logged, or if the value exceeds the step time.
     """
     found, runs = {}, len(step_time_s)
     for name, words in _TIMERS.items():
@@ -108,7 +108,7 @@ def stated_step_time_s(rows: Rows, runs: int) -> Floats:
 
 
 def named_ranks(rows: Rows, runs: int) -> Ints:
-    """Return the number of ranks as far as the lines name them; 0 where they name none.
+    """Return the number of ranks that the lines name; 0 if they name none.
 
     Rank 0 may print for the whole job, so it is not taken as the only rank.
     """
@@ -117,9 +117,9 @@ def named_ranks(rows: Rows, runs: int) -> Ints:
         own = rows.of(kind)
         first = starts(own.run)
         if len(first):
-            heard = np.where((own.scope == GLOBAL) & (own.rank == 0), NONE, own.rank)
+            named = np.where((own.scope == GLOBAL) & (own.rank == 0), NONE, own.rank)
             at = own.run[first]
-            most[at] = np.maximum(most[at], np.maximum.reduceat(heard, first))
+            most[at] = np.maximum(most[at], np.maximum.reduceat(named, first))
     epochs = rows.named("epoch_time")
     alone = (counts(epochs.run, runs) > 0) & ~any_of(~epochs.book, epochs.run, runs)
     return np.where(most >= 0, most + 1, alone.astype(np.int64))
@@ -129,9 +129,11 @@ def accuracy(rows: Rows, runs: int) -> Floats:
     """Return the last accuracy of the job; where each rank has its own, the mean of their last."""
     own = rows.named("accuracy")
     whole = own.take(own.scope == GLOBAL)
-    said = last_of(whole.value, whole.run, runs)
+    stated_values = last_of(whole.value, whole.run, runs)
     each = of_last(own.take(own.scope != GLOBAL))
-    return np.where(np.isnan(said), per_run(mean, each.value, each.run, runs), said)
+    return np.where(
+        np.isnan(stated_values), per_run(mean, each.value, each.run, runs), stated_values
+    )
 
 
 def epoch_time_s(rows: Rows, runs: int) -> Floats:
@@ -148,7 +150,7 @@ def epoch_time_s(rows: Rows, runs: int) -> Floats:
 
 
 def whole_seconds(rows: Rows, runs: int) -> Mask:
-    """Return which runs had their times cut to whole seconds before they were printed."""
+    """Return which runs printed times that are truncated to whole seconds."""
     found = np.zeros(runs, dtype=bool)
     for metric in ("epoch_time", "time_to_train"):
         own = rows.named(metric)
@@ -157,7 +159,7 @@ def whole_seconds(rows: Rows, runs: int) -> Mask:
 
 
 def positive(rates: Floats) -> Floats:
-    """Return the rates, NaN where one is none that can be calculated with."""
+    """Return the rates, NaN if a rate is not usable."""
     return np.where((rates > 0) & usable(rates), rates, NAN)
 
 
@@ -208,16 +210,18 @@ def _typical(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     times = step_means(rows.take(rows.stepped))
     kept = times.take(measured(times, Warmup(steps=warmup.steps)))
     last = of_last(rows.take(~rows.stepped))
-    said = per_run(mean, last.value, last.run, runs)
-    return np.where(np.isnan(said), per_run(median, kept.value, kept.run, runs), said)
+    stated_values = per_run(mean, last.value, last.run, runs)
+    return np.where(
+        np.isnan(stated_values), per_run(median, kept.value, kept.run, runs), stated_values
+    )
 
 
 def _total(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
     stepwise = step_totals(rows, ranks)
     summed = per_run(total, stepwise.value * stepwise.weight, stepwise.run, len(ranks))
     whole = rows.take((rows.scope == GLOBAL) & ~rows.stepped)
-    said = last_of(whole.value, whole.run, len(ranks))
-    return np.where(np.isnan(said), summed, said)
+    stated_values = last_of(whole.value, whole.run, len(ranks))
+    return np.where(np.isnan(stated_values), summed, stated_values)
 
 
 def _rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:

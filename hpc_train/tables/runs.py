@@ -54,7 +54,7 @@ _FLOATS = tuple(metric.key for metric in RUN_METRICS if not metric.counts)
 
 
 class _Piece(NamedTuple):
-    """What is known of some runs: sizes, measures and words of each, programs, marks by name."""
+    """The tables of some runs: sizes, measures, texts, programs, and marks by name."""
 
     sizes: Sizes
     found: dict[str, Any]
@@ -82,13 +82,13 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     refuse_copies({run: mark for piece in pieces for run, mark in piece.marks.items()})
     found: dict[str, Any] = joined([piece.found for piece in pieces])
     sizes = Sizes(**joined([piece.sizes._asdict() for piece in pieces]))
-    said = together((piece.printed, len(piece.sizes.ranks)) for piece in pieces)
-    found["conditions"] = with_programs(said, found["conditions"])
+    programs = together((piece.printed, len(piece.sizes.ranks)) for piece in pieces)
+    found["conditions"] = with_programs(programs, found["conditions"])
     return _frame(study, sizes, found)
 
 
 def _piece(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> _Piece:
-    """Return what the records say of each run of a study."""
+    """Return the values from the records of each run of a study."""
     names = [run.run_id for run in study.runs]
     fields = columns(records)
     fields = fields._replace(run=fields.run.led_by(names))
@@ -114,8 +114,8 @@ def _piece(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> _P
     found |= time_shares(rest, study.warmup, steps.mean)
     states, why = _verdicts(study, rows, steps, (sizes.planned, world), found)
     flags = with_lost(run_flags(study.runs, rows, odd, steps.steps, sizes.ranks), lost)
-    said = conditions_of(rest, study.runs)
-    found |= {"state": states, "problem": why, "flags": flags, "conditions": said}
+    conditions = conditions_of(rest, study.runs)
+    found |= {"state": states, "problem": why, "flags": flags, "conditions": conditions}
     return _Piece(sizes, found, printed, marks)
 
 
@@ -150,10 +150,10 @@ def _verdicts(
     planned, world = ranks
     apart = ok & ~np.isnan(planned) & ~np.isnan(world) & (planned != world)
     for run in np.flatnonzero(apart).tolist():
-        # Ranks that each train alone look like perfect scaling.
+        # Ranks that train independently look like perfect scaling.
         word = "planned" if study.runs[run].topology else "stated"
-        said = f"{CONTRADICTED}{world[run]:g}, {word} {planned[run]:.0f}"
-        states[run], why[run] = UNPARSED, said
+        problem = f"{CONTRADICTED}{world[run]:g}, {word} {planned[run]:.0f}"
+        states[run], why[run] = UNPARSED, problem
     unmeasured = (steps.seen > 0) & ~(steps.step_time_s > 0)
     nothing = np.all([np.isnan(found[metric.key]) for metric in RESULTS], axis=0)
     for run, problem in problems(rows, ok & ~apart & (unmeasured | nothing), steps, study):
@@ -167,12 +167,12 @@ def _frame(study: ExpectedStudy, sizes: Sizes, found: Mapping[str, Any]) -> pd.D
     keys = {axis_name(key): key for run in runs for key in run.axes}
     short = [{axis_name(key): value for key, value in run.axes.items()} for run in runs]
     axes = {f"axis.{name}": [axis.get(name, NAN) for axis in short] for name in keys}
-    told = {
+    stated_cells = {
         name: [getattr(run, name) for run in runs]
         for name in ("run_id", "repetition", "wall_s", "transport", "restarts")
     }
     sized = {name: getattr(sizes, name) for name in COUNTS}
-    cells = {**told, **sized, **found, "series": series_of(runs, sizes.ranks)}
+    cells = {**stated_cells, **sized, **found, "series": series_of(runs, sizes.ranks)}
     table = {name: cells[name] for name in COLUMNS[:2]} | axes
     table |= {name: _typed(name, cells[name]) for name in COLUMNS[2:]}
     frame: pd.DataFrame = pd.DataFrame(table)
@@ -191,7 +191,7 @@ def _check_names(study: ExpectedStudy) -> None:
     twice = [name for name, n in Counter(run.run_id for run in study.runs).items() if n > 1]
     if twice:
         raise ReportError(
-            f"{study.name}: two runs are called {twice[0]}; their lines cannot be told apart",
+            f"{study.name}: two runs are called {twice[0]}; their lines cannot be distinguished",
             "give the logs different names",
         )
 

@@ -145,7 +145,7 @@ def _scale(solved: Solution) -> Parameter:
 
 
 def _peak(solved: Solution) -> Parameter | str:
-    """Return USL's q* = sqrt((1 - a)/b), or why there is none."""
+    """Return USL's q* = sqrt((1 - a)/b), or the reason why there is none."""
     if solved.law != "usl":
         bound = 1 / solved.c[1] if solved.law == "amdahl" and solved.c[1] > 0 else np.inf
         return f"stays below {bound:.3g}" if np.isfinite(bound) else "grows without end"
@@ -194,7 +194,7 @@ def _notes(usable: pd.DataFrame, reach: float) -> tuple[str, ...]:
         notes.append(f"untrustworthy: continued to {reach:g} times the largest measured size")
     elif reach > REACH:
         notes.append(f"continued to {reach:g} times the largest measured size")
-    # A missing number of nodes is no 1: NA == 1 is NA, which `all` passes over.
+    # A missing number of nodes does not count as 1: NA == 1 is NA, which `all` ignores.
     if reach > 1 and usable["nodes"].eq(1).fillna(value=False).all():
         notes.append("measured on one node: it knows nothing of the network between nodes")
     return tuple(notes)

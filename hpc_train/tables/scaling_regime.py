@@ -13,7 +13,7 @@ from hpc_train.tables.group_values import Floats, agree, least, most, numbers
 from hpc_train.tables.record_arrays import Ints
 from hpc_train.tables.runs import OK
 
-# More than this is another batch, however many ranks round it.
+# A larger difference means another batch, for any number of ranks.
 ROUNDED = 0.01
 _LABEL = "axis.scaling"
 Regime = Literal["strong", "weak", "mixed", "unknown"]
@@ -22,9 +22,9 @@ Regime = Literal["strong", "weak", "mixed", "unknown"]
 def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Regime]:
     """Return the regime of each series, from the global batch and ranks of its completed runs.
 
-    strong: the same global batch at every size, but for what is lost or added where each rank takes
-    whole samples (999 of 1000 on 3); weak: the same batch per rank; mixed: neither;
-    unknown: not recorded, or the series has one size, where the known series do not agree on one.
+    strong: the same global batch at every size, except for rounding to whole samples per rank (999
+    of 1000 on 3); weak: the same batch per rank; mixed: neither; unknown: not recorded, or the
+    series has one size and the other series differ in regime.
 
     Raises:
         ReportError: the data contradict `declared`; names two runs and their batches. Where an axis
@@ -34,7 +34,7 @@ def regimes(runs: pd.DataFrame, declared: Scaling | None = None) -> dict[str, Re
         for label in get_args(Scaling):
             regimes(runs[runs[_LABEL] == label], label)
     if runs["ranks"].isna().all():
-        # A table may have a column of nodes and nothing more.
+        # A table may have only a column of nodes.
         runs = runs.assign(ranks=runs["nodes"])
     series, labels = pd.factorize(runs["series"])
     known = (runs["state"] == OK) & runs["global_batch"].notna() & runs["ranks"].notna()
@@ -78,7 +78,7 @@ def _of_series(own: pd.DataFrame, series: Ints, size: int) -> list[Regime]:
 
 
 def _one_batch(batch: Floats, ranks: Floats, series: Ints, size: int) -> list[bool]:
-    """Whether the batches of a series are one that each rank may have rounded, down or up."""
+    """Whether the batches of a series are equal up to rounding in each rank."""
     low, high = least(batch, series, size), most(batch, series, size)
     down = most(high[series] - batch - ranks, series, size) < 0
     up = most(batch - low[series] - ranks, series, size) < 0

@@ -34,7 +34,7 @@ COUNTS = (
     *KEY[1:], "cpus_per_task", "n_ok", "n_submitted",
     *(metric.key for metric in POINT_METRICS if metric.counts),
 )  # fmt: skip
-# The size of the work stands before the runs, as in the points table.
+# The batch size precedes the number of runs, as in the points table.
 _BATCH, *_OTHERS = (
     f"{metric.key}{limit}"
     for metric in POINT_METRICS

@@ -23,7 +23,7 @@ _WIDTHS = (24, 48, 200)
 
 
 class Separated(NamedTuple):
-    """The runs, with as many series as they need, and a sentence for each reason to split."""
+    """The runs with their comparable series, and a sentence for each reason to split."""
 
     runs: pd.DataFrame
     notes: tuple[str, ...]
@@ -38,7 +38,7 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
     `series_comparable` (before it was split by batch).
 
     Raises:
-        ReportError: `study.allow_mixed` names a field that there is not.
+        ReportError: `study.allow_mixed` names a field that does not exist.
     """
     fields = compared(runs, study.allow_mixed)
     series, point = codes([runs["series"]]), codes([runs[name] for name in KEY])
@@ -58,8 +58,8 @@ def separated(runs: pd.DataFrame, study: ExpectedStudy) -> Separated:
         refined = (_parts(finer, series) > _parts(parts, series))[series]
         names, parts = _named(names, field, _short(values, level), level, refined), finer
     comparable = runs.assign(series=names)
-    batch, said = batch_split(comparable, study.scaling)
-    notes += [*said, *_allowed(runs, study.allow_mixed, series)]
+    batch, reasons = batch_split(comparable, study.scaling)
+    notes += [*reasons, *_allowed(runs, study.allow_mixed, series)]
     if silent:
         notes.append(f"not recorded by every run, and taken to match: {', '.join(silent)}")
     if (batch == runs["series"].to_numpy(dtype=object)).all():
@@ -97,7 +97,7 @@ def _named(
 
 
 def _short(values: Sequence[str | None], level: Ints) -> list[str]:
-    """Return the text of each level, cut as far as the texts then still differ."""
+    """Return the text of each level, shortened as far as the texts remain distinct."""
     first: dict[int, str] = {}
     for value, number in zip(values, level.tolist(), strict=True):
         if value is not None and number >= 0:
@@ -196,7 +196,7 @@ def _split(
 
 
 def _alone(level: Ints, ranks: Floats) -> int:
-    """Return how many levels were measured at one size only."""
+    """Return the number of levels that were measured at one size only."""
     known = level >= 0
     pairs = np.unique(np.stack([level[known], ranks[known].astype(np.int64)]), axis=1)
     return int((np.bincount(pairs[0]) == 1).sum())

@@ -1,6 +1,6 @@
 """A planned study -> the resolution of its repetitions, and the laws that can be fitted.
 
-Light to import: `submit` says this on a login node.
+Fast to import, because `submit` prints this on a login node.
 """
 
 from __future__ import annotations
@@ -27,5 +27,5 @@ def expected_width(n: int) -> float | None:
 
 
 def fit_needs(sizes: int) -> dict[Law, int]:
-    """Return the laws that so many different sizes are too few for, and what each needs."""
+    """Return the laws that need more different sizes, and the number that each needs."""
     return {law: least for law, least in LEAST_SIZES.items() if sizes < least}

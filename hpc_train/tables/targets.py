@@ -1,4 +1,4 @@
-"""Records, runs and points -> samples and time that each point takes to a target."""
+"""Records, runs and points -> samples and time of each point to a target."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from hpc_train.tables.time_to_accuracy import (
     time_to_accuracy,
 )
 
-# Where a run is validated, that counts; else what it prints of itself.
+# Values of a validation take precedence over those of the training.
 VARIANTS = ("validation", "eval", "")
 REACHED, NOT_REACHED, UNKNOWN = "reached", "not reached", "not measured"
 Row = dict[str, Any]
@@ -45,7 +45,7 @@ class Evaluations(NamedTuple):
 def target_rows(
     records: Sequence[Record] | pd.DataFrame, runs: pd.DataFrame, points: pd.DataFrame, to: Target
 ) -> list[Row]:
-    """Return one row per point: how many runs reached the target, after how much, how fast.
+    """Return one row per point: the number of runs that reached the target, samples and time.
 
     `samples_to_target` is the mean over the runs, and None unless each of them reached it;
     `time_to_target_s` the mean, of three and more runs their MLPerf score. Nothing is extrapolated.
@@ -95,7 +95,7 @@ def _evaluations(
 
 
 def _epochs(fields: RecordArrays) -> dict[int, set[int]]:
-    """Return the epochs that each run has timed: a quality at these is one of epochs."""
+    """Return the epochs that each run has timed: a quality at these numbers belongs to an epoch."""
     timed = once(stated(fields, np.where(fields.metric.among(["epoch_time"]) == 0, 0, -1)))
     timed = timed.take(timed.stepped)
     found: dict[int, set[int]] = defaultdict(set)
@@ -105,11 +105,11 @@ def _epochs(fields: RecordArrays) -> dict[int, set[int]]:
 
 
 def _of_run(rows: Rows, epochs: set[int]) -> Evaluations:
-    """Return the evaluations of one run; what the job states wins over what its ranks do."""
+    """Return the evaluations of one run; values of the job take precedence over those of ranks."""
     whole = rows.scope == GLOBAL
     rows = rows.take(whole) if whole.any() else rows
     if not rows.stepped.any():
-        # Ranks repeat one another.
+        # Ranks repeat the same values.
         values = rows.take((rows.who == rows.who[0]) & (rows.rank == rows.rank[0])).value.tolist()
         return Evaluations("share", [(i + 1) / len(values) for i in range(len(values))], values)
     steps = step_means(rows.take(rows.stepped))
@@ -142,7 +142,7 @@ def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> Row:
 
 
 def _samples(row: Mapping[Any, Any], seen: Evaluations | None) -> list[float]:
-    """Return the samples before each evaluation; none where the run does not say how many."""
+    """Return the samples before each evaluation; none if the run does not print them."""
     each = row["global_batch"] if seen and seen.unit == "step" else row["samples_seen"]
     if seen is None or not each > 0:
         return []
@@ -206,7 +206,7 @@ def _compared(rows: list[Row]) -> list[Row]:
             continue
         known = statistical_efficiency(base["samples_to_target"], row["samples_to_target"])
         low = high = None
-        # Runs of one seed agree to the sample: that is no repetition to make an interval of.
+        # Runs with one seed agree exactly: they are not repetitions for an interval.
         if row is not base and len({*_counts(row)}) > 1 and len({*_counts(base)}) > 1:
             _, low, high = ratio_interval(_counts(base), _counts(row))
         row["statistical_efficiency"] = {"value": known, "low": low, "high": high}

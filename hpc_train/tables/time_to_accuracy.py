@@ -1,4 +1,4 @@
-"""How many samples and how long it takes to reach a target, and the score of MLPerf."""
+"""Samples and time to a target, and the score of MLPerf."""
 
 from __future__ import annotations
 
@@ -83,11 +83,11 @@ def score(times: Sequence[float | None], factor: float = 1.0) -> float:
     """Return the olympic mean of the runs' times, times the factor of `scaling.json`.
 
     The best and the worst run are dropped; of 40 runs four of each. Three or four runs, which the
-    largest benchmarks ask for, are all averaged. A failed run (None) took for ever: one is
-    forgiven as the worst; more make the score infinite.
+    largest benchmarks require, are all averaged. A failed run (None) has an infinite time: one is
+    dropped as the worst; more make the score infinite.
 
     Raises:
-        ReportError: fewer than three runs, or a time that is none.
+        ReportError: fewer than three runs, or an invalid time.
     """
     if len(times) < LEAST_RUNS:
         raise ReportError(

@@ -154,7 +154,7 @@ def test_already_set_is_shown_and_not_written(given: Callable[..., LaunchPlan]) 
     assert dict(plan.env).keys() == {"OMP_NUM_THREADS", "PYTHONUNBUFFERED"}
     setting = plan.settings["env.NCCL_NET"]
     assert setting.value == "IB"
-    assert setting.why == "set by module nccl/2.27: nothing is written"
+    assert setting.why == "set by module nccl/2.27, so the script does not set it"
     again = given([*blocks, {"env": {"X": "2"}}])
     assert dict(again.env)["X"] == "2"
 

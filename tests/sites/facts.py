@@ -139,7 +139,7 @@ WARNINGS = (
     ),
     ("isambard-ai", "launchers.forbidden.mpirun", "not allowed"),
     ("roihu", "launchers.forbidden.mpirun", "srun"),
-    ("vista", "forbidden.gres", "partition gives"),
+    ("vista", "forbidden.gres", "partition determines"),
     ("vista", "forbidden.mem", "memory"),
     ("clariden", "forbidden.gres", "gpus-per-task"),
     ("sagemaker-hyperpod", "forbidden.gpus-per-node", "no GRES"),

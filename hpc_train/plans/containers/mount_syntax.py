@@ -1,4 +1,4 @@
-"""`SOURCE:TARGET:ro` -> Mount, with the place of what cannot be mounted."""
+"""`SOURCE:TARGET:ro` -> Mount; errors name the place."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MODES = ("ro", "rw")
 
 
 class Mount(Value, frozen=True, kw_only=True):
-    """A folder or file of the host, and where the ranks see it; `where` names its line."""
+    """A folder or file of the host, and its path for the ranks; `where` names its line."""
 
     source: str
     target: str
@@ -19,21 +19,21 @@ class Mount(Value, frozen=True, kw_only=True):
     where: str
 
     def token(self) -> Text:
-        """Return it as the runtimes take it."""
+        """Return the mount in the notation of the runtimes."""
         return Text(text=f"{self.source}:{self.target}{':ro' if self.read_only else ''}")
 
 
 def own(variable: str) -> Joined:
-    """Return the mount of a folder that is known inside the job only, at its own place."""
+    """Return the mount of a folder that is known only inside the job, at the same path."""
     name = JobVar(name=variable)
     return Joined(parts=(name, Text(text=":"), name))
 
 
 def parse_mount(text: str, where: str) -> Mount:
-    """Take a mount apart.
+    """Parse a mount.
 
     Raises:
-        PlanError: not one to three parts, or a path that depends on a shell or a folder.
+        PlanError: it does not have one to three parts, or its path is relative or needs a shell.
     """
     parts = text.split(":")
     mode = parts.pop() if len(parts) == 3 else "rw"
@@ -45,10 +45,10 @@ def parse_mount(text: str, where: str) -> Mount:
 
 
 def check_whole(path: str, where: str) -> None:
-    """Refuse a path that no program would read as the writer does.
+    """Refuse a relative path, and a path that only a shell would expand.
 
     Raises:
-        PlanError: it is relative, or waits for a shell.
+        PlanError: it is relative, or needs a shell.
     """
     if not path.startswith("/"):
         raise PlanError(f"{where}: {path!r} must be a whole path, from / on; no shell reads it")
@@ -57,7 +57,7 @@ def check_whole(path: str, where: str) -> None:
 
 
 def check_characters(path: str, forbidden: str, runtime: str, where: str) -> None:
-    """Refuse what a runtime would take for the end of a path.
+    """Refuse characters that a runtime would parse as the end of a path.
 
     Raises:
         PlanError: one of `forbidden` is in the path.

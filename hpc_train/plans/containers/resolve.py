@@ -1,4 +1,4 @@
-"""resolve_container: what the job wants of an image and what the site offers."""
+"""The container of a job: its image, and the runtime of the site."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from hpc_train.plans.network_context import vendor_of
 def resolve_container(
     context: Context, topology: Topology, environment: JobEnvironment
 ) -> ContainerPlan | None:
-    """Return how the ranks get into the job's image; None for a job without one.
+    """Return how the ranks are started in the job's image; None for a job without one.
 
     Raises:
-        PlanError: the site has no runtime, or its runtime cannot carry what is asked for.
+        PlanError: the site has no runtime, or its runtime does not support the request.
     """
     job, site, wanted = context.job, context.site, context.job.value.container
     if wanted is None:
@@ -72,7 +72,7 @@ def _plan(offered: Containers, form: Form, opening: Opening) -> ContainerPlan:
 
 
 def check_starter(context: Context, container: ContainerPlan | None) -> None:
-    """Refuse a launcher whose ranks Slurm does not start, where Slurm opens the images.
+    """Refuse a launcher whose ranks are not started by Slurm if Slurm opens the images.
 
     Raises:
         PlanError: with the launchers that will do.
@@ -86,7 +86,7 @@ def check_starter(context: Context, container: ContainerPlan | None) -> None:
 
 
 def container_settings(job: Job, site: Site) -> dict[str, Setting]:
-    """Return what `explain` shows of a job's container."""
+    """Return the settings of a job's container for `explain`."""
     wanted, offered = job.value.container, site.value.containers
     if wanted is None or offered is None:
         return {}
@@ -135,7 +135,7 @@ def _mounts(job: Job, site: Site, env: Mapping[str, Setting], form: Form) -> Ite
 
 
 def _asked_for(job: Job, site: Site, env: Mapping[str, Setting]) -> Iterator[Mount]:
-    """NCCL reads its topology file inside, so it is brought along."""
+    """NCCL reads its topology file inside the container, so the file is mounted."""
     offered, wanted = site.value.containers, job.value.container
     for number, text in enumerate(offered.mounts if offered else ()):
         yield parse_mount(text, site.near(f"containers.mounts.{number}"))
@@ -148,6 +148,6 @@ def _asked_for(job: Job, site: Site, env: Mapping[str, Setting]) -> Iterator[Mou
 
 
 def _gpus(context: Context, topology: Topology) -> Literal["nvidia", "amd"] | None:
-    """Return whose libraries the image is given; NVIDIA's where the vendor is not known."""
+    """Return the vendor whose libraries are mounted; NVIDIA if the vendor is unknown."""
     vendor = vendor_of(context, topology) or "nvidia"
     return None if vendor == "none" else vendor

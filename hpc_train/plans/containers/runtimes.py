@@ -1,4 +1,4 @@
-"""How each runtime opens an image: words before the program, or options of srun."""
+"""How each runtime opens an image: a command before the program, or options of srun."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpc_train.model.value import Value
 from hpc_train.plans.containers.mount_syntax import Mount, own
 
 RUN, HERE, VENDORS = "HPCTRAIN_RUN", "PWD", "vendor_names"
-# Names that a rank's wrapper gives; a runtime that passes nothing on must be told them.
+# Variables that a rank's wrapper sets; some runtimes need them as options.
 RANK_NAMES = (
     "RANK",
     "WORLD_SIZE",
@@ -24,7 +24,7 @@ _MPI_NAMES = ("SLURM_*", "PMI*", "OMPI_*", "CROSS_*", "LOCAL_SIZE")
 
 
 class Opening(Value, frozen=True, kw_only=True):
-    """What a runtime is told; `workdir` is None where it is that of the host."""
+    """The request to a runtime; `workdir` is None if it is that of the host."""
 
     program: str
     image: str
@@ -33,27 +33,27 @@ class Opening(Value, frozen=True, kw_only=True):
     writable: bool
     gpus: Literal["nvidia", "amd"] | None
     passed: tuple[str, ...]
-    # Of these, what no command line may show.
+    # Those of them that must not appear on a command line.
     private: tuple[str, ...]
     of_ranks: tuple[str, ...]
-    # Whether the vendor's script exports more, whose names only the job knows.
+    # Whether the vendor's script exports further variables, whose names are known only in the job.
     vendors: bool
     args: tuple[str, ...]
 
     def place(self) -> Text | JobVar:
-        """Return where the command runs inside."""
+        """Return the working folder inside the container."""
         return Text(text=self.workdir) if self.workdir else JobVar(name=HERE)
 
     def all_mounts(self) -> tuple[Text | Joined, ...]:
-        """Return the run's folder, the working folder and what was asked for."""
+        """Return the mounts of the run's folder, the working folder and the requested folders."""
         return (own(RUN), own(HERE), *(mount.token() for mount in self.mounts))
 
 
 class Form(Value, frozen=True, kw_only=True):
-    """What a runtime is: its words, and what it cannot carry.
+    """A container runtime: its arguments, and its restrictions.
 
-    `by_srun` when Slurm opens the image, so that nothing of the host is inside. `prefix` stands
-    before a variable's name where the image's own value would win over an inherited one.
+    `by_srun`: Slurm opens the image, so that the wrapper runs inside it. `prefix` is added to a
+    variable's name if the image's value would take precedence over an inherited one.
     """
 
     words: Callable[[Opening], tuple[Token, ...]]
@@ -68,7 +68,7 @@ def _texts(*words: str) -> tuple[Token, ...]:
 
 
 def _apptainer(opening: Opening) -> tuple[Token, ...]:
-    """--writable-tmpfs, because --writable wants an image that is a folder."""
+    """--writable-tmpfs, because --writable requires an image that is a folder."""
     flags = {"nvidia": ("--nv",), "amd": ("--rocm",), None: ()}[opening.gpus]
     own_folders: tuple[Token, ...] = (JobVar(name=RUN), JobVar(name=HERE))
     binds = (*own_folders, *(mount.token() for mount in opening.mounts))
@@ -83,7 +83,8 @@ def _apptainer(opening: Opening) -> tuple[Token, ...]:
 
 
 def _podman(opening: Opening) -> tuple[Token, ...]:
-    """One container a rank: only with the host's network, memory and process ids do they meet."""
+    """One container per rank: to communicate, they need the host's network, memory and process "
+    "ids."""
     names = (*RANK_NAMES, *_MPI_NAMES, *opening.of_ranks, *opening.passed)
     return (
         *_texts(opening.program, "run", "--rm", "--net=host", "--ipc=host", "--pid=host"),
@@ -97,7 +98,7 @@ def _podman(opening: Opening) -> tuple[Token, ...]:
 
 
 def _shifter(opening: Opening) -> tuple[Token, ...]:
-    """It shows the site's file systems by itself, and takes no second mount of them."""
+    """It mounts the site's file systems by default, and refuses a second mount of them."""
     return (
         *_texts(opening.program, f"--image={opening.image}"),
         *_texts(*(["--module=gpu"] if opening.gpus else [])),
@@ -106,7 +107,7 @@ def _shifter(opening: Opening) -> tuple[Token, ...]:
         *(
             Joined(parts=(Text(text=f"--env={name}="), JobVar(name=name)))
             for name in opening.passed
-            # What a rank's wrapper changes is not known yet where this is written.
+            # Changes by a rank's wrapper are not known yet at this point.
             if name not in (*opening.private, *opening.of_ranks)
         ),
         *_texts(*opening.args),
@@ -114,7 +115,7 @@ def _shifter(opening: Opening) -> tuple[Token, ...]:
 
 
 def _pyxis(opening: Opening) -> tuple[Token, ...]:
-    """--container-env, because otherwise a variable of the image wins over the job's."""
+    """--container-env, because otherwise a variable of the image takes precedence."""
     mounts: list[Text | JobVar] = [Text(text="--container-mounts=")]
     for number, mount in enumerate(opening.all_mounts()):
         mounts += [Text(text=",")] if number else []
@@ -135,7 +136,8 @@ def _container_env(opening: Opening) -> Token:
 
 
 def _edf(opening: Opening) -> tuple[Token, ...]:
-    """The script writes a description that inherits from the image's, with the job's mounts."""
+    """The script writes an environment definition that extends the image's with the job's "
+    "mounts."""
     path = Joined(parts=(Text(text="--environment="), JobVar(name=RUN), Text(text="/edf.toml")))
     return (path, *_texts(*opening.args))
 

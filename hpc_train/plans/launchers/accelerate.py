@@ -1,4 +1,4 @@
-"""accelerate: `accelerate launch` once per node, which is torchrun's agent with its own words."""
+"""accelerate: `accelerate launch` once per node, which is torchrun's agent with other options."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from hpc_train.plans.launchers.base import (
     wrapped_inside,
 )
 
-# With one of these, accelerate is told elsewhere how it trains, and refuses a second word.
+# With one of these options, accelerate reads the training type elsewhere and refuses ours.
 _OWN_WAY = ("--config_file", "--use_", "--multi_gpu", "--cpu", "--tpu")
 
 
 def command(request: LaunchRequest) -> Launch:
-    """Return `accelerate launch …` of the command's Python, below srun on a cluster.
+    """Return `accelerate launch …` with the command's Python, under srun on a cluster.
 
     The machine rank must expand on its node: in the batch script it would be 0 everywhere.
     """
@@ -28,7 +28,7 @@ def command(request: LaunchRequest) -> Launch:
     machine: Token = JobVar(name="SLURM_NODEID") if slurm else Text(text="0")
     around = request.container.around if request.container else ()
     agent = (*around, *_agent(request, machine))
-    # A single process is started without torch's agent, which would have named it.
+    # A single process is started without torch's agent, which would have set its variables.
     rank_env = only_rank() if request.topology.world_size == 1 else ()
     shell = LaunchShell(module="accelerate" if python_of(request.command) else "")
     if not slurm:
@@ -53,7 +53,7 @@ def _agent(request: LaunchRequest, machine: Token) -> tuple[Token, ...]:
         JobVar(name="MASTER_ADDR"),
         *texts("--main_process_port"),
         JobVar(name="MASTER_PORT"),
-        # accelerate would write 1 over the threads of the ranks.
+        # accelerate would set the threads of the ranks to 1.
         *texts("--num_cpu_threads_per_process"),
         *_threads(request),
         *texts(*request.args, "--no_python"),
@@ -61,7 +61,7 @@ def _agent(request: LaunchRequest, machine: Token) -> tuple[Token, ...]:
 
 
 def _threads(request: LaunchRequest) -> tuple[Token, ...]:
-    """A site may take the variable away."""
+    """A site may unset the variable."""
     if "OMP_NUM_THREADS" in request.exported:
         return (JobVar(name="OMP_NUM_THREADS"),)
     return texts(request.topology.cpus_per_task)

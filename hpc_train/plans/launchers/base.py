@@ -1,4 +1,4 @@
-"""What every launcher is, its facts and its words, and the pieces that launchers share."""
+"""The definition of a launcher, and functions that launchers share."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hpc_train.plans.gpu_request import GpuRequest, gpu_options
 from hpc_train.registry import load, names
 
 _PYTHON = re.compile(r"(?:^|/)python[0-9.]*$")
-# What ends a step whose ranks do not all go on, and how srun's options may spell it.
+# Options of srun that end a step after a failure, and their spellings.
 _GUARDS = {
     "--kill-on-bad-exit=1": re.compile(r"--kill-on-bad-exit(=.*)?|-K[01]?"),
     "--wait=60": re.compile(r"--wait(=.*)?|-W[0-9]*"),
@@ -26,35 +26,35 @@ NODE_WRAPPER = JobVar(name="node_wrapper")
 
 
 class Program(Value, frozen=True, kw_only=True):
-    """A program that starts ranks, for `explain`: the words it goes by, and why each option."""
+    """A program that starts ranks, for `explain`: its names, and the reason for each option."""
 
     name: str
     options: Mapping[str, Reason]
     words: tuple[str, ...] = ()
 
     def goes_by(self, word: str) -> bool:
-        """Say whether the options that follow a word are this program's."""
+        """Return whether the options after a word belong to this program."""
         return word in (self.name, *self.words)
 
 
 class Launcher(Value, frozen=True, kw_only=True):
-    """A way to start ranks, with all that hpctrain knows about it.
+    """A launcher, with all its facts.
 
     Args:
-        command: returns argv for a request; raises PlanError where it cannot carry it.
-        name: how jobs and profiles call it; the registry's, set by `find_launcher`.
-        programs: those whose options it writes, in the order of argv.
+        command: returns argv for a request; raises PlanError if it does not support the request.
+        name: its name in jobs and profiles; that of the registry, set by `find_launcher`.
+        programs: the programs whose options it writes, in the order of argv.
         through_srun: in a Slurm job, argv begins with srun.
         ranks_are_tasks: in a Slurm job, each rank is a task, which Slurm may bind to a GPU.
-        mpi: MPI knows its ranks, so that they may use the backend mpi.
+        mpi: MPI starts its ranks, so that they may use the backend mpi.
         open_mpi: it is Open MPI's own, and reads `OMPI_MCA_…` and `launchers.mpirun_args`.
-        one_node: made for the ranks of one node.
+        one_node: starts ranks on one node only.
         one_rank: it starts one process only.
-        data_parallel: a rank with several GPUs may be a program of DataParallel.
-        elastic: its job may go on with fewer nodes.
-        signal_obstacle: why ranks would miss the signal before the time limit; empty: they get it.
-        program: must be on the PATH; empty where Slurm or the user's Python brings it.
-        package: what `program` belongs to, and how to install it.
+        data_parallel: a rank with several GPUs may use DataParallel.
+        elastic: its job can continue with fewer nodes.
+        signal_obstacle: why ranks do not receive the signal before the time limit; empty if they
+        do. program: must be on the PATH; empty if Slurm or the user's Python provides it.
+        package: the package of `program`, and how to install it.
     """
 
     command: Callable[[LaunchRequest], Launch]
@@ -74,10 +74,10 @@ class Launcher(Value, frozen=True, kw_only=True):
 
 
 def find_launcher(name: str) -> Launcher:
-    """Return the launcher of a name; a plug-in may be a plain function, whose facts are defaults.
+    """Return the launcher with a name; a plug-in may be a function, which gets default facts.
 
     Raises:
-        UnknownNameError: there is none of that name.
+        UnknownNameError: there is no such launcher.
         PluginError: the plug-in cannot be loaded.
     """
     found = load("launchers", name)
@@ -87,7 +87,7 @@ def find_launcher(name: str) -> Launcher:
 
 
 def launchers_where(fact: Callable[[Launcher], bool]) -> str:
-    """Return the names of all launchers for which a fact holds, as a message lists them."""
+    """Return the names of all launchers with a fact, as a list for messages."""
     return ", ".join(name for name in names("launchers") if fact(find_launcher(name)))
 
 
@@ -97,30 +97,30 @@ def texts(*words: str | int) -> tuple[Token, ...]:
 
 
 def wrapped(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
-    """Return the command, with what stands `before` it, below the per-rank wrapper.
+    """Return the command, preceded by `before`, under the wrapper of each rank.
 
-    The wrapper stays on the host where it can: an image need not have a shell, and what the
-    wrapper records is there when the image cannot be opened.
+    The wrapper runs on the host if possible: an image may have no shell, and the wrapper can also
+    record that the image could not be opened.
     """
     around = request.container.around if request.container else ()
     return (*_wrapper(request), *around, *before, *texts(*request.command))
 
 
 def wrapped_inside(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
-    """Return the command below its wrapper, for an agent that is in the container itself."""
+    """Return the command under its wrapper, for an agent that runs inside the container."""
     return (*_wrapper(request), *before, *texts(*request.command))
 
 
 def _wrapper(request: LaunchRequest) -> tuple[Token, ...]:
-    """An image may have no bash; for images the script writes the wrapper in words of sh."""
+    """An image may have no bash, so the script writes the wrapper in POSIX sh."""
     return (*texts("sh" if request.container else "bash", "-c"), RANK_WRAPPER, Text(text="rank"))
 
 
 def agents(request: LaunchRequest, agent: tuple[Token, ...], *srun_words: str) -> tuple[Token, ...]:
-    """Return argv that starts `agent` once on each node, below the wrapper of a node.
+    """Return argv that starts `agent` once on each node, under the wrapper of a node.
 
-    Without an agent the node's wrapper starts what follows. `--cpu-bind=none`: otherwise every
-    rank inherits the agent's first core set.
+    Without an agent the node's wrapper starts the following command. `--cpu-bind=none`: otherwise
+    every rank inherits the agent's first core set.
     """
     starter = srun(request, 1, "--cpu-bind=none", *srun_words)
     shell = "sh" if request.container and request.container.step else "bash"
@@ -128,13 +128,13 @@ def agents(request: LaunchRequest, agent: tuple[Token, ...], *srun_words: str) -
 
 
 def only_rank() -> tuple[tuple[str, Token], ...]:
-    """Return the names of the one rank of a job."""
+    """Return the variables of the only rank of a job."""
     counts = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1"}
     return tuple((name, Text(text=value)) for name, value in counts.items())
 
 
 def no_options(name: str, request: LaunchRequest) -> None:
-    """Refuse `launcher_args` where there is no launcher to take them.
+    """Refuse `launcher_args` if there is no launcher to use them.
 
     Raises:
         PlanError: there are some.
@@ -147,7 +147,7 @@ def no_options(name: str, request: LaunchRequest) -> None:
 
 
 def slurm_names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
-    """Return the names of a rank that Slurm started."""
+    """Return the variables of a rank that Slurm starts."""
     return (
         ("RANK", JobVar(name="SLURM_PROCID")),
         ("WORLD_SIZE", JobVar(name="SLURM_NTASKS")),
@@ -190,7 +190,7 @@ SRUN = Program(
 def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Token, ...]:
     """Return srun with every count explicit.
 
-    `--cpus-per-task` stands on srun itself because Slurm 22.05 and 23.02 do not take it from the
+    `--cpus-per-task` is an option of srun because Slurm 22.05 and 23.02 do not inherit it from the
     job (SchedMD CHANGELOG 22.05, 23.11).
     """
     topology = request.topology
@@ -212,17 +212,18 @@ def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Toke
 
 
 def _guards(words: tuple[str, ...]) -> tuple[str, ...]:
-    """End the step with its first failed rank, and soon after the first that leaves; else the
-    others wait for it until the time limit. Who names an option has decided.
+    """End the step when a rank fails, or soon after the first rank ends.
+
+    Otherwise the other ranks wait until the time limit. Options of the user take precedence.
     """
     return tuple(guard for guard, named in _GUARDS.items() if not any(map(named.fullmatch, words)))
 
 
 def _gpus(request: LaunchRequest, slots_per_node: int) -> tuple[str, ...]:
-    """Say how many GPUs are the step's, in an allocation that may be larger.
+    """State the number of GPUs of the step, because the allocation may be larger.
 
-    A step that asks for none gets all of the job's; where the job asks per task, it inherits that
-    number even with fewer tasks.
+    A step without a request gets all GPUs of the job; if the job requests GPUs per task, the step
+    inherits that number even with fewer tasks.
     """
     if not request.nested and request.gpu_request != "gpus-per-task":
         return ()

@@ -1,9 +1,10 @@
-"""deepspeed: the ranks as `deepspeed.init_distributed` and scripts made for its starter want them.
+"""deepspeed: start ranks as `deepspeed.init_distributed` and scripts for its launcher expect them.
 
-DeepSpeed's own starter is not used: it wants a file of hosts and a way onto them, its agents
-write 0, 1, … over the CUDA_VISIBLE_DEVICES that Slurm has given, and they hide which rank failed.
+DeepSpeed's own launcher is not used: it needs a file of hosts and remote access to them, its agents
+overwrite Slurm's CUDA_VISIBLE_DEVICES with 0, 1, …, and they hide which rank failed.
 `init_distributed` reads RANK, LOCAL_RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, so Slurm starts
-the ranks (torchrun, where there is no Slurm), and each gets `--local_rank` as the starter adds it.
+the ranks (torchrun, where there is no Slurm), and each gets `--local_rank`, as DeepSpeed's launcher
+adds it.
 """
 
 from __future__ import annotations
@@ -39,11 +40,11 @@ def command(request: LaunchRequest) -> Launch:
     """Return srun with one task per rank, or torchrun on this machine."""
     before = () if _WITHOUT in request.args else _ADD_LOCAL_RANK
     args = tuple(word for word in request.args if word != _WITHOUT)
-    told = msgspec.structs.replace(request, args=args)
+    with_local_rank = msgspec.structs.replace(request, args=args)
     if request.scheduler == "slurm":
-        launch = every_rank(told, args, before)
+        launch = every_rank(with_local_rank, args, before)
     else:
-        launch = Launch(argv=torchrun.agent_here(told, *before), slots_per_node=1)
+        launch = Launch(argv=torchrun.agent_here(with_local_rank, *before), slots_per_node=1)
     return msgspec.structs.replace(
         launch,
         rank_env=(*launch.rank_env, *_names(request)),
@@ -52,7 +53,7 @@ def command(request: LaunchRequest) -> Launch:
 
 
 def _names(request: LaunchRequest) -> tuple[tuple[str, Token], ...]:
-    """Return what DeepSpeed's starter calls the rest of a rank's place."""
+    """Return the remaining variables that DeepSpeed's launcher sets for a rank."""
     slurm = request.scheduler == "slurm"
     return (
         ("LOCAL_SIZE", Text(text=str(request.topology.tasks_per_node))),

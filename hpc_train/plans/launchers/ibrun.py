@@ -1,4 +1,4 @@
-"""ibrun: TACC's starter of ranks, above the MPI of the module that is loaded."""
+"""ibrun: TACC's launcher, which uses the MPI of the loaded module."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from hpc_train.model.plan import FirstOf, Launch, LaunchRequest, Text, Token
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.launchers.base import Launcher, Program, texts, wrapped
 
-# Open MPI, MVAPICH, and Hydra of Intel MPI and MPICH: which one, says the module.
+# Open MPI, MVAPICH, and Hydra of Intel MPI and MPICH: the module determines which one.
 _RANK = FirstOf(names=("OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK", "PMI_RANK"))
 _LOCAL_RANK = FirstOf(
     names=(
@@ -23,7 +23,7 @@ def command(request: LaunchRequest) -> Launch:
     """Return `ibrun -n W -o 0 …`: it takes hosts from Slurm, and binds ranks itself.
 
     Raises:
-        PlanError: the job is no job of Slurm, or one of several in an allocation.
+        PlanError: the job is not a Slurm job, or is one of several in an allocation.
     """
     topology = request.topology
     if request.scheduler != "slurm":
@@ -32,7 +32,7 @@ def command(request: LaunchRequest) -> Launch:
             "use --launcher torchrun or mpirun",
         )
     if request.nested:
-        # It places ranks by the slots of the whole allocation, not by a run's.
+        # It places ranks by the slots of the whole allocation, not by those of a run.
         raise PlanError(
             "the launcher ibrun cannot keep to a part of an allocation (placement nested)",
             "leave placement out: independent is the default",

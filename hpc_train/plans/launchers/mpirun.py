@@ -1,8 +1,8 @@
 """mpirun of Open MPI: mapping and binding always explicit, one `-x` for each variable.
 
 Without `--bind-to`, Open MPI 4 binds to a core when there are two ranks or fewer and to a socket
-above, so a rank with several threads would lose its cores. Nothing here names TCP, as other
-starters of MPI do: it turns InfiniBand off.
+above, so a rank with several threads would lose its cores. No option selects TCP, as in other
+launchers, because that would disable InfiniBand.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def command(request: LaunchRequest) -> Launch:
 
 
 def _places(request: LaunchRequest) -> tuple[Token, ...]:
-    """Only a rank that is bound to cores is mapped with its number of them (PE)."""
+    """Only ranks that are bound to cores are mapped with their number of cores (PE)."""
     topology = request.topology
     word = _bind_word(request.binding.mpirun, request.openmpi)
     cores = f":PE={topology.cpus_per_task}" if word == "core" else ""
@@ -56,7 +56,7 @@ def _places(request: LaunchRequest) -> tuple[Token, ...]:
 
 
 def _bind_word(word: str, release: str | None) -> str:
-    """Return the version's word for a socket, which became a package in Open MPI 5."""
+    """Return the version's name of a socket, which is a package in Open MPI 5."""
     if word not in ("socket", "package"):
         return word
     return "package" if at_least(release, "5") else "socket"

@@ -1,4 +1,4 @@
-"""single: one plain process, no launcher at all."""
+"""single: one process without a launcher."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ def command(request: LaunchRequest) -> Launch:
     """Return the program itself, as rank 0 of 1.
 
     Raises:
-        PlanError: more than one rank was asked for, or options for a launcher that there is not.
+        PlanError: more than one rank is requested, or `launcher_args` are given.
     """
     if request.topology.world_size > 1:
         raise PlanError(

@@ -10,7 +10,7 @@ def command(request: LaunchRequest) -> Launch:
     """Return the program itself, once per node; it reads LOCAL_WORLD_SIZE and NODE_RANK.
 
     Raises:
-        PlanError: options for a launcher that is not there.
+        PlanError: `launcher_args` are given.
     """
     topology = request.topology
     slurm = request.scheduler == "slurm"

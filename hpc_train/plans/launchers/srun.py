@@ -14,7 +14,7 @@ def command(request: LaunchRequest) -> Launch:
 def every_rank(
     request: LaunchRequest, args: tuple[str, ...], before: tuple[Token, ...] = ()
 ) -> Launch:
-    """Return `srun … rank` with the site's binding of ranks; `before` stands before the program."""
+    """Return `srun … rank` with the site's binding of ranks; `before` precedes the program."""
     tasks = request.topology.tasks_per_node
     binding = request.binding
     words = (

@@ -1,8 +1,8 @@
 """torchrun: one agent per node starts the ranks of its node; static rendezvous.
 
 Static, because c10d ignores the node rank, and rank 0 would not be on MASTER_ADDR
-(pytorch issue 137402). The interpreter of the command runs torchrun, so that both see one torch.
-An elastic job needs c10d: there torchrun itself tells the ranks where rank 0 is.
+(pytorch issue 137402). The interpreter of the command runs torchrun, so that both use one torch.
+An elastic job needs c10d: torchrun then sends the address of rank 0 to the ranks.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from hpc_train.plans.launchers.base import (
 )
 
 _ENDPOINT = Joined(parts=(JobVar(name="MASTER_ADDR"), Text(text=":"), JobVar(name="MASTER_PORT")))
-# A requeued job has the same id, and must not meet what is left of the attempt before.
+# A requeued job has the same id, and must not join the rendezvous of the previous attempt.
 _MEETING = Joined(parts=(JobVar(name="SLURM_JOB_ID"), Text(text="."), JobVar(name="restarts")))
 _IS_HOST = Joined(parts=(Text(text="is_host="), JobVar(name="is_host")))
 _NODE_WRAPPER = Definition(
@@ -43,7 +43,7 @@ _NODE_WRAPPER = Definition(
         "shellcheck disable=SC2016",
     ),
 )
-# The first torch that has the option; an unknown torch gets what every supported one has.
+# The first version of torch with the option; an unknown version gets options that all have.
 _SINCE = {"local-addr": ">=2.0", "numa-binding": ">=2.9"}
 _SUPPORTED = "2.4"
 _DASHES = ">=2.0"
@@ -71,7 +71,7 @@ def command(request: LaunchRequest) -> Launch:
 
 
 def agent_here(request: LaunchRequest, *before: Token) -> tuple[Token, ...]:
-    """Return argv for one node without Slurm; `before` stands before the program."""
+    """Return argv for one node without Slurm; `before` precedes the program."""
     around = request.container.around if request.container else ()
     return (*around, *_agent(request, _fixed(request)), *wrapped_inside(request, *before))
 
@@ -81,7 +81,7 @@ def _shell(request: LaunchRequest) -> LaunchShell:
 
 
 def _agent(request: LaunchRequest, meeting: tuple[Token, ...]) -> tuple[Token, ...]:
-    """Return the agent's words; what its torch does not have yet is left out."""
+    """Return the agent's options, without those that its version of torch lacks."""
     python = python_of(request.command)
     numa = request.binding.numa
     binding = (
@@ -97,7 +97,7 @@ def _agent(request: LaunchRequest, meeting: tuple[Token, ...]) -> tuple[Token, .
 
 
 def _fixed(request: LaunchRequest) -> tuple[Token, ...]:
-    """Return the words of a job that keeps its nodes."""
+    """Return the options of a job with a fixed number of nodes."""
     topology, torch = request.topology, request.torch
     restarts = request.elastic.max_restarts if request.elastic else 0
     return (
@@ -112,10 +112,10 @@ def _fixed(request: LaunchRequest) -> tuple[Token, ...]:
 
 
 def _elastic(elastic: Elastic, request: LaunchRequest) -> tuple[Token, ...]:
-    """Return the words of c10d; they expand on the node.
+    """Return the options of c10d; they expand on the node.
 
-    `is_host`, because the agents would otherwise guess who opens the store from their own host
-    names; `--local-addr`, because rank 0 may come to lie on any node and must be reached there.
+    `is_host`, because the agents would otherwise derive the host of the store from their own host
+    names; `--local-addr`, because rank 0 may run on any node and must be reachable.
     """
     torch = request.torch
     address = (Text(text=_option("local-addr", torch)), JobVar(name="node_address"))
@@ -134,19 +134,20 @@ def _elastic(elastic: Elastic, request: LaunchRequest) -> tuple[Token, ...]:
 
 
 def _outlive(elastic: Elastic, request: LaunchRequest) -> tuple[str, ...]:
-    """Where fewer nodes will do, the loss of one must not end the step."""
+    """If the job can continue with fewer nodes, the loss of a node must not end the step."""
     if (elastic.min_nodes or 0) >= request.topology.nodes:
         return ()
     return ("--no-kill", "--kill-on-bad-exit=0", "--wait=0")
 
 
 def _has_option(name: str, torch: str | None) -> bool:
-    """Say whether torchrun of that torch has an option."""
+    """Return whether torchrun of a version of torch has an option."""
     return name not in _SINCE or within(parts(torch or _SUPPORTED), _SINCE[name])
 
 
 def _option(name: str, torch: str | None) -> str:
-    """Return an option as that torch spells it: older ones know underscores only."""
+    """Return the spelling of an option for a version of torch: older ones accept underscores "
+    "only."""
     dashes = within(parts(torch or _SUPPORTED), _DASHES)
     return f"--{name}" if dashes else f"--{name.replace('-', '_')}"
 
