@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from enum import Enum
 
+import msgspec
+
 from hpc_train.model.value import Value
 
 
@@ -89,4 +91,5 @@ class JobReport(Value, frozen=True, kw_only=True):
     start: float | None = None
     nodes: str = ""
     job: str = ""
-    queried: float | None = None
+    # The name in the files of bundles.
+    queried: float | None = msgspec.field(default=None, name="asked")

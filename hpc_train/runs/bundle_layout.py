@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+import msgspec
+
 from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.submission import JobReport, JobState
 from hpc_train.model.transport import Transport
@@ -43,7 +45,8 @@ class StoredState(Value, frozen=True, kw_only=True):
     run_id: str
     state: JobState
     problem: str = ""
-    job_report: JobReport | None = None
+    # The name in the files of bundles.
+    job_report: JobReport | None = msgspec.field(default=None, name="standing")
 
 
 class StoredResults(Value, frozen=True, kw_only=True):
