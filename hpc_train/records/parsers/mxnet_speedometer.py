@@ -69,7 +69,7 @@ class MxnetSpeedometer:
         self._told: dict[int | None, tuple[StepPosition, str, set[str]]] = {}
 
     def read(self, line: Line) -> Iterable[Hit]:
-        """Return what one callback printed."""
+        """Return the values that one callback printed."""
         text = line.text
         if "kv_store='dist" in text:
             self._each_for_itself = True
@@ -104,7 +104,7 @@ class MxnetSpeedometer:
             yield Hit("loss", value, "per_rank", step, rank, steps=since)
 
     def _is_new(self, who: int | None, place: StepPosition, match: re.Match[str]) -> bool:
-        """Whether a rate is not that of the line before, which showed another metric."""
+        """Whether a rate differs from that of the previous line, which showed another metric."""
         name, rate = _NAME.match(match["rest"]), match["rate"]
         shown = name[1] if name else ""
         before, stated, names = self._told.get(who, (place, "", set()))
