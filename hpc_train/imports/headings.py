@@ -10,7 +10,6 @@ import msgspec
 from hpc_train.errors import LogParseError, nearest
 from hpc_train.imports.csv_table import ResultTable
 from hpc_train.model.column_headings import FACTORS, heading, plain_name
-from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.record import UNITS
 from hpc_train.model.result_columns import (
     AMBIGUOUS,
@@ -24,6 +23,7 @@ from hpc_train.model.result_columns import (
     UNUSED,
     misspelt,
 )
+from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.model.study import Scaling
 
 Kind = Literal["size", "measure", "condition", "axis", "unused", "run"]

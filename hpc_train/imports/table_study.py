@@ -15,9 +15,9 @@ from hpc_train.imports.cells import ABSENT, number, whole
 from hpc_train.imports.csv_table import ResultTable, read_table
 from hpc_train.imports.duplicates import Cells, refuse_same_rows
 from hpc_train.imports.headings import LABEL, TableColumn, columns, declared_scaling, with_scaling
-from hpc_train.model.expected_study import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.record import UNITS, Record, Scope
 from hpc_train.model.result_columns import BATCH, PER_GPU, RESULTS, complete_sizes
+from hpc_train.model.scaling_input import EXCLUDED, MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 from hpc_train.lab.errors import LabError
 from hpc_train.lab.network import namespace
-from hpc_train.lab.processes import NETNS, Daemon, boot_id, is_alive, start_time
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.system_programs import SEARCH_PATH
+from hpc_train.lab.terminate_processes import NETNS, Daemon, boot_id, is_alive, start_time
 from hpc_train.shell import start
 
 # A host of the lab has a host name, an /etc/hosts, and its own shared memory.

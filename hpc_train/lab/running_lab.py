@@ -12,8 +12,8 @@ from pathlib import Path
 
 from hpc_train.lab import state_file
 from hpc_train.lab.errors import LabError
-from hpc_train.lab.processes import is_alive, members
 from hpc_train.lab.state_file import Lab
+from hpc_train.lab.terminate_processes import is_alive, members
 
 
 def made_from() -> str:

@@ -11,7 +11,7 @@ import re
 from functools import lru_cache
 from typing import NamedTuple
 
-from hpc_train.model.regex_checks import Atom, atoms
+from hpc_train.model.regex_analysis import Atom, atoms
 
 # Latin, Greek and Cyrillic letters, spaces and signs: every class of characters contains one.
 _ALPHABET = frozenset(map(chr, (*range(0x500), 0x2009, 0x2501, 0x4E00, 0xFFFD)))

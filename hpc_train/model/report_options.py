@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from hpc_train.model.expected_study import IntervalKind
 from hpc_train.model.log_selection import Search
+from hpc_train.model.scaling_input import IntervalKind
 from hpc_train.model.training_target import Target
 from hpc_train.model.value import Value
 

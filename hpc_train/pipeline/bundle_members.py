@@ -12,10 +12,10 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.files import to_json
-from hpc_train.model.expected_study import EXCLUDED
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
 from hpc_train.model.run import PROFILE, PROFILE_DIGEST, Run
+from hpc_train.model.scaling_input import EXCLUDED
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline import log_digests, run_details
 from hpc_train.pipeline.report_inputs import ReportInputs

@@ -15,9 +15,9 @@ from hpc_train.imports.duplicates import refuse_same_files
 from hpc_train.imports.points_file import Points, logs_named, read_points
 from hpc_train.imports.stated_sizes import sized
 from hpc_train.imports.table_study import table_study
-from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.log_selection import Search
 from hpc_train.model.record import UNITS, Record
+from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport

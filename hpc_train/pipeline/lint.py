@@ -20,7 +20,7 @@ from hpc_train.model.finding import LintFinding
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Request, prepare
-from hpc_train.scripts.job_lines import at_home
+from hpc_train.scripts.source_map import at_home
 from hpc_train.sites.load import load_site
 
 # RoCE uses the same verbs; Google's stacks are different.

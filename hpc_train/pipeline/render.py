@@ -14,11 +14,11 @@ import msgspec
 
 from hpc_train.assets import template_path
 from hpc_train.errors import PlanError, SpecError
-from hpc_train.model.allocation import Allocation
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunName
 from hpc_train.model.script import Script
+from hpc_train.model.shared_allocation import Allocation
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
 from hpc_train.model.value import Sourced, Value, encode_unit

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from hpc_train.errors import HpcTrainError, ReportError
-from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Report
 from hpc_train.model.report_options import ReportOptions
+from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.study import Gates, Regression
 from hpc_train.pipeline.compare import side
 from hpc_train.pipeline.report_inputs import ReportInputs

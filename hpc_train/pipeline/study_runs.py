@@ -10,9 +10,9 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.errors import LogParseError, StoreError
-from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
 from hpc_train.model.run import Run
+from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.parse_stats import ParseStats

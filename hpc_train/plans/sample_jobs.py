@@ -10,8 +10,8 @@ import msgspec
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.job import JobSpec, Resources
 from hpc_train.model.partition import ANY, Partition, Qos
+from hpc_train.model.placeholder_account import sample_account
 from hpc_train.model.queue_limits import JobQueue, SizeName, limits_on, queue_named
-from hpc_train.model.sample_account import sample_account
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from hpc_train.errors import PlanError
-from hpc_train.model.allocation import Allocation, NestedRun
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.queue_limits import JobQueue, limits_on, queue_named
+from hpc_train.model.shared_allocation import Allocation, NestedRun
 from hpc_train.model.units import Duration, Memory
 from hpc_train.plans.context import Site
 from hpc_train.plans.directives import EXTRA, Size, sbatch_options

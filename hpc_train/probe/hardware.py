@@ -7,8 +7,8 @@ from collections.abc import Mapping
 
 from hpc_train.model.hardware import Gpu, Hardware, Near, ProcessLimits
 from hpc_train.probe import nvidia_smi, rocm_smi
-from hpc_train.probe.disks import disks, file_systems
 from hpc_train.probe.errors import ProbeError
+from hpc_train.probe.local_disks import disks, file_systems
 from hpc_train.probe.network_interfaces import links, ports
 from hpc_train.probe.parse_numbers import whole
 from hpc_train.probe.probe_script import probe_script

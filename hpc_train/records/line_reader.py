@@ -9,7 +9,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.line_runs import RunFinder
 from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import Occurrence
-from hpc_train.records.parsing.line_form import FormReader
+from hpc_train.records.parsing.columnar_reader import FormReader
 
 # A longer line is seen in windows around what was found: bounded time for a line of 1 GB.
 _BEFORE = 1 << 14

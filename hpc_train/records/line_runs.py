@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from hpc_train.records.line import Line
 from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import Occurrence
-from hpc_train.records.parsing.line_form import FormReader, HitColumn
+from hpc_train.records.parsing.columnar_reader import FormReader, HitColumn
 from hpc_train.records.parsing.not_finite import may_be_no_number
 
 # Of the bytes that one run may cover: it is kept in memory.

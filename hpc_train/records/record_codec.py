@@ -18,7 +18,7 @@ from hpc_train.model.record import UNITS, Record
 from hpc_train.records.line import Line
 from hpc_train.records.line_runs import LineRun
 from hpc_train.records.parsing.base import OF_LINE, Hit
-from hpc_train.records.parsing.line_form import HitColumn
+from hpc_train.records.parsing.columnar_reader import HitColumn
 
 # Enough to press well and to have neighbours at hand, and few enough that records come while a log
 # is read.

@@ -11,7 +11,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.line_runs import LineRun
 from hpc_train.records.parse_stats import ParseStats, count
 from hpc_train.records.parsing.base import Hit, LogParser
-from hpc_train.records.parsing.line_form import FormReader
+from hpc_train.records.parsing.columnar_reader import FormReader
 from hpc_train.records.parsing.not_finite import may_be_no_number, not_finite
 
 

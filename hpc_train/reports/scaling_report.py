@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from hpc_train.model.expected_study import INTERVALS, ExpectedStudy
 from hpc_train.model.report import Report, ReportTable
+from hpc_train.model.scaling_input import INTERVALS, ExpectedStudy
 from hpc_train.reports.labels import UNKNOWN, foreign, one_size, place, speedup_word
 from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.study_tables import LESS, absent_notes, points_table, runs_table

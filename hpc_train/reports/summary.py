@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
+from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.study import Warmup
 from hpc_train.reports.caveats import doubts, transport_doubts
 from hpc_train.reports.labels import (

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.submission import JobReport, JobState
 from hpc_train.model.transport import Transport
 from hpc_train.model.value import Value

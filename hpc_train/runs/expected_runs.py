@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from hpc_train.errors import StoreError
-from hpc_train.model.expected_study import MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.run import Run
+from hpc_train.model.scaling_input import MISSING, ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.study import StudyManifest
 from hpc_train.runs.attempts import latest_attempts
 

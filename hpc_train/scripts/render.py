@@ -8,9 +8,9 @@ from functools import lru_cache
 from pathlib import Path
 
 from hpc_train.assets import template_folder
-from hpc_train.model.allocation import Allocation
 from hpc_train.model.plan import LaunchPlan, Setting
 from hpc_train.model.script import Script
+from hpc_train.model.shared_allocation import Allocation
 from hpc_train.model.value import Value
 from hpc_train.scripts.errors import WRONG, explain
 from hpc_train.scripts.jinja_environment import TemplateEnvironment

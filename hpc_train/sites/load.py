@@ -16,8 +16,8 @@ from hpc_train.sites.inheritance import read_profile
 from hpc_train.sites.local_machine import Machine, this_machine
 from hpc_train.sites.search import find_profile
 from hpc_train.sites.validate_env import check_variables
+from hpc_train.sites.validate_names import check_words
 from hpc_train.sites.validate_network import check_blocks, check_network, check_rendezvous
-from hpc_train.sites.validate_options import check_words
 from hpc_train.sites.validate_partitions import check_queues
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from hpc_train.decode import decode
 from hpc_train.errors import ReportError, nearest
-from hpc_train.model.expected_study import EXCLUDED, ExpectedStudy
+from hpc_train.model.scaling_input import EXCLUDED, ExpectedStudy
 from hpc_train.yamlfile import read
 
 FILE = "exclude.yaml"

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from hpc_train.errors import SpecError, nearest
 from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
 from hpc_train.model.record import UNITS, StatedScope
-from hpc_train.model.regex_checks import literal_of, may_explode
+from hpc_train.model.regex_analysis import literal_of, may_explode
 from hpc_train.model.regex_cost import touching
 
 _LEAST = 4

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import RATE_RECORDS
+from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.study import Warmup
 from hpc_train.tables.group_values import packed
 from hpc_train.tables.measurements import KINDS, PER_GPU, Rows

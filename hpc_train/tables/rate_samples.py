@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from hpc_train.model.expected_study import IntervalKind
+from hpc_train.model.scaling_input import IntervalKind
 from hpc_train.tables.group_values import NAN, Floats, Moments, moments
 from hpc_train.tables.intervals import LEAST_FOR_MEAN, IntervalArrays, bootstrap, fieller, welch
 from hpc_train.tables.record_arrays import Ints

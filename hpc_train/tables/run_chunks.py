@@ -10,8 +10,8 @@ import msgspec
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.record import Record
+from hpc_train.model.scaling_input import ExpectedStudy
 
 # Large enough that the overhead of a part is negligible.
 _RUNS = 5_000

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError, nearest
-from hpc_train.model.expected_study import ExpectedRun
+from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.tables.group_values import NAN, levels_of, packed, starts
 from hpc_train.tables.record_arrays import Ints, RecordArrays
 

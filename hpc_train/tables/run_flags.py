@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.expected_study import ExpectedRun
 from hpc_train.model.quality_flag import LOSS_LOST, Flag, FlagCode
+from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.tables.group_values import Floats, counts, packed, starts
 from hpc_train.tables.measurements import GLOBAL, KINDS, PER_RANK, Rows
 from hpc_train.tables.record_arrays import Ints, RecordArrays

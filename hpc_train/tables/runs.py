@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 
 from hpc_train.errors import ReportError
-from hpc_train.model.expected_study import CONTRADICTED, ExpectedStudy
 from hpc_train.model.metrics import RESULTS, RUN_METRICS
 from hpc_train.model.record import Record
+from hpc_train.model.scaling_input import CONTRADICTED, ExpectedStudy
 from hpc_train.model.study_axes import axis_name
 from hpc_train.model.submission import JobState
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
@@ -25,7 +25,7 @@ from hpc_train.tables.result_programs import Printed, printed_of, together, with
 from hpc_train.tables.run_chunks import joined, parts
 from hpc_train.tables.run_conditions import conditions_of
 from hpc_train.tables.run_flags import run_flags, with_lost, without_final_loss
-from hpc_train.tables.run_resources import Sizes, series_of, sizes_of
+from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
     accuracy,
     epoch_time_s,

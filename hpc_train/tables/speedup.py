@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.metrics import BASES, POINT_METRICS
+from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.tables.formulas import doubling_efficiency, karp_flatt, price_per_million
 from hpc_train.tables.group_values import NAN, Floats, moments
 from hpc_train.tables.intervals import CONFIDENCE, IntervalArrays, divided

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from hpc_train.model.expected_study import ExpectedStudy
+from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.study import Scaling
 from hpc_train.model.study_axes import narrowed
 from hpc_train.tables.group_values import SAME, Floats, codes, filled, levels_of, numbers

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpc_train.workload.batch_size import BatchSize, scale_learning_rate, share_batch
+from hpc_train.workload.batch_scaling import BatchSize, scale_learning_rate, share_batch
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.errors import WorkloadError
 from hpc_train.workload.spawn_ranks import env_int, exit_code_of, leave, run_ranks, world_size

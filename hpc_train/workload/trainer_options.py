@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from hpc_train.workload.batch_size import BASE_BATCH_SIZE, RULES
+from hpc_train.workload.batch_scaling import BASE_BATCH_SIZE, RULES
 
 EPILOG = (
     "Give --global-batch-size for strong scaling (it stays the same, however many ranks share it) "

@@ -13,7 +13,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from hpc_train.workload.batch_size import BatchError, BatchSize
+from hpc_train.workload.batch_scaling import BatchError, BatchSize
 from hpc_train.workload.datasets import Images, batches
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.process_group import Group

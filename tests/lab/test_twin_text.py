@@ -10,7 +10,7 @@ import pytest
 from hpc_train.lab.twins.accounts import account_settings, has_accounting
 from hpc_train.lab.twins.job_submit_plugin import job_submit, lua
 from hpc_train.lab.twins.slurm_conf import TwinPaths, gres_conf, slurm_conf
-from hpc_train.model.sample_account import sample_account
+from hpc_train.model.placeholder_account import sample_account
 from hpc_train.model.site import Account, SiteProfile
 from hpc_train.sites.load import load_site
 

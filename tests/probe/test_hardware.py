@@ -6,10 +6,10 @@ import pytest
 
 from hpc_train.model.hardware import Link
 from hpc_train.probe import nvidia_smi, rocm_smi
-from hpc_train.probe.disks import disks
 from hpc_train.probe.gpu_affinity import gpu_order, nearest_nics
 from hpc_train.probe.guess_fabric import guess
 from hpc_train.probe.hardware import read_hardware
+from hpc_train.probe.local_disks import disks
 from hpc_train.probe.network_interfaces import links
 from tests.probe.machines import fixture, output
 

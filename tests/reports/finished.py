@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from hpc_train.model.expected_study import ExpectedRun, ExpectedStudy
 from hpc_train.model.plan import Topology
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
+from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy
 from hpc_train.model.study import Gates, Warmup
 from hpc_train.reports.gate_results import gated
 from hpc_train.reports.gates import GateInputs, verdicts

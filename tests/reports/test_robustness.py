@@ -12,9 +12,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from hpc_train.model.expected_study import INTERVALS, ExpectedRun, ExpectedStudy, IntervalKind
 from hpc_train.model.record import Record
 from hpc_train.model.report import Report
+from hpc_train.model.scaling_input import INTERVALS, ExpectedRun, ExpectedStudy, IntervalKind
 from hpc_train.reports.figures import figures
 from hpc_train.reports.figures.plot_data import Measured
 from hpc_train.reports.formats import csv_table, json_table, markdown, text

@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hpc_train.model.expected_study import IntervalKind
 from hpc_train.model.quality_flag import FlagCode
+from hpc_train.model.scaling_input import IntervalKind
 from hpc_train.tables.formulas import karp_flatt
 from hpc_train.tables.group_values import Floats
 from hpc_train.tables.intervals import bootstrap

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.workload.batch_size import BatchError, scale_learning_rate, share_batch
+from hpc_train.workload.batch_scaling import BatchError, scale_learning_rate, share_batch
 from hpc_train.workload.trainer_options import parse_options
 from tests.workload.launching import finish, start, trainer
 

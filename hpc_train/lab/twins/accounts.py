@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hpc_train.lab.twins.slurm_conf import cluster_name
 from hpc_train.model.partition import ANY, Qos
-from hpc_train.model.sample_account import sample_account
+from hpc_train.model.placeholder_account import sample_account
 from hpc_train.model.site import SiteProfile
 
 # Slurm defines this one itself.

@@ -12,13 +12,13 @@ import msgspec
 from hpc_train.lab.daemons import start_daemon, wait_for
 from hpc_train.lab.errors import LabError
 from hpc_train.lab.munge import munged_command, write_key
-from hpc_train.lab.processes import Daemon, end, is_alive
 from hpc_train.lab.requirements import check_root, check_twin_programs
 from hpc_train.lab.system_programs import ask, must, slurm
+from hpc_train.lab.terminate_processes import Daemon, end, is_alive
 from hpc_train.lab.twins import state_file
 from hpc_train.lab.twins.accounts import account_settings, has_accounting
-from hpc_train.lab.twins.database import start_database, stop_database
 from hpc_train.lab.twins.job_submit_plugin import job_submit
+from hpc_train.lab.twins.mariadb_server import start_database, stop_database
 from hpc_train.lab.twins.network import add_route, free_ports, remove_route
 from hpc_train.lab.twins.slurm_conf import MARK, TwinPaths, gres_conf, slurm_conf, slurmdbd_conf
 from hpc_train.lab.twins.state_file import Twin

@@ -54,7 +54,7 @@ class StartReader:
 
 
 def attempts_of(observed: Observed) -> list[Observed]:
-    """Split what was observed, the last attempt last; several files only where they agree."""
+    """Split the observations, the last attempt last; several files only if they agree."""
     firsts = [list(_firsts(observed, file)) for file in range(len(observed.sources))]
     counts = {len(lines) for lines in firsts if lines}
     if len(counts) != 1:

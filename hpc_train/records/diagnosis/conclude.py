@@ -98,7 +98,7 @@ def _finding(
     counts: Mapping[str, int],
 ) -> LogFinding:
     role = _role(several[0], root)
-    # The line of the root is what its title is made of, else that of who failed first.
+    # The title comes from the line of the root cause, else from that of the first failed rank.
     first = next((one for one in several if is_first(one)), several[0])
     chief = root if role == "root" and root is not None else first
     signature = chief.signature

@@ -1,4 +1,4 @@
-"""Lines by which a program reports that its work is done, or that it ended without it."""
+"""Lines by which a program reports that its work is done, or that it ended before."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _MLPERF: tuple[_Pattern, ...] = (
     ),
     ("failure", b"run_stop", re.compile(r'"status": ?"aborted"|"success": ?"?[Ff]alse\b')),
     ("restart", b"run_start", re.compile(r":::MLP?.{0,400}\brun_start\b")),
-    # The last word of rounds 0.5 and 0.6, and the line of the script around the program.
+    # The final line of rounds 0.5 and 0.6, and the line of the script that runs the program.
     ("work", b"run_final", re.compile(r":::MLP?.{0,400}\brun_final\b")),
     (
         "work",
@@ -88,7 +88,7 @@ _TRAINERS: tuple[_Pattern, ...] = (
     ("work", b"Training time: ", re.compile(r"^Training time: [\d.]{1,16}s$")),
     ("work", b"Total Training Time: ", re.compile(r"^Total Training Time: [\d.]{1,16} min$")),
     ("work", b"FINISHED Optimization", re.compile(r"\bFINISHED Optimization - training time: ")),
-    # Detectron2 prints the like of it after an error, too, but with the time of its hooks.
+    # Detectron2 prints a similar line after an error, but with the time of its hooks.
     (
         "work",
         b"Total training time: ",
@@ -161,7 +161,7 @@ class EndingReader:
 
     def read(self, line: Line) -> Iterator[Ending]:
         """Yield the ending that the line states."""
-        # A script that is traced only quotes it.
+        # A traced script contains the line only as a quotation.
         if not line.raw.lstrip().startswith(b"+"):
             yield from _said(line)
 

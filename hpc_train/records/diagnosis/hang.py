@@ -79,7 +79,7 @@ def _mismatch(together: Mapping[int, Wait]) -> Hang | None:
         kinds[wait.op].append(rank)
     what = "other collectives"
     if len(kinds) < 2:
-        # Ranks may give different sizes to others, but all of them the same to these.
+        # Other collectives may have different sizes on the ranks, but these have equal ones.
         alike = [wait for wait in together.values() if wait.op.startswith(("ALLREDUCE", "BROAD"))]
         kinds = defaultdict(list)
         for rank, wait in together.items():
@@ -102,7 +102,7 @@ def _mismatch(together: Mapping[int, Wait]) -> Hang | None:
 
 
 def _apart(chief: Wait, first: Mapping[int, Wait], progress: Sequence[Progress]) -> Hang | None:
-    """Find the ranks that stand in an earlier collective than the others do."""
+    """Find the ranks that are in an earlier collective than the others."""
     mine = _group_of(chief, progress)
     ahead = [
         wait
@@ -159,7 +159,7 @@ def _absent(
         one.rank for one in group if one.rank is not None
     }
     silent = sorted(set(range(ranks or 0)) - heard)
-    # Only of the group of all ranks is it known who belongs to it.
+    # The members are known only for the group of all ranks.
     everybody = {one.group for one in group} <= {"", _DEFAULT}
     if not silent or len(silent) >= len(heard) or not everybody:
         return None

@@ -40,11 +40,11 @@ _RAISED = re.compile(
     r"|^torch\.multiprocessing\.spawn\.Process(?:Raised|Exited)Exception"
     r"|^concurrent\.futures\.process\._RemoteTraceback|^multiprocessing\.pool\.RemoteTraceback"
 )
-# Where a process notices that the other end of a pipe is gone.
+# Errors of a process whose pipe was closed at the other end.
 _ECHO_FILE = "multiprocessing/connection.py"
 
 _SLIGHT: frozenset[str] = frozenset({"filesystem", "software", "container"})
-# What a process may have written before it failed, and hands on when it ends: two buffers [B].
+# Output that a process may have buffered before it failed: two buffers [B].
 _BUFFERED = 2 * 8192
 
 CAUSE, ECHO, RAISED_AGAIN, EXIT, ENDED, CONSEQUENCE = range(6)
@@ -65,7 +65,7 @@ class OrderedSighting(Value, frozen=True, kw_only=True):
 
     @property
     def place(self) -> tuple[int, int]:
-        """Return where it stands: file, line."""
+        """Return its position: file, line."""
         return self.file, self.sighting.line
 
     @property
@@ -80,7 +80,7 @@ class OrderedSighting(Value, frozen=True, kw_only=True):
 
     @property
     def survived(self) -> bool:
-        """Whether the work went on after it."""
+        """Whether the work continued after it."""
         # Printed by a tool of the job script, or by a library that has a fallback.
         frame = "file" in dict(self.sighting.groups)
         slight = self.signature.group in _SLIGHT and not frame and self.sighting.rank is None

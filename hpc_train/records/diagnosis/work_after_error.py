@@ -1,4 +1,4 @@
-"""A log with errors -> how far the work went on after each, and where the log restarts."""
+"""A log with errors -> the work after each error, and where the log restarts."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class _Look:
 
     def _repeated(self, text: bytes) -> Iterator[int]:
         for first, behind in self._first or ():
-            # In the first part stands the line itself.
+            # The first part contains the line itself.
             at = text.find(first, 0 if self._offset else behind)
             while at >= 0:
                 end = at + len(first)

@@ -15,7 +15,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
 from hpc_train.records.parsing.number import NUMBER, VALUE, number
 
-# A number that ends its line may have been cut.
+# A number at the end of a line may be truncated.
 _VALUE = rf"{VALUE}(?=\s)"
 _PLACE = re.compile(r"Epoch: ?\[(\d{1,9})\] ?\[ *(\d{1,12})/(\d{1,12})\]")
 _TIME = re.compile(rf"\]\s+(?:Batch )?Time:? +{_VALUE}")
@@ -23,7 +23,7 @@ _OTHERS: dict[str, tuple[re.Pattern[str], Scope]] = {
     "samples_per_second": (re.compile(rf"\sSpeed:? +{_VALUE}"), "global"),
     "loss": (re.compile(rf"\sLoss:? +{_VALUE}"), "per_rank"),
 }
-# Three decimals are all that it prints.
+# It prints three decimals.
 _WHOLE = rf"({NUMBER}(?=\s)|\d{{1,3}}\.\d{{3}}$)"
 _ACCURACY = re.compile(rf"(?:^| )\* +(?:Acc|Prec)@1:? +{_WHOLE}|^Test: +Acc@1 {_WHOLE}")
 

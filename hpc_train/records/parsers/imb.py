@@ -73,7 +73,7 @@ class Imb:
         return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield what a row states, or how many processes take part."""
+        """Yield the values of a row, or the number of processes."""
         text = line.text.strip()
         if title := _TITLE.search(text):
             self._name, self._columns = title["name"], []

@@ -8,9 +8,9 @@
 | loss, accuracy | loss; accuracy, variant training: means of the epoch | 1 | per rank |
 | val_loss, val_accuracy | loss, variant validation; accuracy | 1 | per rank |
 
-One process may drive several devices, and a step is one of all of them. Only the last drawing of
-an epoch's bar counts: those before show running means, and the time that is left. With `val_`
-values on the line the clock ran through the validation, and the time of a step has the variant
+One process may drive several devices, and a step is one of all of them. Only the last state of an
+epoch's bar counts: earlier ones show running means, and the remaining time. With `val_` values on
+the line the clock ran through the validation, and the time of a step has the variant
 with_validation; of one digit alone (`2ms/step`) it has the variant rounded. Lines of verbose=2 and
 of Keras 1 to 3 are read. After a line `Train on 60000 samples`, steps are samples.
 """
@@ -34,7 +34,7 @@ _TIME = re.compile(
     r"(?P<clock>\d{1,7})s(?: (?P<each>\d{1,7})(?P<unit>us|ms|s)/(?P<of>step|sample|epoch))?"
 )
 _EACH = re.compile(r"(?P<each>\d{1,7})(?P<unit>us|ms|s)/(?P<of>step|sample)")
-# Four decimals are what it prints: with fewer, a number was cut.
+# It prints four decimals: a number with fewer is truncated.
 _VALUE = re.compile(r"(?P<name>[A-Za-z]\w{0,80}): (?P<value>-?\d{1,15}\.\d{4}(?:e[+-]\d\d)?)")
 _SCALE = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
 _LONGEST = 4000
@@ -45,7 +45,7 @@ _LOSS = re.compile(r"(?:val_)?loss")
 
 
 class Keras:
-    """Parser of the lines of fit; remembers the epoch whose end is to come."""
+    """Parser of the lines of fit; keeps the current epoch."""
 
     title = "Keras, tf.keras: Model.fit"
     literals = (b"Epoch ", b"Train on ", b"s/step", b"s/sample", b" - loss: ")
@@ -73,7 +73,7 @@ class Keras:
         self._over = False
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield what the end of an epoch states; an evaluation's bar comes after it."""
+        """Yield the values at the end of an epoch; the bar of an evaluation follows it."""
         text = line.text
         if head := _EPOCH.match(text):
             self._epoch, self._redrawn, self._over = int(head["epoch"]), False, False
@@ -91,7 +91,7 @@ class Keras:
             return False
         if not (found.doubtful and self._redrawn) or self._over or _validated(found):
             return True
-        # The end of an epoch of no second looks like its last step, which comes before it.
+        # The end of an epoch of less than a second looks like its last step, which precedes it.
         self._over = found.total * found.each < 1
         return False
 
@@ -128,8 +128,8 @@ def _values(epoch: int, found: KerasLine) -> Iterator[Hit]:
 class KerasLine(NamedTuple):
     """`each` [s] is the time of a step, or of a sample; 0 if not printed.
 
-    `ended`: it shows no time that is left. `last`: it cannot be drawn again, as the next drawing
-    would go back over it. `doubtful`: Keras 3 draws the last step like the end of the epoch.
+    `ended`: it shows no remaining time. `last`: it is not drawn again, because the next state would
+    overwrite it. `doubtful`: Keras 3 draws the last step like the end of the epoch.
     """
 
     total: int

@@ -29,7 +29,7 @@ _METRICS = {
 
 
 class LightningBar:
-    """Parser of the bars; remembers what the last one showed."""
+    """Parser of the bars; keeps the state of the last one."""
 
     title = "PyTorch Lightning's progress bar"
     literals = (b"it/s", b"s/it")

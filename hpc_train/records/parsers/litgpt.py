@@ -43,7 +43,7 @@ class LitGpt:
     wants_next = False
 
     def __call__(self) -> LitGpt:
-        """Return itself: it remembers nothing."""
+        """Return itself: it has no state."""
         return self
 
     def read(self, line: Line) -> Iterator[Hit]:

@@ -58,7 +58,7 @@ class LlmC:
     wants_next = False
 
     def __call__(self) -> LlmC:
-        """Return itself: it remembers nothing."""
+        """Return itself: it has no state."""
         return self
 
     def read(self, line: Line) -> Iterator[Hit]:

@@ -23,7 +23,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit
 from hpc_train.records.parsing.number import number
 
-# All have three decimals: a number that was cut has fewer.
+# All have three decimals: a truncated number has fewer.
 _N = r"\d{1,15}\.\d{3}(?!\d)"
 _LINE = re.compile(
     rf"\bcompleted step: (?P<step>\d{{1,12}}), seconds: (?P<step_time>{_N})"
@@ -36,7 +36,7 @@ _STARTING = 2
 
 
 class MaxText:
-    """Parser of the lines; remembers with which step a start began."""
+    """Parser of the lines; keeps the first step of the current start."""
 
     title = "MaxText, MaxDiffusion"
     literals = (b"completed step: ",)

@@ -94,7 +94,7 @@ class Megatron:
         return self._table.open
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield what the iterations, timers, memory or arguments on the line state."""
+        """Yield the values of the iterations, timers, memory or arguments on the line."""
         text = line.text
         if self._table.open and (hits := self._table.row(text, self._step)):
             yield from hits

@@ -2,7 +2,7 @@
 
 A row holds what was logged together, the other cells are empty. Times are seconds. `device/..` of
 the ThroughputMonitor are rates of one GPU; losses are those of the rank that writes the file.
-Columns of an epoch's mean are left out, and so are validation losses.
+Columns with means over an epoch and validation losses are omitted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import NamedTuple
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.line_form import HitColumn, line_form
+from hpc_train.records.parsing.columnar_reader import HitColumn, line_form
 from hpc_train.records.parsing.number import number, quotient, scaled
 
 _ROW = re.compile(r"[-+.\deEnaif]{0,40}(?:,[-+.\deEnaif]{0,40}){1,400}")
@@ -93,7 +93,7 @@ class MetricsCsv:
         ]
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the cells of a row that have a name we know."""
+        """Yield the cells of a row with a known column name."""
         text = line.text
         cells = text.split(",")
         if _EPOCHS in cells and ("step" in cells or "eval_top1" in cells):

@@ -4,10 +4,10 @@ All values are of the whole job. `time_to_train` [s] lies between run_start and 
 that did not fail. `tracked_stats` state a rate [1/s] and the time of a step [s]; the rates of GPT-3
 are tokens, those of Mask R-CNN the mean since the start (variant `running_average`).
 `eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. The benchmark is
-the condition `model`. What several ranks print counts once. The events `throughput` and `imgs_sec`
-are left out: some submitters mean one GPU by them, others all. `world_size` is the number of GPUs:
-`number_of_ranks` or, without it, that of the machine (`:::SYSJSON`, or a submission_platform that
-names it).
+the condition `model`. Values that several ranks print count once. The events `throughput` and
+`imgs_sec` are left out: some submitters mean one GPU by them, others all. `world_size` is the
+number of GPUs: `number_of_ranks` or, without it, that of the machine (`:::SYSJSON`, or a
+submission_platform that names it).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ENDS_AT_LOSS = frozenset({"gpt3", "llama2_70b_lora", "llama31_8b", "llama31_405
 _ENDS_OTHERWISE = frozenset({"stable_diffusion", "rnnt", "gnmt", "transformer", "minigo"})
 _LOSSES = ("reduced_train_loss", "train_loss", "loss")
 _STEP_TIMES = ("train_step_time", "train_step_timing", "train_step_timing in s")
-# Beside it, all statistics are means since the start: of maskrcnn_benchmark's meters.
+# With it, all statistics are means since the start, from maskrcnn_benchmark's meters.
 _MEANS = "loss_rpn_box_reg"
 _COUNTS = ("samples_count", "step", "epoch_num")
 _PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
@@ -53,7 +53,7 @@ _FORM = silent_form(_TELLING)
 
 
 class Mlperf:
-    """Parser of MLPerf logs; `words` and `status` keep what is no number."""
+    """Parser of MLPerf logs; `words` and `status` contain texts."""
 
     title = "MLPerf training (`:::MLLOG`)"
     literals = (b":::ML", b":::SYSJSON")
@@ -139,7 +139,7 @@ class Mlperf:
             yield from self._tracked(event.value, event)
 
     def _word(self, key: str, value: str) -> Iterator[Hit]:
-        """Keep a word; another benchmark is another model, and no size of this one."""
+        """Record a text; another benchmark is another model."""
         if key == "submission_benchmark" and key not in self.words:
             yield Hit("condition", 1.0, "global", variant=f"model={value}", once=key)
         self.words.setdefault(key, value)
@@ -186,7 +186,7 @@ class Mlperf:
                 yield Hit(metric, value, "global", step, variant=variant, once=once)
 
     def _step(self, event: Event) -> int | None:
-        """Return the step of an event; None where it is not clear what its `step` counts.
+        """Return the step of an event; None if the unit of its `step` is unknown.
 
         Beside an epoch it counts steps, else samples or tokens where the batch divides it.
         """
@@ -200,7 +200,7 @@ class Mlperf:
         return place // batch if batch > 1 and place and place % batch == 0 else None
 
     def _speaks(self, rank: int | None) -> bool:
-        """Whether a rank is the one whose statistics count: the first that printed any."""
+        """Whether the statistics of a rank count: it is the first rank that printed any."""
         if self._voice is None:
             self._voice = rank
         return rank == self._voice

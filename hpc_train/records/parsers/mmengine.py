@@ -36,7 +36,7 @@ _VALID = re.compile(
 _FIELD = re.compile(
     rf"[\s,](?P<key>[a-zA-Z][\w/.-]{{1,60}}): (?P<value>{NUMBER})(?=(?P<end>,|\s|$))"
 )
-# Four decimals, or what the number of digits is set to.
+# Four decimals, or the configured number of digits.
 _DECIMALS = re.compile(r"\.\d{4}")
 _WINDOW = re.compile(r"\blog_processor ?= ?dict\([^\n]{0,400}?\bwindow_size=(\d{1,6})\b")
 _DEFAULT = 10
@@ -113,7 +113,7 @@ class MmEngine:
 
 
 def _whole(match: re.Match[str]) -> bool:
-    """Return whether nothing was cut from a number."""
+    """Return whether a number is complete."""
     return bool(match["end"] or _DECIMALS.search(match["value"]))
 
 

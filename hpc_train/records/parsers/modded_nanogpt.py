@@ -7,7 +7,7 @@
 | `train_loss`, `val_loss` | loss, variant validation where it is one | 1 | global |
 | `peak memory allocated: n MiB reserved: m MiB` | memory, variant max_... | GiB | per rank |
 
-Printed by rank 0. The clock stands still during a validation, and starts anew after the warm-up.
+Printed by rank 0. The clock is stopped during a validation, and restarted after the warm-up.
 """
 
 from __future__ import annotations

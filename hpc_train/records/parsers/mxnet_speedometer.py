@@ -19,7 +19,7 @@ from typing import NamedTuple
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import OF_LINE, Hit
-from hpc_train.records.parsing.line_form import HitColumn, line_form
+from hpc_train.records.parsing.columnar_reader import HitColumn, line_form
 from hpc_train.records.parsing.number import NUMBER, number, scaled
 from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
 
@@ -87,7 +87,7 @@ class MxnetSpeedometer:
         self._told: dict[int | None, tuple[StepPosition, str, set[str]]] = {}
 
     def read(self, line: Line) -> Iterable[Hit]:
-        """Return what one callback printed."""
+        """Return the values that one callback printed."""
         text = line.text
         if "kv_store='dist" in text:
             self._each_for_itself = True
@@ -141,7 +141,7 @@ class MxnetSpeedometer:
         return _Shown(step, since, rate, number(loss["loss"]) if loss else None)
 
     def _is_new(self, who: int | None, place: StepPosition, rate: str, rest: str) -> bool:
-        """Whether a rate is not that of the line before, which showed another metric."""
+        """Whether a rate differs from that of the previous line, which showed another metric."""
         name = _NAME.match(rest)
         shown = name[1] if name else ""
         before, stated, names = self._told.get(who, (place, "", set()))

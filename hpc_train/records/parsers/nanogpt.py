@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.records.parsing.line_form import line_form
+from hpc_train.records.parsing.columnar_reader import line_form
 from hpc_train.records.parsing.pattern import PatternParser
 
 PARSER = PatternParser(

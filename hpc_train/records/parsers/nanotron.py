@@ -56,7 +56,7 @@ class Nanotron:
     wants_next = False
 
     def __call__(self) -> Nanotron:
-        """Return itself: it remembers nothing."""
+        """Return itself: it has no state."""
         return self
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:

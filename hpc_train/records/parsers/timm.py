@@ -14,7 +14,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
 from hpc_train.records.parsing.number import VALUE, number
 
-# A number that ends its line may have been cut.
+# A number at the end of a line may be truncated.
 _TRAIN = re.compile(
     r"Train: \[?(\d{1,9})(?:/\d{1,9}\])? \[ *(\d{1,12})/(\d{1,12})(?: \( *\d{1,3}%\))?\]"
 )

@@ -14,8 +14,8 @@ from itertools import pairwise
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
+from hpc_train.records.parsing.columnar_reader import HitColumn, line_form
 from hpc_train.records.parsing.durations import CLOCK, seconds
-from hpc_train.records.parsing.line_form import HitColumn, line_form
 from hpc_train.records.parsing.number import NUMBER, VALUE, number
 
 # A number that ends its line may have been cut; only the last field has nothing behind it.

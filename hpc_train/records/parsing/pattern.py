@@ -11,7 +11,7 @@ from math import isfinite
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import OF_LINE, Hit
-from hpc_train.records.parsing.line_form import HitColumn
+from hpc_train.records.parsing.columnar_reader import HitColumn
 from hpc_train.records.parsing.number import COUNTABLE, number, scaled
 
 

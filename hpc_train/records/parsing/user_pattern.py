@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 
 from hpc_train.model.log_pattern import MOST_TOUCHING, PLACES, LogPattern
-from hpc_train.model.regex_checks import literal_of
+from hpc_train.model.regex_analysis import literal_of
 from hpc_train.model.regex_cost import touching
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit

@@ -12,7 +12,7 @@ from msgspec import Meta
 from hpc_train.decode import decode
 from hpc_train.errors import SignatureError, nearest
 from hpc_train.model.log_pattern import MOST_TOUCHING
-from hpc_train.model.regex_checks import literal_of, may_explode
+from hpc_train.model.regex_analysis import literal_of, may_explode
 from hpc_train.model.regex_cost import touching
 from hpc_train.model.value import Sourced, Value
 from hpc_train.records.signatures.base import Entry, Signature

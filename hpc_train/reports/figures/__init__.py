@@ -10,8 +10,8 @@ import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from hpc_train.model.expected_study import ExpectedStudy
 from hpc_train.model.report import Figure
+from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.reports.figures import (
     cost,
     efficiency,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hpc_train.model.regex_checks import literal_of, may_explode
+from hpc_train.model.regex_analysis import literal_of, may_explode
 
 
 @pytest.mark.parametrize(
