@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import msgspec
 import pytest
 
@@ -14,6 +16,12 @@ from tests.pipeline.on_slurm import job
 from tests.submissions.slurm.fake_slurm import FakeSlurm
 
 HOUR = 3600
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Job files are written to the current folder."""
+    monkeypatch.chdir(tmp_path)
 
 
 @pytest.fixture
