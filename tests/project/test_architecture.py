@@ -200,4 +200,4 @@ def test_the_row_of_a_failure_names_the_only_file_with_it() -> None:
     paths = [path for kind in ("*.yaml", "*.py") for path in PACKAGE.rglob(kind)]
     holding = [path for path in paths if "CUDA out of memory" in path.read_text(encoding="utf-8")]
     assert [str(path.relative_to(ROOT)) for path in holding] == [file]
-    assert f"\n  {signature}:\n" in (PACKAGE / file).read_text(encoding="utf-8")
+    assert f"\n  {signature}:\n" in (ROOT / file).read_text(encoding="utf-8")
