@@ -60,7 +60,7 @@ EXPECTED = [one for row in rows() for one in _of(row, row.expected)]
 
 @pytest.mark.parametrize("one", EXPECTED, ids=lambda one: f"{one.row.file}-{one.key}")
 def test_expected_value_is_stated(one: Expected) -> None:
-    assert one.key in CHECKS, f"the manifest has a key of which nobody knows how to check it: {one}"
+    assert one.key in CHECKS, f"no check for this key of the manifest: {one}"
     CHECKS[one.key](stated(one.row.path, one.row.form), one.value)
 
 

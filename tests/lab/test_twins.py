@@ -61,7 +61,7 @@ def asked(twin: Twin, *options: str) -> str:
 
 
 def test_what_two_partitions_of_the_profile_take_together(hpctrain: Hpctrain, site: Path) -> None:
-    twin = up(hpctrain, site, "without accounting; made in")
+    twin = up(hpctrain, site, "without accounting; started in")
     assert "to start at" in asked(twin, "-N1", "--gpus-per-node=4")
     assert "to start at" in asked(twin, "-N9", "--gpus-per-node=4")
     assert "GPUs of all nodes = 8, but small has at most 4" in asked(
@@ -72,18 +72,18 @@ def test_what_two_partitions_of_the_profile_take_together(hpctrain: Hpctrain, si
 
 
 def test_a_changed_profile_makes_it_anew(hpctrain: Hpctrain, site: Path) -> None:
-    first = up(hpctrain, site, "made in")
+    first = up(hpctrain, site, "started in")
     assert up(hpctrain, site, "already running") == first
     assert NAME in hpctrain("twin").stdout
     site.write_text(PROFILE.replace("max_nodes: 9", "max_nodes: 10"))
-    second = up(hpctrain, site, "made in")
+    second = up(hpctrain, site, "started in")
     assert not any(is_alive(daemon) for daemon in first.daemons)
     assert "to start at" in asked(second, "-N10")
 
 
 def test_with_a_quality_of_service(hpctrain: Hpctrain, site: Path) -> None:
     site.write_text(f"{PROFILE}qos: [{{name: Fast, max_time: 10m}}]\n")
-    twin = up(hpctrain, site, "with accounting; made in")
+    twin = up(hpctrain, site, "with accounting; started in")
     assert "to start at" in asked(twin, "-N1", "--qos=Fast")
     assert "QOSMaxWall" in asked(twin, "-N1", "--qos=Fast", "--time=11")
     assert "Invalid qos" in asked(twin, "-N1", "--qos=slow")

@@ -156,7 +156,9 @@ def test_nothing_is_lost_when_the_supervisor_is_killed(desk: Path, study: Prepar
     (supervisor,) = [
         int(path.parent.name)
         for path in Path("/proc").glob("[0-9]*/cmdline")
-        if str(home.absolute()).encode() in path.read_bytes() and b"supervisor" in path.read_bytes()
+        if all(
+            part in path.read_bytes() for part in (bytes(home.absolute()), b"local_queue_runner")
+        )
     ]
     os.kill(supervisor, signal.SIGKILL)
     (desk / "go").touch()
