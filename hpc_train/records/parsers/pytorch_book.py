@@ -30,8 +30,8 @@ _LINE = re.compile(
     r"|Training time: (?P<time_to_train>\d{1,9}(?:\.\d{1,9})?) seconds"
     r"|Accuracy of the network on the \d{1,9} test images: (?P<accuracy>[\d.e-]{1,32}) %)"
 )
-# Ranks that share a pipe write text and line end separately: `Steps: 98Steps: 98`. But lines such as
-# `Total Steps: 5` belong to other programs.
+# Ranks that share a pipe write text and line end separately: `Steps: 98Steps: 98`. But a line such
+# as `Total Steps: 5` belongs to another program.
 _STEPS = re.compile(r"Steps: (\d{1,9})")
 _ONLY_STEPS = re.compile(r"(?:Steps: \d{1,9})+")
 
