@@ -41,11 +41,11 @@ def collect(
 ) -> Iterator[Record]:
     """Yield the records of log files, ordered by file name and line.
 
-    A folder in `paths` stands for the logs below it, plain or compressed. `auto` tries every
-    parser that has a literal in a line, in the order of the registry: the first one that can read
-    the line is used. `source` is written relative to `root`. A file that cannot be read, and lines
-    that were cut or written over, are skipped with a warning, and counted in `census`; so are
-    impossible values (`value_checks`).
+    A folder in `paths` selects all logs below it, plain or compressed. `auto` tries every parser
+    that has a literal in a line, in the order of the registry: the first one that can read the
+    line is used. `source` is written relative to `root`. Files that cannot be read, lines that are
+    truncated or overwritten, and impossible values (`value_checks`) are skipped with a warning, and
+    counted in `census`.
 
     Raises:
         UnknownNameError: no such parser (at once).
@@ -57,7 +57,7 @@ def collect(
 
 
 def wanted(parser: str, prefix: str = "", patterns: Sequence[LogPattern] = ()) -> Wanted:
-    """Return what to look for: one parser or, with `auto`, all, and a prefix of the site.
+    """Return what to search for: one parser or, with `auto`, all, and a prefix of the site.
 
     User patterns are tried first; `pattern` selects these alone.
 
@@ -108,7 +108,7 @@ def records_of(
 def packs_in(
     logs: Sequence[Log], wanted: Wanted, census: ParseStats, index: Index | None = None
 ) -> Iterator[Pack]:
-    """Yield the records of logs, in their order; an `index` gives those of files it knows.
+    """Yield the records of logs, in their order; an `index` has those of files read before.
 
     Raises:
         LogParseError: none of the files can be read.
@@ -129,7 +129,7 @@ def each_once(
 
 
 def _until_a_pause(packs: Iterator[Pack]) -> Iterator[Pack]:
-    """Join the packs of a live pipe: a value is compared with what came at the same time."""
+    """Join the packs of a live pipe: a value is compared with values that arrived together."""
     for lot in lots(packs, LOT):
         yield from packs_of(chain.from_iterable(pack.records() for pack in lot))
 

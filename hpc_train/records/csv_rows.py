@@ -38,7 +38,7 @@ def csv_rows(packs: Iterable[Pack]) -> Iterator[str]:
 
 
 def _form(kind: Record, known: dict[Any, str]) -> str:
-    """Return the line of a kind, with places for what is a record's own."""
+    """Return the line of a kind, with placeholders for the fields that differ by record."""
     common = _common(kind)
     if common not in known:
         run, source, parser, metric, unit, scope, *rest = common

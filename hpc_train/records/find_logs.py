@@ -1,4 +1,4 @@
-"""Paths -> log files, the rank that a file name states, and the files of each job."""
+"""Paths -> log files, the rank in a file name, and the files of each job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 # torchrun --log-dir: RUN/attempt_0/3/stderr.log, with a number for each local rank.
 _ATTEMPT = re.compile(r"^attempt_\d{1,6}$")
-# `job.out` and `job.err`, `job.o4711` and `job.e4711`, `stdout` and `stderr`, packed or not.
+# `job.out` and `job.err`, `job.o4711` and `job.e4711`, `stdout` and `stderr`, also compressed.
 _ERRORS = re.compile(r"(?:(?<=\.)err|(?<=\.)stderr|(?<=\.)e(?=\d+(?:\.|$))|^stderr)")
 _OUTPUT = {"err": "out", "stderr": "stdout", "e": "o"}
 _LOG = re.compile(
@@ -35,7 +35,7 @@ def log_files(paths: Iterable[Path]) -> list[Path]:
 
 
 def rank_of(path: Path) -> int | None:
-    """Return the global rank that a file's name states: `rank-3.out`, `worker_rank3.log`."""
+    """Return the global rank in the name of a file: `rank-3.out`, `worker_rank3.log`."""
     match = _RANK.search(path.name)
     return int(match[1]) if match else None
 

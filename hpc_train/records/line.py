@@ -12,7 +12,7 @@ from hpc_train.records.multi_search import Occurrence
 
 _ESCAPE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\^_])")
 
-# How a line with a prefix starts, unless with a date.
+# The beginning of a line with a prefix, except for a date.
 _PREFIXED = frozenset(bytes([byte]) for byte in b"[0123456789 \t\x1b\0")
 
 
@@ -37,18 +37,18 @@ class Line(msgspec.Struct, gc=False):
 
     @property
     def text(self) -> str:
-        """The line without what launchers and terminals add."""
+        """The line without the additions of launchers and terminals."""
         return (self._prefix or self.prefix).rest
 
     @property
     def rank(self) -> int | None:
-        """The global rank that wrote the line: by its prefix, else by its file's name."""
+        """The global rank that wrote the line: from its prefix, else from the file name."""
         rank = (self._prefix or self.prefix).rank
         return self.file_rank if rank is None else rank
 
     @property
     def node(self) -> str | None:
-        """The host that the prefix names."""
+        """The host in the prefix."""
         if self._prefix is not None:
             return self._prefix.host
         if self.raw[:1] not in _PREFIXED and self.raw[3:4] != b" ":
@@ -56,7 +56,7 @@ class Line(msgspec.Struct, gc=False):
         return self.prefix.host
 
     def peel(self, site: re.Pattern[str]) -> None:
-        """Remove the prefixes; `site` matches one that only this site uses."""
+        """Remove the prefixes; `site` matches a prefix that only this site uses."""
         self._prefix = peel(clean(self.raw), site)
 
     @property

@@ -1,4 +1,4 @@
-"""A log -> the lines of interest, each with the readers that want it; one pass for all."""
+"""A log -> the lines of interest, each with the readers that request it; one pass for all."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Reader(Protocol):
 
     @property
     def wants_next(self) -> bool:
-        """Whether the following line is wanted, whatever it contains."""
+        """Whether the reader requests the next line, whatever it contains."""
         ...
 
 
@@ -46,7 +46,7 @@ class BlockReader(Protocol):
 
 
 class Mark:
-    """How far a log was read: the offset [B] after its last whole line, the next line's number.
+    """Position in a log: the offset [B] after the last whole line, and the next line's number.
 
     `end` [B] is the offset after all bytes read, which may be within a line.
     """
@@ -78,7 +78,7 @@ def _roll(wanted: tuple[tuple[bytes, ...], ...]) -> _LiteralIndex:
 
 
 class ReaderSet:
-    """Which readers read a line: by its literals, or because they want the line that follows."""
+    """Selects the readers of a line: by its literals, or because they request the next line."""
 
     def __init__(self, readers: Sequence[Reader], *, runs: bool = False) -> None:
         self._readers = readers
@@ -106,7 +106,7 @@ class ReaderSet:
         return asked
 
     def heard(self, asked: Sequence[int]) -> None:
-        """Update which readers want the next line; only those that have just read can change."""
+        """Update which readers request the next line; only those that have just read can change."""
         readers, eager = self._readers, self.eager
         for number in asked:
             if readers[number].wants_next:
@@ -120,7 +120,7 @@ class ReaderSet:
 
 
 class _Blocked:
-    """Which readers read a block; `literals` are those of the lines, then the `own` ones."""
+    """Selects the readers of a block; `literals` are those of the lines, then the `own` ones."""
 
     def __init__(self, readers: Sequence[BlockReader], lines: tuple[bytes, ...]) -> None:
         wanted = {literal for reader in readers for literal in reader.literals}
@@ -153,8 +153,8 @@ def dispatch(
 ) -> Iterator[Asked]:
     """Yield each line of interest with the numbers of its readers.
 
-    Readers that want it because of the previous line come first, the others in their order. `mark`
-    is the position of the stream; it is updated to how far the stream was read. The readers in
+    Readers that requested the line after the previous one come first, the others in their order.
+    `mark` is the position of the stream, and is updated while the stream is read. The readers in
     `whole` receive the blocks that contain one of their literals.
     """
     return _dispatch(stream, ReaderSet(readers), file_rank, mark or Mark(), whole)
@@ -163,7 +163,7 @@ def dispatch(
 def dispatch_runs(
     stream: Stream, readers: Sequence[Reader], file_rank: int | None, mark: Mark
 ) -> Iterator[Asked]:
-    """Yield the same, but lines that have the form of a reader as one `LineRun`."""
+    """Yield the same as `dispatch`, but lines that have the form of a reader as one `LineRun`."""
     return _dispatch(stream, ReaderSet(readers, runs=True), file_rank, mark, ())
 
 

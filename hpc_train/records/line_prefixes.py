@@ -1,4 +1,4 @@
-"""Prefixes that launchers add to a line, and the rank and host that they name."""
+"""Prefixes that launchers add to a line, and the rank and host in them."""
 
 from __future__ import annotations
 
@@ -30,15 +30,15 @@ _PREFIX = re.compile(
 )
 # Length [characters] in which a site's pattern, which may be unbounded, is searched.
 _LONGEST = 512
-# Kinds whose pattern has no other group: most lines of most logs.
+# Kinds of prefix with a pattern without other groups: most lines of most logs.
 _ALONE = frozenset({"task", "mpi", "rank", "of", "local", "intel", "address"})
 
 
 class Prefix(msgspec.Struct, frozen=True, gc=False):
-    """The rank, host and task that the prefixes of a line name, and the text after them.
+    """The rank, host and task in the prefixes of a line, and the text after them.
 
-    `rank` is global; `local` is the rank within an agent of torchrun, or on the host; `task` the
-    label of srun.
+    `rank` is global; `local` is the rank within an agent of torchrun, or on the host; `task` is
+    the label of srun.
     """
 
     rest: str
@@ -49,9 +49,9 @@ class Prefix(msgspec.Struct, frozen=True, gc=False):
 
 
 def peel(text: str, site: re.Pattern[str] | None = None) -> Prefix:
-    """Take the prefixes, stacked in any order, off a line; the outermost rank counts.
+    """Remove the prefixes of a line, in any order; the outermost rank is used.
 
-    `site` matches a prefix that only this site has; its groups may be `rank`, `local` and `host`.
+    `site` matches a prefix that only this site uses; its groups may be `rank`, `local` and `host`.
     """
     if site is None and not _may_begin(text, 0):
         return Prefix(text)
@@ -74,11 +74,11 @@ def peel(text: str, site: re.Pattern[str] | None = None) -> Prefix:
 
 
 def _may_begin(text: str, position: int) -> bool:
-    """Whether a prefix may begin there: with a letter only in dates, `Mon Jan`, `Jan 12`."""
+    """Whether a prefix may begin there; only dates begin with a letter: `Mon Jan`, `Jan 12`."""
     return not text[position : position + 1].isalpha() or text[position + 3 : position + 4] == " "
 
 
-# Most lines of a log name the same few ranks.
+# Most lines of a log have the same few ranks.
 @lru_cache(maxsize=4096)
 def _stated(
     items: tuple[tuple[str, str], ...],

@@ -11,7 +11,7 @@ from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import Occurrence
 from hpc_train.records.parsing.columnar_reader import FormReader
 
-# A longer line is seen in windows around what was found: bounded time for a line of 1 GB.
+# A longer line is read in windows around its literals: bounded time for a line of 1 GB.
 _BEFORE = 1 << 14
 _AFTER = 1 << 16
 
@@ -43,7 +43,7 @@ class Subscribers(Protocol):
         ...
 
     def heard(self, asked: Sequence[int], /) -> None:
-        """Update which readers want the next line, after these have read one."""
+        """Update which readers request the next line, after these have read one."""
         ...
 
 
@@ -54,10 +54,10 @@ def lines_of(
     number: int,
     file_rank: int | None = None,
 ) -> Generator[Found, None, int]:
-    """Yield the lines of a block that are wanted, with their readers.
+    """Yield the requested lines of a block, with their readers.
 
-    Line feeds and carriage returns end a line; only line feeds are counted, as editors do.
-    `number` is that of the block's first line; that of the next block's is returned.
+    Line feeds and carriage returns end a line; only line feeds are counted, as in editors.
+    `number` is the number of the first line of the block; that of the next block is returned.
     """
     data, size = block
     runs = RunFinder(block, found, audience.alone, audience.forms)
@@ -97,12 +97,12 @@ def _after(found: Sequence[Occurrence], index: int, end: int) -> int:
 
 
 def _bounds(block: Block, position: int, at: int, *, returns: bool) -> tuple[int, int]:
-    """Return where the line of `at` begins, not before `position`, and where it ends.
+    """Return where the line that contains `at` begins, not before `position`, and where it ends.
 
     `returns`: the block has carriage returns.
     """
     data, size = block
-    # A line of millions of bytes is seen in windows around what was found.
+    # A line of millions of bytes is read in windows around its literals.
     floor = position if at - position < _BEFORE else at - _BEFORE
     start = data.rfind(b"\n", floor, at) + 1 or floor
     limit = at + _AFTER if at + _AFTER < size else size

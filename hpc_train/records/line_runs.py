@@ -11,15 +11,15 @@ from hpc_train.records.multi_search import Occurrence
 from hpc_train.records.parsing.columnar_reader import FormReader, HitColumn
 from hpc_train.records.parsing.not_finite import may_be_no_number
 
-# Of the bytes that one run may cover: it is kept in memory.
+# Largest number of bytes in one run, because a run is kept in memory.
 _WINDOW = 1 << 16
 
 
 class LineRun(Line):
     """Consecutive lines of one form; as a line, it is the first of them.
 
-    `end` is where they end in the block, `index` that of the first occurrence behind them;
-    `columns` is what they state.
+    `end` is the offset of their end in the block, `index` that of the first occurrence after them;
+    `columns` are their measurements.
     """
 
     matches: Sequence[re.Match[str]] = ()
@@ -28,13 +28,13 @@ class LineRun(Line):
     columns: Sequence[HitColumn] = ()
 
     def read_by(self, reader: FormReader) -> None:
-        """Set the columns."""
+        """Read the lines with `reader`, and set the columns."""
         _, *cells = zip(*[match.groups() for match in self.matches], strict=True)
         self.columns = reader.read_form(*cells)
 
     @property
     def counts(self) -> Sequence[int]:
-        """How many measurements each line states."""
+        """The number of measurements in each line."""
         if not self.columns:
             return [0] * len(self.matches)
         values = zip(*[column.value for column in self.columns], strict=True)
@@ -42,7 +42,7 @@ class LineRun(Line):
 
     @property
     def ranks(self) -> Sequence[int | None]:
-        """The rank that wrote each line: by srun's label, else by the name of the file."""
+        """The rank that wrote each line: from srun's label, else from the file name."""
         labels = [match[1] for match in self.matches]
         return [int(label) if label else self.file_rank for label in labels]
 
@@ -53,7 +53,7 @@ class LineRun(Line):
 
 
 class RunFinder:
-    """Finds the runs of one block, in which literals were `found`; `owners` are their readers."""
+    """Finds the runs of one block; `found` are its literals, `owners` the readers of these."""
 
     def __init__(
         self,
@@ -68,17 +68,17 @@ class RunFinder:
         self._checked = 0
 
     def run(self, asked: Sequence[int], start: int, index: int, *, eager: bool) -> LineRun | None:
-        """Return the lines from `start` on that `asked`, a single reader, reads as a run.
+        """Return the lines from `start` on that the only reader in `asked` reads as a run.
 
-        `index` is that of the first occurrence from there. An eager reader reads lines without
-        one; other lines have just one, of a literal that the reader alone owns.
+        `index` is that of the first occurrence from `start` on. An eager reader reads lines without
+        an occurrence; other lines have exactly one, of a literal that only this reader owns.
         """
         reader = self._forms.get(asked[0]) if len(asked) == 1 else None
         form = reader.form if reader is not None else None
         if form is None:
             return None
         if not self._text:
-            # Keeps the offsets, and the forms are ASCII.
+            # Latin-1 keeps the offsets, and the forms are ASCII.
             self._text = str(memoryview(self._data)[: self._size], "latin-1")
         until, matches, end = self._finite(start), [], start
         found, last, owners = self._found, len(self._found), self._owners
@@ -99,7 +99,7 @@ class RunFinder:
         return LineRun(b"", matches=matches, end=end, index=index)
 
     def _finite(self, start: int) -> int:
-        """Return up to where no loss lacks a number, which only the usual way reports."""
+        """Return the end of the part in which each loss is a number; `read` reports the others."""
         if start >= self._checked:
             window = min(start + _WINDOW, self._size)
             lost = may_be_no_number(self._data, start, window)

@@ -35,10 +35,10 @@ def no_such_file(word: str) -> LogParseError | None:
 
 
 def refuse_empty(paths: Sequence[Path]) -> None:
-    """Refuse logs that are all empty files.
+    """Refuse logs if all of them are empty files.
 
     Raises:
-        LogParseError: they are.
+        LogParseError: all files are empty.
     """
     if paths and all(path.is_file() and path.stat().st_size == 0 for path in paths):
         raise LogParseError(f"{_all(paths)}: empty", "no output yet, or it is in another file")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-# Fits into a core's cache: a larger block would be read from memory twice.
+# Fits into the cache of a core: a larger block would be read from memory twice.
 SIZE = 1 << 20
 # Overlap [B] of the parts of a line that is longer than a block, for matches across the cut.
 _CARRIED = 1 << 16
@@ -27,9 +27,9 @@ class Block(NamedTuple):
 
 
 def blocks(stream: Stream, size: int = SIZE) -> Iterator[Block]:
-    """Yield a log in parts of at most `size` bytes, from where the stream stands.
+    """Yield a log in parts of at most `size` bytes, from the current position of the stream.
 
-    A line that is longer than a part is cut, at a carriage return where it has one.
+    A line that is longer than a part is split, at a carriage return if it has one.
     """
     data = bytearray(size)
     view = memoryview(data)

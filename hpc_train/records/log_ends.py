@@ -14,7 +14,7 @@ from hpc_train.records.read_log import Log
 
 
 class LogEnd(NamedTuple):
-    """Transport of one run from its logs and, if it failed, the reason."""
+    """Transport of one run from its logs and, if the run failed, the reason."""
 
     transport: Transport | None
     failure: str = ""
@@ -31,7 +31,7 @@ def log_ends(
 
 
 def _end(logs: Sequence[Log]) -> LogEnd:
-    # Tables and records need no diagnosis, whose signatures are slow to load.
+    # Tables and records need no diagnosis, and its signatures are slow to load.
     from hpc_train.records.diagnosis.diagnose import diagnose_logs
 
     tally = Tally()

@@ -23,7 +23,7 @@ BINARY = "is no text, but a binary file"
 _START = 4096
 # Capacity of a pipe on Linux [B].
 _PIPE = 1 << 16
-# None of those that terminals know: backspace to carriage return, escape.
+# Without the characters that terminals use: backspace to carriage return, escape.
 _CONTROLS = bytes([*range(8), *range(14, 27), *range(28, 32)])
 _DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError)
 
@@ -81,7 +81,7 @@ def open_log(path: Path, offset: int = 0) -> Iterator[Stream]:
 
 
 def is_binary(path: Path) -> bool:
-    """Whether a file starts like no text: more than every twentieth byte is a control."""
+    """Whether the start of a file is not text: more than 1 of 20 bytes is a control character."""
     if not path.is_file():
         return False
     buffer = bytearray(_START)
@@ -91,7 +91,7 @@ def is_binary(path: Path) -> bool:
 
 
 def is_plain(path: Path) -> bool:
-    """Whether a file holds the bytes of the log as they are."""
+    """Whether a file contains the bytes of the log uncompressed."""
     if not path.is_file():
         return False
     with open_regular(path) as file:
@@ -116,7 +116,7 @@ class _Plain:
 
     def readinto(self, buffer: memoryview, /) -> int:
         """Fill a part of the buffer."""
-        # With room for more than it holds, the reader would wait for more than it has.
+        # With a larger buffer than the pipe, the reader would wait for more data than the pipe has.
         return self._file.readinto1(buffer[:_PIPE])
 
 

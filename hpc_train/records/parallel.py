@@ -1,4 +1,4 @@
-"""Many log files -> their readings in order, by two processes if that is faster."""
+"""Many log files -> their readings in order, with two processes if that is faster."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from concurrent.futures import Future
 
 _PROCESSES = 2
-# Fewer bytes are read before a second process has started.
+# Fewer bytes than this are read before a second process has started.
 _WORTH = 64_000_000
 _LOT = 16_000_000
 _WAITING = 2 * _PROCESSES
@@ -25,10 +25,10 @@ _decode = msgspec.msgpack.Decoder(list[Reading]).decode
 
 
 def worth_it(sizes: Sequence[int]) -> bool:
-    """Whether two processes read files of these sizes [B] faster, and may be started."""
+    """Whether two processes would read files of these sizes [B] faster, and may be started."""
     if sum(sizes) - max(sizes, default=0) < _WORTH // 2 or sum(sizes) < _WORTH:
         return False
-    # A forked process has no other threads, but keeps the locks that they held.
+    # A forked process has no other threads, but keeps the locks that these threads held.
     tasks = Path("/proc/self/task")
     if not tasks.is_dir() or len(list(tasks.iterdir())) > 1:
         return False
@@ -37,7 +37,7 @@ def worth_it(sizes: Sequence[int]) -> bool:
 
 def spread(logs: Sequence[Log], sizes: Sequence[int], wanted: Wanted) -> Iterator[Reading]:
     """Yield the reading of each file, in order."""
-    # Few reports need a second process; these are 25 modules.
+    # Imported here: these are 25 modules, and few reports need a second process.
     import multiprocessing
     from concurrent.futures import ProcessPoolExecutor
 

@@ -14,7 +14,7 @@ _WIDTH = 120
 
 
 class LineSample(msgspec.Struct):
-    """A kind of line: where the first one is, and how many."""
+    """A kind of line: the position of the first one, and the number of lines."""
 
     source: str
     line: int
@@ -26,9 +26,9 @@ class ParseStats(msgspec.Struct):
     """Counts, while logs are read.
 
     `known`: lines that each parser read; `nearly`: lines with a parser's literal that no parser
-    could read. `damaged`: cut lines of each source. `failed`: why a source was not read. `ranks`:
-    of each run, the highest rank that only repeated measurements of others. `refused`:
-    by run, metric and reason, the impossible values (`value_checks`).
+    could read. `damaged`: truncated lines of each source. `failed`: the reason why a source was not
+    read. `ranks`: for each run, the highest rank that only repeated measurements of other ranks.
+    `refused`: the impossible values by run, metric and reason (`value_checks`).
     """
 
     known: dict[str, LineSample] = msgspec.field(default_factory=dict)
@@ -40,12 +40,12 @@ class ParseStats(msgspec.Struct):
 
     @property
     def lines(self) -> int:
-        """Lines that hold a literal."""
+        """The lines that contain a literal."""
         kinds = (*self.known.values(), *self.nearly.values())
         return sum(seen.lines for seen in kinds) + sum(self.damaged.values())
 
     def add(self, other: ParseStats) -> None:
-        """Add what was seen of another log."""
+        """Add the counts of another log."""
         kinds = (
             (self.known, other.known),
             (self.nearly, other.nearly),

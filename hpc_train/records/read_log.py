@@ -1,4 +1,4 @@
-"""One log file -> its records, and how far it was read."""
+"""One log file -> its records, and the position up to which it was read."""
 
 from __future__ import annotations
 
@@ -78,14 +78,14 @@ def parsers_of(wanted: Wanted) -> dict[str, LogParser]:
 def read(log: Log, parsers: Parsers, prefix: str, census: ParseStats, mark: Mark) -> Iterator[Pack]:
     """Yield the records of a file from `mark` on.
 
-    A file that cannot be read is noted in `census`; the records before the damage count. Those of
-    a live pipe come line by line.
+    A file that cannot be read is noted in `census`; the records before the damage are kept. The
+    records of a live pipe are yielded line by line.
     """
     before, packer, live = census.lines, Packer(log.run, log.source), is_live(log.path)
     try:
         with open_log(log.path, mark.offset) as stream:
             readers = tuple(parsers.values())
-            # The prefix of a site may stand where a form begins.
+            # The prefix of a site may be at the position where a form begins.
             lines = (dispatch if prefix else dispatch_runs)(
                 stream, readers, rank_of(log.path), mark
             )

@@ -1,7 +1,7 @@
 """Packs: records of a log as columns, the form in which they are checked and stored.
 
-What many records have in common is held once, so that a record costs a row of five cells; as
-compressed bytes, a pack takes a twentieth of the memory of its records as objects.
+Fields that many records share are stored once, so a record takes a row of five cells. As compressed
+bytes, a pack takes a twentieth of the memory of its records as objects.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from hpc_train.records.line_runs import LineRun
 from hpc_train.records.parsing.base import OF_LINE, Hit
 from hpc_train.records.parsing.columnar_reader import HitColumn
 
-# Enough to press well and to have neighbours at hand, and few enough that records come while a log
-# is read.
+# Large enough for compression and for the comparison of neighbouring values, and small enough that
+# records are yielded while a log is read.
 LOT = 2048
 _LEVEL = 1
 # Kind, line, value, step, rank.
@@ -29,9 +29,9 @@ _Row = tuple[int, int, float, int | None, int | None]
 
 
 class Pack(msgspec.Struct, array_like=True):
-    """Some records of one file as columns; `kinds` hold what many of them have in common.
+    """Some records of one file as columns; `kinds` are the fields that many of them share.
 
-    `once`: the keys of those that have one, by their place.
+    `once`: the keys `once` of the records that have one, by position.
     """
 
     kinds: list[Record]
@@ -48,7 +48,7 @@ class Pack(msgspec.Struct, array_like=True):
 
     @property
     def rows(self) -> Iterator[_Row]:
-        """Go through the records as kind, line, value, step and rank."""
+        """Iterate over the records as kind, line, value, step and rank."""
         return zip(self.kind, self.line, self.value, self.step, self.rank, strict=True)
 
     def records(self) -> Iterator[Record]:
@@ -58,7 +58,7 @@ class Pack(msgspec.Struct, array_like=True):
             yield replace(kinds[kind], line=line, value=value, step=step, rank=rank)
 
     def without(self, places: Container[int]) -> Pack:
-        """Return the pack without the records of some places."""
+        """Return the pack without the records at these positions."""
         kept = [place not in places for place in range(len(self))]
         keys: dict[int, str] = {}
         if self.once:
@@ -79,7 +79,7 @@ _Columns = tuple[list[int], list[int], list[float], list[int | None], list[int |
 
 
 class Packer:
-    """Packs what the lines of one file state."""
+    """Packs the measurements in the lines of one file."""
 
     def __init__(self, run: str, source: str) -> None:
         self._run, self._source = run, source
@@ -92,16 +92,16 @@ class Packer:
         self._columns: _Columns = ([], [], [], [], [])
 
     def __len__(self) -> int:
-        """Return the number of records at hand."""
+        """Return the number of records that are not yet in a pack."""
         return len(self._columns[0])
 
     @property
     def is_full(self) -> bool:
-        """Whether there are enough for a pack."""
+        """Whether there are enough records for a pack."""
         return len(self._columns[0]) >= LOT
 
     def add(self, parser: str, line: Line, hits: Sequence[Hit]) -> None:
-        """Add what a parser has found in a line."""
+        """Add the measurements that a parser has found in a line."""
         number, of_line, node = line.number, line.rank, line.node
         kinds, lines, values, steps, ranks = self._columns
         for hit in hits:
@@ -114,9 +114,9 @@ class Packer:
             ranks.append(of_line if hit.rank == OF_LINE else hit.rank)
 
     def packs_with(self, parser: str, run: LineRun) -> Iterator[Pack]:
-        """Add what a parser has found in a run of lines; yield the packs that are full by it.
+        """Add the measurements that a parser has found in a run; yield the packs that are full.
 
-        A pack ends behind a line, as if the lines were added one by one.
+        A pack ends after a line, as if the lines were added one by one.
         """
         start, counts = 0, run.counts
         while start < len(counts):
@@ -130,7 +130,7 @@ class Packer:
                 yield self.taken()
 
     def _extend(self, parser: str, run: LineRun, part: slice) -> None:
-        """Add what a part of a run states, line by line."""
+        """Add the measurements of a part of a run, line by line."""
         numbers, of_line = range(run.number, run.number + len(run.matches))[part], run.ranks[part]
         cells: list[list[Sequence[Any]]] = [[], [], [], [], []]
         for column in run.columns:
@@ -155,7 +155,7 @@ class Packer:
         return [kinds[one] for one in steps]
 
     def taken(self) -> Pack:
-        """Return what was added since the last time."""
+        """Return the records that were added since the last call."""
         pack = Pack(self._kinds, *self._columns, self._once)
         self._begin()
         return pack

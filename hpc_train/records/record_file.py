@@ -16,7 +16,7 @@ from hpc_train.regularfile import open_regular
 
 SCHEMA = 1
 _FIRST = 64 * 1024
-# Of a line: without an end, a file that is no record file would be read as one.
+# Limit of a line: a file without line ends that is not a record file would be read as one line.
 _LONGEST = 1 << 20
 _NEEDED = ("run", "source", "line", "parser", "metric", "value")
 _FIELDS = frozenset(Record.__struct_fields__)
@@ -25,7 +25,7 @@ _AGAIN = "write it again: hpctrain collect LOG… -o FILE"
 
 
 def is_record_file(path: Path) -> bool:
-    """Whether a file holds records: by its suffix and the names in its first line."""
+    """Whether a file contains records: by its suffix and the names in its first line."""
     if path.suffix == ".parquet":
         return True
     if path.suffix not in (".csv", ".jsonl", ".json") or not path.is_file():

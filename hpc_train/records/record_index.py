@@ -18,7 +18,7 @@ from hpc_train.records.read_log import Log, Reading, Wanted, extend, parsers_of
 from hpc_train.records.record_codec import Pack, unpressed
 from hpc_train.version import VERSION
 
-# Of the text before the mark: a file that was written anew does not end like the old one.
+# Length of the text before the mark that is compared: a rewritten file has another text there.
 _TAIL = 4096
 _SEAL = 32
 
@@ -40,10 +40,10 @@ _decode = msgspec.msgpack.Decoder(dict[str, _Entry]).decode
 
 
 class Index:
-    """Readings of files, for as long as the same parsers would read them."""
+    """Readings of files, valid as long as the parsers are the same."""
 
     def __init__(self, wanted: Wanted, kept: bytes = b"") -> None:
-        """Load what `content` returned; ignored if damaged or written by other parsers."""
+        """Load the result of `content`; it is ignored if damaged or written by other parsers."""
         self._wanted = wanted
         self._made_by = _fingerprint(wanted)
         self._old = self._entries(kept)
@@ -52,7 +52,7 @@ class Index:
         self._states: dict[str, os.stat_result] = {}
 
     def knows(self, log: Log) -> bool:
-        """Whether there is something that need not be read again; how the file stands is noted."""
+        """Whether a part of the file need not be read again; the state of the file is noted."""
         with suppress(OSError):
             self._states[log.source] = log.path.stat()
         return self._known(log) is not None
@@ -60,7 +60,7 @@ class Index:
     def packs(self, log: Log, census: ParseStats, read: Reading | None = None) -> Iterator[Pack]:
         """Yield the records of a file; of a file that has grown, only the new part is read.
 
-        `read` is what was read of it since `knows`, as it knew nothing.
+        `read` is the reading of the file if `knows` returned false.
         """
         now, old = self._states.pop(log.source, None), self._known(log)
         same = old is not None and now is not None and _state(now) == old.state
@@ -106,7 +106,7 @@ class Index:
         return self._seal(kept) + kept
 
     def _entries(self, kept: bytes) -> dict[str, _Entry]:
-        """Return the entries if they are just as they were written, by the same parsers."""
+        """Return the entries if they are undamaged, and written by the same parsers."""
         found = memoryview(kept)[_SEAL:]
         return _decode(found) if kept[:_SEAL] == self._seal(found) else {}
 
@@ -137,7 +137,7 @@ def _fingerprint(wanted: Wanted) -> bytes:
 
 
 def _version(parser: LogParser) -> str:
-    """Return the parser as text, and the state of the file that its class is in."""
+    """Return the parser as text, and the state of the file that defines its class."""
     kind = type(parser)
     stated = repr(parser) if kind.__repr__ is not object.__repr__ else kind.__qualname__
     return f"{stated} {_file_of(kind)}"

@@ -34,7 +34,7 @@ def hits_in(
 ) -> Iterator[tuple[str, Line, Sequence[Hit]]]:
     """Yield the hits of each line, from the first of its parsers that can read it.
 
-    Those of a `LineRun` are its columns.
+    The hits of a `LineRun` are its columns.
     """
     names, reads = tuple(parsers), [parser.read for parser in parsers.values()]
     for line, asked in lines:
@@ -69,7 +69,7 @@ def hits_in(
 
 
 def _count_run(run: LineRun, name: str, source: str, census: ParseStats) -> None:
-    """Count the lines with measurements, and those without."""
+    """Count the lines with measurements, and the lines without."""
     stated = [count > 0 for count in run.counts]
     for kinds, state in ((census.known, True), (census.nearly, False)):
         lines = stated.count(state)

@@ -24,11 +24,11 @@ LAST_ERROR = "nccl_last_error"
 APART = "nccl_tests_ranks_apart"
 
 _IGNORED = (b"Exception ignored in", b"--- Logging error ---")
-# Such a line gives the context of the next lines.
+# A line of this kind gives the context of the next lines.
 _BEGINS = frozenset({*BOX, *_IGNORED, b"Traceback (most recent call last)", b"algbw", b"  Rank "})
 _KEPT = 200
 _TEXT = 500
-# A shell that traces its commands (`set -x`) shows what it runs, not what happened.
+# A shell that traces its commands (`set -x`) prints the commands, not their results.
 _TRACED = b"+"
 
 
@@ -44,7 +44,7 @@ class SymptomReader:
     """
 
     def __init__(self, source: str, known: Catalogue | None = None) -> None:
-        """Begin a log; `known` is the catalogue, by default that of this machine."""
+        """Start a log; `known` is the catalogue, by default that of this machine."""
         self.source = source
         self._known = known or catalogue()
         self.literals = _literals(self._known)
@@ -59,12 +59,12 @@ class SymptomReader:
 
     @property
     def wants_next(self) -> bool:
-        """Whether a traceback or box is open, or NCCL's last error or the year is to come."""
+        """Whether a traceback or box is open, or NCCL's last error or the year is expected."""
         multiline = self._box.is_open or self._tracebacks.any_open
         return multiline or bool(self._last_error) or self._clock.wants_year
 
     def read(self, line: Line) -> list[Sighting]:
-        """Return the sightings in a line, with the context of those before it."""
+        """Return the sightings in a line, with the context from the lines before it."""
         calm = not self.wants_next
         if calm and line.raw in self._again:
             self.counts[self._again[line.raw]] += 1
@@ -73,7 +73,7 @@ class SymptomReader:
         if sighting is None:
             return []
         self.counts[sighting.signature] += 1
-        # torchrun names the first failure last.
+        # torchrun prints the first failure last.
         first = ("root", "yes") in sighting.groups
         if first or self.counts[sighting.signature] <= _KEPT:
             return [sighting]
@@ -106,7 +106,7 @@ class SymptomReader:
         return self._match(line)
 
     def _apart(self, line: Line) -> bool:
-        """Whether a table of nccl-tests begins whose process found no other."""
+        """Whether a table of nccl-tests begins, of a process that found no other process."""
         if b"Rank " not in line.raw and b"algbw" not in line.raw:
             return False
         hits = self._tests.read(line)
@@ -157,7 +157,7 @@ class SymptomReader:
         self, signature: Signature, line: Line, stated: Mapping[str, str | None]
     ) -> Sighting:
         if self.counts[signature.id] >= _KEPT:
-            # It is only counted.
+            # The sighting is only counted.
             return Sighting(signature=signature.id, source=self.source, line=line.number, text="")
         groups = {name: value for name, value in stated.items() if value is not None}
         rank = line.rank

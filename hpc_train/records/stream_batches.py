@@ -1,7 +1,7 @@
 """Items of a live pipe -> batches, each delivered within a bounded time.
 
-A generator that waits for the next item cannot deliver those that it has. So a thread takes the
-items, and the reader of the batches waits for a bounded time.
+A generator that waits for the next item cannot yield the items that it has. Therefore a thread
+takes the items, and the reader of the batches waits for a bounded time.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Generic, TypeVar
 
 T = TypeVar("T")
 
-# [s]; below what a user notices as a delay.
+# [s]; shorter than a delay that a user notices.
 PATIENCE = 0.25
 
 
@@ -28,7 +28,7 @@ def is_live(path: Path) -> bool:
 
 
 def lots(items: Iterable[T], most: int, patience: float = PATIENCE) -> Iterator[list[T]]:
-    """Yield the items in lots of `most`, or of what came within `patience` [s] after the first.
+    """Yield the items in lots of `most`, or of those that arrive `patience` [s] after the first.
 
     An exception of `items` is raised after the items before it.
     """
@@ -65,7 +65,7 @@ class _Arrivals(Generic[T]):
         return lot
 
     def stop(self) -> None:
-        """Let the thread end with the item that it waits for."""
+        """Stop the thread after the item that it waits for."""
         with self._change:
             self._stopped = True
             self._change.notify_all()
@@ -85,7 +85,7 @@ class _Arrivals(Generic[T]):
             self._change.notify_all()
 
     def _add(self, item: T) -> bool:
-        """Add an item when there is room; return whether it is still read."""
+        """Add an item when there is space; return whether items are still read."""
         with self._change:
             while len(self._held) >= self._most and not self._stopped:
                 self._change.wait()

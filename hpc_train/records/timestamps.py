@@ -1,4 +1,4 @@
-"""Text of a line -> the time and host that it states."""
+"""Text of a line -> the time and host in it."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _GLOG = re.compile(
     r"(?:^|[\[ ])[IWEFCV](?P<month>\d{1,2})(?P<day>[0-3]\d) "
     r"(?P<time>[0-2]\d:[0-5]\d:[0-6]\d)(?:\.(?P<part>\d{1,9}))?"
 )
-# Lines at the beginning of a log in which the year is looked for.
+# Number of lines at the beginning of a log in which the year is searched.
 _FIRST = 200
-# A stamp that does not stand near the beginning is not that of the line.
+# A stamp that is not near the beginning of a line is not the time of the line.
 _NEAR = 400
 _NODES = (
     re.compile(r"^(?:\[[^\]]{4,40}\] )?(?P<node>[A-Za-z][\w.-]{0,80}):\d{1,9}:\d{1,9} \["),
@@ -27,7 +27,7 @@ _NODES = (
 
 
 class Clock:
-    """Reads the times of one log; a stamp without a year has that of the stamps before it."""
+    """Reads the times of one log; a stamp without a year gets the year of the stamps before it."""
 
     def __init__(self) -> None:
         self._year: str | None = None
@@ -35,17 +35,17 @@ class Clock:
 
     @property
     def wants_year(self) -> bool:
-        """Whether the year is unknown, and may yet stand near the beginning of the log."""
+        """Whether the year is unknown, and the lines at the beginning of the log are still read."""
         return self._year is None and self._left > 0
 
     def look(self, text: str) -> None:
-        """Take the year from a line, if none is known."""
+        """Take the year from a line, if the year is unknown."""
         if self.wants_year:
             self._left -= 1
             self.time(text)
 
     def time(self, text: str) -> str | None:
-        """Return the time that a line states, as ISO 8601 text."""
+        """Return the time in a line, as ISO 8601 text."""
         start = text[:_NEAR]
         full = _FULL.search(start)
         if full:
@@ -58,7 +58,7 @@ class Clock:
 
 
 def node_of(text: str) -> str | None:
-    """Return the host that a line of NCCL, Slurm or Open MPI names."""
+    """Return the host in a line of NCCL, Slurm or Open MPI."""
     for pattern in _NODES:
         match = pattern.search(text)
         if match:

@@ -59,7 +59,7 @@ class TorchrunReport:
         return self._left > 0
 
     def read(self, line: Line) -> FailedRank | None:
-        """Take a line; return the entry that it completes."""
+        """Read a line; return the entry that it completes."""
         text, speaker = line.text, speaker_of(line)
         self._left -= 1
         if text.startswith(ROOT):

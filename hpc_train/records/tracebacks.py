@@ -11,7 +11,7 @@ HEADER = "Traceback (most recent call last)"
 _FRAME = re.compile(
     r'^\s*File "(?P<file>[^"\n]{1,400})", line (?P<line>\d{1,8})(?:, in (.{1,80}))?'
 )
-# What the library rich draws around a traceback, and how it writes a frame.
+# The box that the library rich draws around a traceback, and its form of a frame.
 _DRAWN = ("│", "╭", "╰", "╮", "╯")
 _DRAWN_FRAME = re.compile(r"^│ (?P<file>\S{1,400}\.py):(?P<line>\d{1,8}) in ")
 _SURE = re.compile(
@@ -19,7 +19,7 @@ _SURE = re.compile(
     r"|StopIteration|StopAsyncIteration|timeout|gaierror|herror)(?::(?: |$)|$)"
 )
 _LIKELY = re.compile(r"^(?:(?:[A-Za-z_]\w*\.){1,10}[A-Z]\w*|[A-Z][a-z0-9]{1,40}[A-Z]\w*)(?:: |:?$)")
-# What was caught, and printed by the interpreter in passing.
+# Heads of exceptions that were caught, and that the interpreter or `logging` only prints.
 _IGNORED = ("Exception ignored in", "--- Logging error ---")
 # Python's own modules, installed packages, PyTorch in any place.
 _LIBRARY = re.compile(
@@ -38,7 +38,7 @@ Speaker = tuple[int | None, int | None, int | None]
 class Raised(NamedTuple):
     """The end of a traceback: the exception's line, and the last frame with its code before it.
 
-    `caller` is the last frame (`file:line`) of the program, where the exception is from a library.
+    `caller` is the last frame (`file:line`) of the program, if a library raised the exception.
     """
 
     text: str
@@ -76,11 +76,11 @@ class Tracebacks:
 
     @property
     def any_open(self) -> bool:
-        """Whether the end of a traceback is still to come."""
+        """Whether a traceback has not ended yet."""
         return bool(self._open)
 
     def read(self, line: Line, rank: int | None = None) -> Raised | None:
-        """Take a line; return the exception if it ends a traceback, INSIDE if it is a part of one.
+        """Read a line; return the exception if it ends a traceback, INSIDE if it is a part of one.
 
         `rank` is the rank of the traceback if its lines have no prefix.
         """

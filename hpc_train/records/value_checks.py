@@ -1,6 +1,6 @@
 """Records -> those with possible values; the others are refused and counted.
 
-For every parser, including user patterns and plug-ins:
+The rules for every parser, including user patterns and plug-ins:
 
 - a fraction (`accuracy`, `mfu`) is from 0 to 1;
 - a time of a step, an epoch or a training is above 0, and so is a rate of samples or tokens; any
@@ -79,7 +79,7 @@ def _file(pack: Pack) -> tuple[str, str]:
 
 
 def _out_of_range(pack: Pack) -> dict[int, str]:
-    """Return the places of values that are not possible, with what is wrong."""
+    """Return the positions of impossible values, each with the error."""
     checks = [_check(kind.metric, kind.unit) for kind in pack.kinds]
     bounds = [(check.low, check.high) for check in checks]
     cells = enumerate(zip(pack.kind, pack.value, strict=True))
@@ -92,7 +92,7 @@ def _out_of_range(pack: Pack) -> dict[int, str]:
 
 
 def _far_above(pack: Pack, wrong: Container[int], before: dict[_Key, list[float]]) -> Iterator[int]:
-    """Yield the places of rates far above their neighbours; `before` holds the last of each."""
+    """Yield the positions of rates far above their neighbours; `before` has the last of each."""
     for key, places in _rates(pack, wrong).items():
         last = before.get(key, [])
         values = [*last, *[pack.value[place] for place in places]]
@@ -106,7 +106,7 @@ def _far_above(pack: Pack, wrong: Container[int], before: dict[_Key, list[float]
 
 
 def _rates(pack: Pack, wrong: Container[int]) -> dict[_Key, list[int]]:
-    """Return the places of the rates of each series."""
+    """Return the positions of the rates of each series."""
     is_rate = [_check(kind.metric, kind.unit).is_rate for kind in pack.kinds]
     # Several kinds may form one series, and numbers are compared faster than tuples.
     numbers: dict[Any, int] = {}
@@ -137,7 +137,7 @@ def _steps_per_second(step_time: float) -> float:
 
 
 def _too_high(values: Sequence[float], first: int) -> set[int]:
-    """Return the places, from `first` on, of values far above their neighbours."""
+    """Return the positions, from `first` on, of values far above their neighbours."""
     found = set()
     for at in range(first, len(values)):
         beside = (*values[max(0, at - _ASIDE) : at], *values[at + 1 : at + 1 + _ASIDE])

@@ -1,4 +1,4 @@
-"""Logs -> Diagnosis: what failed first, what followed from it, and whether anything failed.
+"""Logs -> Diagnosis: whether the job failed, the first failure, and its consequences.
 
 Here: the scan of all logs of a job, and the conclusion.
 Not here: the texts of failures (`records.signatures`, `data/signatures/`).

@@ -41,7 +41,7 @@ class StartReader:
     wants_next = False
 
     def read(self, line: Line) -> Iterator[Start]:
-        """Yield the start that a line shows."""
+        """Yield the start that a line reports."""
         if line.raw.lstrip().startswith(b"+"):
             return
         if line.raw.strip() == _REPORT:
@@ -54,7 +54,7 @@ class StartReader:
 
 
 def attempts_of(observed: Observed) -> list[Observed]:
-    """Split the observations, the last attempt last; several files only if they agree."""
+    """Split the observations, in the order of attempts; several files only if they agree."""
     firsts = [list(_firsts(observed, file)) for file in range(len(observed.sources))]
     counts = {len(lines) for lines in firsts if lines}
     if len(counts) != 1:
@@ -88,7 +88,7 @@ def _line(start: Start) -> int:
 
 
 def _goes_on(start: Start, observed: Observed, file: int) -> bool:
-    """Whether anything follows a report of LSF, which may be the end of the log."""
+    """Whether lines follow a report of LSF, which may be the end of the log."""
     if start.kind != _REPORT.decode():
         return True
     told = (
@@ -102,11 +102,11 @@ def _goes_on(start: Start, observed: Observed, file: int) -> bool:
 def _over(
     start: Start, since: int, seen: Sequence[OrderedSighting], ended: Sequence[Ending]
 ) -> bool:
-    """Whether the log states, before a start, that the previous attempt had ended."""
+    """Whether the log reports, before a start, that the previous attempt has ended."""
     if any(since <= one.line < start.line and one.kind != "restart" for one in ended):
         return True
     between = [one for one in seen if since <= one.sighting.line < start.line]
-    # Many ranks may begin with the same line: then a launcher or Slurm must report the end.
+    # Many ranks may start with the same line: then a launcher or Slurm must report the end.
     return any(
         rung(one) == ENDED
         or (one.fatal and (start.kind != AGAIN or rung(one) == EXIT or one.by_slurm))

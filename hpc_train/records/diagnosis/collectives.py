@@ -1,8 +1,8 @@
-"""Reports of PyTorch's watchdog on collectives that timed out: which one, and each rank's progress.
+"""Reports of PyTorch's watchdog on collectives that timed out, and on the progress of each rank.
 
-Two kinds of line, both in all versions since 1.10: the collective that timed out (`WorkNCCL(…)`),
-and how far the process group of a rank was (`last enqueued … last completed …`). `[Rank r]` counts
-within the group; the prefix of the line has the global rank.
+All versions since 1.10 print two kinds of line: the collective that timed out (`WorkNCCL(…)`), and
+the progress of the process group of a rank (`last enqueued … last completed …`). `[Rank r]` is the
+rank within the group; the prefix of the line has the global rank.
 """
 
 from __future__ import annotations
@@ -45,9 +45,9 @@ class Wait(Value, frozen=True, kw_only=True):
 
 
 class Progress(Value, frozen=True, kw_only=True):
-    """The last collective of a process group that a rank started, and that ended.
+    """The last collectives of a process group that a rank started, and that it completed.
 
-    `stuck` is the one that timed out, where the line names it.
+    `stuck` is the collective that timed out, if the line names it.
     """
 
     rank: int | None
@@ -107,7 +107,7 @@ class CollectiveReader:
 def _rank(line: Line, stated: str | None) -> int | None:
     if line.rank is not None:
         return line.rank
-    # Ray and others put their own name before PyTorch's.
+    # Ray and other programs print their own name before that of PyTorch.
     named = _NAMED.search(line.text)
     rank = named[1] if named else stated
     return None if rank is None else int(rank)

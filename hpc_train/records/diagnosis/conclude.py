@@ -40,7 +40,7 @@ _STATES = {
     "NODE_FAIL": "slurm_node_failure",
     "PREEMPTED": "slurm_preempted",
 }
-# Most lines shown for one finding.
+# Maximum number of lines shown for one finding.
 _SHOWN = 5
 _ROLES: dict[Role, int] = {"root": 0, "consequence": 1, "other": 2}
 _SEVERITIES: dict[LogSeverity, int] = {"fatal": 0, "warning": 1, "info": 2, "benign": 3}
@@ -68,7 +68,7 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
 
 
 def _by_state(observed: Observed, end: JobEnd) -> Iterator[OrderedSighting]:
-    """Yield the end that the scheduler reports, if no log does."""
+    """Yield the end that the scheduler reports, if no log reports it."""
     name = _STATES.get(end.state)
     if name is None or any(one.signature.id == name for one in observed.seen):
         return
@@ -119,7 +119,7 @@ def _finding(
 
 
 def _severity(chief: OrderedSighting, role: Role, outcome: Outcome) -> LogSeverity:
-    """Return the severity in this job: errors survived, and those at teardown, are benign."""
+    """Return the severity in this job: survived errors and errors at teardown are benign."""
     signature = chief.signature
     if chief.survived and signature.severity == "fatal":
         return "benign" if outcome == "success" else "info"

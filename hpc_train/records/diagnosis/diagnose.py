@@ -16,7 +16,7 @@ from hpc_train.records.find_logs import rank_of
 from hpc_train.records.nccl.counts import Tally
 
 UNKNOWN = "unknown_failure"
-# Root causes that state how a rank ended, but not what it did: the end of its log does.
+# Root causes that report how a rank ended, but not what it did: the end of its log shows that.
 _WORDLESS = frozenset(
     {
         "exit_killed",
@@ -63,7 +63,7 @@ def _attempt(observed: Observed, found: Diagnosis) -> Attempt:
 
 
 def _is_of(path: Path, found: Diagnosis) -> bool:
-    """Whether a log is that of the one rank that failed first; of rank 0 where all were stopped."""
+    """Whether a log is that of the rank that failed first, or of rank 0 if all were stopped."""
     rank = rank_of(path)
     return rank is not None and rank == (found.first_failure.rank if found.first_failure else 0)
 
@@ -86,7 +86,7 @@ def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
 def _last_words(
     files: Sequence[Path], names: Sequence[str], culprit: Culprit | None
 ) -> tuple[Evidence, ...]:
-    """Return the end of the log of the rank that failed first, else of the first that has one."""
+    """Return the end of the log of the rank that failed first, else of the first log with text."""
     rank = culprit.rank if culprit else None
     order = sorted(zip(files, names, strict=True), key=lambda pair: rank_of(pair[0]) != rank)
     for path, name in order:

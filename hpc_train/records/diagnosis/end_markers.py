@@ -1,4 +1,4 @@
-"""Lines by which a program reports that its work is done, or that it ended before."""
+"""Lines by which a program reports that its work is done, or that it ended before that."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ from typing import Literal
 from hpc_train.model.value import Value
 from hpc_train.records.line import Line
 
-# `work`: the work is done, but what the program still has to do (save, evaluate) may fail;
+# `work`: the work is done, but the remaining steps of the program (save, evaluate) may fail;
 # `bench`: a measurement is done, perhaps one before the work; `part`: an epoch or a stage is done,
 # or all of them: any failure after it counts.
 Kind = Literal["success", "work", "bench", "part", "restart", "failure"]
 
 
 class Ending(Value, frozen=True, kw_only=True):
-    """A line that states how the work ended; `restart` cancels the endings before it."""
+    """A line that reports how the work ended; `restart` cancels the endings before it."""
 
     kind: Kind
     line: int
@@ -160,7 +160,7 @@ class EndingReader:
     wants_next = False
 
     def read(self, line: Line) -> Iterator[Ending]:
-        """Yield the ending that the line states."""
+        """Yield the ending that the line reports."""
         # A traced script contains the line only as a quotation.
         if not line.raw.lstrip().startswith(b"+"):
             yield from _said(line)

@@ -1,4 +1,4 @@
-"""Timeouts of a collective on all ranks -> which rank did not join it, or why it hung."""
+"""Timeouts of a collective on all ranks -> the rank that did not join it, or the cause."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ class Hang(Value, frozen=True, kw_only=True):
 def explain_hang(
     waits: Sequence[Wait], progress: Sequence[Progress], ranks: int | None
 ) -> Hang | None:
-    """Return which rank the others waited for, if known; None without a timeout.
+    """Return the rank that the others waited for, if known; None without a timeout.
 
-    `ranks` is the number of ranks of the job, where it is known.
+    `ranks` is the number of ranks of the job, if known.
     """
     first = _first_waits(waits)
     if not first:
@@ -47,7 +47,7 @@ def explain_hang(
 
 
 def _first_waits(waits: Iterable[Wait]) -> dict[int, Wait]:
-    """Return the first wait of each rank: what follows is its echo, or another group's."""
+    """Return the first wait of each rank: later ones repeat it, or belong to another group."""
     first: dict[int, Wait] = {}
     for wait in waits:
         first.setdefault(-1 if wait.rank is None else wait.rank, wait)
@@ -55,7 +55,7 @@ def _first_waits(waits: Iterable[Wait]) -> dict[int, Wait]:
 
 
 def _group_of(chief: Wait, progress: Sequence[Progress]) -> str:
-    """Return the group in which the wait was: only the rank's next lines name it."""
+    """Return the process group of the wait: only the next lines of the rank contain it."""
     own = [one for one in progress if one.rank == chief.rank]
     stuck = [one.group for one in own if one.stuck is not None and one.stuck == chief.number]
     rest = [one.group for one in own] or [one.group for one in progress]
@@ -79,7 +79,7 @@ def _mismatch(together: Mapping[int, Wait]) -> Hang | None:
         kinds[wait.op].append(rank)
     what = "other collectives"
     if len(kinds) < 2:
-        # Other collectives may have different sizes on the ranks, but these have equal ones.
+        # These collectives have equal sizes on all ranks; others may have different sizes.
         alike = [wait for wait in together.values() if wait.op.startswith(("ALLREDUCE", "BROAD"))]
         kinds = defaultdict(list)
         for rank, wait in together.items():

@@ -41,7 +41,7 @@ _WRONG_NUMBERS = LogFinding(
 )
 # Groups of errors that a program may print at teardown, after its work.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
-# The kinds of evidence that work is done, the best first, and the mildest failure that undoes each.
+# Kinds of evidence that work is done, strongest first, each with the mildest failure overriding it.
 _MILDEST: Mapping[Kind, int] = {
     "success": CAUSE,
     "work": CAUSE,
@@ -65,7 +65,7 @@ class JobOutcome(Value, frozen=True, kw_only=True):
 def decide(
     endings: Endings, sources: Sequence[str], seen: Sequence[OrderedSighting], end: JobEnd
 ) -> JobOutcome:
-    """Decide on positive evidence first; errors count where there is none, or after the work."""
+    """Use evidence of success first; errors count without such evidence, or after the work."""
     if end.exit_code == 0 or end.state == "COMPLETED":
         return JobOutcome(outcome="success", why=end.problem or "its script ended with exit code 0")
     if sources and all(source.endswith(_DOCUMENTS) for source in sources):

@@ -10,7 +10,7 @@ from hpc_train.records.line import Line
 from hpc_train.records.log_blocks import Block
 
 # `iteration 500/ 500 |`, `iteration: 500 / 500`, `[step=500/500,`. Every step of a long training is
-# such a line, so they are looked for in bytes, where a pattern that begins with a word is fast.
+# such a line, so the search is in bytes, where a pattern that begins with a word is fast.
 _STEPS = (
     re.compile(rb"iteration:? {1,12}(\d{1,12}) ?/ {0,12}(\d{1,12})\b"),
     re.compile(rb"\[step=(\d{1,12}) ?/ {0,12}(\d{1,12})\b"),
@@ -29,14 +29,14 @@ class StepReader:
         self._done = False
 
     def read_block(self, block: Block, number: int) -> None:
-        """Note the last steps; an earlier step after one shows that it ended an epoch only."""
+        """Note the last steps; if a lower step follows, the last step was only that of an epoch."""
         text = bytes(memoryview(block.data)[: block.end])
         if not self._done and not any(last.search(text) for last in _LAST):
             return
         stop = counted = 0
         for step in merge(*(one.finditer(text) for one in _STEPS), key=re.Match.start):
             at = step.start()
-            # The first step on a line counts.
+            # The first step on a line is used.
             if at < stop or (text[at] != ord("[") and _WORD.match(text[at - 1 : at])):
                 continue
             stop = len(text) if (end := text.find(b"\n", at)) < 0 else end

@@ -15,7 +15,7 @@ AGAIN = "again"
 
 
 class Start(Value, frozen=True, kw_only=True):
-    """A line that is printed when a job starts, once; a `sure` one needs no other sign."""
+    """A line that is printed once, when a job starts; a `sure` start needs no other evidence."""
 
     kind: str
     line: int

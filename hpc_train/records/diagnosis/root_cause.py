@@ -1,4 +1,4 @@
-"""Sightings -> the root cause: which sightings may be one, and which came first."""
+"""Sightings -> the root cause: the sightings that may be one, and the first of them."""
 
 from __future__ import annotations
 
@@ -51,10 +51,10 @@ CAUSE, ECHO, RAISED_AGAIN, EXIT, ENDED, CONSEQUENCE = range(6)
 
 
 class OrderedSighting(Value, frozen=True, kw_only=True):
-    """A sighting, its signature, and its place in the order of all files.
+    """A sighting, its signature, and its position in the order of all files.
 
-    `when` is its time or, where the line has none, that of the last sighting before it in the file;
-    `work_after` [B] how much log there is from its line to the last lines of work in the file.
+    `when` is its time or, if the line has none, that of the previous sighting in the file;
+    `work_after` [B] is the amount of log from its line to the last lines of work in the file.
     """
 
     sighting: Sighting
@@ -108,12 +108,12 @@ def rung(seen: OrderedSighting) -> int:
 
 
 def tells_end(seen: OrderedSighting) -> bool:
-    """Whether the line only states how a process ended."""
+    """Whether the line only reports how a process ended."""
     return seen.signature.kind in ("exit", "kill")
 
 
 def exit_code_of(seen: OrderedSighting) -> str:
-    """Return the exit code that a launcher states, or an empty string."""
+    """Return the exit code that a launcher reports, or an empty string."""
     return dict(seen.sighting.groups).get("exitcode", "")
 
 
@@ -132,14 +132,14 @@ def choose_root(
 ) -> OrderedSighting | None:
     """Return the first failure: of the lowest rung, then by time, rank and line.
 
-    Times decide if all compared sightings have one, in whole seconds; then the rank that was
-    seen to fail first; then the order of lines.
+    Sightings are compared by time in whole seconds, if all of them have one; then by the rank that
+    was reported to fail first; then by the order of lines.
     """
     if not candidates:
         return None
     lowest = min(map(rung, candidates))
     rivals = specific([seen for seen in candidates if rung(seen) == lowest])
-    # The observer of a missing process reports it before the scheduler reports what it killed.
+    # A missing process is reported by its observer before the scheduler reports its kills.
     if any(seen.signature.late for seen in rivals):
         rivals = [seen for seen in rivals if seen.signature.kind != "general"]
     first = culprit.rank if culprit else None

@@ -101,7 +101,7 @@ class _Gathered:
                     if 3 in asked:
                         self.starts += ((number, start) for start in starts.read(line))
         finally:
-            # The lines before the damage count.
+            # The lines before the damage are used.
             ended = sorted([*steps.endings, *epochs.endings, *ended], key=lambda one: one.line)
             self.endings += [(number, ending) for ending in ended]
         self.counts += symptoms.counts
@@ -110,7 +110,7 @@ class _Gathered:
         self._again(path, number)
 
     def _again(self, path: Path, number: int) -> None:
-        """Read a log with errors again: which errors it survived, and where it restarts."""
+        """Read a log with errors again, for the errors that the job survived, and for restarts."""
         bad = [one for one in self.seen if one.file == number and (one.fatal or rung(one) == ENDED)]
         if not bad:
             return

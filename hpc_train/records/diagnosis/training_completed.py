@@ -14,7 +14,7 @@ _EPOCH = re.compile(
 )
 _LAST = re.compile(rb"poch[ :]{1,2}\[?0{0,5}(\d{1,6}) ?/ ?0{0,5}\1\b")
 _RESULT = re.compile(rb"(?i)(?:loss|acc|acc[a-z]{1,5}|ppl|f1|auc|m[as]e)['\"]?[ :=]{1,4}\(?-?\d")
-# Such a line is one of many in its epoch.
+# A line of this form is one of many in its epoch.
 _INNER = re.compile(rb"(?i)\d ?/ ?\d|\d%\||it/s|step|batch|iter")
 _BAR = re.compile(
     rb"\b(\d{1,9})/\1 (?:\[={1,60}\] - |(?:\xe2\x94\x81){1,60} )\d{1,6}m?s "
@@ -26,7 +26,8 @@ _CLOSED = re.compile(rb"[\]:,. ]{0,4}$")
 class EpochReader:
     """Finds the last epoch in one log, by blocks, and the later epochs that cancel it.
 
-    It counts only after the last but one, and once: ranks or steps may repeat the same line.
+    The last epoch counts only after the one before it, and if its line occurs once: ranks or steps
+    may repeat the same line.
     """
 
     literals = (b"poch ", b"poch: ", b"poch:")

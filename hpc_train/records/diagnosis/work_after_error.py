@@ -14,13 +14,13 @@ from hpc_train.model.value import Value
 from hpc_train.records.log_blocks import blocks
 from hpc_train.records.log_file import open_log
 
-# Losses, rates and bars: lines of work that goes on.
+# Losses, rates and bars: lines that show that the work continues.
 _WORK = re.compile(
     rb"(?i)\b(?:loss|ppl|acc\w{0,8})\b['\"]?[ :=]{1,4}\(?-?\d"
     rb"|\d ?(?:it|s|ms|sec|samples?|tokens?|tok|imgs?|images?|examples)/(?:s\b|it\b|sec|step|iter)"
     rb"|\d%\|[^|\r\n]{0,80}\| {0,8}\d{1,12}/\d"
 )
-# Such lines come again within a job.
+# Lines of this form are repeated within a job.
 _TROUBLE = re.compile(rb"(?i)error|warn|fail|abort|traceback|^\s|deprecat|kill")
 _LINE = re.compile(rb"[^\n]+")
 _LETTER = re.compile(rb"[A-Za-z]")
@@ -31,7 +31,7 @@ _SHORTEST = 12
 
 
 class WorkAfterError(Value, frozen=True, kw_only=True):
-    """`work_after` [B] is how much log lies between a line and the last lines of work, if any.
+    """`work_after` [B] is the amount of log between a line and the last lines of work, if any.
 
     `begins` are the numbers of lines that repeat one of the first lines.
     """
@@ -96,7 +96,7 @@ class _Look:
 
 
 def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:
-    """Yield those of the first lines that an attempt may begin with, and where each ends."""
+    """Yield the first lines that may start an attempt, each with the offset of its end."""
     written = (line for line in _LINE.finditer(text) if not line[0].isspace())
     for line in islice(written, _FIRST_LINES):
         said = line[0].rstrip()
@@ -105,7 +105,7 @@ def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:
 
 
 def _last_work(text: bytes) -> list[int]:
-    """Return where the last lines of work begin; most logs have them near the end of each block."""
+    """Return the offsets of the last lines of work; most are near the end of each block."""
     for size in (_TAIL, len(text)):
         start = max(0, len(text) - size)
         found = [match.start() for match in _WORK.finditer(text, start)][-_LAST:]

@@ -1,7 +1,7 @@
 """`.. 3[1b000] -> 4[3d000] [send] via NET/IB/2(5)/GDRDMA/Shared` -> kind, ends, GPUDirect, proxy.
 
 All versions: `Ring` and `Channel`, with and without a connection's number, a device in brackets
-(bus or number), a proxy rank (PXN) in parentheses, and what RCCL adds behind.
+(bus or number), a proxy rank (PXN) in parentheses, and the text that RCCL adds at the end.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _HEAD = 96
 
 
 class Channel(NamedTuple):
-    """A channel's kind; a network's has its adapter's number, and its ends where they are whole."""
+    """The kind of a channel; of a network channel also the adapter and, if complete, the ends."""
 
     kind: str
     network: str = ""
@@ -37,7 +37,7 @@ class Channel(NamedTuple):
 
 
 def channels_in(raw: bytes) -> Iterator[Channel]:
-    """Yield every channel of a line; where lines ran into one another, there are several."""
+    """Yield every channel of a line; interleaved lines have several."""
     for match in _VIA.finditer(raw):
         if match["p2p"]:
             yield Channel("P2P/" + match["p2p"].decode())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import NamedTuple
 
-# Most different ends that are counted separately: bounded memory.
+# Largest number of different ends that are counted separately, for bounded memory.
 _MOST = 200_000
 
 
@@ -31,8 +31,8 @@ class RankPlacement(NamedTuple):
 class Tally:
     """Counts of facts; `facts` is keyed by kind (`network`, `plugin`, `env NCCL_ALGO`) and value.
 
-    `counts` are events (`rings`, `warnings`), `largest` the largest number of a kind. `first` is
-    the place of each kind's first line.
+    `counts` are events (`rings`, `warnings`), `largest` is the largest number of a kind. `first` is
+    the position of the first line of each kind.
     """
 
     def __init__(self) -> None:
@@ -66,11 +66,11 @@ class Tally:
             values[value] += lines
 
     def raise_to(self, kind: str, value: float) -> None:
-        """Keep the largest number of its kind."""
+        """Keep the largest number of a kind."""
         self.largest[kind] = max(value, self.largest.get(kind, value))
 
     def add(self, other: Tally) -> None:
-        """Add the counts of another log; the places of this one come first."""
+        """Add the counts of another log; the positions in this one come first."""
         for mine, theirs in (
             (self.channels, other.channels),
             (self.elsewhere, other.elsewhere),

@@ -130,7 +130,7 @@ def hosts_of(tally: Tally) -> tuple[str, ...]:
 
 
 def nodes_of(tally: Tally, between: Counter[str]) -> int | None:
-    """Return the number of nodes: as NCCL states it, else by host names."""
+    """Return the number of nodes: as NCCL prints it, else by host names."""
     if "nodes" in tally.largest:
         return int(tally.largest["nodes"])
     seen = max(len(hosts_of(tally)), _ranks_on_one_gpu(tally))
@@ -169,7 +169,7 @@ def between_nodes(tally: Tally) -> Counter[str]:
 def _ranks_on_one_gpu(tally: Tally) -> int:
     """Return how many ranks of the largest communicator have the same host name and GPU bus.
 
-    A number above one is that of nodes with the same host name.
+    A number above one is the number of nodes with the same host name.
     """
     largest = int(tally.largest.get("ranks", 0))
     seats = {seat: n for seat, n in tally.seats.items() if seat.ranks == largest and seat.bus}

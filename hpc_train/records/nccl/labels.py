@@ -15,8 +15,8 @@ _PROVIDERS = {"efa": "EFA", "cxi": "Slingshot", "tcp": "OFI tcp", "sockets": "OF
 def word_of(facts: Transport) -> str:
     """Return `IB+GDR`, `IB, no GDR`, `RoCE+GDR`, `EFA+GDR`, `sockets`, `NVLink`, `P2P`, `SHM` …
 
-    Between nodes, the network alone decides. `P2P` is GPU to GPU over an unknown link.
-    `mixed` is more than one transport. Empty if no line states the transport.
+    Between nodes, the label is that of the network alone. `P2P` is GPU to GPU over an unknown link.
+    `mixed` is more than one transport. The label is empty if no line contains the transport.
     """
     if facts.between_nodes:
         # NVLink connects some of the nodes, the network the others.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import Find
 
-# A place that is found costs as much as a few lines that are only counted.
+# A search hit costs as much as a few lines that are only counted.
 _LENGTH = 256
 
 
@@ -19,12 +19,12 @@ class FilteredLines(NamedTuple):
     starts: Sequence[int] | None = None
 
     def worth_it(self, block: Block) -> bool:
-        """Whether these lines are few."""
+        """Whether the lines are few enough for filtering to save time."""
         return self.starts is not None and len(self.starts) * _LENGTH < block.end
 
 
 def lines_with(find: Find, block: Block) -> FilteredLines:
-    """Return the lines of a block that hold a literal."""
+    """Return the lines of a block that contain a literal."""
     text, lines, starts, stop = bytes(memoryview(block.data)[: block.end]), [], [], -1
     for at, _ in find(memoryview(text)):
         if at > stop:

@@ -17,7 +17,7 @@ class Said(NamedTuple):
     lines: int
 
 
-# Adds a message to a tally, and yields the kinds of fact that it states.
+# Adds a message to a tally, and yields the kinds of fact in it.
 Count = Callable[[Tally, Said], Iterator[str]]
 
 
@@ -113,7 +113,7 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
     ("protocol", "transport protocol", r"Using transport protocol ([A-Z]{2,16})"),
     ("nvls", "NVLS multicast", r"NVLS multicast support is (not available|unavailable|available)"),
     ("gdr far", "GPU Direct RDMA", r"GPU Direct RDMA Disabled for GPU .{1,80}distance (\d+) >"),
-    # The size where the GPUs of the only node all reach one another by NVLink.
+    # The size if NVLink connects all GPUs of the only node with one another.
     ("nvlink by size", "P2P Chunksize", r"P2P Chunksize set to (524288)\b"),
     ("nvlink", "NVL[", r"\+ (NVL)\[\d"),
     ("nvlink", "XGMI[", r"\+ (XGMI)\[\d"),
@@ -127,7 +127,7 @@ _OTHERS: tuple[tuple[Count, str, str], ...] = (
     (
         _link,
         "NET/IB",
-        # In 2.3 this is the list; from 2.23 on it precedes the list, with a speed [Mbit/s].
+        # In NCCL 2.3 this is the list; from 2.23 on it precedes the list, with a speed [Mbit/s].
         r"NET/IB ?: \[\d{1,4}\] (?P<name>[\w.-]{1,64})(?::uverbs\d{1,4})?:(?P<port>\d{1,4})"
         r"/(?P<layer>IB|RoCE)\b(?: provider=\w{1,32} speed=(?P<speed>\d{1,9})\b)?",
     ),

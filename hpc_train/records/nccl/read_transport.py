@@ -23,8 +23,8 @@ def transport_of(
 ) -> Transport | None:
     """Return the transport that NCCL used in a run; None without a line of NCCL.
 
-    A folder stands for the logs in it. `promised` is the profile's network; evidence is written
-    relative to `root`. A file that cannot be read is skipped: reading its records reports it.
+    A folder selects the logs in it. `promised` is the network of the profile; paths in evidence are
+    relative to `root`. A file that cannot be read is skipped; it is reported with the records.
     """
     together = Tally()
     for path in log_files(list(paths)):

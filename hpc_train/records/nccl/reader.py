@@ -25,14 +25,14 @@ _CHANNELS = (
 )
 _VIA = b" via "
 _OURS = b"CCL"
-# Anonymised names may stand in angle brackets; some logs have no number of the thread.
+# Anonymised names may be in angle brackets; some logs have no thread number.
 _WHO = re.compile(rb"([\w.-]{1,64})>?(?::\d{1,9}){1,2} \[-?\d{1,4}\] ")
 _WHO_TEXT = re.compile(_WHO.pattern.decode())
 _CHANNEL = re.compile(rb" Channel \d{1,5}(?:/\d{1,5})? : ")
 _MOST = 30_000
-# Bytes.
+# Size of the lines kept in memory [B].
 _HELD = 1 << 24
-# Of a longer line only the parts that hold something are read.
+# Of a longer line, only the parts around its literals are read.
 _PART = 1 << 16
 
 _Printed = tuple[bytes, int, int]
@@ -77,7 +77,7 @@ class TransportReader:
         self._thin = said.worth_it(block) if thin else strangers
 
     def _count(self, lines: Sequence[bytes], numbers: Numbers) -> bool:
-        """Count lines; return whether most are not of NCCL, and differ."""
+        """Count lines; return whether most of them are not from NCCL, and differ."""
         alike, at, ours, others = self._alike, 0, 0, 0
         # In the order in which they are first seen.
         for raw, times in Counter(lines).items():
@@ -99,7 +99,7 @@ class TransportReader:
     def _read(self, raw: bytes, number: int, lines: int) -> None:
         if _VIA in raw:
             self._channels(raw, number, lines)
-            # Unless another rank wrote into it, the line of a channel contains nothing else.
+            # Unless another rank has written into it, the line of a channel contains no other text.
             if raw.count(b"NCCL ") == raw.count(_VIA) == 1:
                 return
         self._statements(Line(raw, number), lines)
@@ -164,7 +164,7 @@ def _with_literal(said: Sequence[_Printed]) -> Iterator[_Printed]:
 
 
 def _pieces(text: str) -> Iterator[tuple[str, str]]:
-    """Split a line where another rank wrote into it: the host and the message of each part."""
+    """Split a line at the text of other ranks; yield the host and the message of each part."""
     starts = list(_WHO_TEXT.finditer(text))
     if not starts or starts[0].start() > 0:
         yield "", text[: starts[0].start()] if starts else text

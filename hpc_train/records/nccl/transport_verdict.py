@@ -12,7 +12,7 @@ from hpc_train.records.nccl.hardware_checks import link_layers, link_speeds, p2p
 from hpc_train.records.nccl.labels import GDR, SOCKET, fabric_of, network_names, word_of
 
 _SLOW: tuple[Fabric | None, ...] = (None, "ethernet")
-# Whose plug-in NCCL needs, so that it does not fall back to sockets.
+# Fabrics for which NCCL needs a plug-in; without it, NCCL uses sockets.
 _PLUGINS: dict[Fabric, str] = {
     "slingshot": "aws-ofi-nccl",
     "efa": "aws-ofi-nccl",
@@ -20,7 +20,7 @@ _PLUGINS: dict[Fabric, str] = {
     "gcp-tcpxo": "FasTrak",
     "gcp-gib": "gIB",
 }
-# How each fabric's networks are called; beginnings, in small letters.
+# The names of the networks of each fabric: prefixes, in lower case.
 _NAMES: dict[Fabric, tuple[str, ...]] = {
     "infiniband": ("ib", "ucx", "sharp", "nccl rdma"),
     "roce": ("ib", "ucx", "nccl rdma", "anp", "gib"),
@@ -35,9 +35,10 @@ Rule = Callable[[Transport, Network], Iterator[TransportFinding]]
 
 
 def verdict(facts: Transport, promised: Network | None = None) -> Transport:
-    """Return the transport with its findings, also against the network of the profile.
+    """Return the transport with its findings, also of a comparison with the profile's network.
 
-    One node needs no network: its only finding is GPUs without direct access to each other.
+    A run on one node needs no network: its only finding is GPUs without direct access to each
+    other.
     """
     network = promised or Network()
     findings = [finding for rule in _RULES for finding in rule(facts, network)]

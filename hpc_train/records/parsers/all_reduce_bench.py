@@ -7,9 +7,9 @@
 | `The average bandwidth of .. a 4.0GB payload (.., 16 ranks):` | world_size | 1 | global |
 | ` algbw: x GBps (y Gbps)`, ` busbw: x GBps (y Gbps)` | algbw, busbw | GB/s | global |
 
-`both_ways` counts what is sent and what is received: twice the algbw of others. The payload, or
-`data size: 4.0 GB` (1e9 B), is the message_size of what follows. Ranks that share a pipe mix their
-lines, so that the rank of a line is unknown.
+`both_ways` counts sent and received data: it is twice the algbw of other benchmarks. The payload,
+or `data size: 4.0 GB` (1e9 B), is the message_size of the values after it. Ranks that share a pipe
+mix their lines, so the rank of a line is unknown.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class AllReduceBench:
         self._size: int | None = None
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield what a line states."""
+        """Yield the values of a line."""
         text = line.text
         if found := _SIZE.search(text):
             self._size = countable(float(found[1]) * 1e9)

@@ -1,4 +1,4 @@
-"""Interface for plug-ins: what a parser yields, `Hit` and `Unreadable`, and `LogParser`."""
+"""Interface for plug-ins: `LogParser`, and the types that it yields, `Hit` and `Unreadable`."""
 
 from hpc_train.records.parsing.base import OF_LINE, Hit, LogParser, Unreadable
 

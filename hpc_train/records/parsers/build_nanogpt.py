@@ -47,7 +47,7 @@ _FIELDS = {
 
 
 class BuildNanoGpt:
-    """Parser of the lines of both."""
+    """Parser of the lines of both programs."""
 
     title = "build-nanogpt, nanochat"
     literals = (b" tok/sec: ",)
@@ -72,7 +72,7 @@ class BuildNanoGpt:
         return self
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the fields that something follows, or that have all their decimals."""
+        """Yield the complete fields: followed by other text, or with all their decimals."""
         head = _HEAD.search(line.text)
         if head is None:
             return

@@ -8,8 +8,8 @@
 | `memory/peak_reserved_mem` | memory, printed in GB | GiB | per rank |
 | `lr-<optimizer>/group0` | learning_rate | 1 | global |
 
-The batches in the header of a block count from 1; if it counts within an epoch, or in tokens, the
-batch is that of the line `time/batch`, which counts from 0.
+The batch number in the header of a block counts from 1. If the header counts within an epoch, or
+in tokens, the batch is read from the line `time/batch`, which counts from 0.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Composer:
         self._step: int | None = None
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the metric of a row; remember the batch of a head."""
+        """Yield the metric of a row; remember the batch of a header."""
         text = line.text
         if head := _HEAD.search(text):
             self._step = _batch(head)

@@ -11,10 +11,10 @@
 | `dist_world_size=8`, `Discovered MPI settings of .. world_size=8,` | world_size | global |
 | `[config.py:1000:print]   world_size ..... 8` | world_size, see below | global |
 
-The running average is that of the run except its first steps. Rates without a global_step are of
-old versions, which did not count accumulated gradients: with those, they are left out. Printed by
-rank 0. The configuration's world_size is the number of data parallel ranks: where Megatron or a
-pipeline has other ranks besides, it states nothing.
+The running average covers the run without its first steps. Rates without a global_step come from
+old versions, which did not count accumulated gradients: in runs with gradient accumulation, these
+rates are omitted. Printed by rank 0. The configuration's world_size is the number of data parallel
+ranks: it is ignored in runs with Megatron or a pipeline, which have further ranks.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class DeepSpeed:
         self._accumulated = 1
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield what the engine states."""
+        """Yield the values that the engine prints."""
         text = line.text
         if "SamplesPerSec=" in text:
             is_wrong = self._accumulated > 1 and "global_step=" not in text

@@ -80,7 +80,7 @@ class DeepSpeedFlops:
         self._step: int | None = None
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the value of a row, once the head of a block was seen."""
+        """Yield the value of a row, after the header of a block."""
         if head := _HEAD.search(line.text):
             self._step = int(head[1])
         match = _ROW.fullmatch(line.text)
@@ -88,7 +88,7 @@ class DeepSpeedFlops:
             return
         field, unit = _ROWS.get(match["key"]), _UNITS.get(match["unit"] or "")
         value = number(match["value"])
-        # Where the profiler's timers did not run, it prints negative values.
+        # The profiler prints negative values if its timers did not run.
         if field and unit and value is not None and 0 < value < _MOST:
             value = scaled(value, unit * field.scale)
             yield Hit(field.metric, value, field.scope, self._step, variant=field.variant)

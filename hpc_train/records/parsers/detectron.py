@@ -1,12 +1,13 @@
 """detectron2 and maskrcnn_benchmark: `eta: 0:03:49  iter: 19  total_loss: 5.9  .. time: 0.82  ..`.
 
-Losses are reduced over the ranks (median of the last 20), times are seconds of an iteration on
-the printing rank, memory is its own (MiB there, GiB here). maskrcnn_benchmark prints the median
-of 20 and the mean in brackets; new detectron2 `last_time`, which is then the one that counts, old
-versions only the mean since the start, variant `running_average`. At the end both state the time of
-the training, and the mean of an iteration; maskrcnn_benchmark divides by the configured number of
-iterations, so that its mean counts only if so many were run. A line of detectron2's metrics.json
-holds the same, medians of the last 20.
+Losses are reduced over the ranks (median of the last 20 iterations). Times are seconds of an
+iteration on the printing rank; memory is that of the printing rank (printed in MiB, stored in
+GiB). maskrcnn_benchmark prints the median of 20 and the mean in brackets. New versions of
+detectron2 print `last_time`, which is then used; old versions print only the mean since the start,
+variant `running_average`. At the end, both programs print the time of the training and the mean
+time of an iteration. maskrcnn_benchmark divides by the configured number of iterations, so its mean
+is used only if that number was run. A line of detectron2's metrics.json contains the same values,
+medians of the last 20.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from hpc_train.records.parsing.json_value import finite, scan_object, whole
 from hpc_train.records.parsing.number import NUMBER, VALUE, number, scaled
 from hpc_train.records.parsing.step_counts import Intervals
 
-# A number that ends its line may have been cut; only the last fields have nothing behind them.
+# A number at the end of its line may be truncated; only the last fields of a line end it.
 _LAST = rf"({NUMBER})"
 _VALUE = rf"{VALUE}(?=\s)"
 _PLACE = re.compile(r"(?:^|\s)iter: (\d{1,12})\s")
@@ -40,13 +41,13 @@ _SPEED = re.compile(
 _KEYS = {"time": "step_time", "total_loss": "loss", "lr": "learning_rate"}
 # Means are printed with four digits.
 _ROUNDING = 0.01
-# As many iterations as a median is of.
+# Number of iterations that a median covers.
 _WINDOW = 20
 _MARKS = ("total_loss: ", " loss: ", "max_mem: ", "max mem: ")
 
 
 class Detectron:
-    """Parser of both."""
+    """Parser of the lines of both programs."""
 
     title = "detectron2 (also metrics.json), maskrcnn_benchmark"
     literals = (
@@ -119,7 +120,7 @@ class Detectron:
             yield Hit("step_time", mean, "per_rank", steps=steps, variant="mean")
 
     def _is_of_all(self, took: float, mean: float) -> bool:
-        """Whether the mean is that of the iterations that were run, up to the last one logged."""
+        """Whether the mean covers all iterations that were run, up to the last one logged."""
         configured = took / mean if mean > 0 else 0
         return (
             0 <= configured * (1 + _ROUNDING) - self._last <= _WINDOW + _ROUNDING * configured * 2

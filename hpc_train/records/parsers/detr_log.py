@@ -1,4 +1,4 @@
-"""log.txt of DETR, DeiT, MAE, DINO, ConvNeXt: one JSON object an epoch, `{"train_lr": .., ..}`.
+"""log.txt of DETR, DeiT, MAE, DINO, ConvNeXt: one JSON object per epoch, `{"train_lr": .., ..}`.
 
 | key | metric | unit | scope |
 |---|---|---|---|
@@ -50,7 +50,7 @@ class DetrLog:
         return self
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the values of an epoch, from a line that is one object."""
+        """Yield the values of an epoch, from a line that is one JSON object."""
         text = line.text.strip()
         if not text.startswith("{"):
             return

@@ -1,9 +1,10 @@
 """NVIDIA's DLLogger: `DLL <time> - (<epoch>, <step>) <name> : <value> <unit>`, and `DLLL {json}`.
 
-Rank 0 prints for the whole job: all values are global. Names are free; those of NVIDIA's examples
-are known. Rates are 1/s, times s unless `ms` stands behind them or in the metadata; `top1` is a
-percentage. Values of the validation are ignored, except the accuracy. The speech examples print
-`epoch 1 | iter 2/48 | loss 40.9 | took 0.5 s`, seconds of one iteration.
+Rank 0 prints for the whole job: all values are global. A script may choose any names; the names
+that NVIDIA's examples use are read. Rates are in 1/s. Times are in s unless the unit `ms` follows
+the value or is given in the metadata. `top1` is a percentage. Values of the validation are ignored,
+except the accuracy. The speech examples print `epoch 1 | iter 2/48 | loss 40.9 | took 0.5 s`: the
+seconds of one iteration.
 """
 
 from __future__ import annotations
@@ -166,5 +167,5 @@ def _place(text: str) -> tuple[list[object], str]:
     if words and words[0]:
         place = [words["epoch"] or "0", words["step"]] if words["step"] else []
         return [int(part) for part in place], text[words.end() :]
-    # Parameters are no measurements.
+    # Parameters are not measurements.
     return [], "" if text.startswith("PARAMETER") else text

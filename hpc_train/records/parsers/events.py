@@ -3,9 +3,9 @@
 The key `event` is the kind of the line: `start` and `end` describe the run (global), `epoch` an
 epoch (global, its number is the step), `step` a step (per rank). Without `event`, `step_time` and
 `samples` are per rank if there is a `step`, and everything else is global. The key `scope`
-overrides. `conditions` is an object: properties of the run (`torch`, `gpu`). Metrics are the
-names of `model.record.UNITS`, in those units; other keys, null and values that are not finite
-numbers are ignored.
+overrides these defaults. `conditions` is an object with properties of the run (`torch`, `gpu`).
+Metrics have the names and units of `model.record.UNITS`; other keys, null and values that are not
+finite numbers are ignored.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _STEP_AS_PRINTED = b'{"v":1,"event":"step",'
 
 _Whole = Annotated[int, msgspec.Meta(ge=0, lt=10**15)]
 _LONGEST = 16_384
-# Stops at `@` and `{`: where another rank writes into the line, its event is found next.
+# Stops at `@` and `{`: if another rank has written into the line, its event is found next.
 _EVENT = re.compile(rb"@hpct (\{[^{}@\r\n]{0,16384}\}?)")
 _BODY = len(b"@hpct ")
 _SCOPES: dict[str, Scope] = {"global": "global", "per_gpu": "per_gpu", "per_rank": "per_rank"}
@@ -113,7 +113,7 @@ def _rank(stated: int | None, line: Line, start: int, floor: int) -> int | None:
         return stated
     if floor == 0:
         return OF_LINE
-    # The blank that ends a prefix is lost at the end of a line.
+    # The space that ends a prefix is removed at the end of a line.
     named = peel(clean(line.raw[floor:start]) + " ").rank
     return line.file_rank if named is None else named
 
@@ -180,7 +180,7 @@ def step_event(body: bytes) -> StepEvent | None:
 def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
     """Return the values of a step, in the order in which the workload writes them."""
     step, hits = event.step, []
-    # Written out: a loop over the names costs as much again as all the rest.
+    # Written out, because a loop over the names would double the time of the function.
     if event.step_time is not None:
         hits.append(Hit("step_time", event.step_time, "per_rank", step, rank))
     if event.samples is not None:
@@ -193,8 +193,8 @@ def step_hits(event: StepEvent, rank: int | None) -> list[Hit]:
 def condition_hits(stated: object, rank: int | None) -> list[Hit]:
     """Return the conditions as hits whose `variant` is `NAME=VALUE`; several ranks may print them.
 
-    Texts, numbers and booleans count; control characters are left out and long texts cut. Values
-    that look like a secret are dropped.
+    Strings, numbers and booleans are accepted; control characters are removed and long strings are
+    truncated. Values that look like a secret are dropped.
     """
     if not isinstance(stated, dict):
         return []

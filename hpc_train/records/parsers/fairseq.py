@@ -1,8 +1,9 @@
-"""fairseq and metaseq, all forms of `train_inner`: json, simple, tqdm, with hydra's or own heads.
+"""fairseq and metaseq, all forms of `train_inner`: json, simple, tqdm, hydra's or own line prefix.
 
-Values are means over the updates since the last line, and global: `wps` is tokens/s of the whole
-job, `wpb` the tokens and `bsz` the samples of an update; their quotient is the time of one. The
-loss is in bits (base 2). The first versions name no update, but its place in the epoch.
+Values are global, and means over the updates since the previous line: `wps` is tokens/s of the
+whole job, `wpb` the tokens and `bsz` the samples of an update; `wpb` divided by `wps` is the time
+of an update. The loss is in bits (base 2). The first versions do not print the number of the
+update, but its position in the epoch.
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Fairseq:
         self._last = 0
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the values of an interval, or how long all took."""
+        """Yield the values of an interval, or the time of the whole training."""
         text = line.text
         done = _DONE.search(text)
         took = number(done[1]) if done else None

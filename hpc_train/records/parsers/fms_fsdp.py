@@ -1,4 +1,4 @@
-"""fms-fsdp: blocks that start with `step: n`, one value a line.
+"""fms-fsdp: blocks that start with `step: n`, one value per line.
 
 | line | metric | unit | scope |
 |---|---|---|---|
@@ -65,7 +65,7 @@ class FmsFsdp:
         self.wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the value of a row; rows before the first step are of other tables."""
+        """Yield the value of a row; rows before the first step belong to other tables."""
         self.wants_next = False
         row = _ROW.fullmatch(line.text)
         value = number(row["value"]) if row else None

@@ -1,7 +1,7 @@
 """Files of Hugging Face's Trainer: trainer_state.json, all_results.json, train_results.json.
 
-The entries of `log_history` are what the Trainer logs (see `hf_log`), each with its step; the
-files of results hold the summary, one value on a line. Units and scopes are those of the log.
+The entries of `log_history` are the Trainer's log entries (see `hf_log`), each with its step. The
+result files contain the summary, one value per line. Units and scopes are the same as in the log.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class HfState:
         self._step = 0
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield what the entries that end on this line state, or the result that it holds."""
+        """Yield the values of the entries that end on this line, or the result on this line."""
         text = line.text
         if not self.wants_next:
             start = text.find(_HISTORY)

@@ -1,9 +1,10 @@
 """Hugging Face's Trainer and programs that use it: axolotl, TRL, ms-swift.
 
-A dictionary for each log and one at the end (see `hf_log`), a bar that counts optimiser steps (see
-`hf_bar`), a banner, a table of metrics. Times are seconds and everything but memory is global:
-ranks and nodes that print the same are counted once. The bar shows a running mean of the last
-steps. The number of GPUs is the total batch size divided by that of one device.
+The output has a dictionary for each log entry and one at the end (see `hf_log`), a bar that counts
+optimiser steps (see `hf_bar`), a banner, and a table of metrics. Times are in seconds. All values
+except memory are global: a value that several ranks or nodes print is counted once. The bar shows a
+running mean of the last steps. The number of GPUs is the total batch size divided by the batch size
+of one device.
 """
 
 from __future__ import annotations
@@ -50,7 +51,7 @@ _ACCUMULATED = "Gradient Accumulation steps"
 
 
 class HfTrainer:
-    """Parser of the Trainer's output; remembers how far the run is."""
+    """Parser of the Trainer's output; remembers the state of the run."""
 
     title = "Hugging Face Trainer, axolotl, TRL, ms-swift"
     literals = (
@@ -110,7 +111,7 @@ class HfTrainer:
         self._batch: dict[str, float] = {}
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield what a line states: a bar, a dictionary, both, or a row of a table."""
+        """Yield the values of a line: of a bar, a dictionary, both, or a row of a table."""
         text = line.text
         bar = bar_of(text)
         if bar is not None:
@@ -162,7 +163,7 @@ class HfTrainer:
             variant, once = "running_average", f"speed {step}"
             yield Hit("step_time", time, "global", step, variant=variant, once=once)
         if runtime is not None and planned:
-            # The time of a step over the whole run; the printed rates are too rounded for it.
+            # The mean step time of the whole run; the printed rates have too few digits for it.
             mean = runtime / planned
             yield Hit("step_time", mean, "global", steps=planned, variant="mean", once="summary")
 
@@ -187,7 +188,7 @@ class HfTrainer:
         yield Hit(metric, value, scope, once="banner")
 
     def _world_size(self, accumulated: float) -> Iterator[Hit]:
-        """Yield the number of GPUs: total batch size by that of one device."""
+        """Yield the number of GPUs: the total batch size divided by that of one device."""
         each = self._batch.get("batch_size", 0) * accumulated
         of_all = self._batch.get("global_batch_size", 0)
         if each >= 1 and of_all >= each and of_all % each == 0:

@@ -1,10 +1,10 @@
 """Horovod's synthetic benchmarks of PyTorch and TensorFlow, and benchmarks with the same output.
 
 `Iter #0: 123.4 img/sec per GPU` and `Img/sec per GPU: 123.4 +-1.2` are per GPU,
-`Total img/sec on 8 GPU(s): 987.2 +-9.6` of all; all in 1/s. What follows `+-` is 1.96 standard
-deviations over the iterations (variant `ci`). An iteration is several batches.
+`Total img/sec on 8 GPU(s): 987.2 +-9.6` is of all GPUs; all in 1/s. The number after `+-` is 1.96
+standard deviations over the iterations (variant `ci`). An iteration is several batches.
 TensorFlow's `tf_cnn_benchmarks` prints `10 images/sec: 123.4 +/- 0.5 (jitter = 0.6)`, the mean of
-one worker since the start, and `total images/sec: 987.20` of all.
+one worker since the start, and `total images/sec: 987.20`, the rate of all workers.
 """
 
 from __future__ import annotations

@@ -5,11 +5,11 @@
 | Gflops, of all processes | gflops | GFLOP/s | global |
 | Time | solve_time | s | global |
 | P times Q | world_size, the processes of the grid | 1 | global |
-| `\\|\\|Ax-b\\|\\|_oo/(..)= .. PASSED` | residual, of the solution before | 1 | global |
+| `\\|\\|Ax-b\\|\\|_oo/(..)= .. PASSED` | residual, of the previous solution | 1 | global |
 | the same, `FAILED` | residual, variant `.. failed` | 1 | global |
 
 The variant begins with the problem: `N=35000 NB=192 P=2 Q=2`. Printed by one process, as
-`HPL_pdtest.c` does. NVIDIA's HPL adds the rate of a GPU in brackets, which is left out.
+`HPL_pdtest.c` does. NVIDIA's HPL adds the rate of a GPU in brackets, which is omitted.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _VARIANTS = tuple(
 
 
 class Hpl:
-    """Parser of the rows of a solution; remembers the problem for its check."""
+    """Parser of the rows of a solution; remembers the problem for the row of the check."""
 
     title = "HPL (High Performance LINPACK)"
     literals = (*_VARIANTS, b"||Ax-b||_oo")

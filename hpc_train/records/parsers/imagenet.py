@@ -1,8 +1,8 @@
 """PyTorch's ImageNet example and its variants: `Epoch: [0][ 10/5005]  Time 0.3 ( 0.4)  Loss ..`.
 
-Seconds of this iteration (its mean over the epoch in brackets), printed by every rank for
-itself. apex's variant adds `Speed`, images/s of the whole job. ` * Acc@1 71.4` is the accuracy
-over the validation set, in per cent.
+`Time` is the time of this iteration [s] (the mean over the epoch is in brackets). Each rank prints
+its own time. apex's variant adds `Speed`, images/s of the whole job. ` * Acc@1 71.4` is the
+accuracy over the validation set, in per cent.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class ImageNet:
     wants_next = False
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the iterations on a line, which may be those of two ranks, or the accuracy."""
+        """Yield the iterations on a line, which may come from two ranks, or the accuracy."""
         text = line.text
         places = list(_PLACE.finditer(text))
         if not places:

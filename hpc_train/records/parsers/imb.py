@@ -8,10 +8,11 @@
 | `Mbytes/sec` | algbw | GB/s | global |
 | `# #processes = 2` | world_size, of the table | 1 | global |
 
-`#bytes` is the message_size. Times are means over the repetitions, minimum, maximum and mean are
-over the processes. Old versions take 2^20 B for a megabyte, new ones 10^6 B: the unit
-follows from a row, as its rate is the size times 1, 2 or 4 by its time; else the rate is omitted.
-The rate of Sendrecv and Exchange counts both directions: variant `bidirectional`.
+`#bytes` is the message_size. Times are means over the repetitions; minimum, maximum and mean are
+over the processes. A megabyte is 2^20 B in old versions and 10^6 B in new ones. The unit is
+inferred from a row, in which the rate is the size times 1, 2 or 4, divided by the time; if this is
+not possible, the rate is omitted. The rate of Sendrecv and Exchange counts both directions: variant
+`bidirectional`.
 """
 
 from __future__ import annotations
@@ -41,10 +42,10 @@ _LATENCIES = {
 _RATE = "Mbytes/sec"
 _NUMBER = re.compile(r"\d{1,15}(?:\.\d{1,6})?(?:e[+-]\d\d)?")
 _BOTH_WAYS = ("Sendrecv", "Exchange", "Biband")
-# 2^20 bytes in 10^6, as a power of 2.
+# The ratio of 2^20 to 10^6, as a power of 2.
 _BINARY = math.log2(2**20 / 1e6)
 _CLEAR = 0.01
-# Two decimals of these are precise enough to infer the unit.
+# Values of this size, printed with two decimals, are precise enough to infer the unit.
 _LEAST_RATE, _LEAST_TIME = 5.0, 1.0
 
 
@@ -117,7 +118,7 @@ class Imb:
 
 
 def _mega(ratio: float) -> float | None:
-    """Return the bytes of a megabyte, from a rate in it times the time by the size."""
+    """Return the bytes of a megabyte, from the rate times the time divided by the size."""
     if ratio <= 0:
         return None
     power = math.log2(ratio)

@@ -2,17 +2,17 @@
 
 | part | metric | unit | scope |
 |---|---|---|---|
-| `12ms/step`, at the end of an epoch | step_time, mean of its steps but the first | s | per rank |
+| `12ms/step`, at the end of an epoch | step_time, mean without the first step | s | per rank |
 | `45us/sample` | samples_per_second, mean of the epoch | 1/s | per rank |
 | `4s` | epoch_time, with the validation, in whole seconds | s | per rank |
 | loss, accuracy | loss; accuracy, variant training: means of the epoch | 1 | per rank |
 | val_loss, val_accuracy | loss, variant validation; accuracy | 1 | per rank |
 
-One process may drive several devices, and a step is one of all of them. Only the last state of an
-epoch's bar counts: earlier ones show running means, and the remaining time. With `val_` values on
-the line the clock ran through the validation, and the time of a step has the variant
-with_validation; of one digit alone (`2ms/step`) it has the variant rounded. Lines of verbose=2 and
-of Keras 1 to 3 are read. After a line `Train on 60000 samples`, steps are samples.
+One process may drive several devices; a step is then a step of all of them. Only the last state of
+an epoch's bar is used: earlier states show running means and the remaining time. If the line has
+`val_` values, its time includes the validation, and the step time has the variant with_validation.
+A step time with a single digit (`2ms/step`) has the variant rounded. Lines of verbose=2 and of
+Keras 1 to 3 are read. After a line `Train on 60000 samples`, steps are samples.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ class Keras:
             return False
         if not (found.doubtful and self._redrawn) or self._over or _validated(found):
             return True
-        # The end of an epoch of less than a second looks like its last step, which precedes it.
+        # In an epoch below one second, the final line looks like that of the last step before it.
         self._over = found.total * found.each < 1
         return False
 
@@ -126,7 +126,7 @@ def _values(epoch: int, found: KerasLine) -> Iterator[Hit]:
 
 
 class KerasLine(NamedTuple):
-    """`each` [s] is the time of a step, or of a sample; 0 if not printed.
+    """The values of a line; `each` [s] is the time of a step or of a sample, 0 if not printed.
 
     `ended`: it shows no remaining time. `last`: it is not drawn again, because the next state would
     overwrite it. `doubtful`: Keras 3 draws the last step like the end of the epoch.
@@ -144,13 +144,13 @@ class KerasLine(NamedTuple):
 
 
 def line_of(text: str) -> KerasLine | None:
-    """Return what a line shows; None if it is not a line of Keras."""
+    """Return the values of a line; None if it is not a line of Keras."""
     text, last = text[:_LONGEST].rstrip("\b "), not text.endswith("\b")
     head = _HEAD.match(text)
     if head is None and not text.lstrip().startswith("- "):
         return None
     parts = [part.strip() for part in text[head.end() if head else 0 :].split(" - ")]
-    # The remainder of a longer drawing follows two blanks or more.
+    # The remainder of a longer previous state follows two or more spaces.
     parts = [part.removeprefix("- ").partition("  ")[0] for part in parts]
     times = [match for part in parts if (match := _TIME.fullmatch(part) or _EACH.fullmatch(part))]
     clock = next((match for match in times if "clock" in match.groupdict()), None)

@@ -1,9 +1,9 @@
 """Lightning's progress bars, of tqdm and of Rich: `Epoch 0:  23%|..| 23/100 [.., 2.16it/s, ..]`.
 
-Iterations are batches of the printing rank: their time is in s, per rank, and so is the loss. The
-time is the mean between two states of the bar (see `bar_clock`), for the rate that the bar shows is
-the mean since the epoch began. The step counts batches over the epochs. Loops of others that name
-their bar `Epoch 1/10` count from 1.
+Iterations are batches of the printing rank: their time [s] and the loss are per rank. The time is
+the mean between two states of the bar (see `bar_iteration_times`), because the rate that the bar
+shows is the mean since the start of the epoch. The step counts batches over all epochs. Programs
+other than Lightning that name their bar `Epoch 1/10` count epochs from 1.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _METRICS = {
 
 
 class LightningBar:
-    """Parser of the bars; keeps the state of the last one."""
+    """Parser of the bars; remembers the state of the last bar."""
 
     title = "PyTorch Lightning's progress bar"
     literals = (b"it/s", b"s/it")
@@ -44,7 +44,7 @@ class LightningBar:
     def read(self, line: Line) -> Iterator[Hit]:
         """Yield the times of iterations, and each value where it changes.
 
-        A bar is drawn again after its values were set: the first drawing has those of before.
+        A bar is drawn again after its values were set: the first drawing shows the previous values.
         """
         text = line.text
         bar = bar_of(text)
@@ -74,6 +74,6 @@ class LightningBar:
 
 
 def _first(epoch: re.Match[str]) -> int:
-    """Return how many epochs are over; Rich's `Epoch 0/9` has no colon and counts from 0."""
+    """Return the number of completed epochs; Rich's `Epoch 0/9` has no colon and counts from 0."""
     is_counted_from_1 = epoch[2] is not None and epoch[3] is not None
     return max(0, int(epoch[1]) - is_counted_from_1)

@@ -6,8 +6,8 @@
 | `loss`, `loss train` | loss of the last micro-batch | 1 | per rank |
 | `speed` | tokens_per_second | 1/s | per GPU |
 
-An iteration is a micro-batch: where gradients are accumulated (more iterations than steps, or no
-speed), its time has the variant micro_batch. The step is the iteration where none is named.
+An iteration is a micro-batch: if gradients are accumulated (more iterations than steps, or no
+speed), its time has the variant micro_batch. If a line names no step, the step is the iteration.
 """
 
 from __future__ import annotations

@@ -8,8 +8,8 @@
 | tok/s | tokens_per_second, variant running_average | 1/s | global |
 | `total average iteration time` | step_time, variant mean | s | global |
 
-`train_gpt2.cu` smooths tok/s over the last 20 steps or so; `train_gpt2.py`, whose lines have no MFU
-and say `train loss`, does not. Printed by rank 0, for all processes.
+`train_gpt2.cu` smooths tok/s over about the last 20 steps. `train_gpt2.py` does not; its lines have
+no MFU and contain `train loss`. Printed by rank 0, for all processes.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class LlmC:
         return self
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the values of a step, or the mean of all."""
+        """Yield the values of a step, or the mean of all steps."""
         match = _CUDA.search(line.text) or _PYTHON.search(line.text)
         if match is None:
             mean = _MEAN.search(line.text)

@@ -7,10 +7,10 @@
 | Tokens/s/device | tokens_per_second, likewise | 1/s | per GPU |
 | loss | loss, of the batch of all devices | 1 | global |
 
-As `metric_logger.py` prints them, on every process or on the first one; steps count from 0. The
-first versions print `TFLOP/s`, of a device as well. Steps are timed without waiting for the device:
-the first one of a log holds the compilation, the second one may be its dispatch alone, and both
-have the variant startup.
+`metric_logger.py` prints these lines on every process or on the first one; steps count from 0. The
+first versions print `TFLOP/s`, which is also per device. Steps are timed without waiting for the
+device: the first step of a log includes the compilation, the second may be the dispatch alone, and
+both have the variant startup.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _STARTING = 2
 
 
 class MaxText:
-    """Parser of the lines; keeps the first step of the current start."""
+    """Parser of the lines; remembers the first step since the last start."""
 
     title = "MaxText, MaxDiffusion"
     literals = (b"completed step: ",)

@@ -1,10 +1,10 @@
 """Megatron-LM, Core, Bridge, -DeepSpeed, GPT-NeoX, Primus: `iteration n/ N | key: v |`.
 
-Which fields a line has, their order and spelling (`lm loss`, `lm-loss`, `lm_loss=`) differ by
-generation, so they are read by name (`megatron_fields`). Printed by one rank, the last one
-(GPT-NeoX, Megatron-DeepSpeed: rank 0), for the whole job: times [ms] and losses are global and the
-mean of the log interval, TFLOP/s and tokens/s are per GPU unless the key says otherwise. Of the
-pairs `now/mean` (Primus) the first counts. Also read:
+The fields of a line, their order and their spelling (`lm loss`, `lm-loss`, `lm_loss=`) differ by
+generation, so fields are read by name (`megatron_fields`). They are printed by the last rank
+(GPT-NeoX, Megatron-DeepSpeed: rank 0) for the whole job: times [ms] and losses are global and the
+mean of the log interval; TFLOP/s and tokens/s are per GPU unless the key states another scope. Of
+a pair `now/mean` (Primus), the first value is used. Also read:
 
 | line | metric | scope |
 |---|---|---|
@@ -31,15 +31,15 @@ from hpc_train.records.parsing.number import NUMBER, number, scaled
 from hpc_train.records.parsing.step_counts import Intervals
 
 _HEAD = re.compile(r"iteration[ =]\s*(?P<step>\d{1,15})\s*/\s*\d{1,15}\s*\|")
-# GPT-NeoX starts the line with it.
+# GPT-NeoX starts the line with this field.
 _RATE = re.compile(rf"samples/sec: {{1,8}}({NUMBER}) \| $")
-# GLM and SwissArmyTransformer end it with it.
+# GLM and SwissArmyTransformer end the line with this field.
 _SPEED = re.compile(rf"\bspeed ({NUMBER}) samples/\(min\*GPU\)")
 _STARTS = re.compile(r"elapsed time per iteration \(m?s\): +\d")
 _VALIDATION = re.compile(
     r"\bvalidation (?:loss|results) at (?:iteration (?P<step>\d{1,15})\b)?[^|]{0,80}\|(?P<rest>.*)"
 )
-# The time comes again, with more digits, in the line of the iteration.
+# The line of the iteration repeats the time with more digits.
 _BRIDGE = re.compile(
     rf"\bStep Time : .{{1,20}}s GPU utilization: ({NUMBER}) ?(?:MODEL_)?TFLOP/s/GPU"
 )

@@ -1,8 +1,8 @@
 """Tables of metrics as CSV: Lightning's metrics.csv, NeMo's, and timm's summary.csv.
 
-A row holds what was logged together, the other cells are empty. Times are seconds. `device/..` of
-the ThroughputMonitor are rates of one GPU; losses are those of the rank that writes the file.
-Columns with means over an epoch and validation losses are omitted.
+A row contains values that were logged together; the other cells are empty. Times are in seconds.
+The columns `device/..` of the ThroughputMonitor are rates of one GPU; losses are those of the rank
+that writes the file. Columns with means over an epoch and validation losses are omitted.
 """
 
 from __future__ import annotations
@@ -76,11 +76,11 @@ class MetricsCsv:
 
     @property
     def form(self) -> re.Pattern[str] | None:
-        """A row below the head of a table."""
+        """The form of a row below the header of a table."""
         return _form(self._width) if self.wants_next and self._width <= _WIDEST else None
 
     def read_form(self, rows: Sequence[str]) -> list[HitColumn]:
-        """Return the columns that have a name we know."""
+        """Return the columns that have a known name."""
         cells = list(zip(*[row.split(",") for row in rows], strict=True))
         epochs = cells[self._epoch]
         steps = epochs if self._step is None else cells[self._step]

@@ -1,13 +1,13 @@
 """MLPerf training logs: `:::MLLOG {..}`, and `:::MLL` and `:::MLPv0.5.0` of the first rounds.
 
-All values are of the whole job. `time_to_train` [s] lies between run_start and run_stop of a run
-that did not fail. `tracked_stats` state a rate [1/s] and the time of a step [s]; the rates of GPT-3
-are tokens, those of Mask R-CNN the mean since the start (variant `running_average`).
-`eval_accuracy` is an accuracy, or a loss where the benchmark trains down to one. The benchmark is
-the condition `model`. Values that several ranks print count once. The events `throughput` and
-`imgs_sec` are left out: some submitters mean one GPU by them, others all. `world_size` is the
-number of GPUs: `number_of_ranks` or, without it, that of the machine (`:::SYSJSON`, or a
-submission_platform that names it).
+All values are global. `time_to_train` [s] is the time from run_start to run_stop of a run that did
+not fail. `tracked_stats` contains a rate [1/s] and the time of a step [s]; the rates of GPT-3 are
+in tokens, those of Mask R-CNN are the mean since the start (variant `running_average`).
+`eval_accuracy` is an accuracy, or a loss if the target of the benchmark is a loss. The benchmark is
+the condition `model`. A value that several ranks print is counted once. The events `throughput` and
+`imgs_sec` are omitted: some submitters print the rate of one GPU, others that of all. `world_size`
+is the number of GPUs: `number_of_ranks` or, without it, the number of the machine (`:::SYSJSON`, or
+a submission_platform that contains it).
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _ENDS_AT_LOSS = frozenset({"gpt3", "llama2_70b_lora", "llama31_8b", "llama31_405
 _ENDS_OTHERWISE = frozenset({"stable_diffusion", "rnnt", "gnmt", "transformer", "minigo"})
 _LOSSES = ("reduced_train_loss", "train_loss", "loss")
 _STEP_TIMES = ("train_step_time", "train_step_timing", "train_step_timing in s")
-# With it, all statistics are means since the start, from maskrcnn_benchmark's meters.
+# With this key, all statistics are means since the start, from maskrcnn_benchmark's meters.
 _MEANS = "loss_rpn_box_reg"
 _COUNTS = ("samples_count", "step", "epoch_num")
 _PLACES = ("epoch_num", "step_num", "samples_count", "epoch", "step")
@@ -53,7 +53,7 @@ _FORM = silent_form(_TELLING)
 
 
 class Mlperf:
-    """Parser of MLPerf logs; `words` and `status` contain texts."""
+    """Parser of MLPerf logs; `words` and `status` contain strings."""
 
     title = "MLPerf training (`:::MLLOG`)"
     literals = (b":::ML", b":::SYSJSON")
@@ -96,7 +96,7 @@ class Mlperf:
         self._voice: int | None = None
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield what the events of a line state."""
+        """Yield the values of the events on a line."""
         text = line.text
         sole = sole_event(text)
         if sole is not None and sole.key not in _TELLING:
@@ -139,7 +139,7 @@ class Mlperf:
             yield from self._tracked(event.value, event)
 
     def _word(self, key: str, value: str) -> Iterator[Hit]:
-        """Record a text; another benchmark is another model."""
+        """Record a string; a different benchmark is a different model."""
         if key == "submission_benchmark" and key not in self.words:
             yield Hit("condition", 1.0, "global", variant=f"model={value}", once=key)
         self.words.setdefault(key, value)
@@ -188,7 +188,8 @@ class Mlperf:
     def _step(self, event: Event) -> int | None:
         """Return the step of an event; None if the unit of its `step` is unknown.
 
-        Beside an epoch it counts steps, else samples or tokens where the batch divides it.
+        With an epoch, the number counts steps; else it counts samples or tokens if the batch size
+        divides it.
         """
         if "epoch" in event.metadata or "step_num" in event.metadata:
             return whole(event.metadata.get("step", event.metadata.get("step_num")))
@@ -200,7 +201,7 @@ class Mlperf:
         return place // batch if batch > 1 and place and place % batch == 0 else None
 
     def _speaks(self, rank: int | None) -> bool:
-        """Whether the statistics of a rank count: it is the first rank that printed any."""
+        """Whether the statistics of a rank are used: only the first rank that prints any counts."""
         if self._voice is None:
             self._voice = rank
         return rank == self._voice

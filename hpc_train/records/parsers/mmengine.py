@@ -6,12 +6,13 @@
 | loss | loss, likewise; MMCV reduces it over the ranks, MMEngine does not | 1 | per rank, global |
 | lr | learning_rate | 1 | global |
 | grad_norm | grad_norm, likewise | 1 | global |
-| memory, printed in MiB | memory, the most | GiB | per rank |
+| memory, printed in MiB | memory, peak | GiB | per rank |
 | `accuracy/top1`, `accuracy_top-1` in per cent; `acc/top1`, `top1_acc` | accuracy | 1 | global |
 
-The mean is over the window of the LogProcessor, 10 iterations if the configuration at the start of
-the log says nothing else; of MMCV over the iterations since the line before. Both number their
-iterations within the epoch, or within the run (`Iter(train) [ 50/80000]`).
+The mean of MMEngine is over the window of the LogProcessor: 10 iterations unless the configuration
+at the start of the log sets another number. The mean of MMCV is over the iterations since the
+previous line. Both number iterations within the epoch, or within the run
+(`Iter(train) [ 50/80000]`).
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ _ACCURACIES = {"accuracy/top1": 1e-2, "accuracy_top-1": 1e-2, "acc/top1": 1.0, "
 
 
 class MmEngine:
-    """Parser of the lines of text; remembers the window, and the line before."""
+    """Parser of the text lines; remembers the window and the previous line."""
 
     title = "MMEngine, MMCV (OpenMMLab)"
     literals = (b"Epoch(train)", b"Iter(train)", b"Epoch [", b"Iter [", b"(val)", b"log_processor")

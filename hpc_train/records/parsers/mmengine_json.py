@@ -1,10 +1,10 @@
-"""JSON lines of MMEngine (vis_data/scalars.json) and MMCV 1.x (.log.json): one object a log line.
+"""JSON lines of MMEngine (vis_data/scalars.json) and MMCV 1.x (.log.json): one object per log line.
 
-Values, units and scopes are those of the lines of text: `time` [s] and `loss` of the printing rank
-(MMCV reduces the loss over the ranks), `lr`, `grad_norm`, `memory` [MiB there, GiB here]. MMEngine
-numbers iterations within the run (`step`), MMCV within the epoch, with `"mode": "train"`.
-The file does not state how many iterations a value is the mean of; those since the line before are
-assumed of MMCV, whose lines are that far apart.
+Values, units and scopes are those of the text lines: `time` [s] and `loss` of the printing rank
+(MMCV reduces the loss over the ranks), `lr`, `grad_norm`, `memory` (printed in MiB, stored in GiB).
+MMEngine numbers iterations within the run (`step`), MMCV within the epoch, with `"mode": "train"`.
+The file does not contain the number of iterations that a mean covers. For MMCV, the mean is assumed
+to cover the iterations since the previous line.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ class MmEngineJson:
             yield Hit(field.metric, scaled(value, field.scale), scope, step, steps=mean)
 
     def _at(self, epoch: object, done: int) -> StepPosition:
-        """Return the place of an iteration, whose number may count on over the epochs."""
+        """Return the position of an iteration; its number may continue over the epochs."""
         before, self._last = self._last, (epoch, done)
         if before is None:
             return self._running.at(0, done)._replace(since=1)

@@ -1,10 +1,10 @@
-"""modded-nanogpt and its kin: `step:n/N val_loss:3.9 train_time:62563ms step_avg:260.68ms`.
+"""modded-nanogpt and its variants: `step:n/N val_loss:3.9 train_time:62563ms step_avg:260.68ms`.
 
 | field | metric | unit | scope |
 |---|---|---|---|
-| `train_time`, by how much it grew since the line before | step_time, printed in ms | s | global |
+| `train_time`, its increase since the previous line | step_time, printed in ms | s | global |
 | `step_avg`, mean of the run so far | step_time, variant running_average | s | global |
-| `train_loss`, `val_loss` | loss, variant validation where it is one | 1 | global |
+| `train_loss`, `val_loss` | loss; of `val_loss` variant validation | 1 | global |
 | `peak memory allocated: n MiB reserved: m MiB` | memory, variant max_... | GiB | per rank |
 
 Printed by rank 0. The clock is stopped during a validation, and restarted after the warm-up.
@@ -48,7 +48,7 @@ class ModdedNanoGpt:
         self._last: tuple[int, float] | None = None
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield loss and times."""
+        """Yield the loss and the times."""
         match = _LINE.search(line.text)
         if match is None:
             yield from _peak(line.text)

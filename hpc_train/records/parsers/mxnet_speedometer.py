@@ -1,12 +1,11 @@
 """MXNet's Speedometer: `Node[0] Epoch[0] Batch [20-40]\\tSpeed: 1234.5 samples/sec\\taccuracy=0.1`.
 
-The rate [1/s] is that of the whole job where one node prints for all (Horovod, MLPerf); with
-`kv_store='dist..`, with several nodes or without `Node[..]` it is that of one worker. `Time cost`
-[s] of an epoch likewise. `Validation-accuracy` is a fraction, of the samples of the node that
-prints. Gluon's `[Epoch 1] validation:
-acc-top1=` is a fraction or, in GluonCV's scripts, a percentage: as soon as an accuracy of the log,
-also that of the training or the best five, is above 1. Old versions print a line for each metric,
-all with the same rate.
+The rate [1/s] is that of the whole job if one node prints for all (Horovod, MLPerf). With
+`kv_store='dist..`, with several nodes, or without `Node[..]`, it is that of one worker. The same
+scope applies to `Time cost` [s] of an epoch. `Validation-accuracy` is a fraction, of the samples of
+the printing node. Gluon's `[Epoch 1] validation: acc-top1=` is a fraction or, in GluonCV's scripts,
+a percentage. It is read as a percentage as soon as any accuracy of the log, also of the training or
+top 5, is above 1. Old versions print a line for each metric, all with the same rate.
 """
 
 from __future__ import annotations
@@ -50,7 +49,7 @@ _LOSS = re.compile(rf"\b(?:Train-)?(?:cross-entropy|loss)=(?P<loss>{NUMBER})")
 
 
 class _Shown(NamedTuple):
-    """Position of some batches, their rate unless it was shown before, and the loss."""
+    """Position of some batches, their rate unless a previous line had it, and the loss."""
 
     step: int
     since: int

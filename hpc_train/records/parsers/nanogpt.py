@@ -1,7 +1,7 @@
 """nanoGPT: `iter N: loss L, time Tms, mfu P%`.
 
 Printed by the master rank. The time is that of one optimiser step, with all its accumulation
-steps. MFU is a running mean, -100 % until it has a value: then it is left out.
+steps. MFU is a running mean; -100 % means that it has no value yet, and is omitted.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
-"""nanotron: `iteration: n / N | key: v | ...`, each number to three digits (`1.02K`, `18.3B`).
+"""nanotron: `iteration: n / N | key: v | ...`, numbers with three digits (`1.02K`, `18.3B`).
 
-Of the last step before the line. tokens_per_sec, the time [ms], loss and batch size [samples] are
-global, what is named per_gpu is per GPU. `cuda_max_memory_reserved` [B], in the first lines, and
-`Peak reserved: 496.00MiB`, since the last such line, are memory of the rank that prints it.
+Values are of the last step before the line. tokens_per_sec, the time [ms], loss and batch size
+[samples] are global; fields with per_gpu in their name are per GPU. Memory is that of the printing
+rank: `cuda_max_memory_reserved` [B] in the first lines, and `Peak reserved: 496.00MiB`, the peak
+since the previous such line.
 """
 
 from __future__ import annotations

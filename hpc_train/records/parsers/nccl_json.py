@@ -7,9 +7,9 @@
 | `out_of_bounds` | wrong_values | 1 | global |
 | `average_bus_bandwidth` | busbw, variant `average` | GB/s | global |
 
-Of a result, `size` is the message_size, and the variant is `out_of_place` or `in_place`. Keys are
-taken in the order of the file, so that a file may be cut, or laid out again on many lines. A value
-that is no number is the text "nan", and left out.
+In a result, `size` is the message_size, and the variant is `out_of_place` or `in_place`. Keys are
+read in the order of the file, so the file may be truncated, or reformatted to many lines. A value
+that is not a number is the string "nan", and is omitted.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ _KEY = re.compile(
     r'|out_of_place|in_place|out_of_bounds|average_bus_bandwidth)"\s{0,8}:\s{0,8}'
     r'(?:(-?\d{1,20}(?:\.\d{1,20})?(?:[eE][-+]?\d{1,3})?)(?=[\s,}\]]|$)|["{\[n])'
 )
-# As `str.isalpha` has it, but for signs such as one half.
+# Same as `str.isalpha`, except for characters such as one half.
 _LETTER = re.compile(r"[^\W\d_]")
 
 
 class NcclJson:
-    """Parser of one file, whose keys it follows."""
+    """Parser of one file; remembers the current key."""
 
     title = "JSON files of nccl-tests and rccl-tests"
     literals = (b'"nccl_version"', b'"alg_bw"', b'"algBw"', b'"average_bus_bandwidth"')
@@ -68,20 +68,20 @@ class NcclJson:
 
     @property
     def wants_next(self) -> bool:
-        """Whether the file goes on: only where it was laid out on many lines."""
+        """Whether the file continues: only if it was formatted to many lines."""
         return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield what the keys on a line state."""
+        """Yield the values of the keys on a line."""
         ended, found = False, False
         for match in _KEY.finditer(line.text):
-            # A version in quotes stands in a description of a system.
+            # A version in quotes belongs to a description of a system.
             found |= match[1] != "nccl_version" or match[2] is not None
             ended = match[1] == "end_time"
             yield from self._key(match[1], None if match[2] is None else number(match[2]))
         if found:
             self._table.begin()
-        # The times of all iterations are lines that hold a number.
+        # The times of all iterations are lines with one number each.
         elif _LETTER.search(line.text):
             self._table.other()
         if ended:
@@ -119,7 +119,7 @@ class NcclJson:
             yield Hit("busbw", value, "global", variant="average")
 
     def _world(self) -> Iterator[Hit]:
-        # Of each process, the file names the first rank only.
+        # For each process, the file contains the first rank only.
         ranks = self._per_process["nthreads"] * self._per_process["ngpus"]
         processes = len(set(self._processes))
         if self._groups:

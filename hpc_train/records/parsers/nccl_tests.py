@@ -7,12 +7,12 @@
 | `# Out of bounds values : N OK` | wrong_values | 1 | global |
 | `# Avg bus bandwidth : x` | busbw, variant `average` | GB/s | global |
 
-The columns of a row are those that the head names; its size is the message_size. Variants are
-`out_of_place` and `in_place`; of the report by iteration also `in_place_min`, `.._max`, `.._p99`.
-The average is over all sizes and both placements: low when the sweep starts at 8 B, no headline.
-A world_size of variant `apart` is 1: every process ran a test of its own, so that nothing was
-measured between them (built without MPI, or started without it). NCCL writes into rows; a row is
-put together again when its parts have just the words of one row.
+The header names the columns of a row; the size of a row is its message_size. Variants are
+`out_of_place` and `in_place`; the report by iteration also has `in_place_min`, `.._max`, `.._p99`.
+The average is over all sizes and both placements. It is low if the sweep starts at 8 B, and is not
+the main result of a test. A world_size of variant `apart` is 1: each process ran a separate
+test, and nothing was measured between processes (built or started without MPI). Messages of NCCL
+may split a row; the parts are joined if together they have exactly the words of one row.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from hpc_train.records.parsing.number import NUMBER, number
 from hpc_train.records.parsing.table_state import TableState
 
 _DEVICE = re.compile(
-    # Who pasted the table somewhere may have lost the `#`.
+    # A pasted copy of the table may lack the `#`.
     r"(?:#|^)\s{0,8}Rank\s{1,8}(?P<rank>\d{1,7})\s{1,8}(?:Group\s{1,8}(?P<group>\d{1,7})\s{1,8})?"
     r"(?:Pid\s{1,12}(?P<pid>\d{1,10})\s{1,8}on\s{1,70}(?P<host>\S{1,256})|uses)\s{1,8}device\b"
 )
@@ -44,7 +44,7 @@ _NCCL = re.compile(
 
 
 class NcclTests:
-    """Parser of the tables; one process prints them, or, by mistake, each of them its own."""
+    """Parser of the tables; one process prints them or, in a wrong setup, each prints its own."""
 
     title = "nccl-tests and rccl-tests"
     literals = (
@@ -76,7 +76,7 @@ class NcclTests:
         return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield what a line states: a head, a row or a foot; device lines are only counted."""
+        """Yield the values of a header, a row or a footer; device lines are only counted."""
         text = line.text
         table = self._tables.get(line.rank)
         if table is None:
@@ -114,14 +114,14 @@ class _Table:
         """Note a rank of the device list."""
         if self._listed:
             self._devices.clear()
-            # A list amid a table: another process began.
+            # A device list within a table: another process has started.
             self._listed, self._apart = False, self.layout is not None
         key = (device["group"] or "0", int(device["rank"]))
         process = (device["host"] or "", device["pid"] or "")
         self._apart |= self._devices.setdefault(key, process) != process
 
     def head(self, columns: RowLayout) -> Iterator[Hit]:
-        """Begin a table; yield the number of ranks that take part."""
+        """Start a table; yield the number of ranks in it."""
         self.layout, self._begun = columns, []
         if self._listed or not self._devices:
             return
@@ -133,7 +133,7 @@ class _Table:
         yield Hit("world_size", float(ranks), "global", variant="apart" if apart else "")
 
     def row(self, text: str) -> list[Hit | Unreadable]:
-        """Return what a row, or the last part of one that was interrupted, states."""
+        """Return the values of a row, or of a row that ends with this last part."""
         if self.layout is None:
             return []
         begins = _ROW.search(text + " ")
@@ -153,7 +153,7 @@ class _Table:
             found += hits
         elif interrupted and starts_row(words):
             self._begun = words
-        # Amid a line, three such words may be anything.
+        # In the middle of a line, three such words need not be a row.
         elif not text[:start].strip():
             found.append(Unreadable())
         return found

@@ -1,8 +1,8 @@
 """NeMo: the bar of 1.x (`.., train_step_timing in s=3.13]`), the lines of 2.x (`.. in s: 3.13 |`).
 
-Seconds of an optimiser step of the whole job, and everything else is global, too; TFLOP/s and
-tokens per second are per GPU, memory is that of the printing rank (B there, GiB here). A bar that
-names no `train_step_timing` gives the mean time between two of its states (see `bar_clock`).
+Times are the seconds of an optimiser step. All values are global, except TFLOP/s and tokens per
+second (per GPU), and memory (of the printing rank; printed in B, stored in GiB). For a bar without
+`train_step_timing`, the time is the mean between two of its states (see `bar_iteration_times`).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Fields = dict[str, str]
 
 
 class Nemo:
-    """Parser of both; remembers the last bar, which is drawn more than once."""
+    """Parser of both forms; remembers the last bar, which is drawn more than once."""
 
     title = "NeMo 1.x and 2.x"
     literals = (b"train_step_timing", b"reduced_train_loss")
@@ -60,7 +60,7 @@ class Nemo:
         self._clock = BarClock()
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the fields of a line, or of a bar that shows something new."""
+        """Yield the fields of a line, or of a bar with new values."""
         text = line.text
         started = _LINE.search(text)
         if started is not None:
@@ -69,7 +69,7 @@ class Nemo:
             yield from _hits(fields, _step(fields, place))
             return
         if "reduced_train_loss=" not in text:
-            # To look for a bar takes ten times as long.
+            # The search for a bar takes ten times as long.
             return
         bar = bar_of(text)
         if bar is None or "reduced_train_loss=" not in bar.fields:
@@ -78,7 +78,7 @@ class Nemo:
             return
         fields = _fields(bar.fields)
         shown = fields.get("global_step", "")
-        # tqdm rounds 123456 to 1.23e+5, which many steps share.
+        # tqdm rounds 123456 to 1.23e+5, which is the same for many steps.
         last = (line.rank, f"{bar.done}" if "e" in shown else shown or f"{bar.done}")
         if last != self._last:
             match = _EPOCH.search(text)

@@ -1,4 +1,4 @@
-"""OLMo and OLMo-core: blocks of `[step=n/N,...]` and a line `name=value` per metric.
+"""OLMo and OLMo-core: blocks of a header `[step=n/N,...]` and a line `name=value` per metric.
 
 | line | metric | unit | scope |
 |---|---|---|---|
@@ -9,9 +9,9 @@
 | `optim/total grad norm` | grad_norm | 1 | global |
 | `optim/LR (group 0)`, in OLMo `optim/learning_rate_group0` | learning_rate | 1 | global |
 | `gpu_memory/GPU reserved mem (GiB)` | memory | GiB | per rank |
-| `System/Peak GPU Memory (MB)` | memory of the fullest rank, 1e6 B | GiB | per rank |
+| `System/Peak GPU Memory (MB)` | memory, largest of all ranks, 1e6 B | GiB | per rank |
 
-`(actual avg)` values are those of the whole run, with all stalls: variant actual_average.
+`(actual avg)` values are means of the whole run, including stalls: variant actual_average.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Olmo:
         self._step: int | None = None
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the metric of a row; remember the step of a head."""
+        """Yield the metric of a row; remember the step of a header."""
         if head := _HEAD.search(line.text):
             self._step = int(head[1])
         row = _ROW.fullmatch(line.text)

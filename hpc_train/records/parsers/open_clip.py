@@ -1,8 +1,9 @@
 """open_clip: `Train Epoch: 0 [ 512/9600 (5%)] Data (t): .. Batch (t): 0.5, 1024/s, 128/s/gpu ..`.
 
-Printed by rank 0. `Batch (t)` is the mean over the batches since the last line [s]; the rates, of
-the last batch, are images/s of the whole job and of one GPU. The place in the epoch is counted in
-samples: the first line of an epoch comes after one batch, and so gives the samples of a batch.
+Printed by rank 0. `Batch (t)` is the mean over the batches since the previous line [s]. The rates
+are those of the last batch, in images/s, of the whole job and of one GPU. The position in the epoch
+is counted in samples. The first line of an epoch is printed after one batch, so its position is the
+number of samples of a batch.
 """
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class OpenClip:
 
     def _step(self, epoch: int, seen: int, total: int, about: float | None) -> int | None:
         if epoch != self._epoch:
-            # A log that begins within an epoch does not show how large a batch is.
+            # A log that begins within an epoch does not show the size of a batch.
             is_start = about is None or about / 2 < seen < about * 2
             self._epoch, self._batch = epoch, seen if is_start else 0
         if not self._batch or seen % self._batch:

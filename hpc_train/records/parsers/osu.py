@@ -68,7 +68,7 @@ class Osu:
         return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield what a row states."""
+        """Yield the values of a row."""
         text = line.text.strip()
         if title := _TITLE.search(text):
             self._table.begin()
@@ -92,7 +92,7 @@ class Osu:
 
     def _row(self, words: list[str]) -> Iterator[Hit | Unreadable]:
         if self._sized and (not _SIZE.fullmatch(words[0]) or int(words[0]) < self._size):
-            # Sizes grow: this is no row of the table.
+            # Sizes increase, so this is not a row of the table.
             self._columns = ()
             self._table.end()
             return

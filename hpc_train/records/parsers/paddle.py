@@ -2,7 +2,7 @@
 
 | field | metric | unit | scope |
 |---|---|---|---|
-| `batch_cost`, `avg_batch_cost` | step_time, mean since the line before | s | per rank |
+| `batch_cost`, `avg_batch_cost` | step_time, mean since the previous line | s | per rank |
 | `ips` of samples, images, instances | samples_per_second, likewise | 1/s | per rank |
 | `ips` in tokens/s, beside `ips_total` | tokens_per_second, likewise | 1/s | per GPU |
 | `ips_total` in tokens/s | tokens_per_second, likewise | 1/s | global |
@@ -10,9 +10,10 @@
 | `lr`, `learning_rate` | learning_rate | 1 | global |
 
 PaddleClas (`[Train][Epoch 1/10][Iter: 10/100]`) prints means since the fifth iteration of the
-epoch: variant running_average. Each process drives one GPU, and its `ips` is its own batch by its
-time; tokens/s without `ips_total` are those of all ranks in some scripts and of one in others, and
-are left out. PaddleVideo prints the time of one step. Lines of an evaluation are ignored.
+epoch: variant running_average. Each process drives one GPU, and its `ips` is the batch of that
+process divided by the time. Tokens/s without `ips_total` are omitted, because some scripts print
+the rate of all ranks and others that of one. PaddleVideo prints the time of one step. Lines of an
+evaluation are ignored.
 """
 
 from __future__ import annotations
@@ -63,7 +64,7 @@ _SAMPLES = ("samples", "images", "instance", "instances", "sequences", "ins")
 
 
 class Paddle:
-    """Parser of the lines of training; remembers how far it was."""
+    """Parser of the training lines; remembers the position of the training."""
 
     title = "PaddleDetection, PaddleOCR, PaddleClas, PaddleSeg, PaddleVideo, PaddleNLP's scripts"
     literals = (b"batch_cost: ",)
@@ -90,7 +91,7 @@ class Paddle:
         self._intervals = Intervals()
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the fields of a step of training."""
+        """Yield the fields of a training step."""
         place = _PLACE.search(line.text)
         if place is None:
             return
@@ -103,7 +104,7 @@ class Paddle:
         steps = 1 if place["video"] or place["clas"] else steps
         for key, match in found.items():
             field, value = _field(key, match, "ips_total" in found), number(match["value"])
-            # A rate below what six decimals show is printed as 0.
+            # A rate that is too low for six decimals is printed as 0.
             is_lost = field is _RATE and value == 0
             if field is None or value is None or is_lost or not _whole(match):
                 continue
@@ -126,14 +127,14 @@ class Paddle:
 
 
 def _whole(match: re.Match[str]) -> bool:
-    """Return whether a number is whole: something follows, or all decimals are there."""
+    """Return whether a number is complete: text follows it, or it has all its decimals."""
     if match["key"] == "learning rate":
         return bool(_EXPONENT.search(match["value"]))
     return bool(match["end"] or match["unit"] or _DECIMALS.search(match["value"]))
 
 
 def _field(key: str, match: re.Match[str], total: bool) -> Field | None:
-    """Return the field of a key; that of a rate depends on its unit."""
+    """Return the field of a key; the field of a rate depends on its unit."""
     unit = (match["unit"] or "").strip().partition("/")[0]
     if key == "ips_total":
         return _TOTAL if unit == "tokens" else None

@@ -2,14 +2,14 @@
 
 | field | metric | unit | scope |
 |---|---|---|---|
-| loss | loss, mean over ranks and the steps since the line before | 1 | global |
+| loss | loss, mean over ranks and the steps since the previous line | 1 | global |
 | learning_rate | learning_rate | 1 | global |
-| interval_runtime, by its steps | step_time, mean since the line before | s | global |
+| interval_runtime, divided by its steps | step_time, mean since the previous line | s | global |
 | interval_tokens_per_second_per_device | tokens_per_second, likewise | 1/s | per GPU |
 | interval_hardware_tflops_per_device | tflops, variant hardware | TFLOP/s | per GPU |
 
-The steps are interval_runtime times interval_steps_per_second. interval_samples_per_second is left
-out: older versions divide one batch by the time of all the steps.
+The number of steps is interval_runtime times interval_steps_per_second.
+interval_samples_per_second is omitted: older versions divide one batch by the time of all steps.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class PaddleNlp:
         return self
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield the fields that a comma ends."""
+        """Yield the fields that end with a comma."""
         head = _HEAD.search(line.text)
         if head is None:
             return

@@ -4,13 +4,13 @@
 |---|---|---|---|
 | `BW average[..]` | algbw | GB/s = 1e9 B/s | per rank |
 | the same in both directions at once (`-b`) | algbw, variant `bidirectional` | GB/s | per rank |
-| `BW peak[..]` | algbw, variant `peak`; 0.00 of a run by duration is left out | GB/s | per rank |
+| `BW peak[..]` | algbw, variant `peak`; 0.00 of a run by duration is omitted | GB/s | per rank |
 | `t_avg[usec]` | latency | us | per rank |
 | `t_min[usec]`, `99% percentile[usec]` and so on | latency, variant `min`, `p99` | us | per rank |
 
-`#bytes` is the message_size. `MB/sec` and `MiB/sec` both count 1,048,576 B (the second is the name
-that newer versions give it), `Gb/sec` 1e9 bits. Each process measures its own link; both ends of
-one print the same.
+`#bytes` is the message_size. `MB/sec` and `MiB/sec` (the name in newer versions) both count
+1,048,576 B; `Gb/sec` counts 1e9 bits. Each process measures its own link; both ends of a link print
+the same values.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Perftest:
         return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit | Unreadable]:
-        """Yield what a row states."""
+        """Yield the values of a row."""
         text = line.text
         head = _HEAD.search(text)
         words = text.split()

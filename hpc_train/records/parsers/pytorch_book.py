@@ -8,8 +8,8 @@
 | `Accuracy of the network on the N test images: P %` | accuracy, as a fraction | 1 | global |
 | `Steps: N` | steps of one epoch | 1 | per rank |
 
-The book's scripts truncate seconds to whole ones: 0 means less than one second and is refused as a
-time, and a value may be too small by up to one second. Seconds with decimals are read as well.
+The book's scripts truncate times to whole seconds: 0 means less than one second and is refused as a
+time, and a value may be too small by up to one second. Seconds with decimals are also read.
 Some of the scripts print the accuracy once per rank.
 """
 
@@ -30,8 +30,8 @@ _LINE = re.compile(
     r"|Training time: (?P<time_to_train>\d{1,9}(?:\.\d{1,9})?) seconds"
     r"|Accuracy of the network on the \d{1,9} test images: (?P<accuracy>[\d.e-]{1,32}) %)"
 )
-# Ranks that share a pipe write text and line end apart: `Steps: 98Steps: 98`. But `Total Steps: 5`
-# and the like belong to other programs.
+# Ranks that share a pipe write text and line end separately: `Steps: 98Steps: 98`. But a line such
+# as `Total Steps: 5` belongs to another program.
 _STEPS = re.compile(r"Steps: (\d{1,9})")
 _ONLY_STEPS = re.compile(r"(?:Steps: \d{1,9})+")
 

@@ -1,8 +1,8 @@
 """TimeHistory of TensorFlow's official models, and its old form `BenchmarkMetric: {..}`.
 
-Rates [1/s] are of the global batch, the mean over an interval of steps. The number of GPUs is that
-of a worker (`'num_gpus': 8`) times the workers (`'worker_hosts': None` is one), as the final
-parameters name them: those before are defaults.
+Rates [1/s] are global, and the mean over an interval of steps. The number of GPUs is that of a
+worker (`'num_gpus': 8`) times the number of workers (`'worker_hosts': None` is one worker). Both
+are read from the final parameters; the parameters printed before are defaults.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class TfTimeHistory:
             yield from self._size(text)
 
     def _size(self, text: str) -> Iterator[Hit]:
-        """Yield the number of GPUs after the last of the final parameters that state it."""
+        """Yield the number of GPUs after the last of the final parameters that determine it."""
         if " parameters: {" in text:
             self._is_final, self._gpus = _FINAL.search(text) is not None, 0
         gpus, workers = _GPUS.search(text), _WORKERS.search(text)

@@ -1,7 +1,8 @@
 """timm's train.py: `Train: 0 [ 50/1251 (  4%)]  Loss: ..  Time: 0.21s, 4800.1/s  (..)  LR: ..`.
 
-Seconds of this iteration on the printing rank and images/s of the whole job; their means over the
-epoch stand in brackets. The last line of a test holds the accuracy of all, in per cent.
+The time is that of this iteration on the printing rank [s]; the rate is images/s of the whole job.
+The means over the epoch are in brackets. The last line of a test contains the accuracy over the
+whole test set, in per cent.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@
 | column `latency median`, `p99`, `mean` | latency, variant `median`, .. | us | global |
 | column `all_gather busbw`, `all_gather median` | busbw, latency, variant `all_gather` | | global |
 
-The first cell of a row, `32KiB`, is the message_size; the time of a call is that of its slowest
-rank. A table of single trials has no such cell: its payload stands above it.
+The first cell of a row, `32KiB`, is the message_size. The time of a call is the time of its slowest
+rank. A table of single trials has no such cell: its payload is in a line above the table.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ The average bandwidth and the per-call latency of all_reduce over 8 ranks (5 war
         return self._table.wanted
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield what a title or a row states."""
+        """Yield the values of a title or a row."""
         text = line.text
         if title := _TITLE.search(text):
             self._table.begin()

@@ -3,13 +3,14 @@
 | field | metric | unit | scope |
 |---|---|---|---|
 | loss, grad_norm | loss, grad_norm, of the last step | 1 | global, printed by every rank |
-| memory | memory, most since the last line | GiB | per rank |
+| memory | memory, peak since the last line | GiB | per rank |
 | tps (older: wps) | tokens_per_second, mean since the last line | 1/s | per GPU |
 | tflops | tflops, likewise | TFLOP/s | per GPU |
 | mfu | mfu, likewise, as a fraction | 1 | per GPU |
 
-Lines of `validate step:` have the variant validation. The sizes that the trainer states and the
-degrees of the device mesh are global. Of a coloured word-diff of two logs, the new values count.
+Values of `validate step:` lines have the variant validation. The sizes that the trainer prints and
+the degrees of the device mesh are global. In a coloured word-diff of two logs, the new values are
+read.
 """
 
 from __future__ import annotations
@@ -30,10 +31,10 @@ _STEP = re.compile(r"(?P<validate>validate )?\bstep: {1,12}(?P<step>\d{1,15})  (
 _VALUE = re.compile(
     rf"\b(?P<key>[a-z_]{{1,40}}): {{1,12}}(?P<value>{NUMBER})(?:GiB|%)?(?P<end>\(|  |\s*$)"
 )
-# The last field of a whole line: behind a number, the cut of a line cannot be seen.
+# The last field of a complete line: after a number, truncation cannot be detected.
 _LAST = re.compile(r"\bmfu: {1,12}(?:\S{1,20}%|N/A)")
 _LAST_OF_VALIDATION = re.compile(r"\btps: {1,12}\d{1,3}(?:,\d{3}){0,5}\s*$")
-# Of a word-diff: removed text that is followed by its replacement.
+# In a word-diff: removed text that is followed by its replacement.
 _OLD = re.compile(rb"\x1b\[31m[^\x1b\r\n]{1,200}(?:\x1b\[39m)?\x1b\[m(?=\x1b\[32m)")
 _SIZES = re.compile(
     r"\blocal batch size \d{1,12}, global batch size (?P<batch>\d{1,12})"
@@ -119,7 +120,7 @@ class Torchtitan:
 
 
 def _rank(line: Line) -> int | None:
-    """Return no rank where the prefix is a local one: below an agent whose label differs."""
+    """Return the rank; None if the prefix has a local rank, below an agent with another label."""
     prefix = line.prefix
     return OF_LINE if prefix.task in (None, prefix.rank) else None
 

@@ -8,7 +8,7 @@
 | tokens_per_second_per_gpu | tokens_per_second of this step, padding excluded | 1/s | per GPU |
 | peak_memory_active, ..._alloc, ..._reserved | memory, variants max_... | GiB | per rank |
 
-Printed by rank 0. Memory is the peak since the line before.
+Printed by rank 0. Memory is the peak since the previous line.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Torchtune:
         return self
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the fields; each has a blank behind it, which copies of a log may lack."""
+        """Yield the fields; a space follows each of them, which copies of a log may lack."""
         head = _HEAD.search(line.text)
         if head is None:
             return
@@ -73,7 +73,7 @@ class Torchtune:
 
 
 def _long(match: re.Match[str]) -> bool:
-    """Return whether what may have been cut makes no difference; a rate or memory is not small."""
+    """Return whether truncation would make no difference; a rate or memory is not small."""
     decimals = match["value"].partition(".")[2]
     return match["key"] in _LARGE and len(decimals) > 5 and decimals.isdecimal()
 

@@ -1,8 +1,9 @@
 """MetricLogger of torchvision, DETR, DeiT, MAE, DINO: `Epoch: [0]  [ 20/4572]  eta: ..`.
 
-`time` is the mean of the last 20 iterations [s] of the printing rank, as are memory (MiB there, GiB
-here) and loss; `img/s` is the rate of its one GPU. `Epoch: [0] Total time` states the mean over the
-epoch, and `Training time` is that of the whole job, both in whole seconds.
+`time` is the mean of the last 20 iterations [s]. Time, memory (printed in MiB, stored in GiB) and
+loss are those of the printing rank; `img/s` is the rate of its one GPU. `Epoch: [0] Total time`
+contains the mean over the epoch, and `Training time` is that of the whole job; both are in whole
+seconds.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from hpc_train.records.parsing.columnar_reader import HitColumn, line_form
 from hpc_train.records.parsing.durations import CLOCK, seconds
 from hpc_train.records.parsing.number import NUMBER, VALUE, number
 
-# A number that ends its line may have been cut; only the last field has nothing behind it.
+# A number at the end of its line may be truncated; only the last field ends the line.
 _LAST = rf"({NUMBER})"
 _VALUE = rf"{VALUE}(?=\s)"
-# DINOv2 knows no epochs: `Training  [ 20/125000]`. LAVIS writes `Train: data epoch: [0]`, and the
-# same of its evaluations.
+# DINOv2 has no epochs: `Training  [ 20/125000]`. LAVIS prints `Train: data epoch: [0]`, also for
+# its evaluations.
 _HEAD = r"(?:Epoch|Train: data epoch): \[(\d{1,9})(?:/\d{1,9})?\]"
 _PLACE = re.compile(rf"(?:{_HEAD}|Training)\s{{1,4}}\[ *(\d{{1,12}})/(\d{{1,12}})\]\s+eta: ")
-# One pass for all of them: of a line with six fields, each was looked for from the start.
+# One pass for all fields: a search for each of the six fields would begin at the line's start.
 _FIELD = re.compile(rf"\s(?:(time|lr|loss|img/s|iter_time): {_VALUE}|max mem: {_LAST})")
 _PLAIN = r"(\d{1,9}\.\d{1,9})"
 _FORM = line_form(
@@ -54,12 +55,12 @@ _SCOPES: Mapping[str, Scope] = {
 _ORDER = tuple(_SCOPES.items())
 _EPOCH_END = re.compile(rf"{_HEAD} Total time: ({CLOCK})(?: \({_VALUE} s / it\)|$)")
 _TRAINING_END = re.compile(rf"(?:^|\s)Training time:? ({CLOCK})$")
-# As many iterations as a meter remembers.
+# Number of iterations in the window of a meter.
 _WINDOW = 20
 
 
 class TorchVision:
-    """Parser of the logger's lines; remembers the last one of the epoch."""
+    """Parser of the logger's lines; remembers the last line of the epoch."""
 
     title = "torchvision's references, DETR, DeiT, MAE, DINO, LAVIS"
     literals = (b"]  eta: ", b"] eta: ", b"]\teta: ", b"] Total time: ", b"Training time ")
@@ -82,7 +83,7 @@ class TorchVision:
         self._per_epoch = 1
 
     def read(self, line: Line) -> Iterable[Hit | Unreadable]:
-        """Return an iteration, or the times of an epoch or of all."""
+        """Return the values of an iteration, or the times of an epoch or of the training."""
         text = line.text
         place = _PLACE.search(text)
         if place is not None:
@@ -90,7 +91,7 @@ class TorchVision:
         return self._others(text)
 
     def read_form(self, *cells: Sequence[str | None]) -> list[HitColumn]:
-        """Return iterations."""
+        """Return the values of iterations."""
         epoch, done, total = ([int(cell or 0) for cell in column] for column in cells[:3])
         steps = [
             min(_WINDOW, max(1, now - before)) for before, now in pairwise([self._last, *done])

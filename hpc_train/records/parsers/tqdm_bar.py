@@ -1,8 +1,8 @@
 """Progress bars of tqdm of an unknown loop: `Map:  50%|#####| 5/10 [00:02<00:02, 2.00it/s]`.
 
-Evaluation, data preparation, downloads and custom training loops look alike. So
-the time of an iteration [s] is `iteration_time`, the scope is unknown, and reports leave it out.
-It is tqdm's smoothed mean of the last iterations. `variant` is what stands before the bar.
+The bars of evaluation, data preparation, downloads and custom training loops have the same form. So
+the time of an iteration [s] is `iteration_time`, its scope is unknown, and reports omit it. It is
+tqdm's smoothed mean of the last iterations. `variant` is the text before the bar.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class TqdmBar:
         self._last: tuple[int | None, str, int] | None = None
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the time of an iteration where the bar has moved."""
+        """Yield the time of an iteration if the bar has advanced."""
         text = line.text
         bar = bar_of(text)
         if bar is None or not bar.done or bar.step_time is None:

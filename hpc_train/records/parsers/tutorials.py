@@ -4,7 +4,7 @@
 |---|---|
 | `Time taken for epoch 1 is 9.5 sec, avg 8.3 samples/sec` | seconds and rate of the whole job |
 | `  Avg train loss=0.57` after it | its loss, reduced over the ranks |
-| `Train samples 64 time 2.5s rate 25.6 samples/s` | samples, seconds an epoch, rate: of one rank |
+| `Train samples 64 time 2.5s rate 25.6 samples/s` | samples, seconds per epoch, rate: of one rank |
 | `Train Epoch: 1 [640/60000 (1%)]<tab>Loss: 0.12` | loss of one rank |
 | `Train Epoch: 1 <tab>Loss: 0.12` (FSDP) | loss over all ranks |
 | `Test set: .. Accuracy: 97/100 (97%)` | accuracy |
@@ -13,7 +13,7 @@
 | `[GPU0] Epoch 0 \\| Batchsize: 32 \\| Steps: 8` | batch size and steps of one rank |
 | `[GPU0] Epoch 1 \\| Iter 100 \\| Train Loss 2.1` | loss of one rank |
 | `Batch 3 Loss: 8.5, Speed: 5.8 samples/sec, lr: 0.0001` | rate of the job, loss of one rank |
-| `[1,  2000] loss: 2.2` | loss of one rank, mean over the steps since the line before |
+| `[1,  2000] loss: 2.2` | loss of one rank, mean over the steps since the last line |
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _GPU = r"\[(?:GPU|RANK) ?(?P<gpu>\d{1,7})\] Epoch "
 
 
 class _Fact(NamedTuple):
-    """A group's metric, and whether it is of the run, of the epoch, or of a step."""
+    """The metric of a group, and whether it belongs to the run, the epoch, or a step."""
 
     metric: str
     scope: Scope
@@ -168,7 +168,7 @@ class Tutorials:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield what the first shape that fits states."""
+        """Yield the values of the first shape that matches the line."""
         for shape in _SHAPES:
             # Ranks may write several on one line.
             matches = list(shape.pattern.finditer(line.text))
@@ -194,7 +194,7 @@ class Tutorials:
             text = found[group]
             value = number(text) if text else None
             if value is not None:
-                # A rate belongs to its one step; a loss may be the mean of many.
+                # A rate is that of one step; a loss may be the mean of many steps.
                 steps = at.since if fact.metric == "loss" else 1
                 place = places[fact.of]
                 yield Hit(

@@ -2,14 +2,14 @@
 
 | part | metric | unit | scope |
 |---|---|---|---|
-| time of an epoch's finished bar, by its iterations | step_time, mean | s | per rank |
+| time of an epoch's finished bar, divided by its iterations | step_time, mean | s | per rank |
 | the same | epoch_time, without the validation | s | per rank |
 | `100 epochs completed in 0.344 hours` | time_to_train, with validations | s | global |
 
-Printed by rank 0. Only the finished bar counts; before, rates are smoothed. tqdm prints whole
-seconds, Ultralytics' own bar tenths: of a time that is less precise than 5 %, nothing is stated.
-Memory is left out, whose unit (10^9 or 2^30 B) changed without a sign. The step counts iterations
-over the epochs, which YOLOv5 counts from 0 and the others from 1.
+Printed by rank 0. Only the finished bar is used; earlier states show smoothed rates. tqdm prints
+whole seconds, Ultralytics' own bar tenths; a time that is less precise than 5 % is omitted. Memory
+is omitted: its unit (10^9 or 2^30 B) differs by version, and the log does not show the unit. The
+step counts iterations over all epochs; YOLOv5 counts epochs from 0, the others from 1.
 """
 
 from __future__ import annotations
@@ -37,11 +37,11 @@ _OWN = re.compile(
 )
 _END = re.compile(r"^\s{0,8}\d{1,6} epochs completed in (?P<hours>\d{1,6}\.\d{3}) hours\.?")
 _PRECISE = 10
-"""The least time, in units of its last digit, that is precise to 5 %."""
+"""The smallest time, in units of its last digit, that is precise to 5 %."""
 
 
 class Ultralytics:
-    """Parser of the tables that its trainers print; remembers the epoch that was stated."""
+    """Parser of the tables that the trainers print; remembers the last epoch that was yielded."""
 
     title = "Ultralytics YOLO, YOLOv5"
     literals = (b": 100%", b" epochs completed in ")

@@ -8,11 +8,11 @@
 | perf/max_memory_allocated_gb, ..._reserved_gb | memory, variants max_... | GiB | per rank |
 | actor/lr, actor/grad_norm | learning_rate, grad_norm | 1 | global |
 | actor/pg_loss | loss, variant policy | 1 | global |
-| train/loss, train/time(s), train/lr(1e-3), val/loss | the same, of fine-tuning | | global |
+| train/loss, train/time(s), train/lr(1e-3), val/loss | the same, for fine-tuning | | global |
 
-A step is generation, rewards, and updates together; in older versions also a validation or a
-checkpoint within it. Without perf/total_num_tokens the throughput counts something else. Older
-versions print three decimals, too few for a small learning rate: then it is omitted.
+The time of a step includes generation, rewards and updates; in older versions also a validation or
+a checkpoint during the step. Without perf/total_num_tokens, the throughput is not in tokens, and is
+omitted. Older versions print three decimals; a learning rate that is too small for them is omitted.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Verl:
         return self
 
     def read(self, line: Line) -> Iterator[Hit]:
-        """Yield the fields; the last number of a line may have been cut."""
+        """Yield the fields; the last number of a line may be truncated."""
         head = _HEAD.search(line.text)
         if head is None:
             return
@@ -108,7 +108,7 @@ class Verl:
 
 
 def _long(text: str) -> bool:
-    """Return whether three decimals or more are there."""
+    """Return whether a number has three or more decimals."""
     return len(text.partition(".")[2]) > 2
 
 

@@ -1,14 +1,14 @@
-r"""Arguments that programs print at their start -> the number of ranks.
+r"""Arguments that programs print when they start -> the number of ranks.
 
 | line | world_size |
 |---|---|
-| `Namespace(..., dist_url='env://', world_size=16)`, on one line or one argument a line | 16 |
+| `Namespace(..., dist_url='env://', world_size=16)`, on one line or one argument per line | 16 |
 | `Namespace(..., distributed_world_size=8, ...)` (fairseq) | 8 |
 | `running on rank 0 with world size 8` | 8 |
 | `\| distributed init (rank 0, world 2): env://` (LAVIS) | 2 |
 
-Global. An argument of 1 or less is often a default, and beside
-`multiprocessing_distributed` it counts nodes. Both are ignored.
+The scope is global. An argument of 1 or less is often a default; together with
+`multiprocessing_distributed`, the argument is the number of nodes. Both are ignored.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class WorldSize:
 
     @property
     def wants_next(self) -> bool:
-        """Whether the arguments go on."""
+        """Whether the arguments continue on the next line."""
         return self._open > 0
 
     def read(self, line: Line) -> Iterator[Hit]:
@@ -65,7 +65,7 @@ class WorldSize:
         self._open -= 1
         found = _ARGUMENT.search(text)
         self._found = int(found[1]) if found else self._found
-        # Values may hold brackets: an argument a line ends where the line does.
+        # Values may contain brackets: with one argument per line, an argument ends at the line end.
         if text.endswith(")") or (start >= 0 and not text.endswith(",")):
             self._open = 0
             if self._found > 1:

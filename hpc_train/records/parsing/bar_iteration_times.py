@@ -1,9 +1,9 @@
 """States of a progress bar -> the mean time of the iterations between two of them.
 
-A bar's clock shows whole seconds, so that a difference is wrong by less than 1 s. Iterations are
-put together until that is at most 5 %: 87 iterations in 61 s are one value of 0.70 s, the mean of
-87. The remainder at the end of an epoch gives no value. The rate of the bar is not used: it is
-the mean since the epoch began (Lightning), or smoothed (tqdm's default, Rich).
+The clock of a bar shows whole seconds, so the error of a difference is below 1 s. Iterations are
+combined until this error is at most 5 %: 87 iterations in 61 s are one value of 0.70 s, the mean of
+87. The remainder at the end of an epoch gives no value. The rate of the bar is not used: it is the
+mean since the start of the epoch (Lightning), or smoothed (tqdm's default, Rich).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from hpc_train.records.parsing.progress_bar import Bar
 
 _LEAST_S = 20
 _RESOLUTION_S = 1
-# How far a printed rate may be from elapsed time over iterations, beside the clock's resolution.
+# Tolerance between a printed rate and the elapsed time, in addition to the clock's resolution.
 _ROUNDING = 0.01
 
 
@@ -26,7 +26,7 @@ class MeanInterval(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Where the bar of a loop stood; `is_whole`: where it began."""
+    """A state of the bar of a loop; `is_whole`: the state in which the bar began."""
 
     loop: object
     done: int
@@ -61,13 +61,13 @@ class BarClock:
         return None
 
     def interrupt(self, rank: int | None) -> None:
-        """Note that something else ran: the clock includes time outside the loop."""
+        """Note that other code ran: the clock includes time outside the loop."""
         if rank in self._from:
             self._from[rank] = self._from[rank]._replace(is_interrupted=True)
 
 
 def _beginning(loop: object, bar: Bar) -> _State:
-    """Return where a loop's bar began: at 0, unless it was resumed or something came before."""
+    """Return the first state of a loop's bar: 0, unless it was resumed or other code ran before."""
     if not bar.done or _agrees(bar):
         return _State(loop, 0, 0, is_whole=True)
     return _State(loop, bar.done, bar.elapsed)

@@ -1,4 +1,4 @@
-"""What a log parser is, and what it yields."""
+"""Interface of a log parser, and the types that it yields."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import msgspec
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 
-# The rank that the line's prefix or its file names.
+# The rank in the prefix of the line or in the file name.
 OF_LINE = -1
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
-    """One measurement that a line states.
+    """One measurement in a line.
 
-    `unit` may stay empty for the metrics of `model.record.UNITS`. `rank` is only needed where the
-    text itself names one. `steps` is the number of steps of which the value is the mean. `variant`
-    distinguishes two values of one metric (`in_place`, `max`). Hits of the same parser, metric and
-    `once` are one measurement that several ranks print: the first one counts.
+    `unit` may be empty for the metrics of `model.record.UNITS`. `rank` is only needed if the text
+    itself contains a rank. `steps` is the number of steps that the value is the mean of. `variant`
+    distinguishes two values of one metric (`in_place`, `max`). Hits with the same parser, metric
+    and `once` are one measurement that several ranks print: the first one is used.
     """
 
     metric: str
@@ -36,19 +36,20 @@ class Hit(msgspec.Struct, frozen=True, gc=False):
 
 
 class Unreadable(msgspec.Struct, frozen=True, gc=False):
-    """A line that should have held measurements: cut in the middle, or two lines in one."""
+    """A line with damaged measurements: truncated, or mixed with another line."""
 
 
 class LogParser(Protocol):
     """Reads one kind of log; an object reads one log, line by line, and may have state.
 
-    A class or function that returns a new parser is registered. `literals`: every line that
-    the parser looks for holds at least one of them (no line end in it; the rarer, the faster), and
-    only those lines are handed to `read`. `wants_next` asks for the following line as well,
-    whatever it holds: a parser sets it at the head of a table and clears it at the end.
+    A class or function that returns a new parser is registered. `literals`: every line that the
+    parser searches for contains at least one of them, and only those lines are passed to `read`. A
+    literal contains no line end; rare literals are faster. `wants_next` requests the next line
+    as well, whatever it contains: a parser sets it at the header of a table and clears it at the
+    end.
 
-    `title`, `sample` and `states` are the documentation: who prints such logs, a few lines of one,
-    and the scope of each metric that they state.
+    `title`, `sample` and `states` are the documentation: the programs that print such logs, a few
+    lines of a log, and the scope of each metric in it.
     """
 
     @property

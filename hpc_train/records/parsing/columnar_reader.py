@@ -1,9 +1,9 @@
-"""Forms: what a parser declares so that many lines like one another are read at once.
+"""Forms: a parser declares a form so that many similar lines are read at once.
 
 A parser opts in with `form`, the pattern of a whole line (`line_form`), and `read_form`, which gets
 the groups of all lines of a run as columns, and returns what `read` would return of these lines, as
-columns. Any other line ends the run and is read by `read`, so that a form need only match what most
-lines of a log look like. It matches ASCII alone, and no control characters but tab and line end.
+columns. Any other line ends the run and is read by `read`, so a form need only match most lines of
+a log. It matches ASCII only, and no control characters except tab and line end.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hpc_train.records.parsing.base import OF_LINE
 
 
 class HitColumn(NamedTuple):
-    """A measurement that each line of a run states, or some (None in the others); see `Hit`."""
+    """A measurement in all lines of a run, or in some (None in the others); see `Hit`."""
 
     metric: str
     scope: Scope
@@ -29,7 +29,7 @@ class HitColumn(NamedTuple):
 
 
 class FormReader(Protocol):
-    """A parser of which most lines have one form."""
+    """A parser for logs in which most lines have one form."""
 
     @property
     def form(self) -> re.Pattern[str] | None:

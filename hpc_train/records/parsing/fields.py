@@ -26,10 +26,10 @@ class Field(NamedTuple):
 
 
 def fields(text: str) -> tuple[list[tuple[str, str]], str]:
-    """Return key and value of each field that a bar ends, and the key of an unfinished last one.
+    """Return key and value of each field that ends with `|`, and the key of an incomplete last one.
 
-    Keys are in lower case, with single blanks between words: a line that was cut in the middle of
-    a number looks like a whole one, so a field without a bar after it is ignored.
+    Keys are in lower case, with single spaces between words. A number that was truncated looks
+    like a complete one, so a field without `|` after it is ignored.
     """
     *whole, rest = text.split("|")
     found = [pair for part in whole if (pair := _pair(part))]

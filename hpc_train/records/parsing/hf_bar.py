@@ -1,13 +1,13 @@
-"""Which progress bar is that of the Trainer's training.
+"""Selection of the progress bar of the Trainer's training.
 
-Evaluations, datasets and downloads draw bars of the same form. A bar counts if the Trainer states
-the number of steps: in its banner (`Total optimization steps = 32`) or a dictionary
-(`'global_step/max_steps': '12/60'`); by a dictionary with the loss, which it prints while the bar
-is under way; or by the rate of the whole training. Bars before that do not count, nor do those with
-another total, or whose clock goes back.
+Evaluations, datasets and downloads draw bars of the same form. The bar of the training is
+identified by the number of steps that the Trainer prints, in its banner
+(`Total optimization steps = 32`) or in a dictionary (`'global_step/max_steps': '12/60'`); by a
+dictionary with the loss, which is printed while the bar is active; or by the rate of the whole
+training. Bars before that are ignored, and also bars with another total or a clock that decreases.
 
-A dictionary belongs to the step at which the bar stands, unless the output was buffered: then it
-comes late, and its epoch does not rise as the bar does.
+A dictionary belongs to the current step of the bar, unless the output was buffered: then it is
+printed late, and its epoch does not increase with the bar.
 """
 
 from __future__ import annotations
@@ -15,19 +15,19 @@ from __future__ import annotations
 from hpc_train.records.parsing.number import number
 from hpc_train.records.parsing.progress_bar import Bar
 
-# tqdm draws at most ten times a second: of faster steps the bar does not know the last one.
+# tqdm draws at most ten times per second: with faster steps, the bar does not show the last one.
 _SLOW_S = 0.2
 _RATE_ROUNDING = 0.0005
-# An epoch that rose by fewer units of its last digit is not used.
+# An epoch that increased by fewer units of its last digit is not used.
 _LEAST_DIGITS = 10
 
 
 class HfBar:
-    """Remembers the last bar, and how far the training is."""
+    """Remembers the last bar, and the progress of the training."""
 
     def __init__(self) -> None:
         self.total = 0
-        # Where the training's bar stood; None if steps are too fast.
+        # The last step in the training's bar; None if steps are too fast.
         self.step: int | None = None
         self._is_stated = False
         self._last: Bar | None = None
@@ -65,7 +65,7 @@ class HfBar:
         self._begin(last.total, last)
 
     def step_at(self, epoch: str) -> int | None:
-        """Return the step of a dictionary with this epoch; None where it comes late."""
+        """Return the step of a dictionary with this epoch; None if it was printed late."""
         place, before = number(epoch), self._logged
         if self.step is None or place is None:
             return self.step
@@ -89,7 +89,7 @@ class HfBar:
                 self.total = last.total
 
     def advance(self, bar: Bar) -> int:
-        """Return how many steps the training's bar moved on; 0 if it did not, or is another one."""
+        """Return the number of steps that the training's bar advanced; 0 for any other bar."""
         # Ranks draw the same bar, a little apart.
         least = self._elapsed if self._is_aside else self._elapsed // 2
         is_other = bar.total == self.total and bar.elapsed < least

@@ -2,7 +2,7 @@
 
 The loss is the mean over ranks and over the logged steps. Samples and steps per second are those
 of the whole job over the whole run. `train_tokens_per_second` is per device in the summary, and of
-the whole job beside `num_input_tokens_seen`. Memory is GiB, of the rank that prints.
+the whole job together with `num_input_tokens_seen`. Memory is in GiB, of the printing rank.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def hits_of_log(log: Log, step: int | None = None, steps: int = 1) -> Iterator[H
 
 
 def summary_hits(log: Log) -> Iterator[Hit]:
-    """Yield what the end of training states, in a dictionary or a table."""
+    """Yield the values of the summary after the training, in a dictionary or a table."""
     runtime = seconds(log["train_runtime"]) if "train_runtime" in log else None
     if runtime is not None:
         yield Hit("time_to_train", runtime, "global", once="summary")

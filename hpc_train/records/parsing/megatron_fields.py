@@ -69,7 +69,7 @@ class FieldValue(NamedTuple):
 
 
 def reading(text: str) -> FieldValue | None:
-    """Return the first number of a value; None if the text has not the form of one."""
+    """Return the first number of a value; None if the text does not have the form of one."""
     match = _VALUE.fullmatch(text)
     if match is None:
         return None

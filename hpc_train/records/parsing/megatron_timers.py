@@ -1,4 +1,4 @@
-"""How long the parts of a step take, as the timers of Megatron and DeepSpeed print it [ms].
+"""Times of the parts of a step [ms], as the timers of Megatron and DeepSpeed print them.
 
 | line | scope | variant |
 |---|---|---|
@@ -46,7 +46,7 @@ class Table:
         self.open = "time across ranks" in text and _TABLE.search(text) is not None
 
     def row(self, text: str, step: int | None) -> list[Hit]:
-        """Return what a row states; a line that is none closes the table."""
+        """Return the values of a row; a line that is not a row closes the table."""
         match = _ROW.fullmatch(text)
         self.open = match is not None
         if match is None:

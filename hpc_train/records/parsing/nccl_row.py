@@ -29,7 +29,7 @@ class RowLayout(NamedTuple):
     columns: tuple[tuple[str, str] | None, ...]
 
     def hits(self, words: Sequence[str]) -> Iterator[Hit] | None:
-        """Return what a whole row states; None if a word is missing, too many or no value."""
+        """Return the values of a complete row; None if a word is missing, extra or not a value."""
         words = _undated(words)
         lead = len(words) - len(self.columns)
         if lead < 0 or not self._whole(words[:lead]):

@@ -1,6 +1,6 @@
 """A line whose training loss is NaN or infinite -> the measurement `not_finite`.
 
-A loss that is not finite is no measurement of `loss`; without `not_finite`, the last finite loss
+A loss that is not finite is not a measurement of `loss`. Without `not_finite`, the last finite loss
 before it would look like the end of the training.
 """
 

@@ -17,10 +17,10 @@ from hpc_train.records.parsing.number import COUNTABLE, number, scaled
 
 @dataclass(frozen=True, kw_only=True)
 class PatternParser:
-    """Takes each named group as a metric, except `step` and `rank`, which are its position.
+    """Reads each named group as a metric, except `step` and `rank`, which are its position.
 
-    A group that did not match, or holds no finite number, is ignored. `scale` multiplies what
-    is printed in other units than those of `model.record.UNITS` (`{"step_time": 1e-3}` for ms).
+    A group that did not match, or contains no finite number, is ignored. `scale` multiplies values
+    in other units than those of `model.record.UNITS` (`{"step_time": 1e-3}` for ms).
     `form` matches the whole of most lines, see `runs_of_lines`.
     """
 
@@ -71,7 +71,7 @@ class PatternParser:
 
     @cached_property
     def _metrics(self) -> tuple[tuple[str, Scope, float, str], ...]:
-        """What a line may state: metric, scope, factor, unit."""
+        """The possible metrics of a line: metric, scope, factor, unit."""
         return tuple(
             (metric, scope, self.scale.get(metric, 1.0), self.units.get(metric, ""))
             for metric, scope in self.states.items()

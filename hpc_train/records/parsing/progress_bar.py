@@ -26,10 +26,10 @@ _COARSE = 0.1
 
 
 class Bar(NamedTuple):
-    """Where an iteration stands, and how long [s] one takes; `start` is where the bar begins.
+    """Position of an iteration, and its time [s]; `start` is the offset where the bar begins.
 
-    `elapsed` are whole seconds since the bar began. `total` is 0 where the program does not know
-    it. `free` is where the bar before it ended.
+    `elapsed` is the number of whole seconds since the bar began. `total` is 0 if it is unknown to
+    the program. `free` is the offset where the previous bar ended.
     """
 
     done: int
@@ -77,7 +77,7 @@ def _step_time(match: re.Match[str], elapsed: int) -> float | None:
     if match["unit"] == "s/it":
         return value
     done = int(match["done"])
-    # Of 0.02it/s one digit is left; such bars show the mean since they began.
+    # 0.02it/s has only one significant digit; such bars show the mean since they began.
     mean = elapsed / done if done and elapsed else None
     return 1 / value if value >= _COARSE else mean
 

@@ -1,4 +1,4 @@
-"""Parser of a user's LogPattern, with the metrics, units and scope that it states."""
+"""Parser of a user's LogPattern, with its metrics, units and scope."""
 
 from __future__ import annotations
 

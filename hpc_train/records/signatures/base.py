@@ -43,7 +43,7 @@ _NEARER = (96, 288)
 
 
 class Explanation(Value, frozen=True, kw_only=True):
-    """What happened, why, and what to do; `{name}` is what the line states."""
+    """What happened, why, and what to do; `{name}` is replaced by the value in the line."""
 
     title: Text
     cause: Text
@@ -127,9 +127,9 @@ class Signature(Entry, frozen=True, kw_only=True, dict=True):
 class Sighting(Value, frozen=True, kw_only=True):
     """A signature seen in a log.
 
-    `text` is the line, or what the lines of a box or traceback come down to, at most 500
-    characters. `time` is ISO 8601 text without a zone, if the line states one. `groups` are the
-    named groups of the pattern that took part; those of several lines are put together.
+    `text` is the line, or a summary of the lines of a box or traceback, at most 500 characters.
+    `time` is ISO 8601 text without a zone, if the line has a time. `groups` are the named groups of
+    the pattern that matched; the groups of several lines are merged.
     """
 
     signature: str

@@ -1,4 +1,4 @@
-"""Catalogue: all signatures, a site's own before the package's, in the order of their trial."""
+"""Catalogue: all signatures in the order in which they are tried, those of a site first."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class _Files(Value, frozen=True, kw_only=True):
 
 
 class Catalogue:
-    """Signatures in the order in which they are tried on a line, and how one is found.
+    """Signatures in the order in which they are tried on a line, with their literals.
 
-    `owners` maps a literal to the places in `single` of those that look for it.
+    `owners` maps a literal to the positions in `single` of the signatures that use it.
     """
 
     def __init__(self, signatures: Iterable[Signature]) -> None:

@@ -1,4 +1,4 @@
-"""Exit code of a process, as launchers state it -> its meaning, cause and advice."""
+"""Exit code of a process, as launchers print it -> its meaning, cause and advice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from hpc_train.model.value import Value
 
 
 class Ended(Value, frozen=True, kw_only=True):
-    """How a process ended, in words; `how` goes on from the name of the process."""
+    """How a process ended, in words; `how` continues a sentence after the name of the process."""
 
     how: str
     cause: str

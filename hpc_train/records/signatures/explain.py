@@ -25,7 +25,7 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
     groups["of_rank"] = "" if rank is None else f" of rank {rank}"
     if sighting.node:
         groups.setdefault("node", sighting.node)
-    # PyTorch's old texts state what is reserved in total only.
+    # Messages of old PyTorch versions contain only the total of reserved memory.
     groups.setdefault("unused", groups.get("reserved", _UNKNOWN))
     groups.setdefault("message", groups.get("code", ""))
     tasks = groups.get("tasks", "")

@@ -1,4 +1,4 @@
-"""Out of memory on a GPU: the sizes that PyTorch states, and which of three causes they show."""
+"""Out of memory on a GPU: the sizes that PyTorch prints, and the one of three causes they show."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _ROUNDING = 1.02
 
 
 def size(text: str) -> float:
-    """Return the bytes of `1.5 GiB`; 0 where it is no size."""
+    """Return the bytes of `1.5 GiB`; 0 if the text is not a size."""
     number, _, unit = text.partition(" ")
     try:
         return float(number) * _UNITS[unit]
@@ -29,9 +29,9 @@ def size(text: str) -> float:
 
 
 def _others(groups: Mapping[str, str], own: float, taken: float) -> float:
-    """Return what other processes hold of the `taken` bytes; this one has `own` at least."""
+    """Return how many of the `taken` bytes other processes hold; this one holds at least `own`."""
     sizes = [size(text) for text in _ONE.findall(groups.get("others", ""))]
-    # In a container, PyTorch cannot tell which of the processes it is itself.
+    # In a container, PyTorch cannot determine which of the processes is its own.
     if "used" not in groups and sum(sizes) + own > _ROUNDING * taken:
         sizes.sort()
         itself = next((held for held in sizes if held * _ROUNDING >= own), 0.0)
@@ -40,7 +40,7 @@ def _others(groups: Mapping[str, str], own: float, taken: float) -> float:
 
 
 def kind_of(groups: Mapping[str, str]) -> Memory | None:
-    """Return why memory was short, by the groups of `cuda_oom`; None if unknown."""
+    """Return the cause of the memory shortage, from the groups of `cuda_oom`; None if unknown."""
     tried, total, free, allocated, unused, reserved = (
         size(groups.get(name, ""))
         for name in ("tried", "total", "free", "allocated", "unused", "reserved")

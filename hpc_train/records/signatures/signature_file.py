@@ -18,7 +18,7 @@ from hpc_train.model.value import Sourced, Value
 from hpc_train.records.signatures.base import Entry, Signature
 from hpc_train.yamlfile import read
 
-# What a title may name though it is no group of the pattern; see `explain`.
+# Names that a title may contain although they are not groups of the pattern; see `explain`.
 FILLED_IN = frozenset({"of_rank", "these_tasks", "rank", "node"})
 # Groups that come from several lines: torchrun's report, a traceback.
 _TAKEN = frozenset({"root", "file", "line", "caller"})
@@ -29,7 +29,7 @@ _LONGEST = 2000
 
 
 class SignatureFile(Value, frozen=True, kw_only=True):
-    """What a file holds: id -> signature."""
+    """The content of a file: id -> signature."""
 
     schema: Literal[1]
     signatures: Annotated[dict[str, Entry], Meta(min_length=1)]
@@ -74,7 +74,7 @@ def _signature(name: str, entry: Entry, origin: str) -> Signature:
 
 
 def check(signature: Signature, file: Sourced[SignatureFile]) -> None:
-    """Check what the types do not say.
+    """Check the rules that the types do not express.
 
     Raises:
         SignatureError: with file:line.
@@ -96,7 +96,7 @@ def check(signature: Signature, file: Sourced[SignatureFile]) -> None:
 
 
 def _check_own(signature: Signature, file: Sourced[SignatureFile]) -> None:
-    """Refuse what is bounded and measured, or joined by code, in the package alone."""
+    """Refuse features that only signatures of the package may use."""
     if may_explode(signature.pattern):
         raise _error(
             signature,
