@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 from pathlib import Path
@@ -110,6 +109,9 @@ def sha256_of(path: Path) -> str:
     Raises:
         OSError: it cannot be read.
     """
+    # It loads OpenSSL, which most commands do not need.
+    import hashlib
+
     digest = hashlib.sha256()
     with open_regular(path) as file:
         while block := file.read(1 << 20):

@@ -186,7 +186,7 @@ def read(path: Path, error: type[HpcTrainError], label: str | None = None) -> Do
         with path.open("rb") as stream:
             raw = stream.read(_LIMIT + 1)
     except OSError as failure:
-        near = _nearest_file(path)
+        near = nearest_file(path)
         raise error(f"{path}: {failure.strerror or failure}{near}") from None
     if len(raw) > _LIMIT:
         raise error(f"{path}: larger than {_LIMIT // 2**20} MiB; is this the right file?")
@@ -206,7 +206,7 @@ def value_of(text: str, label: str, error: type[HpcTrainError], key: str = "") -
     return document.data
 
 
-def _nearest_file(path: Path) -> str:
+def nearest_file(path: Path) -> str:
     from hpc_train.errors import nearest
 
     if path.exists() or not path.parent.is_dir():

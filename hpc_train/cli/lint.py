@@ -122,6 +122,8 @@ def _print_text(checked: dict[Path, Checked]) -> None:
         for severity in ("error", "warning", "info")
         if counts[severity]
     ]
+    if not checked:
+        return
     places = f"{len(checked)} file{'s' * (len(checked) != 1)}"
     click.echo(f"hpctrain: {', '.join(counts_text) or 'nothing found'} in {places}", err=True)
 

@@ -22,6 +22,7 @@ from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.scripts.source_map import at_home
 from hpc_train.sites.load import load_site
+from hpc_train.yamlfile import nearest_file
 
 # RoCE uses the same verbs; Google's stacks are different.
 _FABRICS: dict[str, Fabric] = {
@@ -162,7 +163,8 @@ def _read(path: Path) -> bytes:
         with path.open("rb") as stream:
             raw = stream.read(_LARGEST + 1)
     except OSError as failure:
-        raise SpecError(f"{path}: {failure.strerror or failure}") from None
+        near = nearest_file(path)
+        raise SpecError(f"{path}: {failure.strerror or failure}{near}") from None
     if len(raw) > _LARGEST:
         raise SpecError(f"{path}: larger than {_LARGEST // 2**20} MiB; is this the right file?")
     return raw

@@ -94,3 +94,14 @@ def test_a_job_file_is_checked_as_it_is_rendered(hpctrain: Hpctrain) -> None:
     done = hpctrain("lint", "job.yaml", "--site", "slurm-generic")
     assert "job.yaml:2: HT523 warning: NCCL_DEBUG=TRACE\n" in done.stdout
     assert done.returncode == 1
+
+
+def test_a_missing_file_is_named_with_the_nearest_one(
+    hpctrain: Hpctrain, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("train.sbatch").write_text("#!/bin/bash\n")
+    done = hpctrain("lint", "trian.sbatch")
+    assert done.returncode == 2
+    assert "did you mean 'train.sbatch'?" in done.stderr
+    assert "nothing found" not in done.stderr
