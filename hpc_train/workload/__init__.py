@@ -1,5 +1,11 @@
-"""Code that runs inside a job; nothing else in the package imports it.
+"""Code that runs inside a job; no other part of the package imports it.
 
 Here: the reference trainer, the smoke job and the event emitter; only the workload uses torch.
 Not here: anything that runs on the login node.
 """
+
+from __future__ import annotations
+
+
+class WorkloadError(Exception):
+    """An option, the environment or the data is invalid; the message is one line."""

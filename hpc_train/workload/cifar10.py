@@ -1,4 +1,4 @@
-"""CIFAR-10 as its authors publish it for Python: pickles of rows of 3072 bytes."""
+"""CIFAR-10 in its published form for Python: pickle files with rows of 3072 bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from hpc_train.workload.errors import WorkloadError
+from hpc_train.workload import WorkloadError
 
 Bytes = npt.NDArray[np.uint8]
 Labels = npt.NDArray[np.int64]
@@ -18,20 +18,16 @@ TRAIN = tuple(f"data_batch_{i}" for i in range(1, 6))
 TEST = ("test_batch",)
 
 
-class DataError(WorkloadError):
-    """The data set is missing or invalid."""
-
-
 def check_cifar(path: Path) -> None:
     """Check that `path` contains the six files of CIFAR-10.
 
     Raises:
-        DataError: a file is absent; the message names the first one.
+        WorkloadError: a file is absent; the message names the first one.
     """
     for name in TRAIN + TEST:
         file = path / FOLDER / name
         if not file.is_file():
-            raise DataError(
+            raise WorkloadError(
                 f"--data {path}: {file} does not exist; "
                 f"use digits, synthetic or a folder that contains {FOLDER}"
             )
@@ -41,7 +37,7 @@ def read_cifar(path: Path) -> tuple[Bytes, Labels, Bytes, Labels]:
     """Return training images (n, 3, 32, 32) and labels (n,), then those of the test set.
 
     Raises:
-        DataError: a file is absent, is not such a pickle, or names code to run.
+        WorkloadError: a file is absent, is not a batch of CIFAR-10, or calls other functions.
     """
     check_cifar(path)
     return *_read(path, TRAIN), *_read(path, TEST)
@@ -59,7 +55,7 @@ def _read_file(file: Path) -> tuple[Bytes, Labels]:
         images = np.asarray(content[b"data"], dtype=np.uint8).reshape(-1, 3, 32, 32)
         labels = np.asarray(content[b"labels"], dtype=np.int64).reshape(len(images))
     except (pickle.UnpicklingError, EOFError, KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{file}: not a CIFAR-10 batch ({error})") from error
+        raise WorkloadError(f"{file}: not a CIFAR-10 batch ({error})") from error
     return images, labels
 
 

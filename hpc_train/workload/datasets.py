@@ -12,7 +12,8 @@ import torch
 from torch import Tensor
 from torch.utils.data import BatchSampler, DistributedSampler
 
-from hpc_train.workload.cifar10 import DataError, read_cifar
+from hpc_train.workload import WorkloadError
+from hpc_train.workload.cifar10 import read_cifar
 from hpc_train.workload.process_group import Group
 
 DIGITS_TEST = 360
@@ -37,10 +38,10 @@ class Images:
 
 
 def load_data(name: str) -> tuple[Images, Images]:
-    """Return the training set and the test set: the same on every rank, whatever the seed.
+    """Return the training set and the test set: the same on every rank and for every seed.
 
     Raises:
-        DataError: the folder does not hold CIFAR-10, or digits needs a missing scikit-learn.
+        WorkloadError: the folder does not contain CIFAR-10, or scikit-learn is not installed.
     """
     if name == "digits":
         return _digits()
@@ -58,7 +59,7 @@ def batches(
     The global batches, as sets, do not depend on the number of ranks.
     """
     sampler: DistributedSampler[int] = DistributedSampler(
-        cast("Any", train),  # anything with a length will do
+        cast("Any", train),  # only its length is used
         num_replicas=group.world_size,
         rank=group.rank,
         seed=seed,
@@ -72,7 +73,9 @@ def _digits() -> tuple[Images, Images]:
     try:
         from sklearn.datasets import load_digits  # type: ignore[import-untyped,unused-ignore]
     except ImportError as error:
-        raise DataError("--data digits needs scikit-learn; or use --data synthetic") from error
+        raise WorkloadError(
+            "--data digits needs scikit-learn; install it, or use --data synthetic"
+        ) from error
     pixels, labels = load_digits(return_X_y=True)
     order = np.random.RandomState(0).permutation(len(labels))
     images = pixels.astype(np.uint8).reshape(-1, 1, 8, 8)[order]

@@ -36,7 +36,7 @@ def emit(**fields: Any) -> None:
 def write_line(text: str) -> None:
     """Write `text` and a newline to stdout in one write, after flushing earlier output.
 
-    Ranks that share a pipe interleave between writes; `print` makes two of them when unbuffered.
+    The writes of ranks that share a pipe interleave; unbuffered, `print` makes two of them.
     """
     sys.stdout.flush()
     try:
@@ -45,7 +45,7 @@ def write_line(text: str) -> None:
         sys.stdout.write(text + "\n")
         return
     rest = (text + "\n").encode()
-    while rest:  # once, unless the line is longer than the pipe takes
+    while rest:  # one call, unless the pipe accepts only part of the line
         rest = rest[os.write(descriptor, rest) :]
 
 

@@ -1,4 +1,4 @@
-"""This process's place among the ranks: rank, device, backend; and sums over all ranks."""
+"""This process among the ranks: rank, device, backend, versions; and sums over all ranks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ import torch
 from torch import distributed, nn
 from torch.nn.parallel import DistributedDataParallel
 
-from hpc_train.workload.spawn_ranks import SPAWNED, LaunchError, env_int, world_size
+from hpc_train.workload import WorkloadError
+from hpc_train.workload.spawn_ranks import SPAWNED, env_int, world_size
 
 # In this order: a launcher that was started by another one sets the variables of both.
 SIGNS = {
@@ -52,7 +53,7 @@ class Group:
         return [float(value) for value in total.tolist()]
 
     def synchronise(self) -> None:
-        """Wait for this rank's own device, so that a clock can be read."""
+        """Wait until the work of this device is done, so that its time can be measured."""
         if self.device.type == "cuda":
             torch.cuda.synchronize(self.device)
 
@@ -64,7 +65,7 @@ def joined(backend: str, device: str) -> Iterator[Group]:
     Without RANK there is one process and no group.
 
     Raises:
-        LaunchError: a variable is missing or invalid, or device or backend are not available.
+        WorkloadError: a variable is missing or invalid, or device or backend are not available.
     """
     alone = "RANK" not in os.environ
     size = world_size()
@@ -86,7 +87,8 @@ def joined(backend: str, device: str) -> Iterator[Group]:
         yield group
         failed = False
     finally:
-        # NCCL would wait for the other ranks; gloo's threads abort a process that keeps them.
+        # After a failure NCCL would wait for the other ranks; gloo aborts a process that exits with
+        # its threads running.
         if not alone and not (failed and chosen == "nccl"):
             distributed.destroy_process_group()
 
@@ -104,27 +106,27 @@ def launcher_of(environment: Mapping[str, str], size: int) -> str:
 def _device(wanted: str, size: int) -> torch.device:
     count = torch.cuda.device_count() if torch.cuda.is_available() else 0
     if wanted == "cuda" and not count:
-        raise LaunchError("--device cuda: torch sees no CUDA device here")
+        raise WorkloadError("--device cuda: torch sees no CUDA device here")
     if wanted == "cpu" or not count:
         return torch.device("cpu")
     if size > 1 and "LOCAL_RANK" not in os.environ:
-        raise LaunchError("LOCAL_RANK must be set to choose among this node's CUDA devices")
+        raise WorkloadError("LOCAL_RANK must be set to choose among this node's CUDA devices")
     local = env_int("LOCAL_RANK", 0)
     # If a scheduler binds one device to each task, every rank has only device 0.
     if local >= count > 1:
-        raise LaunchError(f"LOCAL_RANK={local}, but this node has {count} CUDA devices")
+        raise WorkloadError(f"LOCAL_RANK={local}, but this node has {count} CUDA devices")
     return torch.device("cuda", local if local < count else 0)
 
 
 def _backend(wanted: str, device: torch.device) -> str:
     absent = [n for n in ("WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT") if n not in os.environ]
     if absent:
-        raise LaunchError(f"{' and '.join(absent)} must be set when RANK is")
+        raise WorkloadError(f"{' and '.join(absent)} must be set when RANK is")
     backend = wanted if wanted != "auto" else _automatic(device)
     if backend == "nccl" and device.type != "cuda":
-        raise LaunchError("--backend nccl needs a CUDA device; use gloo on the CPU")
+        raise WorkloadError("--backend nccl needs a CUDA device; use gloo on the CPU")
     if not distributed.is_backend_available(backend):
-        raise LaunchError(f"backend {backend}: this torch was built without it")
+        raise WorkloadError(f"backend {backend}: this torch was built without it")
     return backend
 
 
@@ -133,5 +135,19 @@ def _automatic(device: torch.device) -> str:
     usual = "nccl" if device.type == "cuda" else "gloo"
     planned = os.environ.get(PLANNED) or usual
     if planned not in BACKENDS:
-        raise LaunchError(f"{PLANNED}={planned!r} is none of {', '.join(BACKENDS)}")
+        raise WorkloadError(f"{PLANNED}={planned!r} is none of {', '.join(BACKENDS)}")
     return usual if planned == "nccl" else planned
+
+
+def conditions(group: Group) -> dict[str, str]:
+    """Return versions and hardware, which do not depend on the number of ranks."""
+    found = {"torch": torch.__version__.partition("+")[0], "device": group.device.type}
+    if group.device.type != "cuda":
+        return found
+    if torch.version.cuda:
+        found["cuda"] = torch.version.cuda
+        found["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))  # type: ignore[no-untyped-call]
+    elif torch.version.hip:
+        found["rocm"] = torch.version.hip
+    found["gpu"] = torch.cuda.get_device_name(group.device)
+    return found

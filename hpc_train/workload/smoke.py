@@ -1,6 +1,7 @@
-"""Smoke job of a site: checks connection and sum of all ranks, measures a large all-reduce.
+"""Smoke job of a site: checks that all ranks connect and add up a sum, and measures an all-reduce.
 
-`python -m hpc_train.workload.smoke`, started as any job's ranks. Rank 0 prints one event `smoke`.
+`python -m hpc_train.workload.smoke` is started like the ranks of any job. Rank 0 prints one event
+`smoke`, with the network interface whose kernel counter grew most during the all-reduce.
 """
 
 from __future__ import annotations
@@ -8,19 +9,28 @@ from __future__ import annotations
 import socket
 import sys
 import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import torch
 from torch import distributed
 
+from hpc_train.workload import WorkloadError
 from hpc_train.workload.emit import emit
-from hpc_train.workload.errors import WorkloadError
-from hpc_train.workload.network_counters import busiest, sent_bytes
 from hpc_train.workload.process_group import Group, joined
 from hpc_train.workload.spawn_ranks import exit_code_of, leave, run_ranks
 
 MEBIBYTE = 1024**2
 SIZES = {"cuda": 256 * MEBIBYTE, "cpu": 16 * MEBIBYTE}
 WARMUP, TIMED = 2, 5
+# Of this process's network namespace, which may differ from that of /sys.
+INTERFACES = Path("/proc/net/dev")
+ADAPTERS = Path("/sys/class/infiniband")
+# Bytes; a smaller number is background traffic.
+NOISE = 1_000_000
+# InfiniBand counts words of four bytes.
+_WORD = 4
+_SENT = 8
 
 
 def main() -> int:
@@ -92,6 +102,38 @@ def _reduce(group: Group, size: int) -> float:
             times.append(time.perf_counter() - started)
         buffer.fill_(1.0)
     return sorted(times)[len(times) // 2]
+
+
+def sent_bytes() -> dict[str, int]:
+    """Return the bytes sent so far, by interface and by InfiniBand adapter."""
+    counters = dict(_interfaces(INTERFACES.read_text(encoding="ascii", errors="replace")))
+    for path in ADAPTERS.glob("*/ports/*/counters/port_xmit_data"):
+        adapter = path.parts[len(ADAPTERS.parts)]
+        counters[adapter] = counters.get(adapter, 0) + _WORD * _number(path)
+    return counters
+
+
+def _interfaces(table: str) -> Iterator[tuple[str, int]]:
+    """Yield each name and its bytes sent, the ninth number after the name."""
+    for line in table.splitlines():
+        name, colon, numbers = line.partition(":")
+        words = numbers.split()
+        if colon and len(words) > _SENT and words[_SENT].isdigit():
+            yield name.strip(), int(words[_SENT])
+
+
+def busiest(before: Mapping[str, int], after: Mapping[str, int]) -> str:
+    """Return the interface that sent most bytes; empty if it sent less than `NOISE`."""
+    grown = {name: count - before.get(name, 0) for name, count in after.items()}
+    name = max(grown, key=lambda one: grown[one], default="")
+    return name if name and grown[name] > NOISE else ""
+
+
+def _number(path: Path) -> int:
+    try:
+        return int(path.read_text(encoding="ascii"))
+    except (OSError, ValueError):
+        return 0
 
 
 if __name__ == "__main__":

@@ -20,15 +20,11 @@ from multiprocessing.context import SpawnProcess
 from types import FrameType
 from typing import Any, NoReturn
 
-from hpc_train.workload.errors import WorkloadError
+from hpc_train.workload import WorkloadError
 
 Main = Callable[[], int]
 SPAWNED = "HPCTRAIN_SPAWNED"
 GRACE_S = 10.0
-
-
-class LaunchError(WorkloadError):
-    """The variables of the ranks are missing or contradict one another."""
 
 
 def run_ranks(main: Main) -> int:
@@ -40,11 +36,11 @@ def run_ranks(main: Main) -> int:
     (128 + signal if a signal ended it).
 
     With HPCTRAIN_LOG_DIR set, child output goes to `rank-<rank>.out` there, appended. With
-    HPCTRAIN_FAILURE_FILE set, the first failure writes `rank host exit_code` to that file; if the
-    file exists it is left alone.
+    HPCTRAIN_FAILURE_FILE set, the first failure writes `rank host exit_code` to that file; an
+    existing file is not changed.
 
     Raises:
-        LaunchError: a variable of the launcher is absent or is not a number in range.
+        WorkloadError: a variable of the launcher is absent or is not a number in range.
     """
     if "RANK" in os.environ or "LOCAL_WORLD_SIZE" not in os.environ:
         return main()
@@ -55,11 +51,11 @@ def env_int(name: str, default: int, low: int = 0) -> int:
     """Return the whole number in environment variable `name`, `default` where it is unset.
 
     Raises:
-        LaunchError: it is not a whole number of at least `low`.
+        WorkloadError: it is not a whole number of at least `low`.
     """
     raw = os.environ.get(name, str(default))
     if not raw.isdecimal() or int(raw) < low:
-        raise LaunchError(f"{name}={raw!r}: must be a whole number of at least {low}")
+        raise WorkloadError(f"{name}={raw!r}: must be a whole number of at least {low}")
     return int(raw)
 
 
@@ -67,7 +63,7 @@ def world_size() -> int:
     """Return the number of ranks of the whole job, as the environment states it.
 
     Raises:
-        LaunchError: as for `env_int`.
+        WorkloadError: as for `env_int`.
     """
     if "RANK" not in os.environ and "LOCAL_WORLD_SIZE" not in os.environ:
         return 1
@@ -76,7 +72,7 @@ def world_size() -> int:
 
 
 def exit_code_of(main: Main) -> int:
-    """Run `main`; return what the process would exit with, after printing why if it failed."""
+    """Run `main`, print an exception as the interpreter does, and return the exit code."""
     try:
         return main()
     except SystemExit as stop:
@@ -89,10 +85,10 @@ def exit_code_of(main: Main) -> int:
 
 
 def leave(code: int) -> NoReturn:
-    """End this process at once with `code`, skipping the interpreter's own clean-up.
+    """End this process at once with `code`, without the clean-up of the interpreter.
 
     Measured with torch 2.13 and gloo: about one process in twenty aborts (code 134) in that
-    clean-up, when all its work is done, so that a run that succeeded would count as failed.
+    clean-up, after all its work, so that a successful run would count as failed.
     """
     sys.stdout.flush()
     sys.stderr.flush()
@@ -102,11 +98,13 @@ def leave(code: int) -> NoReturn:
 def _environments() -> list[dict[str, str]]:
     absent = [name for name in ("MASTER_ADDR", "MASTER_PORT") if name not in os.environ]
     if absent:
-        raise LaunchError(f"{' and '.join(absent)} must be set when LOCAL_WORLD_SIZE is")
+        raise WorkloadError(f"{' and '.join(absent)} must be set when LOCAL_WORLD_SIZE is")
     local, world = env_int("LOCAL_WORLD_SIZE", 1, low=1), world_size()
     first = env_int("NODE_RANK", 0) * local
     if first + local > world:
-        raise LaunchError(f"WORLD_SIZE={world}: too small for this node's rank {first + local - 1}")
+        raise WorkloadError(
+            f"WORLD_SIZE={world}: too small for this node's rank {first + local - 1}"
+        )
     return [
         {"RANK": str(first + i), "LOCAL_RANK": str(i), "WORLD_SIZE": str(world), SPAWNED: "1"}
         for i in range(local)
@@ -169,8 +167,8 @@ def _first_failure(children: Sequence[SpawnProcess], failed_at: Sequence[float])
         ended = [i for i, child in running.items() if child.sentinel in ready]
         failures = [i for i in ended if _exit_code(running.pop(i))]
         if failures:
-            # Several at once: the others lose their peer and fail as well, a moment later. One
-            # that was killed could not note its time; it counts as first.
+            # If several ended together, the later ones may have failed because they lost a peer.
+            # A killed rank has recorded no time, 0, and counts as the first.
             return min(failures, key=lambda i: failed_at[i])
     return None
 

@@ -1,4 +1,4 @@
-"""Reference trainer, `python -m hpc_train.workload.train`: options in, `@hpct` events out."""
+"""Reference trainer, `python -m hpc_train.workload.train`: reads options, prints `@hpct` events."""
 
 from __future__ import annotations
 
@@ -8,11 +8,16 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hpc_train.workload.batch_scaling import BatchSize, scale_learning_rate, share_batch
+from hpc_train.workload import WorkloadError
 from hpc_train.workload.emit import emit, write_line
-from hpc_train.workload.errors import WorkloadError
 from hpc_train.workload.spawn_ranks import env_int, exit_code_of, leave, run_ranks, world_size
-from hpc_train.workload.trainer_options import Options, parse_options
+from hpc_train.workload.trainer_options import (
+    BatchSize,
+    Options,
+    parse_options,
+    scale_learning_rate,
+    share_batch,
+)
 
 if TYPE_CHECKING:  # a process that only starts ranks does not need torch
     from hpc_train.workload.process_group import Group
@@ -22,8 +27,8 @@ if TYPE_CHECKING:  # a process that only starts ranks does not need torch
 def main() -> int:
     """Run the command line on every rank that the environment describes; return the exit code.
 
-    The codes: 0 success, 2 invalid option, environment or data, else that of the rank that failed
-    first.
+    0 is success, 2 an invalid option, environment or data set; any other is the exit code of the
+    rank that failed first.
     """
     options = parse_options()
     try:
@@ -54,8 +59,7 @@ def train(options: Options) -> int:
 
 def _train_in(group: Group, options: Options) -> None:
     from hpc_train.workload.datasets import load_data
-    from hpc_train.workload.model import make_cnn
-    from hpc_train.workload.training_loop import Trainer, measure_accuracy
+    from hpc_train.workload.training_loop import Trainer, make_cnn, measure_accuracy
 
     batch = share_batch(options.global_batch_size, options.batch_size, group.world_size)
     rate, rule = _learning_rate(options, batch)
@@ -84,7 +88,7 @@ def _learning_rate(options: Options, batch: BatchSize) -> tuple[float, str]:
 def _report_start(options: Options, group: Group, batch: BatchSize, rate: float) -> None:
     import torch
 
-    from hpc_train.workload.run_conditions import conditions
+    from hpc_train.workload.process_group import conditions
 
     emit(
         event="conditions",

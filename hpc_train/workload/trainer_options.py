@@ -1,4 +1,4 @@
-"""Options of the reference trainer, and the resulting batch and learning rate."""
+"""Options of the reference trainer, and the batch and learning rate that follow from them."""
 
 from __future__ import annotations
 
@@ -9,25 +9,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NoReturn
 
-from hpc_train.workload.batch_scaling import BASE_BATCH_SIZE, RULES
+from hpc_train.workload import WorkloadError
 
+BASE_BATCH_SIZE = 128
+RULES = ("none", "linear", "sqrt")
 EPILOG = (
-    "Give --global-batch-size for strong scaling (it stays the same, however many ranks share it) "
-    "or --batch-size for weak scaling (each rank keeps its own)."
+    "Give --global-batch-size for strong scaling (the same batch for any number of ranks) "
+    "or --batch-size for weak scaling (the same batch for each rank)."
 )
 DATA_HELP = "PATH: a folder that contains CIFAR-10's cifar-10-batches-py (default: digits)"
 RULE_HELP = (
     "multiply the learning rate by 1, by f or by sqrt(f), f = global batch / base batch "
     "(default: linear with --batch-size, none with --global-batch-size)"
 )
-BASE_HELP = f"the global batch that --learning-rate is meant for (default: {BASE_BATCH_SIZE})"
+BASE_HELP = f"the global batch to which --learning-rate applies (default: {BASE_BATCH_SIZE})"
 BACKEND_HELP = "auto: $HPCTRAIN_BACKEND, else nccl on CUDA, gloo on the CPU"
 DEVICE_HELP = "auto: CUDA device LOCAL_RANK where there is one, else the CPU"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """The command line, checked; None means not given."""
+    """The checked options of the command line; None means not given."""
 
     data: str
     epochs: int | None
@@ -58,7 +60,7 @@ def parse_options(arguments: Sequence[str] | None = None) -> Options:
     """Read the command line, `sys.argv` by default.
 
     Raises:
-        SystemExit: 2, with one line on stderr, when an option is unknown, missing or out of range.
+        SystemExit: 2, with one line on stderr: an option is unknown, missing or out of range.
     """
     parser = _Parser(
         prog="python -m hpc_train.workload.train",
@@ -78,17 +80,17 @@ def _add_work(parser: argparse.ArgumentParser) -> None:
     add("--data", default="digits", metavar="digits|synthetic|PATH", help=DATA_HELP)
     add("--epochs", type=_positive, help="default: 1, or as many as --steps needs")
     add("--steps", type=_positive, help="stop after this number of steps, in any epoch")
-    add("--seed", type=_natural, default=0, help="of the weights and of the sample order")
-    add("--width", type=_positive, default=48, help="channels of the CNN: more is heavier")
+    add("--seed", type=_natural, default=0, help="seed of the weights and of the sample order")
+    add("--width", type=_positive, default=48, help="number of channels of the CNN")
     add("--no-accuracy", action="store_true", help="do not evaluate the test set at the end")
 
 
 def _add_batch(parser: argparse.ArgumentParser) -> None:
     size = parser.add_mutually_exclusive_group(required=True)
-    size.add_argument("--global-batch-size", type=_positive, help="samples a step, all ranks")
-    size.add_argument("--batch-size", type=_positive, help="samples a step, each rank")
+    size.add_argument("--global-batch-size", type=_positive, help="samples per step, all ranks")
+    size.add_argument("--batch-size", type=_positive, help="samples per step, each rank")
     add = parser.add_argument
-    add("--learning-rate", type=_rate, default=0.1, help="of SGD, momentum 0.9 (default: 0.1)")
+    add("--learning-rate", type=_rate, default=0.1, help="SGD, momentum 0.9 (default: 0.1)")
     add("--lr-rule", choices=RULES, help=RULE_HELP)
     add("--base-batch-size", type=_positive, default=BASE_BATCH_SIZE, help=BASE_HELP)
 
@@ -101,10 +103,10 @@ def _add_machine(parser: argparse.ArgumentParser) -> None:
 
 
 def _add_failure(parser: argparse.ArgumentParser) -> None:
-    group = parser.add_argument_group("test aid", "makes one rank fail, to test the detection")
+    group = parser.add_argument_group("test aid", "make one rank fail, to test its report")
     add = group.add_argument
-    add("--fail-rank", type=_natural, help="the global rank that exits before it trains a step")
-    add("--fail-step", type=_positive, default=1, help="which step, from 1 (default: 1)")
+    add("--fail-rank", type=_natural, help="global rank that exits before a step")
+    add("--fail-step", type=_positive, default=1, help="that step, counted from 1 (default: 1)")
     add("--fail-code", type=_exit_code, default=1, help="its exit code, 1..255 (default: 1)")
 
 
@@ -134,3 +136,41 @@ def _rate(text: str) -> float:
     if not (math.isfinite(rate) and rate > 0):
         raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
     return rate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BatchSize:
+    """Samples per optimiser step: of all ranks together, and of each rank."""
+
+    global_size: int
+    size: int
+
+
+def share_batch(
+    global_batch_size: int | None, batch_size: int | None, world_size: int
+) -> BatchSize:
+    """Return the batch; exactly one of the two sizes is given.
+
+    Raises:
+        ValueError: neither size is given.
+        WorkloadError: the global batch cannot be shared equally, so that the ranks' gradients would
+            have unequal weight.
+    """
+    if batch_size is not None:
+        return BatchSize(global_size=batch_size * world_size, size=batch_size)
+    if global_batch_size is None:
+        raise ValueError("neither a global batch size nor one per rank")
+    if global_batch_size % world_size:
+        below = global_batch_size // world_size * world_size
+        sizes = [str(size) for size in (below, below + world_size) if size]
+        raise WorkloadError(
+            f"--global-batch-size {global_batch_size} cannot be shared equally by {world_size} "
+            f"ranks; nearest: {' or '.join(sizes)}"
+        )
+    return BatchSize(global_size=global_batch_size, size=global_batch_size // world_size)
+
+
+def scale_learning_rate(rate: float, rule: str, global_batch_size: int, base: int) -> float:
+    """Return the learning rate for this global batch under `none`, `linear` or `sqrt`."""
+    factor = global_batch_size / base
+    return rate * {"none": 1.0, "linear": factor, "sqrt": math.sqrt(factor)}[rule]

@@ -1,4 +1,4 @@
-"""The training loop: equal batches on every rank, timed step by step."""
+"""The network of the reference trainer and its training loop: equal batches, timed step by step."""
 
 from __future__ import annotations
 
@@ -13,13 +13,35 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from hpc_train.workload.batch_scaling import BatchError, BatchSize
+from hpc_train.workload import WorkloadError
 from hpc_train.workload.datasets import Images, batches
 from hpc_train.workload.emit import emit, write_line
 from hpc_train.workload.process_group import Group
-from hpc_train.workload.trainer_options import Options
+from hpc_train.workload.trainer_options import BatchSize, Options
 
+CLASSES = 10
 TEST_BATCH = 512
+
+
+def make_cnn(channels: int, width: int) -> nn.Module:
+    """Return a small CNN: float images (n, channels, h, w) of any size to logits (n, 10).
+
+    No batch normalisation: its statistics are those of one rank's batch, so the result would depend
+    on the number of ranks at the same global batch.
+    """
+    wide = 2 * width
+    return nn.Sequential(
+        nn.Conv2d(channels, width, 3, padding=1),
+        nn.ReLU(),
+        nn.Conv2d(width, wide, 3, padding=1),
+        nn.ReLU(),
+        nn.MaxPool2d(2),
+        nn.Conv2d(wide, wide, 3, padding=1),
+        nn.ReLU(),
+        nn.AdaptiveAvgPool2d(2),
+        nn.Flatten(),
+        nn.Linear(4 * wide, CLASSES),
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +55,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """The whole training, all ranks; `loss` is the last epoch's, times are in seconds."""
+    """Result of the training over all ranks; `loss` is that of the last epoch, times are in s."""
 
     steps: int
     samples: int
@@ -43,10 +65,10 @@ class Outcome:
 
 
 class Trainer:
-    """The length of the training, and this rank's share of it.
+    """Trains this rank's share of each global batch, for the requested epochs or steps.
 
     Raises:
-        BatchError: the training set does not fill one global batch.
+        WorkloadError: the training set does not fill one global batch.
     """
 
     def __init__(
@@ -56,9 +78,9 @@ class Trainer:
         self.batch, self.rate = batch, rate
         per_epoch = len(train_set) // group.world_size // batch.size
         if not per_epoch:
-            raise BatchError(
-                f"a global batch of {batch.global_size} samples is more than the "
-                f"{len(train_set)} of the training set"
+            raise WorkloadError(
+                f"a global batch of {batch.global_size} samples is larger than the "
+                f"training set of {len(train_set)}"
             )
         epochs = options.epochs or (math.ceil(options.steps / per_epoch) if options.steps else 1)
         self.steps = min(options.steps or epochs * per_epoch, epochs * per_epoch)
@@ -69,7 +91,7 @@ class Trainer:
         """Train `model` in place and emit the step and epoch events."""
         optimiser = torch.optim.SGD(model.parameters(), lr=self.rate, momentum=0.9)
         model.train()
-        self.group.sums([0.0])  # every rank is here, and the first step pays for no connection
+        self.group.sums([0.0])  # all ranks have started; the first step opens no connections
         started = time.perf_counter()
         first, loss = 0.0, 0.0
         for epoch in range(1, self.epochs + 1):
@@ -134,7 +156,11 @@ class Trainer:
     def _fail_if_asked(self) -> None:
         asked = (self.options.fail_rank, self.options.fail_step)
         if asked == (self.group.rank, self.done + 1):
-            print(f"rank {self.group.rank}: exits as --fail-rank asks", file=sys.stderr, flush=True)
+            print(
+                f"rank {self.group.rank}: exits as requested by --fail-rank",
+                file=sys.stderr,
+                flush=True,
+            )
             # Like a crash: without clean-up and without notifying the other ranks.
             os._exit(self.options.fail_code)
 

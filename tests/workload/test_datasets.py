@@ -8,7 +8,8 @@ import pytest
 
 torch = pytest.importorskip("torch")
 
-from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, DataError, read_cifar  # noqa: E402
+from hpc_train.workload import WorkloadError  # noqa: E402
+from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, read_cifar  # noqa: E402
 from hpc_train.workload.datasets import Images, batches, load_data  # noqa: E402
 from hpc_train.workload.process_group import Group, launcher_of  # noqa: E402
 
@@ -72,14 +73,14 @@ def test_cifar_files_in_order(tmp_path: Path) -> None:
 def test_file_that_is_not_cifar(tmp_path: Path, content: bytes) -> None:
     write_cifar(tmp_path)
     (tmp_path / FOLDER / "data_batch_3").write_bytes(content)
-    with pytest.raises(DataError, match="data_batch_3: not a CIFAR-10 batch"):
+    with pytest.raises(WorkloadError, match="data_batch_3: not a CIFAR-10 batch"):
         read_cifar(tmp_path)
 
 
 def test_missing_file_is_named(tmp_path: Path) -> None:
     write_cifar(tmp_path)
     (tmp_path / FOLDER / "test_batch").unlink()
-    with pytest.raises(DataError, match="test_batch does not exist"):
+    with pytest.raises(WorkloadError, match="test_batch does not exist"):
         load_data(str(tmp_path))
 
 

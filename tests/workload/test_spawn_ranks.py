@@ -13,7 +13,8 @@ from tests.workload.launching import finish, meeting_point, start
 
 SCRIPT = """
 import os, signal, sys, time
-from hpc_train.workload.spawn_ranks import LaunchError, run_ranks
+from hpc_train.workload import WorkloadError
+from hpc_train.workload.spawn_ranks import run_ranks
 def main():
     print("rank", *map(os.environ.get, ("RANK", "LOCAL_RANK", "WORLD_SIZE")))
     print("note", file=sys.stderr)

@@ -118,11 +118,11 @@ def test_failing_rank_decides_the_exit_code(tmp_path: Path) -> None:
     code, out, err = finish(start(command, **meeting_point(), **extra))
     assert code == 3
     assert failure.read_text().split()[:3] == ["1", socket.gethostname(), "3"]
-    assert "rank 1: exits as --fail-rank asks" in err
+    assert "rank 1: exits as requested by --fail-rank" in err
     assert {step["step"] for step in events(out, "step") if step["rank"] == 1} == {1}
 
 
 def test_batch_larger_than_the_data() -> None:
     code, _, err = finish(start(trainer("--data", "synthetic", "--global-batch-size", "5000")))
     assert (code, err.count("\n")) == (2, 1)
-    assert "5000 samples is more than the 4096" in err
+    assert "5000 samples is larger than the training set of 4096" in err

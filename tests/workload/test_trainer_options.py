@@ -4,8 +4,12 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.workload.batch_scaling import BatchError, scale_learning_rate, share_batch
-from hpc_train.workload.trainer_options import parse_options
+from hpc_train.workload import WorkloadError
+from hpc_train.workload.trainer_options import (
+    parse_options,
+    scale_learning_rate,
+    share_batch,
+)
 from tests.workload.launching import finish, start, trainer
 
 BATCH = ("--global-batch-size", "128")
@@ -66,7 +70,7 @@ def test_global_batch_is_constant_and_batch_per_rank_grows() -> None:
 
 
 def test_batch_smaller_than_the_ranks() -> None:
-    with pytest.raises(BatchError, match=r"nearest: 4$"):
+    with pytest.raises(WorkloadError, match=r"nearest: 4$"):
         share_batch(3, None, 4)
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import socket
 
-from hpc_train.workload.network_counters import busiest, sent_bytes
+import pytest
+
+pytest.importorskip("torch")
+
+from hpc_train.workload.smoke import busiest, sent_bytes
 
 
 def test_what_is_sent_over_loopback_is_seen() -> None:
