@@ -1,16 +1,18 @@
-"""Follow runs to their end: a progress bar on a terminal, a line for each change elsewhere."""
+"""Follow runs: a progress bar or a table on a terminal, a line for each change elsewhere."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import IO
 
 import click
 
-from hpc_train.cli.output import tail
+from hpc_train.cli.output import table, tail
+from hpc_train.cli.run_table import HEADS, counts, rows, why
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 
@@ -28,7 +30,7 @@ def follow(home: Path, run_ids: set[str], known: Mapping[str, JobState]) -> int:
     states = dict(known)
     watch = Watch(home, just_submitted=True)
     try:
-        with _progress(len(run_ids)) as show:
+        with _progress_bar(len(run_ids)) as show:
             while True:
                 runs = [run for run in watch.runs() if run.folder.run_id in run_ids]
                 show(runs)
@@ -88,9 +90,57 @@ def log_tail(run: Run, lines: int = 8) -> list[str]:
     return []
 
 
-def _progress(total: int) -> AbstractContextManager[Show]:
+@contextmanager
+def _progress_bar(total: int) -> Iterator[Show]:
+    """Show how many runs have finished and which one is running; nothing without a terminal."""
     if not sys.stderr.isatty():
-        return nullcontext(lambda runs: None)
-    from hpc_train.cli.progress import progress_bar
+        yield lambda runs: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    return progress_bar(total)
+    columns = (
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.description}"),
+    )
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task("", total=total)
+
+        def show(runs: Sequence[Run]) -> None:
+            running = [run.folder.run_id for run in runs if run.state is JobState.RUNNING]
+            done = sum(run.state.finished for run in runs)
+            progress.update(task, completed=done, description=", ".join(running) or "waiting")
+
+        yield show
+
+
+@contextmanager
+def live_table(stream: IO[str]) -> Iterator[Show]:
+    """Show runs as a table that is redrawn; without a terminal, one line per change."""
+    if not stream.isatty():
+        yield _changes()
+        return
+    from rich.console import Console, Group
+    from rich.live import Live
+
+    with Live(console=Console(file=stream), auto_refresh=False) as live:
+
+        def show(runs: Sequence[Run]) -> None:
+            live.update(Group(counts(runs), table(HEADS, rows(runs))), refresh=True)
+
+        yield show
+
+
+def _changes() -> Show:
+    shown: dict[str, tuple[JobState, str]] = {}
+
+    def show(runs: Sequence[Run]) -> None:
+        for run in runs:
+            state = (run.state, why(run))
+            if shown.get(run.folder.run_id) != state:
+                shown[run.folder.run_id] = state
+                click.echo(f"{run.state.value:9}  {run.folder.run_id}  {state[1]}".rstrip())
+
+    return show

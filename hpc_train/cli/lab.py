@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
+    from hpc_train.lab.running_lab import State
     from hpc_train.lab.settings import Settings
     from hpc_train.lab.state_file import Lab
-    from hpc_train.lab.status import State
 
 # The same as in hpc_train.lab.settings, which is imported only by the commands.
 _FOLDER = "/var/tmp/hpctrain-lab"  # noqa: S108 - root's own folder, checked before use

@@ -69,7 +69,7 @@ def _print_runs(runs: tuple[Run, ...], missing: tuple[str, ...]) -> None:
 
 def _watch(word: str, results: Path) -> None:
     """Redraw the table on a terminal; elsewhere print one line per change."""
-    from hpc_train.cli.progress import live_table
+    from hpc_train.cli.follow_runs import live_table
     from hpc_train.pipeline.status import Watch, folder_of
 
     watch = Watch(folder_of(word, results))
