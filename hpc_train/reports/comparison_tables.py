@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.labels import series_heading, short_series
-from hpc_train.reports.number_format import ABSENT, fixed, significant, whole
 from hpc_train.reports.plain_rows import for_programs, plain_rows
+from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
 
 if TYPE_CHECKING:
     import pandas as pd

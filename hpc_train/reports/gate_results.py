@@ -10,7 +10,7 @@ import msgspec
 from hpc_train.model.gate_result import GateResult
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.scaling_input import CONTRADICTED, EXCLUDED
-from hpc_train.reports.number_format import ABSENT
+from hpc_train.reports.value_format import ABSENT
 
 HEADINGS = ("gate", "limit", "met", "not met at", "not decided at")
 Row = Mapping[str, Any]

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 from hpc_train.model.scaling_input import MISSING, ExpectedStudy
 from hpc_train.model.study_axes import ALONE
-from hpc_train.reports.number_format import whole
+from hpc_train.reports.value_format import whole
 
 T = TypeVar("T")
 Row = Mapping[str, Any]

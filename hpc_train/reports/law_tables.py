@@ -12,7 +12,7 @@ from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.scaling_fit import CurvePoint, Fit, Parameter
 from hpc_train.model.study_axes import ALONE
 from hpc_train.reports.labels import by_series, under
-from hpc_train.reports.number_format import ABSENT, significant, whole
+from hpc_train.reports.value_format import ABSENT, significant, whole
 
 LAWS = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
 LEAST_PLAIN = 1e-3

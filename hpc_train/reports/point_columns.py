@@ -10,7 +10,7 @@ from hpc_train.model.metric import Metric, TextColumn
 from hpc_train.model.metrics import in_text_order
 from hpc_train.model.report import Column
 from hpc_train.reports.labels import series_heading, short_series
-from hpc_train.reports.number_format import ABSENT, fixed, whole, with_limits
+from hpc_train.reports.value_format import ABSENT, fixed, whole, with_limits
 
 Row = Mapping[str, Any]
 Text = Callable[[Row], str]

@@ -8,9 +8,9 @@ from typing import Any
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.labels import counted, names, one_size
-from hpc_train.reports.number_format import ABSENT
 from hpc_train.reports.plain_rows import for_programs, nested
 from hpc_train.reports.point_columns import PointColumn, compact_columns, wide_columns
+from hpc_train.reports.value_format import ABSENT
 
 Row = Mapping[str, Any]
 OK = "COMPLETED"

@@ -20,8 +20,8 @@ from hpc_train.reports.labels import (
     sizes,
     under,
 )
-from hpc_train.reports.number_format import fixed, significant, whole, with_limits
 from hpc_train.reports.study_tables import OK, constants
+from hpc_train.reports.value_format import fixed, significant, whole, with_limits
 
 Row = Mapping[str, Any]
 # Number of series with a line for answer and baseline.

@@ -1,4 +1,4 @@
-"""Numbers -> text; `--` for a missing number."""
+"""Values -> text: numbers, `--` for a missing one; texts of logs without control characters."""
 
 from __future__ import annotations
 
@@ -61,3 +61,11 @@ def _written(value: float | None, decimals: int | None, factor: float) -> str:
 def whole(value: float | None) -> str:
     """Return a count or a ratio without needless decimals."""
     return ABSENT if value is None or not isfinite(value) else f"{value:.6g}"
+
+
+def one_line(text: str) -> str:
+    """Return the text on one line, each control character as its escape (`\\x1b`)."""
+    words = " ".join(text.split())
+    if words.isprintable():
+        return words
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in words)

@@ -19,7 +19,7 @@ from hpc_train.reports.figures.plot_data import MOST_RUNS, Measured, plot_data_o
 from hpc_train.reports.figures.scaling import shown_basis
 from hpc_train.reports.figures.series_styles import styles
 from hpc_train.reports.figures.titles_and_legend import heading_lines
-from hpc_train.reports.number_format import significant
+from hpc_train.reports.value_format import significant
 from hpc_train.tables.node_step_times import node_frame
 from hpc_train.tables.runs import run_frame
 from hpc_train.tables.speedup import speedup_frame

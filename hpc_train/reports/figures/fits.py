@@ -27,7 +27,7 @@ from hpc_train.reports.figures.titles_and_legend import (
     ideal_entry,
     shown_in,
 )
-from hpc_train.reports.number_format import significant
+from hpc_train.reports.value_format import significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

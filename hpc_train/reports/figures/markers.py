@@ -9,9 +9,9 @@ from hpc_train.model.study_axes import ALONE
 from hpc_train.reports.figures.canvas import Canvas, explain
 from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.series_styles import Style
-from hpc_train.reports.formats.sanitize import one_line
 from hpc_train.reports.labels import counted, place
 from hpc_train.reports.study_tables import OK
+from hpc_train.reports.value_format import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -11,9 +11,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpc_train.reports.figures.canvas import Canvas, explain, opened
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.titles_and_legend import draw_title, titled
-from hpc_train.reports.formats.sanitize import one_line
-from hpc_train.reports.number_format import significant
 from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.value_format import one_line, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -29,8 +29,8 @@ from hpc_train.reports.figures.titles_and_legend import (
     heading_lines,
     limits,
 )
-from hpc_train.reports.number_format import significant
 from hpc_train.reports.study_tables import OK
+from hpc_train.reports.value_format import significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

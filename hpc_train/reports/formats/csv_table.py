@@ -9,7 +9,7 @@ from typing import Any
 
 from hpc_train.model.metrics import RUN_METRICS
 from hpc_train.model.report import Report, ReportTable
-from hpc_train.reports.number_format import rounded
+from hpc_train.reports.value_format import rounded
 
 Row = Mapping[str, Any]
 _METRICS = {metric.key: metric for metric in RUN_METRICS if metric.name}

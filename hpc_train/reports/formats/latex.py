@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable
 
 from hpc_train.model.report import Report, ReportTable
-from hpc_train.reports.formats.sanitize import one_line
-from hpc_train.reports.number_format import ABSENT
+from hpc_train.reports.value_format import ABSENT, one_line
 
 _ESCAPES = {
     "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "$": r"\$", "&": r"\&", "#": r"\#",

@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 
 from hpc_train.model.report import Report, ReportTable
-from hpc_train.reports.formats.sanitize import one_line
 from hpc_train.reports.provenance import fact_lines
+from hpc_train.reports.value_format import one_line
 
 _SPECIAL = re.compile(r"([\\`*|]|(?<=\])\(|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9]))")
 

@@ -14,8 +14,8 @@ from rich.table import Table
 from rich.text import Text
 
 from hpc_train.model.report import Column, Report, ReportTable
-from hpc_train.reports.formats.sanitize import one_line
 from hpc_train.reports.provenance import short_lines
+from hpc_train.reports.value_format import one_line
 
 WIDTH = 100
 # Longer words of a left column (paths, URLs) are wrapped.

@@ -16,7 +16,7 @@ from hpc_train.model.report import Report
 from hpc_train.reports.formats.page.figures import drawing
 from hpc_train.reports.formats.page.run_details import MOST_NAMES, lookup, run_table
 from hpc_train.reports.formats.page.tables import every_column, facts_grid, grid
-from hpc_train.reports.formats.sanitize import one_line
+from hpc_train.reports.value_format import one_line
 
 FOLDER = Path(__file__).parent
 CAVEATS, MEASURED = "Caveats: ", ("Measured: ", "Baseline")

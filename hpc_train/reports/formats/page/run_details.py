@@ -15,7 +15,7 @@ from hpc_train.model.report import Report, RunDetail
 from hpc_train.model.submission import JobState
 from hpc_train.reports.formats.page.tables import Grid, point_words, text_of
 from hpc_train.reports.labels import counted, series_heading, short_series
-from hpc_train.reports.number_format import ABSENT, significant, whole
+from hpc_train.reports.value_format import ABSENT, significant, whole
 
 OK = JobState.COMPLETED.value
 MOST_ENDS, MOST_NAMES, MOST_SETTINGS = 200, 50, 300

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from hpc_train.model.report import Fact, ReportTable
 from hpc_train.model.study_axes import ALONE
 from hpc_train.reports.labels import counted, series_heading, short_series
-from hpc_train.reports.number_format import ABSENT, significant, whole
+from hpc_train.reports.value_format import ABSENT, significant, whole
 
 Row = Mapping[str, Any]
 
