@@ -50,6 +50,16 @@ class SubmitError(HpcTrainError):
         self.transient = transient
 
 
+class ProbeError(HpcTrainError):
+    """Slurm or a node is missing, does not answer, or its output cannot be parsed."""
+
+    exit_code = 1
+
+
+class LabError(HpcTrainError):
+    """The lab cannot be started or stopped, or another lab is running."""
+
+
 class LogParseError(HpcTrainError):
     """A log cannot be read."""
 

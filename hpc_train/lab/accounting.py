@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from hpc_train.lab.daemons import launch, wait_for
+from hpc_train.lab.daemons import Daemon, launch, wait_for
 from hpc_train.lab.settings import CONTROLLER, Settings
 from hpc_train.lab.slurm_conf import slurmdbd_conf
 from hpc_train.lab.system_programs import ask, must, slurm
-from hpc_train.lab.terminate_processes import Daemon
 
 _SETTINGS = (
     "add cluster lab",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from hpc_train.lab.errors import LabError
+from hpc_train.errors import LabError
 from hpc_train.lab.settings import Settings
 from hpc_train.model.value import Value
 

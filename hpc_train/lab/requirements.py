@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from hpc_train.lab.errors import LabError
+from hpc_train.errors import LabError
 from hpc_train.lab.network import SUBNETS
 from hpc_train.lab.settings import Settings
 from hpc_train.lab.slurm_conf import MARK

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 
-from hpc_train.errors import HpcTrainError
-from hpc_train.lab.errors import LabError
+from hpc_train.errors import HpcTrainError, LabError
 from hpc_train.model.units import Memory
 from hpc_train.model.value import Value
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.atomicfile import write_atomic
-from hpc_train.lab.errors import LabError
+from hpc_train.errors import LabError
+from hpc_train.lab.daemons import NETNS, Daemon, is_alive
 from hpc_train.lab.network import HOST_LINK, PREFIX, namespaces
 from hpc_train.lab.settings import Settings
-from hpc_train.lab.terminate_processes import NETNS, Daemon, is_alive
 from hpc_train.model.value import Value, decode_unit, encode_unit
 
 RECORD = Path("/run/hpctrain-lab.json")

@@ -6,7 +6,7 @@ import os
 import shutil
 from collections.abc import Sequence
 
-from hpc_train.lab.errors import LabError
+from hpc_train.errors import LabError
 from hpc_train.shell import Finished, run
 
 # Daemons and network tools are in folders that the PATH of users, and of su, does not contain.

@@ -14,22 +14,27 @@ from pathlib import Path
 
 import msgspec
 
+from hpc_train.errors import LabError
 from hpc_train.lab import state_file
 from hpc_train.lab.accounting import start_accounting
-from hpc_train.lab.daemons import check_alive, last_words, launch, wait_for
+from hpc_train.lab.daemons import (
+    Daemon,
+    check_alive,
+    last_words,
+    launch,
+    munged_command,
+    wait_for,
+    write_key,
+)
 from hpc_train.lab.down import clear, leftovers
-from hpc_train.lab.errors import LabError
-from hpc_train.lab.munge import munged_command, write_key
 from hpc_train.lab.network import build
 from hpc_train.lab.profile import Found, check_place, install, profile_path, profile_text
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
-from hpc_train.lab.running_lab import check_unclaimed, is_live, made_from
+from hpc_train.lab.running_lab import check_unclaimed, is_live, made_from, node_states
 from hpc_train.lab.settings import CONTROLLER, Settings, check, differences, nodes_of
 from hpc_train.lab.slurm_conf import environment, gres_conf, hosts, slurm_conf
 from hpc_train.lab.state_file import Lab
-from hpc_train.lab.status import node_states
 from hpc_train.lab.system_programs import ask, installed, must, slurm
-from hpc_train.lab.terminate_processes import Daemon
 from hpc_train.model.value import Value
 
 Say = Callable[[str], None]

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import shutil
 
+from hpc_train.errors import ProbeError
 from hpc_train.model.cluster import Cluster
 from hpc_train.model.finding import Finding, has_errors
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.value import Value
 from hpc_train.pipeline.site.detect import detect_site, this_host
 from hpc_train.probe.advice import advise
-from hpc_train.probe.errors import ProbeError
-from hpc_train.probe.gpu_affinity import gpu_order, nearest_nics
-from hpc_train.probe.guess_fabric import Guess, guess
 from hpc_train.probe.hardware import this_hardware
+from hpc_train.probe.infer_settings import Guess, gpu_order, guess, nearest_nics
 from hpc_train.probe.live_cluster import read_cluster
 
 SECTIONS = ("slurm", "launchers", "torch", "gpus", "network", "limits", "containers")
@@ -42,7 +41,7 @@ def examine(reach: str | None = None) -> Examined:
 
     Raises:
         ProbeError: there is no bash.
-        WishError: `reach` is not a host.
+        SpecError: `reach` is not a host.
     """
     hardware = this_hardware(reach)
     cluster, slurm_problem = _cluster()

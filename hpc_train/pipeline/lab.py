@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from hpc_train.errors import LabError
 from hpc_train.lab.down import down
-from hpc_train.lab.errors import LabError
+from hpc_train.lab.running_lab import State, state_of
 from hpc_train.lab.settings import Settings, memory
 from hpc_train.lab.state_file import Lab, read
-from hpc_train.lab.status import State, state_of
 from hpc_train.lab.twins.start import start, stop
 from hpc_train.lab.twins.state_file import read_all
 from hpc_train.lab.up import up

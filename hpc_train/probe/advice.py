@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from hpc_train.model.cluster import Cluster
 from hpc_train.model.finding import Finding, Severity
 from hpc_train.model.hardware import Hardware
-from hpc_train.probe.guess_fabric import usable
+from hpc_train.probe.infer_settings import usable
 
 _SHM_MIB = 1024
 _FILES = 4096

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from hpc_train.model.cluster import Cluster
 from hpc_train.model.hardware import Hardware, Software
-from hpc_train.probe.gpu_affinity import nearest_nics
-from hpc_train.probe.guess_fabric import Guess
+from hpc_train.probe.infer_settings import Guess, nearest_nics
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark
 
 

@@ -12,7 +12,7 @@ from hpc_train.model.site import SCHEMA
 from hpc_train.model.value import Value
 from hpc_train.probe.draft_network import around_lines, network_lines
 from hpc_train.probe.draft_queues import partition_lines, qos_lines
-from hpc_train.probe.guess_fabric import guess
+from hpc_train.probe.infer_settings import guess
 from hpc_train.probe.node_kinds import Shape
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark
 

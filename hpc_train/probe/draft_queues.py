@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.cluster import Cluster, LiveNode, LivePartition, LiveQos
 from hpc_train.model.hardware import Hardware
-from hpc_train.probe.gpu_affinity import gpu_order
-from hpc_train.probe.guess_fabric import Guess, guess
+from hpc_train.probe.infer_settings import Guess, gpu_order, guess
 from hpc_train.probe.node_kinds import Kind, Shape, kinds_of, shape
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, time
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 
+from hpc_train.errors import ProbeError
 from hpc_train.model.hardware import Gpu, Hardware, Near, ProcessLimits
-from hpc_train.probe import nvidia_smi, rocm_smi
-from hpc_train.probe.errors import ProbeError
+from hpc_train.probe.gpu_tools import nvidia_gpus, nvidia_topology, rocm_gpus, rocm_topology
 from hpc_train.probe.local_disks import disks, file_systems
 from hpc_train.probe.network_interfaces import links, ports
-from hpc_train.probe.parse_numbers import whole
-from hpc_train.probe.probe_script import probe_script
+from hpc_train.probe.probe_script import Section, probe_script, sections
 from hpc_train.probe.processor import processor
-from hpc_train.probe.run_program import answer_of, environment, printable
-from hpc_train.probe.script_sections import Section, sections
+from hpc_train.probe.run_program import answer_of, environment, printable, whole
 from hpc_train.probe.software import setting, software
 from hpc_train.shell import run
 
@@ -29,7 +27,7 @@ def this_hardware(reach: str | None = None) -> Hardware:
 
     Raises:
         ProbeError: there is no bash.
-        WishError: `reach` is not a host.
+        SpecError: `reach` is not a host.
     """
     kept = environment()
     for name in ("SLURM_JOB_ID", "SLURM_CONF"):
@@ -67,10 +65,10 @@ def _text(found: Mapping[str, Section], name: str) -> str:
 
 
 def _gpus(found: Mapping[str, Section]) -> tuple[tuple[Gpu, ...], tuple[Near, ...]]:
-    seen = nvidia_smi.gpus(_text(found, "nvidia"))
+    seen = nvidia_gpus(_text(found, "nvidia"))
     if seen:
-        return seen, nvidia_smi.near(_text(found, "nvidia_topology"))
-    return rocm_smi.gpus(_text(found, "rocm")), rocm_smi.near(_text(found, "rocm_topology"))
+        return seen, nvidia_topology(_text(found, "nvidia_topology"))
+    return rocm_gpus(_text(found, "rocm")), rocm_topology(_text(found, "rocm_topology"))
 
 
 def _limits(found: Mapping[str, Section]) -> ProcessLimits:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import getpass
 import re
 
+from hpc_train.errors import ProbeError
 from hpc_train.model.cluster import Association, Bounds, Cluster, LiveQos, Mpi
-from hpc_train.probe.errors import ProbeError
 from hpc_train.probe.run_program import Answer, Ask, ask
 from hpc_train.probe.scontrol_fields import Record, count, settings, word, words
 from hpc_train.probe.slurm_answers import associations, mpi_plugins, nodes, partitions, qualities

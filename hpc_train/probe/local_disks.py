@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from hpc_train.model.hardware import Disk
-from hpc_train.probe.parse_numbers import whole
+from hpc_train.probe.run_program import whole
 
 _KINDS = ("ext2", "ext3", "ext4", "xfs", "btrfs", "zfs", "f2fs")
 _SYSTEM = (

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import msgspec
 
 from hpc_train.model.hardware import Layer, Link, Port
-from hpc_train.probe.parse_numbers import whole
+from hpc_train.probe.run_program import whole
 
 Kind = Literal["ethernet", "infiniband", "loopback", "other"]
 

@@ -6,11 +6,10 @@ import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from hpc_train.errors import UnknownNameError
+from hpc_train.errors import ProbeError, UnknownNameError
 from hpc_train.model.cluster import Cluster
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.value import Value
-from hpc_train.probe.errors import ProbeError
 from hpc_train.probe.hardware import read_hardware
 from hpc_train.probe.node_kinds import Kind, Shape, kinds, shape
 from hpc_train.probe.probe_script import MARK, probe_script

@@ -1,14 +1,17 @@
-"""The probe script for a machine; its marked sections are parsed by `sections`.
+"""The probe script for a machine, and its output as sections.
 
-It is one argument of bash, so that it also runs in a job without hpctrain.
+The script is one argument of bash, so that it also runs in a job without hpctrain.
 """
 
 from __future__ import annotations
 
 import re
 import shlex
+from collections.abc import Mapping
 
-from hpc_train.probe.errors import WishError
+from hpc_train.errors import SpecError
+from hpc_train.model.value import Value
+from hpc_train.probe.run_program import whole
 from hpc_train.registry import BUILT_IN
 
 MARK = "@@hpctrain"
@@ -74,19 +77,21 @@ _SECTIONS = {
     "ompi_info": (20, "ompi_info --parsable | grep -c -e ':plm:slurm' -e ':ras:slurm'"),
     "torch": (90, f"python -c {shlex.quote(_TORCH)}"),
 }
+_ABSENT = 127
+_LATE = (124, 137)
 
 
 def probe_script(reach: str | None = None) -> str:
     """Return the script; `reach` is a host, with a port, to which one connection is tried.
 
     Raises:
-        WishError: `reach` is not HOST or HOST:PORT.
+        SpecError: `reach` is not HOST or HOST:PORT.
     """
     sections = dict(_SECTIONS)
     if reach is not None:
         match = _HOST.fullmatch(reach)
         if match is None:
-            raise WishError(f"--reach {reach!r} is not HOST or HOST:PORT, e.g. example.org:443")
+            raise SpecError(f"--reach {reach!r} is not HOST or HOST:PORT, e.g. example.org:443")
         port = match["port"] or "443"
         sections["reach"] = (10, f"exec 3<>/dev/tcp/{match['host']}/{port} && echo yes")
     lines = ["export LC_ALL=C PATH=$PATH:/usr/sbin:/sbin"]
@@ -95,3 +100,43 @@ def probe_script(reach: str | None = None) -> str:
         # The line break before the mark ends an unterminated last line.
         lines.append(f"printf '\\n{MARK} {name}\\n'; {inside}; printf '\\n{MARK} = %s\\n' $?")
     return "\n".join(lines) + "\nexit 0\n"
+
+
+class Section(Value, frozen=True, kw_only=True):
+    """The output of one program, and its exit code; None if the output is truncated."""
+
+    text: str
+    returncode: int | None = None
+
+    @property
+    def problem(self) -> str:
+        """Return the error of a program; empty for an answer or for a missing program."""
+        if self.returncode is None:
+            return "the answer is truncated"
+        return "no answer in time" if self.returncode in _LATE else ""
+
+    @property
+    def absent(self) -> bool:
+        """Whether there is no such program."""
+        return self.returncode == _ABSENT
+
+
+def sections(text: str) -> Mapping[str, Section]:
+    """Return the sections by name, without the output of login scripts."""
+    found: dict[str, Section] = {}
+    name, lines = "", list[str]()
+    for line in text.splitlines():
+        if not line.startswith(f"{MARK} "):
+            lines.append(line)
+            continue
+        word = line.removeprefix(f"{MARK} ").strip()
+        if word.startswith("="):
+            code = word.removeprefix("=").strip()
+            found[name] = Section(text="\n".join(lines), returncode=whole(code))
+        else:
+            name = word
+            found[name] = Section(text="")
+        lines = []
+    if name and found[name].returncode is None:
+        found[name] = Section(text="\n".join(lines))
+    return found

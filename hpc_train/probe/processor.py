@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.hardware import Processor
-from hpc_train.probe.parse_numbers import whole
+from hpc_train.probe.run_program import whole
 
 _NUMA = re.compile(r"NUMA node([0-9]{1,6}) CPU\(s\)")
 _FIRST = re.compile("[0-9]{1,6}")

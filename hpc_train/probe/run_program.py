@@ -1,4 +1,4 @@
-"""Running of a system program -> its output, or its error."""
+"""Runs system programs; reads their output, their errors and the numbers in them."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _OPTIONS = ("SQUEUE_", "SACCT_", "SCONTROL_", "SINFO_", "SLURM_TIME_FORMAT")
 _PREFIX = re.compile(r"^(\w+: )?(error|fatal): ", re.IGNORECASE)
 _LONGEST = 160
 ABSENT = "not installed"
+_MOST_DIGITS = 15
 
 
 class Answer(Value, frozen=True, kw_only=True):
@@ -56,3 +57,10 @@ def answer_of(done: Finished) -> Answer:
 def printable(text: str) -> str:
     """Return the beginning of foreign text without control characters."""
     return "".join(c if c.isprintable() else "?" for c in text.strip())[:_LONGEST]
+
+
+def whole(text: str | None) -> int | None:
+    """Return a whole number; None for anything else, foreign digits and absurd lengths included."""
+    if text is None or not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
+        return None
+    return int(text)

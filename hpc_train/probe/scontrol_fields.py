@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 
 from hpc_train.model.units import LARGEST_MIB, Duration, Memory
-from hpc_train.probe.parse_numbers import whole
+from hpc_train.probe.run_program import whole
 
 Record = Mapping[str, str]
 

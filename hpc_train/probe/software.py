@@ -9,8 +9,8 @@ from typing import Any
 import msgspec
 
 from hpc_train.model.hardware import Software, Torch
-from hpc_train.probe.parse_numbers import whole
-from hpc_train.probe.script_sections import Section
+from hpc_train.probe.probe_script import Section
+from hpc_train.probe.run_program import whole
 
 _EMPTY = Section(text="", returncode=1)
 _OPEN_MPI = re.compile(r"\(Open MPI\) (\d+(?:\.\d+)*)")

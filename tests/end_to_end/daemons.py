@@ -10,10 +10,10 @@ from contextlib import suppress
 from pathlib import Path
 
 from hpc_train.lab import state_file
+from hpc_train.lab.daemons import is_alive, members
 from hpc_train.lab.network import namespace
 from hpc_train.lab.settings import CONTROLLER
 from hpc_train.lab.state_file import Lab
-from hpc_train.lab.terminate_processes import is_alive, members
 from tests.pipeline.waiting import wait_for
 
 ROOT = Path(__file__).resolve().parents[2]

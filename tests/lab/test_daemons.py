@@ -6,7 +6,7 @@ import subprocess
 
 import msgspec
 
-from hpc_train.lab.terminate_processes import Daemon, boot_id, end, is_alive, members, start_time
+from hpc_train.lab.daemons import Daemon, boot_id, end, is_alive, members, start_time
 from tests.pipeline.waiting import wait_for
 
 

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from hpc_train.lab import state_file
+from hpc_train.lab.daemons import start_time
 from hpc_train.lab.state_file import Lab
-from hpc_train.lab.terminate_processes import start_time
 from hpc_train.sites.load import load_site
 from tests.lab.conftest import Hpctrain, Slurm
 from tests.pipeline.waiting import wait_for

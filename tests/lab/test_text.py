@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.errors import HpcTrainError
-from hpc_train.lab.errors import LabError
+from hpc_train.errors import HpcTrainError, LabError
 from hpc_train.lab.network import build, namespaces
 from hpc_train.lab.profile import Found, check_place, install, is_ours, profile_text, remove
 from hpc_train.lab.requirements import overlap

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.lab.terminate_processes import is_alive
+from hpc_train.lab.daemons import is_alive
 from hpc_train.lab.twins.start import FOLDERS, stop
 from hpc_train.lab.twins.state_file import Twin, read, whole
 from tests.lab.conftest import Hpctrain, refuse

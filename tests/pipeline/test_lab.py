@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hpc_train.lab.errors import LabError
+from hpc_train.errors import LabError
 from hpc_train.pipeline import lab
 
 

@@ -9,9 +9,8 @@ import pytest
 from hpc_train.errors import HpcTrainError
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft_profile import Findings, draft
-from hpc_train.probe.gpu_affinity import gpu_order
-from hpc_train.probe.guess_fabric import guess
 from hpc_train.probe.hardware import read_hardware
+from hpc_train.probe.infer_settings import gpu_order, guess
 from hpc_train.probe.live_cluster import read_cluster
 from hpc_train.probe.node_kinds import kinds, shape
 from hpc_train.probe.run_program import Answer

@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.model.hardware import Link
-from hpc_train.probe import nvidia_smi, rocm_smi
-from hpc_train.probe.gpu_affinity import gpu_order, nearest_nics
-from hpc_train.probe.guess_fabric import guess
+from hpc_train.probe.gpu_tools import nvidia_topology, rocm_gpus, rocm_topology
 from hpc_train.probe.hardware import read_hardware
+from hpc_train.probe.infer_settings import gpu_order, guess, nearest_nics
 from hpc_train.probe.local_disks import disks
 from hpc_train.probe.network_interfaces import links
 from tests.probe.machines import fixture, output
@@ -49,7 +48,7 @@ def test_a_dgx_and_its_adapters() -> None:
 
 
 def test_a_table_with_a_legend_of_nics_and_memory_nodes() -> None:
-    found = nvidia_smi.near(fixture("gh200.topology"))
+    found = nvidia_topology(fixture("gh200.topology"))
     assert [(one.gpu, one.numa, one.first_cpu) for one in found] == [
         (0, 0, 0),
         (1, 1, 72),
@@ -61,14 +60,14 @@ def test_a_table_with_a_legend_of_nics_and_memory_nodes() -> None:
 
 def test_a_table_copied_with_blanks_for_tabs() -> None:
     text = fixture("ls6.topology").expandtabs(8).replace(" X ", " X  ")
-    assert nvidia_smi.near(text) == nvidia_smi.near(fixture("ls6.topology"))
+    assert nvidia_topology(text) == nvidia_topology(fixture("ls6.topology"))
 
 
 def test_rocm_says_the_same_as_text_and_as_json() -> None:
-    text = rocm_smi.near(fixture("mi250x.topology"))
+    text = rocm_topology(fixture("mi250x.topology"))
     assert [one.numa for one in text] == [3, 3, 1, 1, 0, 0, 2, 2]
-    assert rocm_smi.near(fixture("mi250x.topology.json")) == text
-    assert rocm_smi.gpus("GPU[1]\t\t: Card series: \t\tAMD Instinct MI300X\n")[0].index == 1
+    assert rocm_topology(fixture("mi250x.topology.json")) == text
+    assert rocm_gpus("GPU[1]\t\t: Card series: \t\tAMD Instinct MI300X\n")[0].index == 1
 
 
 def test_slingshot_takes_all_its_interfaces() -> None:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from hpc_train.errors import ProbeError
 from hpc_train.model.cluster import Gres
 from hpc_train.model.units import Duration, Memory
-from hpc_train.probe.errors import ProbeError
 from hpc_train.probe.live_cluster import read_cluster
 from hpc_train.probe.node_kinds import kinds
 from hpc_train.probe.scontrol_fields import settings

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.probe.errors import WishError
+from hpc_train.errors import SpecError
 from hpc_train.probe.hardware import this_hardware
 from hpc_train.probe.probe_script import probe_script
 
@@ -69,7 +69,7 @@ def test_the_script_is_sound() -> None:
 
 @pytest.mark.parametrize("reach", ["a b", "x;reboot", "$(id)", "host:port", "", "-x"])
 def test_a_host_that_is_none(reach: str) -> None:
-    with pytest.raises(WishError, match="HOST:PORT"):
+    with pytest.raises(SpecError, match="HOST:PORT"):
         probe_script(reach)
 
 

@@ -11,7 +11,7 @@ import socket
 import zlib
 from collections.abc import Iterator
 
-from hpc_train.lab.errors import LabError
+from hpc_train.errors import LabError
 from hpc_train.lab.system_programs import ask
 
 ADDRESS = "127.77.0.1"

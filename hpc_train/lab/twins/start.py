@@ -9,12 +9,18 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.lab.daemons import start_daemon, wait_for
-from hpc_train.lab.errors import LabError
-from hpc_train.lab.munge import munged_command, write_key
+from hpc_train.errors import LabError
+from hpc_train.lab.daemons import (
+    Daemon,
+    end,
+    is_alive,
+    munged_command,
+    start_daemon,
+    wait_for,
+    write_key,
+)
 from hpc_train.lab.requirements import check_root, check_twin_programs
 from hpc_train.lab.system_programs import ask, must, slurm
-from hpc_train.lab.terminate_processes import Daemon, end, is_alive
 from hpc_train.lab.twins import state_file
 from hpc_train.lab.twins.accounts import account_settings, has_accounting
 from hpc_train.lab.twins.job_submit_plugin import job_submit

@@ -10,7 +10,7 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.atomicfile import write_atomic
-from hpc_train.lab.terminate_processes import Daemon, is_alive
+from hpc_train.lab.daemons import Daemon, is_alive
 from hpc_train.lab.twins.slurm_conf import TwinPaths
 from hpc_train.model.value import Value
 

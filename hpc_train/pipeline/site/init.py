@@ -10,14 +10,13 @@ import tempfile
 from pathlib import Path
 
 from hpc_train.atomicfile import write_atomic
-from hpc_train.errors import HpcTrainError
+from hpc_train.errors import HpcTrainError, ProbeError, SpecError
 from hpc_train.files import cannot_write
 from hpc_train.model.cluster import Cluster
 from hpc_train.model.value import Value
 from hpc_train.pipeline.render import Request, prepare
 from hpc_train.plans.launchers.base import find_launcher
 from hpc_train.probe.draft_profile import Findings, draft
-from hpc_train.probe.errors import ProbeError, WishError
 from hpc_train.probe.live_cluster import read_cluster
 from hpc_train.probe.probe_job import Probed, ProbeJob, probe
 from hpc_train.registry import BUILT_IN
@@ -75,17 +74,17 @@ def _target(options: InitOptions, name: str) -> Path:
     """Return name and file; a profile has the name of its file."""
     path = options.output or Path("site_profiles", f"{name}.yaml")
     if not _NAME.fullmatch(name):
-        raise WishError(
+        raise SpecError(
             f"{name!r} is not a name of a site: 1 to 100 letters, digits, '.', '_' and '-'",
             "hpctrain site init NAME",
         )
     if path.suffix != ".yaml" or path.stem != name:
-        raise WishError(
+        raise SpecError(
             f"-o {path}: the file of the profile {name} must be called {name}.yaml",
             f"hpctrain site init -o {path.with_suffix('.yaml')}",
         )
     if path.exists() and not options.force:
-        raise WishError(
+        raise SpecError(
             f"{path} exists already", "choose another with -o FILE, or replace it with --force"
         )
     return path
@@ -130,5 +129,5 @@ def _write(path: Path, text: str, options: InitOptions) -> None:
         write_atomic(path, text.encode(), replace=options.force)
     except OSError as failure:
         if isinstance(failure, FileExistsError) and path.exists():
-            raise WishError(f"{path} exists already", "another one: -o FILE") from None
+            raise SpecError(f"{path} exists already", "another one: -o FILE") from None
         raise cannot_write(path, failure) from None
