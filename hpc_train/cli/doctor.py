@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hpc_train.model.hardware import Hardware
     from hpc_train.pipeline.doctor import Examined
 
-Row = tuple[str, str]
+Line = tuple[str, str]
 
 
 @click.command()
@@ -64,7 +64,7 @@ def _text(finding: Finding) -> dict[str, str]:
     return {name: getattr(finding, name) for name in ("severity", "message", "advice")}
 
 
-def _echo_section(section: str, rows: Sequence[Row], found: Examined) -> None:
+def _echo_section(section: str, rows: Sequence[Line], found: Examined) -> None:
     click.secho(section, bold=True)
     for name, value in rows or (("none", ""),):
         click.echo(f"  {name:<12} {value}".rstrip())
@@ -74,7 +74,7 @@ def _echo_section(section: str, rows: Sequence[Row], found: Examined) -> None:
             click.echo(f"    {one.advice}")
 
 
-def _rows(section: str, found: Examined) -> list[Row]:
+def _rows(section: str, found: Examined) -> list[Line]:
     hardware = found.hardware
     if section == "slurm":
         return [*_slurm(found.cluster), *_profiles(found.profiles)]
@@ -90,7 +90,7 @@ def _rows(section: str, found: Examined) -> list[Row]:
     return list(makers[section](hardware))
 
 
-def _slurm(cluster: Cluster | None) -> Iterator[Row]:
+def _slurm(cluster: Cluster | None) -> Iterator[Line]:
     if cluster is None:
         return
     yield "cluster", f"{cluster.name}, Slurm {cluster.version or 'of unknown version'}"
@@ -104,12 +104,12 @@ def _slurm(cluster: Cluster | None) -> Iterator[Row]:
     yield "accounting", "yes" if cluster.accounting else "no"
 
 
-def _profiles(names: Sequence[str]) -> Iterator[Row]:
+def _profiles(names: Sequence[str]) -> Iterator[Line]:
     if names:
         yield "profile", f"{', '.join(names)}, by the name of this host or cluster"
 
 
-def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Row]:
+def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Line]:
     programs = [name for name in BUILT_IN["launchers"] if name in hardware.software.programs]
     if programs:
         yield "on the PATH", ", ".join(programs)
@@ -120,7 +120,7 @@ def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Row]:
         yield "srun --mpi", f"{plugins}; default {cluster.mpi.default or 'none'}"
 
 
-def _torch(hardware: Hardware) -> Iterator[Row]:
+def _torch(hardware: Hardware) -> Iterator[Line]:
     torch = hardware.software.torch
     if torch is None:
         return
@@ -131,7 +131,7 @@ def _torch(hardware: Hardware) -> Iterator[Row]:
         yield "NCCL", torch.nccl
 
 
-def _gpus(hardware: Hardware) -> Iterator[Row]:
+def _gpus(hardware: Hardware) -> Iterator[Line]:
     from hpc_train.pipeline.doctor import affinity
 
     order, nics = affinity(hardware)
@@ -148,7 +148,7 @@ def _gpus(hardware: Hardware) -> Iterator[Row]:
         yield "gpu_order", f"{list(order)}, by the cores of local ranks"
 
 
-def _network(hardware: Hardware) -> Iterator[Row]:
+def _network(hardware: Hardware) -> Iterator[Line]:
     from hpc_train.pipeline.doctor import network_of
 
     for link in hardware.links:
@@ -168,7 +168,7 @@ def _network(hardware: Hardware) -> Iterator[Row]:
         yield "outside", "reached" if hardware.reached else "not reached"
 
 
-def _limits(hardware: Hardware) -> Iterator[Row]:
+def _limits(hardware: Hardware) -> Iterator[Line]:
     limits, cpu = hardware.limits, hardware.processor
     if cpu is not None:
         threads = f", {cpu.threads_per_core} threads each" if cpu.threads_per_core else ""
@@ -186,7 +186,7 @@ def _limits(hardware: Hardware) -> Iterator[Row]:
         yield disk.path, f"{disk.kind}, {disk.free_mib} of {disk.size_mib} MiB free"
 
 
-def _containers(hardware: Hardware) -> Iterator[Row]:
+def _containers(hardware: Hardware) -> Iterator[Line]:
     names = ("apptainer", "singularity", "podman-hpc", "shifter", "enroot", "docker")
     programs = [name for name in names if name in hardware.software.programs]
     programs += ["pyxis"] if hardware.software.pyxis else []

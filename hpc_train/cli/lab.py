@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from hpc_train.lab.running_lab import State
+    from hpc_train.lab.running_lab import LabState
     from hpc_train.lab.settings import Settings
     from hpc_train.lab.state_file import Lab
 
@@ -136,7 +136,7 @@ def _echo_next(settings: Settings) -> None:
     click.echo("next: hpctrain submit FILE --site lab")
 
 
-def _echo_state(found: Lab, state: State) -> None:
+def _echo_state(found: Lab, state: LabState) -> None:
     from hpc_train.cli.output import echo_table
 
     click.echo(f"lab: {_summary(found.settings)}")
@@ -151,7 +151,7 @@ def _echo_state(found: Lab, state: State) -> None:
         _echo_next(found.settings)
 
 
-def _json(found: Lab | None, state: State | None) -> dict[str, Any]:
+def _json(found: Lab | None, state: LabState | None) -> dict[str, Any]:
     if found is None or state is None:
         return {"schema": 1, "up": False}
     return {

@@ -1,4 +1,4 @@
-"""MariaDB and slurmdbd: accounts, QOS, enforced limits, and sacct."""
+"""The accounting of a lab: MariaDB and slurmdbd, with accounts, QOS and users."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SETTINGS = (
     "add account research",
     "add qos high priority=100 preempt=normal",
     "add user root account=research qos=normal,high",
-    # slurmdbd itself has put root into the account root.
+    # slurmdbd itself adds root to the account root.
     "modify user root set defaultaccount=research",
 )
 
@@ -49,12 +49,12 @@ def install_database(data: str) -> tuple[str, ...]:
 
 
 def answers(socket: str) -> bool:
-    """Whether a database is ready."""
+    """Whether the database answers."""
     return ask(("mariadb-admin", f"--socket={socket}", "--user=root", "ping")).returncode == 0
 
 
 def mariadbd(data: str, socket: str) -> tuple[str, ...]:
-    """Return the command line of a database that listens on a socket only."""
+    """Return the command line of a database server that listens only on a Unix socket."""
     return (
         "mariadbd",
         "--no-defaults",

@@ -20,7 +20,7 @@ from hpc_train.model.value import Value
 from hpc_train.shell import start
 
 # A host of the lab has a host name, an /etc/hosts, and its own shared memory.
-# Not `ip netns exec`: it mounts /sys anew, without the cgroups that slurmd looks for.
+# `ip netns exec` would mount a new /sys, without the cgroups that slurmd needs.
 _ENTER = """\
 hostname "$1" && mount --bind "$2" /etc/hosts && mount -t tmpfs -o mode=1777 shm /dev/shm &&
 shift 2 && exec "$@"
@@ -104,14 +104,14 @@ def wait_for(
     """Wait until a daemon is ready.
 
     Raises:
-        LabError: it ended, or did not become ready in time; with its last lines.
+        LabError: it ended, or was not ready in time; the message has the last lines of its output.
     """
     deadline = time.monotonic() + within_s
     while not ready():
         check_alive(folder, daemon)
         if time.monotonic() > deadline:
             late = f"{daemon.name} did not start within {within_s:.0f} s"
-            raise LabError(late + last_words(folder, daemon))
+            raise LabError(late + last_output(folder, daemon))
         time.sleep(0.1)
 
 
@@ -119,13 +119,13 @@ def check_alive(folder: str, daemon: Daemon) -> None:
     """Check that a daemon is running.
 
     Raises:
-        LabError: it has ended; with its last lines.
+        LabError: it has ended; the message has the last lines of its output.
     """
     if not is_alive(daemon):
-        raise LabError(f"{daemon.name} ended immediately{last_words(folder, daemon)}")
+        raise LabError(f"{daemon.name} ended immediately{last_output(folder, daemon)}")
 
 
-def last_words(folder: str, daemon: Daemon) -> str:
+def last_output(folder: str, daemon: Daemon) -> str:
     """Return the last lines that a daemon printed, to be appended to a message."""
     try:
         text = output_of(folder, daemon.name).read_text(encoding="utf-8", errors="replace")
@@ -180,14 +180,14 @@ def _signal(pids: Iterable[int], number: signal.Signals) -> None:
 
 
 def write_key(folder: Path) -> None:
-    """Write a new key that only its owner can read."""
+    """Write a new munge key that only its owner can read."""
     key = folder / "munge" / "key"
     key.touch(mode=0o600)
     key.write_bytes(secrets.token_bytes(128))
 
 
 def munged_command(folder: str) -> tuple[str, ...]:
-    """Return the command line of a munged with all its files in a folder."""
+    """Return the command line of a munged that has all its files in a folder."""
     munge = f"{folder}/munge"
     files = ("key-file", "key"), ("pid-file", "pid"), ("seed-file", "seed"), ("log-file", "log")
     options = [f"--{option}={munge}/{name}" for option, name in files]

@@ -1,4 +1,4 @@
-"""Removes a lab, complete or broken, and the remains of one."""
+"""Removes a lab, also one that is incomplete or has no record."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GRACE_S = 2.0
 
 
 def down(folder: str | None = None) -> str:
-    """Remove the lab; return its folder, or None if there was no lab.
+    """Remove the lab; return its folder; an empty text if there was none.
 
     Raises:
         LabError: it is in another folder or namespace, or something cannot be removed.
@@ -42,7 +42,7 @@ def down(folder: str | None = None) -> str:
 
 
 def leftovers(folder: str = DEFAULT_FOLDER) -> tuple[str, ...]:
-    """Return the parts of a lab without a record, for example after a reboot."""
+    """Return the parts of a lab that exist, whether or not there is a record of it."""
     parts = [f"namespace {name}" for name in state_file.existing_namespaces()]
     if state_file.has_host_link():
         parts.append(f"interface {HOST_LINK}")
@@ -56,7 +56,9 @@ def leftovers(folder: str = DEFAULT_FOLDER) -> tuple[str, ...]:
 
 
 def clear(folder: str) -> None:
-    """End the lab's processes, then remove its files and networks; without a record, in a folder.
+    """End the lab's processes, then remove its files and networks.
+
+    `folder` is the lab's folder if there is no record.
 
     Raises:
         LabError: something cannot be removed.

@@ -1,7 +1,7 @@
 """The commands that create the lab's networks; pure functions.
 
-The bridges are in the namespace of the controller: there the machine's firewall does not filter the
-traffic between the nodes, and the machine itself sees only one of the interfaces.
+The bridges are in the network namespace of the controller. The firewall of the machine does not
+filter traffic there, and only one interface is added to the machine itself.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from hpc_train.lab.settings import (
     nodes_of,
 )
 
-Command = tuple[str, ...]
+Argv = tuple[str, ...]
 
 PREFIX = "hpctrain-"
 HOST_LINK = "hpctlab"
@@ -34,14 +34,14 @@ def namespaces(settings: Settings) -> tuple[str, ...]:
     return tuple(namespace(host) for host in (CONTROLLER, *(n.name for n in nodes_of(settings))))
 
 
-def build(settings: Settings) -> tuple[Command, ...]:
+def build(settings: Settings) -> tuple[Argv, ...]:
     """Return the commands that create namespaces, bridges, links and addresses, in order."""
     nodes = nodes_of(settings)
     steps = [step for node in nodes for step in _node(node, settings.eth0_rate)]
     return (*_controller(), *_host(), *steps)
 
 
-def _controller() -> Iterator[Command]:
+def _controller() -> Iterator[Argv]:
     inside = ("ip", "-n", namespace(CONTROLLER))
     yield ("ip", "netns", "add", namespace(CONTROLLER))
     yield (*inside, "link", "set", "lo", "up")
@@ -51,7 +51,7 @@ def _controller() -> Iterator[Command]:
     yield (*inside, "addr", "add", f"{CONTROLLER_ADDRESS}/16", "dev", "eth0")
 
 
-def _host() -> Iterator[Command]:
+def _host() -> Iterator[Argv]:
     """Connect the machine to eth0, as a login node: sbatch and srun work from it."""
     inside = ("ip", "-n", namespace(CONTROLLER))
     yield _link(("ip",), HOST_LINK, "login-eth0", namespace(CONTROLLER))
@@ -60,7 +60,7 @@ def _host() -> Iterator[Command]:
     yield ("ip", "link", "set", HOST_LINK, "up")
 
 
-def _node(node: Node, rate: str) -> Iterator[Command]:
+def _node(node: Node, rate: str) -> Iterator[Argv]:
     switch = ("ip", "-n", namespace(CONTROLLER))
     inside = ("ip", "-n", namespace(node.name))
     yield ("ip", "netns", "add", namespace(node.name))
@@ -75,6 +75,6 @@ def _node(node: Node, rate: str) -> Iterator[Command]:
     yield ("tc", "-n", namespace(node.name), "qdisc", "add", "dev", "eth0", "root", *shape)
 
 
-def _link(ip: Command, end: str, other: str, elsewhere: str) -> Command:
+def _link(ip: Argv, end: str, other: str, elsewhere: str) -> Argv:
     peer = ("peer", "name", other, "netns", elsewhere)
     return (*ip, "link", "add", end, "type", "veth", *peer)

@@ -18,7 +18,7 @@ name: lab
 description: A real Slurm on this one machine ({nodes}), made by hpctrain lab
 scheduler: slurm
 sources:
-  - what: the settings that the lab was made with
+  - what: the settings of the lab
     date: {date}
     confidence: high
 launchers:
@@ -45,20 +45,20 @@ env:
 env_why:
   GLOO_SOCKET_IFNAME: eth0 is shaped to {rate}, ib0 is as fast as the machine
   OMPI_ALLOW_RUN_AS_ROOT: jobs of the lab run as root, which mpirun refuses otherwise
-  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: mpirun wants to be told twice
+  OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: mpirun requires both variables
 """
 
 _NO_MPIRUN = "  forbidden: {mpirun: not installed on this machine (apt-get install openmpi-bin)}\n"
 
 
-class Found(Value, frozen=True, kw_only=True):
+class MpiPrograms(Value, frozen=True, kw_only=True):
     """The MPI programs of this machine."""
 
     pmix: bool
     mpirun: bool
 
 
-def profile_text(settings: Settings, found: Found, date: str) -> str:
+def profile_text(settings: Settings, found: MpiPrograms, date: str) -> str:
     """Return the profile of a lab."""
     mpirun = ["mpirun"] if found.mpirun else []
     launchers = ["torchrun", "srun", *mpirun, "accelerate", "deepspeed", "spawn", "single"]
@@ -105,7 +105,9 @@ def check_place(path: Path) -> None:
         LabError: there is one.
     """
     if path.exists() and not is_ours(path):
-        raise LabError(f"{path} was not written by hpctrain", "rename it; the lab's has this name")
+        raise LabError(
+            f"{path} was not written by hpctrain", "rename it; the lab's profile needs this name"
+        )
 
 
 def install(path: Path, text: str) -> tuple[str, ...]:

@@ -43,17 +43,19 @@ def check_root() -> None:
         LabError: the user is not root.
     """
     if os.geteuid() != 0:
-        raise LabError("the lab creates networks and mounts, so it needs root", "run it with sudo")
+        raise LabError(
+            "the lab creates networks and mounts, so it needs root", "run the command with sudo"
+        )
 
 
 def check_machine(settings: Settings) -> None:
     """Check programs and permissions.
 
     Raises:
-        LabError: something is missing; all missing programs are named at once.
+        LabError: something is missing; the message names all missing programs.
     """
     _require({**_PACKAGES, **(_ACCOUNTING_PACKAGES if settings.accounting else {})})
-    # `lo up` needs the capability to change networks; namespaces need the one to create them.
+    # `lo up` needs the capability to change networks, `unshare` that to create namespaces.
     done = ask(("unshare", "--net", "--uts", "--mount", "ip", "link", "set", "lo", "up"))
     if done.returncode != 0:
         raise LabError(
@@ -66,7 +68,7 @@ def check_twin_programs(*, accounting: bool) -> None:
     """Check the programs of a twin.
 
     Raises:
-        LabError: something is missing; all missing programs are named at once.
+        LabError: something is missing; the message names all missing programs.
     """
     _require({**_TWIN_PACKAGES, **(_ACCOUNTING_PACKAGES if accounting else {})})
 
@@ -91,12 +93,14 @@ def check_free(settings: Settings) -> None:
     """
     folder = Path(settings.folder)
     if os.path.lexists(folder) and not is_lab_folder(folder) and not _is_empty(folder):
-        raise LabError(f"{folder} exists and is not a lab of root", "name another one with --dir")
+        raise LabError(
+            f"{folder} exists and is not the folder of a lab", "use another folder: --dir"
+        )
     for line in must(("ip", "-4", "route", "show", "table", "all")).splitlines():
         if taken := overlap(line):
             raise LabError(
                 f"the lab's network {taken} is in use here: {line.strip()}",
-                "remove that route or interface; the lab's networks are fixed",
+                "remove that route or interface; the addresses of the lab are fixed",
             )
 
 

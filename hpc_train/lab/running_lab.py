@@ -25,7 +25,7 @@ def made_from() -> str:
 
 
 def is_live(lab: Lab) -> bool:
-    """Whether any process of a lab still runs, visible from here or not."""
+    """Whether any process of a lab still runs, also one that is not visible from here."""
     return any(is_alive(daemon) for daemon in lab.daemons) or munge_answers(lab.settings.folder)
 
 
@@ -40,7 +40,7 @@ def munge_answers(folder: str) -> bool:
 
 
 def check_within_reach(lab: Lab) -> None:
-    """Refuse to change a running lab of which only a part is visible.
+    """Refuse to change a running lab if only a part of it is visible from here.
 
     Raises:
         LabError: it was started from another network or process namespace.
@@ -56,10 +56,10 @@ def check_unclaimed(lab: Lab | None, folder: str) -> None:
     """Refuse to start a lab in a folder while another one runs on this machine.
 
     Raises:
-        LabError: another one runs; the message names it and the command that stops it.
+        LabError: another one runs; the hint is the command that stops it.
     """
     if lab is None:
-        _check_no_stranger(folder)
+        _check_unrecorded(folder)
     elif is_live(lab):
         check_within_reach(lab)
         if lab.settings.folder != folder:
@@ -70,16 +70,19 @@ def check_unclaimed(lab: Lab | None, folder: str) -> None:
             )
 
 
-def _check_no_stranger(folder: str) -> None:
-    """The record is not readable: it was removed, or written by another version of hpctrain."""
-    said = f"and {state_file.RECORD} does not name its owner"
+def _check_unrecorded(folder: str) -> None:
+    """Check that no lab runs without a readable record.
+
+    The record may have been removed, or written by another version of hpctrain.
+    """
+    said = f"and {state_file.RECORD} does not describe it"
     if munge_answers(folder):
-        raise LabError(f"a lab is up in {folder}, {said}", "hpctrain lab down   ends it")
+        raise LabError(f"a lab is up in {folder}, {said}", "hpctrain lab down   stops it")
     alive = sorted(members(state_file.existing_namespaces()))
     if alive:
         names = ", ".join(f"{_name(pid)} (process {pid})" for pid in alive[:3])
         raise LabError(
-            f"a lab is up on this machine, {said}: {names}", "hpctrain lab down   ends it"
+            f"a lab is up on this machine, {said}: {names}", "hpctrain lab down   stops it"
         )
 
 
@@ -90,7 +93,7 @@ def _name(pid: int) -> str:
         return "ended"
 
 
-class Job(Value, frozen=True, kw_only=True):
+class LabJob(Value, frozen=True, kw_only=True):
     """A job in the queue."""
 
     id: str
@@ -99,21 +102,21 @@ class Job(Value, frozen=True, kw_only=True):
     nodes: str
 
 
-class State(Value, frozen=True, kw_only=True):
+class LabState(Value, frozen=True, kw_only=True):
     """State of a lab; nodes and jobs are unknown if its controller does not run."""
 
     faults: tuple[str, ...]
     nodes: dict[str, str]
-    jobs: tuple[Job, ...]
+    jobs: tuple[LabJob, ...]
 
 
-def state_of(lab: Lab) -> State:
+def state_of(lab: Lab) -> LabState:
     """Query the state of the lab."""
     faults = state_file.faults(lab)
     # Without its controller every query would wait for many seconds.
     if any(fault.startswith(("slurmctld", "munged", "interface", "namespace")) for fault in faults):
-        return State(faults=faults, nodes={}, jobs=())
-    return State(faults=faults, nodes=node_states(lab.settings), jobs=_jobs(lab.settings))
+        return LabState(faults=faults, nodes={}, jobs=())
+    return LabState(faults=faults, nodes=node_states(lab.settings), jobs=_jobs(lab.settings))
 
 
 def node_states(settings: Settings) -> dict[str, str]:
@@ -123,7 +126,9 @@ def node_states(settings: Settings) -> dict[str, str]:
     return {name: state for name, state, *_ in words}
 
 
-def _jobs(settings: Settings) -> tuple[Job, ...]:
+def _jobs(settings: Settings) -> tuple[LabJob, ...]:
     done = ask(slurm(settings.folder, "squeue", "-h", "-o", "%i|%T|%N|%j"))
     rows = (line.split("|", 3) for line in done.stdout.splitlines())
-    return tuple(Job(id=i, state=state, nodes=nodes, name=name) for i, state, nodes, name in rows)
+    return tuple(
+        LabJob(id=i, state=state, nodes=nodes, name=name) for i, state, nodes, name in rows
+    )

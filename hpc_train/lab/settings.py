@@ -52,12 +52,14 @@ def check(settings: Settings) -> None:
     """Check the settings that become part of configuration files and names.
 
     Raises:
-        LabError: a value is not allowed.
+        LabError: a value is not valid.
     """
     if not _RATE.fullmatch(settings.eth0_rate):
         raise LabError(f"--eth0-rate {settings.eth0_rate!r} is not a rate; write 200mbit or 1gbit")
     if not _GPU_TYPE.fullmatch(settings.gpu_type):
-        raise LabError(f"--gpu-type {settings.gpu_type!r} is not a word of letters and digits")
+        raise LabError(
+            f"--gpu-type {settings.gpu_type!r} is not a name of letters, digits, _ and -"
+        )
     if not _FOLDER.fullmatch(settings.folder) or len(settings.folder) > _FOLDER_LENGTH:
         raise LabError(
             f"--dir {settings.folder!r}: the folder has to be absolute, at most {_FOLDER_LENGTH} "
@@ -78,7 +80,7 @@ def memory(text: str) -> Memory:
 
 
 def differences(made: Settings, asked: Settings) -> tuple[str, ...]:
-    """Return the options that differ, as `--nodes 2 instead of 4`; empty for the same lab."""
+    """Return the options that differ, as `--nodes 2 instead of 4`; empty if none differs."""
     names = {name: "dir" if name == "folder" else name for name in Settings.__struct_fields__}
     pairs = {name: (getattr(made, name), getattr(asked, name)) for name in names}
     return tuple(

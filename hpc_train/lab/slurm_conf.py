@@ -32,20 +32,20 @@ JobAcctGatherFrequency=5
 SlurmctldPidFile={folder}/slurmctld.pid
 SlurmdPidFile={folder}/slurmd.%n.pid
 SlurmdSpoolDir={folder}/spool/%n
-# PMIx makes a folder of a step's name here, on every node: in one /tmp they would be the same.
+# PMIx creates a folder with the name of the step here; in one /tmp those of all nodes collide.
 TmpFS={folder}/tmp/%n
 StateSaveLocation={folder}/state
 SlurmctldLogFile={folder}/log/slurmctld.log
 SlurmdLogFile={folder}/log/slurmd.%n.log
-# The nodes may claim more cores than the machine has.
+# The nodes may have more configured cores than the machine has.
 SlurmdParameters=config_overrides
 SchedulerType=sched/backfill
 SchedulerParameters=bf_interval=2,sched_min_interval=1
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
-# Without it, a job that asks for no memory would get all of a node's.
+# Without it, a job that requests no memory would get all memory of a node.
 DefMemPerCPU={mem_per_cpu}
-# Otherwise too long a time limit or too many nodes would wait for ever, not be refused.
+# Without it, a job with too long a time limit or too many nodes would pend for ever.
 EnforcePartLimits=ALL
 ReturnToService=2
 SlurmctldTimeout=30
@@ -138,5 +138,5 @@ def hosts(settings: Settings, login: str) -> str:
 
 
 def environment(settings: Settings) -> str:
-    """Return the lines that make a shell's Slurm commands use the lab."""
+    """Return the shell lines that direct Slurm's commands to the lab."""
     return f"export SLURM_CONF={settings.folder}/slurm.conf\n"

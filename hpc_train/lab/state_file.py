@@ -51,11 +51,11 @@ def faults(lab: Lab) -> tuple[str, ...]:
     """Return the faults of a lab as texts; empty if it is intact."""
     dead = [f"{daemon.name} has ended" for daemon in lab.daemons if not is_alive(daemon)]
     present = existing_namespaces()
-    lost = [f"namespace {n} is gone" for n in namespaces(lab.settings) if n not in present]
-    link = [] if has_host_link() else [f"interface {HOST_LINK} is gone"]
+    lost = [f"namespace {n} does not exist" for n in namespaces(lab.settings) if n not in present]
+    link = [] if has_host_link() else [f"interface {HOST_LINK} does not exist"]
     conf = Path(lab.settings.folder, "slurm.conf")
-    folder = [] if conf.is_file() else [f"{conf} is gone"]
-    begun = [] if lab.complete else ["it never came up"]
+    folder = [] if conf.is_file() else [f"{conf} does not exist"]
+    begun = [] if lab.complete else ["its start was not completed"]
     return (*begun, *dead, *lost, *link, *folder)
 
 
@@ -73,7 +73,7 @@ def has_host_link() -> bool:
 def only_one() -> Iterator[None]:
     """Prevent two commands from changing the lab at the same time.
 
-    A name in the abstract socket namespace is a lock without a file that ends with its owner.
+    The lock is a name in the abstract socket namespace; it needs no file and ends with its owner.
 
     Raises:
         LabError: another command holds it.

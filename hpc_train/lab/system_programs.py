@@ -1,4 +1,4 @@
-"""Programs of the system: where they are searched, and the error when one fails."""
+"""Runs programs of the system, which may be outside the PATH of users."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ def ask(argv: Sequence[str], timeout_s: float = _PATIENCE_S) -> Finished:
 
 
 def must(argv: Sequence[str], timeout_s: float = _PATIENCE_S) -> str:
-    """Run a program that has to work; return its output.
+    """Run a program that must succeed; return its output.
 
     Raises:
-        LabError: it failed; with its last error line.
+        LabError: it failed; the message has the last line of its error output.
     """
     done = ask(argv, timeout_s)
     if done.returncode != 0:

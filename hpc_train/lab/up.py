@@ -20,7 +20,7 @@ from hpc_train.lab.accounting import start_accounting
 from hpc_train.lab.daemons import (
     Daemon,
     check_alive,
-    last_words,
+    last_output,
     launch,
     munged_command,
     wait_for,
@@ -28,7 +28,7 @@ from hpc_train.lab.daemons import (
 )
 from hpc_train.lab.down import clear, leftovers
 from hpc_train.lab.network import build
-from hpc_train.lab.profile import Found, check_place, install, profile_path, profile_text
+from hpc_train.lab.profile import MpiPrograms, check_place, install, profile_path, profile_text
 from hpc_train.lab.requirements import check_free, check_machine, check_root, is_lab_folder
 from hpc_train.lab.running_lab import check_unclaimed, is_live, made_from, node_states
 from hpc_train.lab.settings import CONTROLLER, Settings, check, differences, nodes_of
@@ -54,7 +54,7 @@ def up(settings: Settings, say: Say) -> Up:
 
     Raises:
         LabError: another lab, or this one with other settings, is up; or it cannot be started, and
-        nothing is left of it.
+        nothing is left behind.
     """
     check_root()
     check(settings)
@@ -108,7 +108,7 @@ def _write_files(settings: Settings) -> None:
         shutil.rmtree(folder)
     elif folder.exists():
         folder.rmdir()
-    # Created anew, so that root owns it: other users may write to the parent folder.
+    # A new folder is owned by root; other users may write to the parent folder.
     folder.mkdir(parents=True)
     # slurm.conf is written first: it marks the folder as that of the lab.
     (folder / "slurm.conf").write_text(slurm_conf(settings), encoding="utf-8")
@@ -123,8 +123,7 @@ def _write_files(settings: Settings) -> None:
     (folder / "hosts").write_text(hosts(settings, socket.gethostname()), encoding="utf-8")
     (folder / "env").write_text(environment(settings), encoding="utf-8")
     for index in range(settings.gpus):
-        # The null device under another name: Slurm requires a character device, which is never
-        # opened.
+        # Slurm requires a character device, which it never opens: a copy of the null device.
         os.mknod(folder / f"dev/gpu{index}", 0o666 | stat.S_IFCHR, os.makedev(1, 3))
     write_key(folder)
 
@@ -158,22 +157,23 @@ def _await_idle(settings: Settings, daemons: list[Daemon]) -> None:
     states: dict[str, str] = {}
     while set(states.values()) != {"idle"}:
         time.sleep(0.1)
-        # First, because sinfo waits ten seconds for a controller that does not run.
+        # Checked first, because sinfo waits ten seconds for a controller that does not run.
         for daemon in daemons:
             check_alive(settings.folder, daemon)
         states = node_states(settings)
         if time.monotonic() > deadline:
             seen = ", ".join(f"{name} {state}" for name, state in states.items()) or "no node"
             raise LabError(
-                f"the nodes are not idle after {_IDLE_WITHIN_S:.0f} s ({seen}); slurmctld said:"
-                f"{last_words(settings.folder, daemons[0])}"
+                f"the nodes are not idle after {_IDLE_WITHIN_S:.0f} s ({seen}); "
+                "last output of slurmctld:"
+                f"{last_output(settings.folder, daemons[0])}"
             )
 
 
 def _install_profile(settings: Settings) -> Lab:
-    # `--mpi=list` names the plug-in even if the library of PMIx cannot be loaded.
+    # `--mpi=list` lists the plug-in even if the library of PMIx cannot be loaded.
     pmix = ask(slurm(settings.folder, "srun", "--mpi=pmix", "--test-only", "-N1", "true"))
-    found = Found(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
+    found = MpiPrograms(pmix=pmix.returncode == 0, mpirun=installed("mpirun"))
     text = profile_text(settings, found, datetime.date.today().isoformat())
     Path(settings.folder, "lab.yaml").write_text(text, encoding="utf-8")
     lab = state_file.read()

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from hpc_train.errors import LabError
 from hpc_train.lab.down import down
-from hpc_train.lab.running_lab import State, state_of
+from hpc_train.lab.running_lab import LabState, state_of
 from hpc_train.lab.settings import Settings, memory
 from hpc_train.lab.state_file import Lab, read
 from hpc_train.lab.twins.start import start, stop
@@ -56,7 +56,7 @@ def stop_lab(folder: str | None) -> str:
     return stopped
 
 
-def lab_state() -> tuple[Lab, State] | None:
+def lab_state() -> tuple[Lab, LabState] | None:
     """Return the settings and the state of the running lab."""
     found = read()
     return (found, state_of(found)) if found else None

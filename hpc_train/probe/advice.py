@@ -1,4 +1,4 @@
-"""Hardware and Cluster -> problems, and their remedies."""
+"""Hardware and Cluster -> problems, with their remedies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _FILES = 4096
 
 
 def advise(hardware: Hardware, cluster: Cluster | None) -> tuple[Finding, ...]:
-    """Return the problems, in the order of the printed sections, which are their `id`."""
+    """Return the problems in the order of the printed sections; `id` is the section."""
     return (
         *_slurm(cluster),
         *_launchers(hardware, cluster),
@@ -42,7 +42,7 @@ def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Finding]
         yield _found(
             "launchers",
             "warning",
-            f"srun lists {', '.join(cluster.mpi.broken)}, but cannot load it: no library",
+            f"srun lists {', '.join(cluster.mpi.broken)}, but cannot load it: no such library",
             "use another --mpi=…, or contact the site",
         )
     working = set(cluster.mpi.plugins) - set(cluster.mpi.broken) if cluster else set()
@@ -51,14 +51,14 @@ def _launchers(hardware: Hardware, cluster: Cluster | None) -> Iterator[Finding]
             "launchers",
             "info",
             "srun has no working PMIx, which Open MPI 5 needs",
-            "start such ranks with mpirun, or with torchrun, which needs no MPI",
+            "start the ranks with mpirun, or with torchrun, which needs no MPI",
         )
     if cluster is not None and software.mpirun and software.mpirun_knows_slurm is False:
         yield _found(
             "launchers",
             "warning",
-            f"Open MPI {software.mpirun} is built without Slurm: mpirun starts all on one node",
-            "load the site's own MPI module, or use launcher torchrun",
+            f"Open MPI {software.mpirun} has no Slurm support: mpirun starts all ranks on one node",
+            "load the MPI module of the site, or use the launcher torchrun",
         )
 
 
@@ -77,8 +77,8 @@ def _torch(hardware: Hardware) -> Iterator[Finding]:
         yield _found(
             "torch",
             "error",
-            f"torch {torch.version} sees none of {len(hardware.gpus)} GPUs",
-            "the driver may be too old for it; also check CUDA_VISIBLE_DEVICES",
+            f"torch {torch.version} can use none of {len(hardware.gpus)} GPUs",
+            "the driver may be too old for this torch; also check CUDA_VISIBLE_DEVICES",
         )
     elif "nccl" not in torch.backends:
         said = f"torch {torch.version} has no NCCL; its backends: {', '.join(torch.backends)}"
@@ -110,10 +110,12 @@ def _network(hardware: Hardware) -> Iterator[Finding]:
             "network",
             "warning",
             "no interface to other machines is up",
-            "jobs of one node work with interface lo",
+            "jobs of one node can use the interface lo",
         )
     if hardware.reached is False:
-        yield _found("network", "info", "the host was not reachable", "download before the job")
+        yield _found(
+            "network", "info", "the host was not reachable", "download data before the job"
+        )
 
 
 def _limits(hardware: Hardware) -> Iterator[Finding]:
@@ -137,7 +139,7 @@ def _limits(hardware: Hardware) -> Iterator[Finding]:
             "limits",
             "info",
             f"ulimit -n is {limits.open_files}: many ranks and data loaders need more files",
-            f"ulimit -n {_FILES} in the job's setup, as far as `ulimit -Hn` allows",
+            f"ulimit -n {_FILES} in the job's setup, at most `ulimit -Hn`",
         )
 
 

@@ -1,4 +1,4 @@
-"""Hardware -> network and facilities of a draft."""
+"""Hardware -> network, containers, modules, storage and internet access in a draft."""
 
 from __future__ import annotations
 
@@ -13,8 +13,12 @@ from hpc_train.probe.yaml_text import GUESSED, line, question, remark
 def network_lines(main: Hardware | None, network: Guess | None) -> Iterator[str]:
     """Yield `network:`, or the question for it."""
     if main is None or network is None or network.fabric is None:
-        yield question("network", "{fabric: infiniband, interfaces: [ib0]}", "what connects nodes?")
-        yield remark("`hpctrain site init --probe` probes a node of each kind")
+        yield question(
+            "network",
+            "{fabric: infiniband, interfaces: [ib0]}",
+            "which network connects the nodes?",
+        )
+        yield remark("`hpctrain site init --probe` runs a job on a node of each kind")
         return
     yield "network:"
     yield line("fabric", network.fabric, f"{GUESSED}: {network.why}", depth=1)
@@ -31,7 +35,7 @@ def network_lines(main: Hardware | None, network: Guess | None) -> Iterator[str]
 
 
 def around_lines(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
-    """Yield containers, modules, disks, internet access, and actions on jobs."""
+    """Yield containers, modules, storage, internet access and requeue."""
     software = main.software if main else Software()
     runtime = _runtime(software)
     if runtime:

@@ -13,21 +13,21 @@ from hpc_train.model.value import Value
 from hpc_train.probe.draft_network import around_lines, network_lines
 from hpc_train.probe.draft_queues import partition_lines, qos_lines
 from hpc_train.probe.infer_settings import guess
-from hpc_train.probe.node_kinds import Shape
+from hpc_train.probe.node_kinds import NodeShape
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark
 
 
 class Findings(Value, frozen=True, kw_only=True):
-    """What a draft is made of: the live cluster, the nodes that were asked, and this login node.
+    """Input of a draft: the live cluster, the probed nodes, and the programs of this login node.
 
-    `launchers` are those that hpctrain knows, each with the program that must be on the PATH; it
-    is empty for one that comes with Slurm or with the user's own Python, which no PATH shows.
+    `launchers`: each launcher of hpctrain, with the program that must be on the PATH; empty if
+    the launcher is part of Slurm or of the Python environment of the user.
     """
 
     name: str
     date: str
     cluster: Cluster
-    hardware: Mapping[Shape, Hardware]
+    hardware: Mapping[NodeShape, Hardware]
     launchers: Mapping[str, str]
     programs: tuple[str, ...] = ()
     slurm_conf: str | None = None
@@ -54,7 +54,9 @@ def draft(findings: Findings) -> str:
 
 def _head(findings: Findings, main: Hardware | None) -> Iterator[str]:
     cluster = findings.cluster
-    yield remark("A draft of `hpctrain site init`: check every line, answer the questions, then")
+    yield remark(
+        "A draft of `hpctrain site init`: check every line, answer the questions, then run"
+    )
     yield remark(f"hpctrain site show {findings.name}")
     for said in (*cluster.unread, *(main.unread if main else ())):
         yield remark(said)
@@ -63,8 +65,8 @@ def _head(findings: Findings, main: Hardware | None) -> Iterator[str]:
     yield line(
         "description", f"Slurm cluster {cluster.name}", "which system, where, what hardware?"
     )
-    yield question("operator", "…", "who runs it?")
-    yield question("url", "https://…", "where is its documentation?")
+    yield question("operator", "…", "which institution operates it?")
+    yield question("url", "https://…", "address of its documentation?")
     yield line("verified_on", findings.date)
     yield "sources:"
     asked = ", ".join(node.host for node in findings.hardware.values())
@@ -95,7 +97,9 @@ def _launchers(findings: Findings, main: Hardware | None) -> Iterator[str]:
     yield line("default", "torchrun", GUESSED, depth=1)
     found = f"{', '.join(there)} {'is' if len(there) == 1 else 'are'} {where}" if there else ""
     yield line("allowed", tuple(allowed), found, depth=1)
-    yield question("forbidden", "{mpirun: reason}", "does the site forbid any?", depth=1)
+    yield question(
+        "forbidden", "{mpirun: reason}", "which launchers does the site forbid?", depth=1
+    )
     if plugin:
         others = f"srun --mpi=list: {', '.join(mpi.plugins)}; default {mpi.default or 'none'}"
         yield line("mpi", plugin, f"{GUESSED}; {others}", depth=1)
@@ -125,10 +129,10 @@ def _requests(cluster: Cluster, main: Hardware | None) -> Iterator[str]:
         yield line("gpu_request", "none", f"{GUESSED}: Slurm counts no GPUs on any node")
     if typed:
         yield line("gpu_request_typed", True, f"{GUESSED}: some nodes have several types")
-    yield question("mem_request", "allowed", "must memory be requested, or is it forbidden?")
+    yield question("mem_request", "allowed", "must a job request memory, or must it not?")
     accounts = ", ".join(dict.fromkeys(one.account for one in cluster.associations))
     known = f"yours: {accounts}; " if accounts else ""
-    yield question("account", "{required: true}", f"{known}must a job name its account?")
+    yield question("account", "{required: true}", f"{known}must a job state its account?")
     submit = [a.max_submit_jobs for a in cluster.associations if a.max_submit_jobs]
     size = cluster.limits.max_array_size
     if size is not None or submit:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.cluster import Cluster, LiveNode, LivePartition, LiveQos
 from hpc_train.model.hardware import Hardware
 from hpc_train.probe.infer_settings import Guess, gpu_order, guess
-from hpc_train.probe.node_kinds import Kind, Shape, kinds_of, shape
+from hpc_train.probe.node_kinds import NodeKind, NodeShape, kinds_of, shape
 from hpc_train.probe.yaml_text import GUESSED, line, question, remark, time
 
 _MOST_GPUS = 64
@@ -15,7 +15,7 @@ _ENDED = ("REQUEUE", "CANCEL", "SUSPEND")
 
 
 def partition_lines(
-    cluster: Cluster, hardware: Mapping[Shape, Hardware], network: Guess | None
+    cluster: Cluster, hardware: Mapping[NodeShape, Hardware], network: Guess | None
 ) -> Iterator[str]:
     """Yield `partitions:` with values of Slurm and the probed nodes."""
     yield "partitions:"
@@ -32,7 +32,7 @@ def partition_lines(
 
 
 def qos_lines(cluster: Cluster) -> Iterator[str]:
-    """Yield `qos:` with those that the user may take."""
+    """Yield `qos:` with those that the user may use."""
     mine = {name for one in cluster.associations for name in one.qos}
     found = [one for one in cluster.qos if not mine or one.name in mine]
     if not found:
@@ -63,7 +63,7 @@ def _limits(cluster: Cluster, partition: LivePartition) -> Iterator[str]:
         yield line("shared", True)
 
 
-def _nodes(found: tuple[Kind, ...]) -> Iterator[str]:
+def _nodes(found: tuple[NodeKind, ...]) -> Iterator[str]:
     node, note = found[0].nodes[0], ""
     if len(found) > 1:
         note = f"{GUESSED}: {len(found[0].nodes)} nodes are like this"
@@ -85,7 +85,7 @@ def _gpus(node: LiveNode, machine: Hardware | None) -> Iterator[str]:
     seen = machine.gpus if machine else ()
     count = node.gpus or len(seen)
     if count > _MOST_GPUS:
-        yield remark(f"Slurm counts {count} GPUs on a node, more than hpctrain can place")
+        yield remark(f"Slurm counts {count} GPUs on a node, more than hpctrain supports")
         return
     yield line("gpus_per_node", count)
     if not count:
@@ -144,7 +144,7 @@ def _qos(cluster: Cluster, qos: LiveQos, default: bool) -> Iterator[str]:
     yield from (line(key, number) for key, number in limits if number)
 
 
-def _words(kind: Kind) -> str:
+def _words(kind: NodeKind) -> str:
     node = kind.nodes[0]
     gres = ", ".join(f"{g.count} {g.kind or g.name}" for g in node.gres)
     return "; ".join(filter(None, (f"{node.cpus} CPUs", str(node.memory or ""), gres)))

@@ -76,7 +76,7 @@ def _near(gpu: int, nics: tuple[tuple[str, str], ...], tail: dict[str, str]) -> 
 
 
 def _cells(line: str) -> list[str]:
-    """Split cells at tabs; there may be more than one, or blanks in a copied table."""
+    """Split at tabs, or at two blanks or more, as in a table that was copied."""
     return [cell.strip() for cell in re.split(r"\t+| {2,}", line.strip()) if cell.strip()]
 
 
@@ -100,7 +100,7 @@ def rocm_gpus(text: str) -> tuple[Gpu, ...]:
 
 
 def rocm_topology(text: str) -> tuple[Near, ...]:
-    """Read `--showtopo`, as JSON or as text; it knows no cores."""
+    """Read `--showtopo`, as JSON or as text; it does not list cores."""
     key = "(Topology) Numa Node"
     nodes = {i: str(card[key]) for i, card in _cards(text).items() if key in card}
     nodes = nodes or {int(m[1]): m[2] for m in _TEXT_NUMA.finditer(text)}
@@ -110,7 +110,7 @@ def rocm_topology(text: str) -> tuple[Near, ...]:
 
 
 def _cards(text: str) -> dict[int, dict[str, Any]]:
-    """Warnings may stand before the JSON, on a line of their own."""
+    """Return the cards by index; lines with warnings may precede the JSON."""
     line = next((one for one in text.splitlines() if one.startswith("{")), "")
     try:
         document: Any = msgspec.json.decode(line.encode())

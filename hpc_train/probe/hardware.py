@@ -18,7 +18,7 @@ from hpc_train.shell import run
 
 _PATIENCE_S = 240.0
 _EMPTY = Section(text="", returncode=1)
-# Programs of every Linux; for others only invalid output is reported.
+# Programs that every Linux has; for others only invalid output is reported.
 _ALWAYS = ("cpus", "interfaces", "disks")
 
 

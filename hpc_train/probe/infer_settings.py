@@ -8,12 +8,13 @@ import re
 from hpc_train.model.hardware import Hardware, Link, Near, Port
 from hpc_train.model.network import Fabric
 from hpc_train.model.value import Value
+from hpc_train.probe.gpu_tools import LEVELS
 
 _IB_NAME = re.compile(r"ib[a-z0-9]")
 
 
 class Guess(Value, frozen=True, kw_only=True):
-    """A guess at the network; `others` are interfaces that are up but were not chosen."""
+    """The probable network; `others` are interfaces that are up but were not chosen."""
 
     fabric: Fabric | None
     interfaces: tuple[str, ...]
@@ -24,7 +25,7 @@ class Guess(Value, frozen=True, kw_only=True):
 
 
 def guess(hardware: Hardware) -> Guess:
-    """Guess from names, link layers and drivers, without a measurement."""
+    """Derive the network from names, link layers and drivers, without a measurement."""
     links = usable(hardware)
     fabric, ports, why = _fabric(hardware, links)
     chosen = _chosen(links, fabric)
@@ -93,7 +94,7 @@ def _routed(text: str) -> bool:
 def gpu_order(hardware: Hardware) -> tuple[int, ...]:
     """Return the GPUs in the order of their cores; empty if that is 0, 1, 2, … or is not known.
 
-    Local rank 0 has the first cores, the next rank those after them, and so on.
+    Local rank 0 has the first cores, and each further rank has the next ones.
     """
     places = {one.gpu: _core(one, hardware) for one in hardware.near}
     known = {gpu: core for gpu, core in places.items() if core is not None}
@@ -104,9 +105,8 @@ def gpu_order(hardware: Hardware) -> tuple[int, ...]:
 
 
 def nearest_nics(near: Near) -> tuple[str, ...]:
-    """Return the nearest NICs."""
-    levels = ("X", "PIX", "PXB", "PHB", "NODE", "SYS")
-    known = [(levels.index(level), name) for name, level in near.nics if level in levels]
+    """Return the NICs with the shortest path to a GPU."""
+    known = [(LEVELS.index(level), name) for name, level in near.nics if level in LEVELS]
     best = min((rank for rank, _ in known), default=None)
     return tuple(name for rank, name in known if rank == best)
 

@@ -8,7 +8,7 @@ import re
 from hpc_train.errors import ProbeError
 from hpc_train.model.cluster import Association, Bounds, Cluster, LiveQos, Mpi
 from hpc_train.probe.run_program import Answer, Ask, ask
-from hpc_train.probe.scontrol_fields import Record, count, settings, word, words
+from hpc_train.probe.scontrol_fields import Fields, count, settings, word, words
 from hpc_train.probe.slurm_answers import associations, mpi_plugins, nodes, partitions, qualities
 
 _QOS = "format=Name,MaxWall,MaxTRES,MaxJobsPU"
@@ -64,7 +64,7 @@ def _must(question: Ask, *argv: str) -> str:
     if answer.problem:
         raise ProbeError(
             f"`{' '.join(argv)}`: {answer.problem}",
-            "run it where Slurm's commands work: on a login node, with SLURM_CONF if needed",
+            "run it on a login node where Slurm's commands work; set SLURM_CONF if needed",
         )
     return answer.text
 
@@ -76,7 +76,7 @@ def _unread(what: str, answer: Answer, understood: bool) -> list[str]:
 
 
 def _is_broken(question: Ask, plugin: str) -> bool:
-    """Whether a listed plug-in lacks its library, which srun reports before it contacts Slurm."""
+    """Whether a listed plug-in lacks its library; srun reports this before a job starts."""
     if plugin not in _TRIED:
         return False
     answer = question("srun", f"--mpi={plugin}", "--test-only", "--nodes=1", "true")
@@ -84,9 +84,9 @@ def _is_broken(question: Ask, plugin: str) -> bool:
 
 
 def _accounts(
-    question: Ask, config: Record, unread: list[str]
+    question: Ask, config: Fields, unread: list[str]
 ) -> tuple[tuple[LiveQos, ...], tuple[Association, ...]]:
-    """Return the accounts; sacctmgr may be missing, or not allowed for users."""
+    """Return the accounts; sacctmgr may be missing or not permitted."""
     user = f"user={getpass.getuser()}"
     qos = question("sacctmgr", "-P", "show", "qos", _QOS)
     mine = question("sacctmgr", "-P", "show", "assoc", user, _ASSOCIATIONS)
@@ -96,7 +96,7 @@ def _accounts(
     return found, associations(mine.text, word(config, "ClusterName"))
 
 
-def _bounds(config: Record) -> Bounds:
+def _bounds(config: Fields) -> Bounds:
     requeue = word(config, "JobRequeue")
     return Bounds(
         max_array_size=count(config, "MaxArraySize"),

@@ -1,4 +1,4 @@
-"""`df -PTlk` -> the node's own file systems that a job may use."""
+"""`df -PTlk` -> the local file systems of a node that a job may use."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _SYSTEM = (
 
 
 def disks(text: str) -> tuple[Disk, ...]:
-    """Return real disks with their own mount point, without those of the system."""
+    """Return the mounted disks, without those of the operating system."""
     return tuple(
         disk
         for disk in file_systems(text)
@@ -37,7 +37,7 @@ def disks(text: str) -> tuple[Disk, ...]:
 
 
 def file_systems(text: str) -> tuple[Disk, ...]:
-    """Read all lines; device, kind, sizes in KiB, per cent, mount point."""
+    """Read all lines: device, type, sizes in KiB, percentage used, mount point."""
     rows = (line.split(None, 6) for line in text.splitlines())
     return tuple(
         Disk(path=row[6], kind=row[1], size_mib=size // 1024, free_mib=free // 1024)

@@ -11,9 +11,9 @@ import msgspec
 from hpc_train.model.hardware import Layer, Link, Port
 from hpc_train.probe.run_program import whole
 
-Kind = Literal["ethernet", "infiniband", "loopback", "other"]
+LinkKind = Literal["ethernet", "infiniband", "loopback", "other"]
 
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, LinkKind] = {
     "ether": "ethernet",
     "1": "ethernet",
     "infiniband": "infiniband",
@@ -24,13 +24,13 @@ _KINDS: dict[str, Kind] = {
 _MADE_UP = re.compile(
     r"(docker|veth|virbr|br-|cni|flannel|cali|tun|tap|dummy|ifb|lxc|podman|kube|vxlan|tailscale|wg)"
 )
-# Combinations of physical interfaces.
+# They combine physical interfaces.
 _JOINED = ("bond", "team")
 _RATE = re.compile(r"^([0-9]+)(\.[0-9]+)? Gb/sec")
 
 
 def links(addresses: str, interfaces: str) -> tuple[Link, ...]:
-    """Join the output of `ip` and /sys; /sys of a namespace may show other interfaces."""
+    """Combine the output of `ip` and /sys, which may differ inside a network namespace."""
     known = {line.split()[0]: line.split() for line in interfaces.splitlines() if line.strip()}
     known = {name: cells for name, cells in known.items() if len(cells) == 5}
     found = [_from_ip(item, known.get(str(item.get("ifname")))) for item in _items(addresses)]

@@ -8,11 +8,11 @@ from hpc_train.model.cluster import Cluster, Gres, LiveNode, LivePartition
 from hpc_train.model.units import Memory
 from hpc_train.model.value import Value
 
-Shape = tuple[str, int, int, Memory | None, tuple[Gres, ...]]
+NodeShape = tuple[str, int, int, Memory | None, tuple[Gres, ...]]
 
 
-class Kind(Value, frozen=True, kw_only=True):
-    """Nodes with the same resources in Slurm; `mixed` if the partition has other kinds, too."""
+class NodeKind(Value, frozen=True, kw_only=True):
+    """Nodes with the same resources in Slurm; `mixed` if the partition also has other kinds."""
 
     partition: str
     nodes: tuple[LiveNode, ...]
@@ -24,22 +24,23 @@ class Kind(Value, frozen=True, kw_only=True):
         return next((n for n in self.nodes if n.state.startswith("IDLE")), self.nodes[0])
 
 
-def kinds_of(cluster: Cluster, partition: LivePartition) -> tuple[Kind, ...]:
+def kinds_of(cluster: Cluster, partition: LivePartition) -> tuple[NodeKind, ...]:
     """Return the kinds of a partition's nodes, the most common first."""
-    groups: dict[Shape, list[LiveNode]] = defaultdict(list)
+    groups: dict[NodeShape, list[LiveNode]] = defaultdict(list)
     for node in cluster.nodes:
         if partition.name in node.partitions:
             groups[shape(node)].append(node)
     found = sorted(groups.values(), key=len, reverse=True)
     return tuple(
-        Kind(partition=partition.name, nodes=tuple(nodes), mixed=len(found) > 1) for nodes in found
+        NodeKind(partition=partition.name, nodes=tuple(nodes), mixed=len(found) > 1)
+        for nodes in found
     )
 
 
-def kinds(cluster: Cluster, partition: str | None = None) -> tuple[Kind, ...]:
-    """Return the kinds without duplicates: of one partition, or of all, the default one first."""
+def kinds(cluster: Cluster, partition: str | None = None) -> tuple[NodeKind, ...]:
+    """Return the different kinds of one partition, or of all, the default partition first."""
     queues = sorted(cluster.partitions, key=lambda one: not one.default)
-    seen: dict[Shape, Kind] = {}
+    seen: dict[NodeShape, NodeKind] = {}
     for queue in queues:
         if partition in (None, queue.name):
             for kind in kinds_of(cluster, queue):
@@ -47,6 +48,6 @@ def kinds(cluster: Cluster, partition: str | None = None) -> tuple[Kind, ...]:
     return tuple(seen.values())
 
 
-def shape(node: LiveNode) -> Shape:
+def shape(node: LiveNode) -> NodeShape:
     """Return the common resources of nodes of a kind."""
     return node.arch, node.cpus, node.threads, node.memory, node.gres

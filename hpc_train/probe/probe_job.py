@@ -11,7 +11,7 @@ from hpc_train.model.cluster import Cluster
 from hpc_train.model.hardware import Hardware
 from hpc_train.model.value import Value
 from hpc_train.probe.hardware import read_hardware
-from hpc_train.probe.node_kinds import Kind, Shape, kinds, shape
+from hpc_train.probe.node_kinds import NodeKind, NodeShape, kinds, shape
 from hpc_train.probe.probe_script import MARK, probe_script
 from hpc_train.probe.run_program import answer_of, environment
 from hpc_train.shell import Finished, collect, launch
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 QUEUE_S = 300
 _PATIENCE_S = QUEUE_S + 330.0
-# On a site with more kinds of nodes, probe one partition at a time.
+# On a site with more kinds of nodes, one partition is probed at a time.
 MOST = 6
 
 
@@ -36,7 +36,7 @@ class ProbeJob(Value, frozen=True, kw_only=True):
 class Probed(Value, frozen=True, kw_only=True):
     """Hardware of nodes, by their shape; `unread` lists the nodes that did not answer."""
 
-    hardware: Mapping[Shape, Hardware]
+    hardware: Mapping[NodeShape, Hardware]
     unread: tuple[str, ...] = ()
 
 
@@ -65,7 +65,7 @@ def probe(cluster: Cluster, job: ProbeJob) -> Probed:
 
 def _inside(
     cluster: Cluster, outer: str, script: str
-) -> list[tuple[Kind, Popen[bytes] | Finished]]:
+) -> list[tuple[NodeKind, Popen[bytes] | Finished]]:
     partition = os.environ.get("SLURM_JOB_PARTITION")
     host = os.environ.get("SLURMD_NODENAME")
     argv = ["srun", f"--jobid={outer}", "--overlap", "--nodes=1", "--ntasks=1"]
@@ -80,7 +80,7 @@ def _inside(
     return [(kind, process)]
 
 
-def _srun(kind: Kind, job: ProbeJob, script: str) -> Sequence[str]:
+def _srun(kind: NodeKind, job: ProbeJob, script: str) -> Sequence[str]:
     node = kind.sample
     return [
         "srun",
@@ -101,8 +101,10 @@ def _srun(kind: Kind, job: ProbeJob, script: str) -> Sequence[str]:
     ]
 
 
-def _collect(asked: Sequence[tuple[Kind, Popen[bytes] | Finished]], unread: list[str]) -> Probed:
-    hardware: dict[Shape, Hardware] = {}
+def _collect(
+    asked: Sequence[tuple[NodeKind, Popen[bytes] | Finished]], unread: list[str]
+) -> Probed:
+    hardware: dict[NodeShape, Hardware] = {}
     for kind, process in asked:
         done = collect(process, _PATIENCE_S)
         if MARK in done.stdout:
@@ -112,7 +114,7 @@ def _collect(asked: Sequence[tuple[Kind, Popen[bytes] | Finished]], unread: list
             unread.append(f"could not be read: a node of partition {kind.partition}: {said}")
     if not hardware:
         raise ProbeError(
-            unread[0] if unread else "could not be read: Slurm shows no node to ask",
+            unread[0] if unread else "could not be read: Slurm lists no node",
             "run without --probe, use another --partition, or add options: --srun=--account=NAME",
         )
     return Probed(hardware=hardware, unread=tuple(unread))

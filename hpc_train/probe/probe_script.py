@@ -110,19 +110,19 @@ class Section(Value, frozen=True, kw_only=True):
 
     @property
     def problem(self) -> str:
-        """Return the error of a program; empty for an answer or for a missing program."""
+        """Return the error of a program; empty if it has printed output or is not installed."""
         if self.returncode is None:
-            return "the answer is truncated"
-        return "no answer in time" if self.returncode in _LATE else ""
+            return "the output is truncated"
+        return "no output within the time limit" if self.returncode in _LATE else ""
 
     @property
     def absent(self) -> bool:
-        """Whether there is no such program."""
+        """Whether the program is not installed."""
         return self.returncode == _ABSENT
 
 
 def sections(text: str) -> Mapping[str, Section]:
-    """Return the sections by name, without the output of login scripts."""
+    """Return the sections by name; the output of login scripts is dropped."""
     found: dict[str, Section] = {}
     name, lines = "", list[str]()
     for line in text.splitlines():

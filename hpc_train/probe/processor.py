@@ -16,7 +16,7 @@ _FIRST = re.compile("[0-9]{1,6}")
 
 
 def processor(text: str) -> Processor | None:
-    """Read what lscpu prints; None if it is not that."""
+    """Read the output of lscpu; None for any other text."""
     fields = dict(_json_fields(text)) or dict(_text_fields(text))
     cpus = whole(fields.get("CPU(s)"))
     if cpus is None:
@@ -46,7 +46,7 @@ def _json_fields(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _walk(items: Any) -> Iterator[tuple[str, str]]:
-    """util-linux 2.38 and later put some fields below others."""
+    """Yield all fields; util-linux 2.38 and later nest some of them."""
     for item in items if isinstance(items, list) else ():
         if isinstance(item, dict):
             yield str(item.get("field", "")).rstrip(":"), str(item.get("data") or "")

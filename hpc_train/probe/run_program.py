@@ -28,7 +28,7 @@ Ask = Callable[..., Answer]
 
 
 def ask(*argv: str, timeout_s: float = 30.0) -> Answer:
-    """Run a program, in English and without options from variables."""
+    """Run a program with English messages, without options from environment variables."""
     conf = os.environ.get("SLURM_CONF")
     if conf and not os.access(conf, os.R_OK):
         # Slurm's commands would retry once a second for a minute.
@@ -46,7 +46,7 @@ def environment() -> dict[str, str]:
 def answer_of(done: Finished) -> Answer:
     """Return the output of a program; for a failure, its last line."""
     if done.returncode == 0 and (done.stdout.strip() or "error:" not in done.stderr):
-        # `srun --mpi=list` answered on stderr before 22.05.
+        # `srun --mpi=list` printed to stderr before 22.05.
         return Answer(text=done.stdout or done.stderr)
     if done.returncode == 127 and not done.stdout:
         return Answer(text="", problem=ABSENT)
@@ -55,12 +55,12 @@ def answer_of(done: Finished) -> Answer:
 
 
 def printable(text: str) -> str:
-    """Return the beginning of foreign text without control characters."""
+    """Return the beginning of a text, with `?` for each control character."""
     return "".join(c if c.isprintable() else "?" for c in text.strip())[:_LONGEST]
 
 
 def whole(text: str | None) -> int | None:
-    """Return a whole number; None for anything else, foreign digits and absurd lengths included."""
+    """Return a whole number of ASCII digits, at most 15; None for any other text."""
     if text is None or not (text.isascii() and text.isdigit() and len(text) <= _MOST_DIGITS):
         return None
     return int(text)

@@ -1,4 +1,4 @@
-"""What Slurm's commands print -> the values of a Cluster, one function for each command."""
+"""The output of Slurm's commands -> the values of a Cluster; one function for each command."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from hpc_train.model.cluster import Association, LiveNode, LivePartition, LiveQos, gres
 from hpc_train.model.units import Duration
 from hpc_train.probe.scontrol_fields import (
-    Record,
+    Fields,
     count,
     duration,
     memory,
@@ -18,7 +18,7 @@ from hpc_train.probe.scontrol_fields import (
     words,
 )
 
-# Of srun --mpi=list.
+# Lines of `srun --mpi=list`.
 _NAME = re.compile(r"^(?:srun: )?\s*([a-z][a-z0-9_]*)\s*$")
 _VERSIONS = re.compile(r"versions available: (.*)")
 
@@ -28,7 +28,7 @@ def partitions(text: str) -> tuple[LivePartition, ...]:
     return tuple(_partition(record) for record in records(text, "PartitionName"))
 
 
-def _partition(record: Record) -> LivePartition:
+def _partition(record: Fields) -> LivePartition:
     return LivePartition(
         name=word(record, "PartitionName"),
         state=word(record, "State"),
@@ -49,11 +49,11 @@ def _partition(record: Record) -> LivePartition:
 
 
 def _shared(over_subscribe: str) -> bool | None:
-    """NO means that cores are not shared; other jobs may still be on the node's other cores."""
+    """Return whether jobs share nodes; with NO they share nodes, but no cores."""
     return None if not over_subscribe else over_subscribe != "EXCLUSIVE"
 
 
-def _grace(record: Record) -> Duration | None:
+def _grace(record: Fields) -> Duration | None:
     seconds = count(record, "GraceTime")
     return Duration(seconds) if seconds else duration(record, "GraceTime")
 
@@ -63,7 +63,7 @@ def nodes(text: str) -> tuple[LiveNode, ...]:
     return tuple(_node(record) for record in records(text, "NodeName"))
 
 
-def _node(record: Record) -> LiveNode:
+def _node(record: Fields) -> LiveNode:
     total = count(record, "CPUTot") or 0
     return LiveNode(
         name=word(record, "NodeName"),

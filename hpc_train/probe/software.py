@@ -1,4 +1,4 @@
-"""Names of programs, versions and torch's own report -> Software."""
+"""Names of programs, versions and the properties of torch -> Software."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def _modules(text: str) -> str:
 
 
 def _knows_slurm(section: Section) -> bool | None:
-    """grep prints the count, and ends with 1 when it is 0."""
+    """Read the count of grep, whose exit code is 1 if the count is 0."""
     count = whole(section.text.strip())
     return None if count is None else count > 0
 

@@ -1,4 +1,4 @@
-"""Lines of YAML with comments, for a file that users edit further."""
+"""Lines of YAML with comments, for a file that users edit."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import msgspec
 
 from hpc_train.model.units import Duration
 
-Scalar = str | int | bool
-Item = Scalar | tuple[Scalar, ...]
+YamlScalar = str | int | bool
+Item = YamlScalar | tuple[YamlScalar, ...]
 GUESSED = "guessed"
 
 _PLAIN = re.compile(

@@ -14,7 +14,7 @@ from torch.utils.data import BatchSampler, DistributedSampler
 
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.cifar10 import read_cifar
-from hpc_train.workload.process_group import Group
+from hpc_train.workload.process_group import RankGroup
 
 DIGITS_TEST = 360
 SYNTHETIC_TRAIN, SYNTHETIC_TEST = 4096, 512
@@ -52,7 +52,7 @@ def load_data(name: str) -> tuple[Images, Images]:
 
 
 def batches(
-    train: Images, batch_size: int, group: Group, seed: int, epoch: int
+    train: Images, batch_size: int, group: RankGroup, seed: int, epoch: int
 ) -> Iterator[list[int]]:
     """Yield the indexes of each of this rank's batches in `epoch`, all of the same size.
 

@@ -28,7 +28,7 @@ BACKENDS = ("nccl", "gloo", "mpi")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class RankGroup:
     """`backend` is `none` for a single process without a process group."""
 
     rank: int
@@ -59,7 +59,7 @@ class Group:
 
 
 @contextmanager
-def joined(backend: str, device: str) -> Iterator[Group]:
+def joined(backend: str, device: str) -> Iterator[RankGroup]:
     """Join the process group that RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe.
 
     Without RANK there is one process and no group.
@@ -75,7 +75,7 @@ def joined(backend: str, device: str) -> Iterator[Group]:
         if place.type == "cuda":
             torch.cuda.set_device(place)
         distributed.init_process_group(chosen, device_id=place if chosen == "nccl" else None)
-    group = Group(
+    group = RankGroup(
         rank=env_int("RANK", 0),
         world_size=size,
         device=place,
@@ -139,7 +139,7 @@ def _automatic(device: torch.device) -> str:
     return usual if planned == "nccl" else planned
 
 
-def conditions(group: Group) -> dict[str, str]:
+def conditions(group: RankGroup) -> dict[str, str]:
     """Return versions and hardware, which do not depend on the number of ranks."""
     found = {"torch": torch.__version__.partition("+")[0], "device": group.device.type}
     if group.device.type != "cuda":

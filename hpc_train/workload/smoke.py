@@ -17,7 +17,7 @@ from torch import distributed
 
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.emit import emit
-from hpc_train.workload.process_group import Group, joined
+from hpc_train.workload.process_group import RankGroup, joined
 from hpc_train.workload.spawn_ranks import exit_code_of, leave, run_ranks
 
 MEBIBYTE = 1024**2
@@ -49,7 +49,7 @@ def smoke() -> int:
     return 0
 
 
-def _measure(group: Group) -> None:
+def _measure(group: RankGroup) -> None:
     hosts = _hosts(group)
     size = SIZES[group.device.type]
     before = sent_bytes()
@@ -73,7 +73,7 @@ def _measure(group: Group) -> None:
         )
 
 
-def _hosts(group: Group) -> list[str]:
+def _hosts(group: RankGroup) -> list[str]:
     """Return the host of each rank, and check a sum over all ranks."""
     if group.backend == "none":
         return [socket.gethostname()]
@@ -86,7 +86,7 @@ def _hosts(group: Group) -> list[str]:
     return hosts
 
 
-def _reduce(group: Group, size: int) -> float:
+def _reduce(group: RankGroup, size: int) -> float:
     """Return the median time in seconds of an all-reduce of `size` bytes."""
     if group.backend == "none":
         return 1.0

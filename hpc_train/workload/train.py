@@ -20,8 +20,8 @@ from hpc_train.workload.trainer_options import (
 )
 
 if TYPE_CHECKING:  # a process that only starts ranks does not need torch
-    from hpc_train.workload.process_group import Group
-    from hpc_train.workload.training_loop import Outcome
+    from hpc_train.workload.process_group import RankGroup
+    from hpc_train.workload.training_loop import TrainingResult
 
 
 def main() -> int:
@@ -57,7 +57,7 @@ def train(options: Options) -> int:
     return 0
 
 
-def _train_in(group: Group, options: Options) -> None:
+def _train_in(group: RankGroup, options: Options) -> None:
     from hpc_train.workload.datasets import load_data
     from hpc_train.workload.training_loop import Trainer, make_cnn, measure_accuracy
 
@@ -85,7 +85,7 @@ def _learning_rate(options: Options, batch: BatchSize) -> tuple[float, str]:
     return rate, f"learning rate {rate:g} = {options.learning_rate:g}{factor} (rule: {rule})"
 
 
-def _report_start(options: Options, group: Group, batch: BatchSize, rate: float) -> None:
+def _report_start(options: Options, group: RankGroup, batch: BatchSize, rate: float) -> None:
     import torch
 
     from hpc_train.workload.process_group import conditions
@@ -118,7 +118,9 @@ def _report_start(options: Options, group: Group, batch: BatchSize, rate: float)
     )
 
 
-def _report_end(group: Group, batch: BatchSize, outcome: Outcome, accuracy: float | None) -> None:
+def _report_end(
+    group: RankGroup, batch: BatchSize, outcome: TrainingResult, accuracy: float | None
+) -> None:
     rate = outcome.samples / outcome.time_to_train
     emit(
         event="end",

@@ -16,7 +16,7 @@ from torch.nn import functional
 from hpc_train.workload import WorkloadError
 from hpc_train.workload.datasets import Images, batches
 from hpc_train.workload.emit import emit, write_line
-from hpc_train.workload.process_group import Group
+from hpc_train.workload.process_group import RankGroup
 from hpc_train.workload.trainer_options import BatchSize, Options
 
 CLASSES = 10
@@ -54,7 +54,7 @@ class Step:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class TrainingResult:
     """Result of the training over all ranks; `loss` is that of the last epoch, times are in s."""
 
     steps: int
@@ -72,7 +72,7 @@ class Trainer:
     """
 
     def __init__(
-        self, options: Options, group: Group, train_set: Images, batch: BatchSize, rate: float
+        self, options: Options, group: RankGroup, train_set: Images, batch: BatchSize, rate: float
     ) -> None:
         self.options, self.group, self.train_set = options, group, train_set
         self.batch, self.rate = batch, rate
@@ -87,7 +87,7 @@ class Trainer:
         self.epochs = math.ceil(self.steps / per_epoch)
         self.done = 0
 
-    def train(self, model: nn.Module) -> Outcome:
+    def train(self, model: nn.Module) -> TrainingResult:
         """Train `model` in place and emit the step and epoch events."""
         optimiser = torch.optim.SGD(model.parameters(), lr=self.rate, momentum=0.9)
         model.train()
@@ -100,7 +100,7 @@ class Trainer:
             first = first or steps[0].time
             loss = self._mean_loss(steps)
             self._report_epoch(epoch, time.perf_counter() - epoch_started, loss)
-        return Outcome(
+        return TrainingResult(
             steps=self.done,
             samples=self.done * self.batch.global_size,
             first_step_time=first,
@@ -166,7 +166,7 @@ class Trainer:
 
 
 @torch.no_grad()
-def measure_accuracy(model: nn.Module, test: Images, group: Group) -> float:
+def measure_accuracy(model: nn.Module, test: Images, group: RankGroup) -> float:
     """Return the fraction, 0..1, of the test set that is classified correctly.
 
     Each sample is counted once: rank r takes samples r, r + world_size, ... and the counts are

@@ -46,7 +46,7 @@ def test_a_folder_of_somebody_else(no_lab: None, hpctrain: Hpctrain) -> None:
         done = hpctrain("up", "--dir", folder)
         assert thesis.exists()
     assert done.returncode == 2
-    assert "is not a lab of root" in done.stderr
+    assert "is not the folder of a lab" in done.stderr
     assert "--dir" in done.stderr
 
 

@@ -82,7 +82,7 @@ def test_a_lab_without_a_readable_record_is_left_alone(
     with rewritten(json.dumps(newer) if version == "newer" else None):
         done = hpctrain("up", *elsewhere)
     assert done.returncode == 2
-    assert f"{state_file.RECORD} does not name its owner" in done.stderr
+    assert f"{state_file.RECORD} does not describe it" in done.stderr
     assert "hpctrain lab down" in done.stderr
     check_untouched(lab)
 

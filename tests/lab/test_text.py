@@ -8,7 +8,7 @@ import pytest
 
 from hpc_train.errors import HpcTrainError, LabError
 from hpc_train.lab.network import build, namespaces
-from hpc_train.lab.profile import Found, check_place, install, is_ours, profile_text, remove
+from hpc_train.lab.profile import MpiPrograms, check_place, install, is_ours, profile_text, remove
 from hpc_train.lab.requirements import overlap
 from hpc_train.lab.settings import Settings, check, differences, memory, nodes_of
 from hpc_train.lab.slurm_conf import gres_conf, hosts, slurm_conf
@@ -16,7 +16,7 @@ from hpc_train.model.units import Memory
 from hpc_train.sites.load import load_site
 
 SMALL = Settings(nodes=2, gpus=1, gpu_type="h100", mem=Memory(2048), cpus=4)
-ALL = Found(pmix=True, mpirun=True)
+ALL = MpiPrograms(pmix=True, mpirun=True)
 
 
 def test_nodes_have_a_name_and_two_addresses() -> None:
@@ -109,9 +109,9 @@ def test_hosts() -> None:
     assert {"10.77.0.254 login", "10.77.0.2 lab2", "10.78.0.2 lab2i"} < set(lines)
 
 
-@pytest.mark.parametrize("found", [ALL, Found(pmix=False, mpirun=False)])
+@pytest.mark.parametrize("found", [ALL, MpiPrograms(pmix=False, mpirun=False)])
 @pytest.mark.parametrize("settings", [SMALL, Settings(gpus=0, gpu_type="off")])
-def test_profile_can_be_loaded(tmp_path: Path, settings: Settings, found: Found) -> None:
+def test_profile_can_be_loaded(tmp_path: Path, settings: Settings, found: MpiPrograms) -> None:
     path = tmp_path / "lab.yaml"
     path.write_text(profile_text(settings, found, "2026-11-01"))
     site = load_site(str(path)).value

@@ -11,7 +11,7 @@ import pytest
 
 from hpc_train.lab.daemons import is_alive
 from hpc_train.lab.twins.start import FOLDERS, stop
-from hpc_train.lab.twins.state_file import Twin, read, whole
+from hpc_train.lab.twins.state_file import Twin, is_running, read
 from tests.lab.conftest import Hpctrain, refuse
 
 pytestmark = pytest.mark.slurm
@@ -45,7 +45,7 @@ def up(hpctrain: Hpctrain, site: Path, words: str) -> Twin:
     assert words in done.stdout
     twin = read(NAME)
     assert twin is not None
-    assert whole(twin)
+    assert is_running(twin)
     return twin
 
 

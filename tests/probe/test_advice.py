@@ -77,7 +77,7 @@ def test_open_mpi_without_slurm_matters_where_slurm_is() -> None:
     software = Software(mpirun="4.1.6", mpirun_knows_slurm=False)
     assert advise(machine(software=software), None) == ()
     (found,) = advise(machine(software=software), read_cluster(Slurm("lab")))
-    assert "built without Slurm" in found.message
+    assert "has no Slurm support" in found.message
 
 
 def test_slurm_without_pmix_or_with_a_broken_one() -> None:

@@ -75,4 +75,4 @@ def test_a_cluster(name: str, how: str) -> None:
 def test_an_answer_that_ends_in_the_middle_says_so() -> None:
     whole = output("dgx_a100")
     found = read_hardware(whole[: whole.index("GPU3\t")])
-    assert "could not be read: nvidia_topology: the answer is truncated" in found.unread
+    assert "could not be read: nvidia_topology: the output is truncated" in found.unread

@@ -56,7 +56,10 @@ def test_the_lab_by_its_slurm_alone(tmp_path: Path) -> None:
     # Each srun has them.
     assert site.launchers.srun_args == ()
     assert site.network is None
-    assert "# network: {fabric: infiniband, interfaces: [ib0]}  # what connects nodes?" in content
+    assert (
+        "# network: {fabric: infiniband, interfaces: [ib0]}  # which network connects the nodes?"
+        in content
+    )
     assert all("# guessed" in row for row in content.splitlines() if row.startswith("gpu_request"))
 
 

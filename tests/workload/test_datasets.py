@@ -11,12 +11,14 @@ torch = pytest.importorskip("torch")
 from hpc_train.workload import WorkloadError  # noqa: E402
 from hpc_train.workload.cifar10 import FOLDER, TEST, TRAIN, read_cifar  # noqa: E402
 from hpc_train.workload.datasets import Images, batches, load_data  # noqa: E402
-from hpc_train.workload.process_group import Group, launcher_of  # noqa: E402
+from hpc_train.workload.process_group import RankGroup, launcher_of  # noqa: E402
 
 
-def group(rank: int, world_size: int) -> Group:
+def group(rank: int, world_size: int) -> RankGroup:
     device = torch.device("cpu")
-    return Group(rank=rank, world_size=world_size, device=device, backend="none", launcher="single")
+    return RankGroup(
+        rank=rank, world_size=world_size, device=device, backend="none", launcher="single"
+    )
 
 
 def numbers(count: int) -> Images:

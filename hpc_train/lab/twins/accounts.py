@@ -23,7 +23,7 @@ def account_settings(profile: SiteProfile) -> tuple[tuple[str, ...], ...]:
     return (
         ("add", "account", accounts),
         *_qualities(profile),
-        # For the whole cluster, so that it also holds for jobs without an account.
+        # Set for the cluster, so that it also applies to jobs without an account.
         ("modify", "cluster", cluster_name(profile), "set", f"qos={names}"),
         ("add", "user", "root", f"account={accounts}"),
     )
@@ -33,8 +33,8 @@ def accounts_of(profile: SiteProfile) -> tuple[str, ...]:
     """Return the accounts of the twin: the profile's example, with each suffix."""
     base = sample_account(profile)
     suffixes = [one.select.account_suffix or "" for one in profile.partitions if one.select]
-    whole = (base if base.endswith(suffix) else base + suffix for suffix in suffixes)
-    return tuple(dict.fromkeys((base, *whole)))
+    suffixed = (base if base.endswith(suffix) else base + suffix for suffix in suffixes)
+    return tuple(dict.fromkeys((base, *suffixed)))
 
 
 def _names(profile: SiteProfile) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ def _names(profile: SiteProfile) -> tuple[str, ...]:
 
 
 def _qualities(profile: SiteProfile) -> tuple[tuple[str, ...], ...]:
-    """Group those with the same limits, because each command of slurmdbd is slow."""
+    """Return one command for all QOS with the same limits, because each command is slow."""
     limits = {qos.name: _limits(qos) for qos in profile.qos}
     groups: dict[tuple[str, ...], list[str]] = {}
     for name in _names(profile):
@@ -63,5 +63,5 @@ def _limits(qos: Qos) -> tuple[str, ...]:
     wall = f"MaxWall={qos.max_time}" if qos.max_time else ""
     words = (wall, f"MaxTRESPerJob={each}" if each else "")
     found = tuple(word for word in words if word)
-    # Without the flag such a job would wait forever.
+    # Without the flag, a job beyond the limit would pend for ever.
     return (*found, "Flags=DenyOnLimit") if found else ()

@@ -16,12 +16,12 @@ from hpc_train.lab.twins.state_file import RECORDS, locked, read_all
 
 _FOLDER = "/var/tmp/hpctrain-twins-db"  # noqa: S108 - root's own folder, made anew
 _SOCKET = f"{_FOLDER}/data/socket"
-# No name of a twin begins like this.
+# The name of a twin does not begin with a point.
 _RECORD = RECORDS / ".database.json"
 
 
 def start_database(database: str) -> str:
-    """Start the database server unless it runs, drop the database `name`; return the socket.
+    """Start the database server unless it runs, and drop a database; return the socket.
 
     Raises:
         LabError: it does not start.
@@ -30,7 +30,7 @@ def start_database(database: str) -> str:
         running = _read()
         if running is None or not is_alive(running):
             _start()
-    # The remains of an earlier twin with the same port.
+    # It may be left from an earlier twin with the same port.
     ask((*_admin(), "--force", "drop", database))
     return _SOCKET
 

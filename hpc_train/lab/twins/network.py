@@ -16,12 +16,12 @@ from hpc_train.lab.system_programs import ask
 
 ADDRESS = "127.77.0.1"
 _ROUTE = ("local", ADDRESS, "dev", "lo", "table", "local")
-# Below the range of outgoing connections.
+# Below the range that Linux assigns to outgoing connections.
 _FIRST, _NUMBER = 20000, 10000
 
 
 def add_route() -> None:
-    """Add the route; without the permission or the program for it, the address is only slower."""
+    """Add the route; if this fails, the address works, but is slower."""
     ask(("ip", "route", "replace", *_ROUTE, "src", ADDRESS, "quickack", "1"))
 
 

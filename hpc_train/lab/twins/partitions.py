@@ -20,7 +20,7 @@ _UNKNOWN_NODES = 64
 _FEATURE = re.compile(r"[A-Za-z_][\w.-]*")
 
 
-class Shape(Value, frozen=True, kw_only=True):
+class NodeSize(Value, frozen=True, kw_only=True):
     """A kind of node; `gpus` is None if Slurm does not count them."""
 
     cpus: int
@@ -36,7 +36,7 @@ class Pool(Value, frozen=True, kw_only=True):
     """Nodes of one shape, NAME1 to NAMEn; partitions with the same shape share them."""
 
     name: str
-    shape: Shape
+    shape: NodeSize
     count: int
 
     @property
@@ -70,9 +70,9 @@ def default_queue(profile: SiteProfile) -> str | None:
     return next(defaults, None)
 
 
-def pools(profile: SiteProfile) -> dict[Shape, Pool]:
+def pools(profile: SiteProfile) -> dict[NodeSize, Pool]:
     """Return the nodes, by their shape."""
-    found: dict[Shape, Pool] = {}
+    found: dict[NodeSize, Pool] = {}
     for entries in queues(profile).values():
         for entry in entries:
             shape = shape_of(entry, profile)
@@ -83,12 +83,12 @@ def pools(profile: SiteProfile) -> dict[Shape, Pool]:
     return found
 
 
-def shape_of(partition: Partition, profile: SiteProfile) -> Shape:
+def shape_of(partition: Partition, profile: SiteProfile) -> NodeSize:
     """Return the shape of the nodes of a partition."""
     gpus = partition.gpus_per_node
     counted = profile.gpu_request != "none"
     share = (partition.cpus_per_gpu or 0) * (gpus or 0)
-    return Shape(
+    return NodeSize(
         cpus=partition.cpus_per_node or max(share, _UNKNOWN_CPUS),
         reserved=partition.reserved_cpus or 0,
         threads=partition.threads_per_core or 1,

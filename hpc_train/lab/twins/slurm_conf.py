@@ -40,9 +40,9 @@ SlurmctldLogFile={folder}/log/slurmctld.log
 SchedulerType=sched/backfill
 SelectType=select/cons_tres
 SelectTypeParameters=CR_Core_Memory
-# Otherwise too long a time limit or too many nodes would wait for ever, not be refused.
+# Without it, a job with too long a time limit or too many nodes would pend for ever.
 EnforcePartLimits=ALL
-# There are no nodes: they are in the cloud, asleep, and start when a job needs them.
+# All nodes are powered-down cloud nodes, so that none needs a slurmd.
 SuspendProgram=/bin/true
 ResumeProgram=/bin/true
 SuspendTime=60

@@ -54,7 +54,7 @@ def start(profile: SiteProfile) -> Started:
     _check(profile)
     with state_file.locked(profile.name):
         found = state_file.read(profile.name)
-        if found and state_file.whole(found) and _same(profile, found.place):
+        if found and state_file.is_running(found) and _same(profile, found.place):
             return Started(twin=found, made=False)
         if found:
             _clear(found)
@@ -94,9 +94,9 @@ def configuration(profile: SiteProfile, place: TwinPaths) -> dict[str, str]:
 def _check(profile: SiteProfile) -> None:
     check_root()
     if profile.scheduler != "slurm":
-        raise LabError(f"{profile.name} has no Slurm, so it has no twin")
+        raise LabError(f"{profile.name} has no Slurm; only a Slurm site can have a twin")
     if len(profile.name) > _LONGEST_NAME:
-        raise LabError(f"{profile.name}: longer than {_LONGEST_NAME} characters")
+        raise LabError(f"{profile.name}: the name of a twin has at most {_LONGEST_NAME} characters")
     check_twin_programs(accounting=has_accounting(profile))
 
 
@@ -148,7 +148,7 @@ def _remove(folder: Path) -> None:
     conf = folder / "slurm.conf"
     ours = not folder.is_symlink() and folder.stat().st_uid == os.geteuid() and conf.is_file()
     if not ours or not conf.read_text(encoding="utf-8", errors="replace").startswith(MARK):
-        raise LabError(f"{folder} exists and is not a twin of root", "remove it")
+        raise LabError(f"{folder} exists and is not the folder of a twin", "remove it")
     shutil.rmtree(folder)
 
 
@@ -174,7 +174,7 @@ def _start_daemons(profile: SiteProfile, place: TwinPaths) -> None:
         # slurmdbd has no setting for the socket of its database; the client library reads this one.
         dbd = run("slurmdbd", "-D", MYSQL_UNIX_PORT=start_database(place.database))
         wait_for(folder, dbd, lambda: answers("sacctmgr", "-n", "list", "cluster"), _WITHIN_S)
-    # It adds its cluster and its GPUs to the database, so the other settings follow.
+    # slurmctld adds its cluster and its GPUs to the database, and the accounts need both.
     controller = run("slurmctld", "-D", "-i", "-f", f"{folder}/slurm.conf")
     wait_for(folder, controller, lambda: answers("scontrol", "ping", word="is UP"), _WITHIN_S)
     if place.dbd_port:

@@ -56,7 +56,7 @@ def forget(twin: Twin) -> None:
     _file(twin.name).unlink(missing_ok=True)
 
 
-def whole(twin: Twin) -> bool:
+def is_running(twin: Twin) -> bool:
     """Whether a twin was started completely and all its processes exist."""
     return twin.complete and all(is_alive(daemon) for daemon in twin.daemons)
 
