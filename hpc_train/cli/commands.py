@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 
 WIDTH = 78
-# Name -> `module:attr` and what it does. click would import every command to list them.
+# Name -> `module:attr` and help text; click would import every command to list them.
 COMMANDS = {
     "submit": ("hpc_train.cli.submit:submit", "Submit a job, a study or a script."),
     "render": ("hpc_train.cli.render:render", "Print the job script."),

@@ -1,4 +1,4 @@
-"""Diagnosis -> text: what happened, where, what to do; then the evidence."""
+"""Diagnosis -> text: the failure, its place, the remedy; then the evidence."""
 
 from __future__ import annotations
 

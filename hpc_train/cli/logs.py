@@ -30,7 +30,7 @@ def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | N
 
     run_logs = RunLogs(run, results, rank=rank, lines=lines)
     if run_logs.empty and not follow:
-        raise _nothing(run, run_logs.run())
+        raise _no_log(run, run_logs.run())
     shown, last = "", None
     while True:
         shown = _print_new(run_logs, shown)
@@ -39,11 +39,11 @@ def logs(run: str, results: Path, follow: bool, rank: int | None, lines: int | N
         last = run_logs.run()
         time.sleep(_PAUSE_S)
     if last is not None and run_logs.empty:
-        raise _nothing(run, last)
+        raise _no_log(run, last)
 
 
-def _nothing(word: str, run: Run) -> StoreError:
-    """Report why there is no log: the run has not started, or could not start."""
+def _no_log(word: str, run: Run) -> StoreError:
+    """Return the error for a run without a log: it has not started, or could not start."""
     if run.state.finished:
         return StoreError(f"{word}: no log; {run.problem or run.state.value}")
     return StoreError(
@@ -52,7 +52,7 @@ def _nothing(word: str, run: Run) -> StoreError:
 
 
 def _print_new(run_logs: RunLogs, shown: str) -> str:
-    """Print what is new in the logs, below their names; return the name of the last one."""
+    """Print the new lines of each log below its name; return the last name."""
     for name, fresh in run_logs.new_bytes():
         if shown != name:
             click.echo(f"==> {name} <==")

@@ -29,7 +29,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as failure:
-        # A folder without permission or a full disk behind stdout is not a bug of the program.
+        # A folder without permission, or a full disk to which stdout is written, is not a bug.
         _complain(HpcTrainError(f"{failure.filename or 'output'}: {failure.strerror or failure}"))
         code = 2
     sys.exit(code if isinstance(code, int) else 0)
@@ -42,7 +42,7 @@ def _print_help() -> int:
 
 
 def _run_command() -> object:
-    # Most of the start-up of `--help` would be the import of click.
+    # The import of click would take most of the time of `--help`.
     from hpc_train.cli.group import run
 
     return run()

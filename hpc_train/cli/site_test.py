@@ -54,7 +54,7 @@ def test_site(site: str, results: Path, *, update: bool, **given: Any) -> None:
 
 
 def _prepared(file: Path, site: str, given: dict[str, Any]) -> Prepared:
-    """Prepare the job; its file is temporary, so no message names it."""
+    """Prepare the job; its file is temporary, so messages do not name it."""
     from hpc_train.errors import HpcTrainError
 
     try:

@@ -60,7 +60,7 @@ def submit(
 
 
 def _dry_run(prepared: Prepared, options: SubmitOptions) -> None:
-    """Print the scripts, and on stderr the messages of a submission and the answer of sbatch."""
+    """Print the scripts, and on stderr the messages of a submission and the output of sbatch."""
     from hpc_train.cli.output import say
     from hpc_train.cli.render import echo_scripts
     from hpc_train.pipeline.dry_run import dry_run

@@ -1,4 +1,4 @@
-"""Text that may quote logs and file names -> text without terminal control sequences."""
+"""Text, also from logs and file names -> text without terminal control sequences."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def plain(text: str) -> str:
 def plain_json(text: str | bytes) -> str:
     """Return the same JSON with such characters written as `\\u009b`."""
     decoded = text.decode() if isinstance(text, bytes) else text
-    # JSON itself escapes the controls below a blank.
+    # JSON itself escapes the control characters below 0x20.
     if decoded.isascii() and "\x7f" not in decoded:
         return decoded
     return _ACTIVE.sub(lambda match: f"\\u{ord(match[0]):04x}", decoded)
