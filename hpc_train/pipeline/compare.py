@@ -57,7 +57,7 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
         HpcTrainError: a side does not exist, is empty, or has no selected run.
     """
     from hpc_train.reports.comparison_report import comparison_report, undecided
-    from hpc_train.reports.comparison_tables import Compared
+    from hpc_train.reports.comparison_tables import ComparisonInput
     from hpc_train.reports.plain_rows import plain_rows
     from hpc_train.tables.comparison import Demands, comparison_frame
 
@@ -67,7 +67,7 @@ def compare(a: str, b: str, search: Search, options: CompareOptions) -> Compared
     demands = Demands(min_effect=options.min_effect, allow_mixed=options.allow_mixed)
     points = comparison_frame(first, second, demands)
     report = comparison_report(
-        Compared(
+        ComparisonInput(
             names=_names(a, b),
             points=points,
             runs=(first, second),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from statistics import fmean
 from typing import Any, NamedTuple
 
@@ -11,8 +11,8 @@ from hpc_train.model.quality_flag import LOSS_LOST
 from hpc_train.model.study import Gates
 from hpc_train.reports.gate_results import key_of
 from hpc_train.reports.labels import names
+from hpc_train.reports.plain_rows import Row
 
-Row = Mapping[str, Any]
 OK = "COMPLETED"
 # A collapse fails the check even without a requested limit.
 ACCURACY, LOSS = 0.05, 1.0
@@ -21,7 +21,7 @@ LEAST_RISE = 0.1
 _ROUNDING = 1e-9
 
 
-class _Compared(NamedTuple):
+class _QualityInput(NamedTuple):
     """The ok runs of a point, those of its baseline, and the name of the point."""
 
     where: str
@@ -44,7 +44,7 @@ def quality(gates: Gates, points: Sequence[Row], runs: Sequence[Row]) -> Iterato
                 yield found
 
 
-def _pairs(points: Sequence[Row], runs: Sequence[Row]) -> Iterator[_Compared]:
+def _pairs(points: Sequence[Row], runs: Sequence[Row]) -> Iterator[_QualityInput]:
     done: dict[tuple[Any, ...], list[Row]] = {}
     for run in runs:
         if run["state"] == OK:
@@ -57,10 +57,10 @@ def _pairs(points: Sequence[Row], runs: Sequence[Row]) -> Iterator[_Compared]:
     for row in points:
         base = first.get(row["series"], common)
         known = done.get(key_of(base), []) if base else []
-        yield _Compared(name(row), done.get(key_of(row), []), known)
+        yield _QualityInput(name(row), done.get(key_of(row), []), known)
 
 
-def _accuracy(compared: _Compared, asked: float | None) -> GateResult | None:
+def _accuracy(compared: _QualityInput, asked: float | None) -> GateResult | None:
     limit = ACCURACY if asked is None else asked
     base = [run["accuracy"] for run in compared.base if run["accuracy"] is not None]
     known = [run for run in compared.own if run["accuracy"] is not None]
@@ -82,7 +82,7 @@ def _accuracy(compared: _Compared, asked: float | None) -> GateResult | None:
     )
 
 
-def _loss(compared: _Compared, asked: float | None) -> GateResult | None:
+def _loss(compared: _QualityInput, asked: float | None) -> GateResult | None:
     limit = LOSS if asked is None else asked
     lost = [run for run in compared.own if LOSS_LOST in run["flags"]]
     if lost:
@@ -92,7 +92,7 @@ def _loss(compared: _Compared, asked: float | None) -> GateResult | None:
     known = [run for run in compared.own if run["loss"] is not None]
     if not base or not compared.own:
         return None
-    known = [run for run in known if not _learned_less(run, base)]
+    known = [run for run in known if not _processed_fewer_samples(run, base)]
     if not known:
         return _undecided("loss", compared, limit)
     worst, mean = max(known, key=lambda run: float(run["loss"])), fmean(r["loss"] for r in base)
@@ -109,20 +109,20 @@ def _loss(compared: _Compared, asked: float | None) -> GateResult | None:
     )
 
 
-def _learned_less(run: Row, base: Sequence[Row]) -> bool:
+def _processed_fewer_samples(run: Row, base: Sequence[Row]) -> bool:
     """Whether a run processed fewer samples than the baseline: a higher loss is expected."""
     seen = [row["samples_seen"] for row in base if row["samples_seen"] is not None]
     own = run["samples_seen"]
     return bool(seen) and own is not None and own < 0.99 * fmean(seen)
 
 
-def _undecided(gate: str, compared: _Compared, limit: float) -> GateResult:
+def _undecided(gate: str, compared: _QualityInput, limit: float) -> GateResult:
     reason = f"no {gate} to compare with the baseline's"
     return GateResult(
         gate=gate, where=compared.where, outcome="not decided", reason=reason, limit=limit
     )
 
 
-def _named(run: Row, compared: _Compared) -> str:
+def _named(run: Row, compared: _QualityInput) -> str:
     single = " (n=1)" if len(compared.own) == 1 else ""
     return f"{run['run_id']}{single}"

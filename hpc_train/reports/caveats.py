@@ -1,17 +1,16 @@
-"""Plain rows -> the reasons to doubt the numbers, one line for each kind."""
+"""Plain rows -> the caveats of a report, one line for each kind of flag."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from operator import itemgetter
-from typing import Any
 
 from hpc_train.model.quality_flag import FlagCode
 from hpc_train.reports.labels import by_series, size, sizes, under
+from hpc_train.reports.plain_rows import Row
 
-Row = Mapping[str, Any]
 Marks = list[tuple[Row, str]]
-# Number of points named in a line; the table's column `flags` has all of them.
+# Number of points named in a line; the column `flags` of the table has all.
 NAMED = 8
 NOT_OK = "not every run is ok"
 MEANING = {
@@ -33,8 +32,8 @@ MEANING = {
 SAID = frozenset({FlagCode.ONE_RUN, FlagCode.ONE_BASELINE_RUN})
 
 
-def doubts(points: Sequence[Row]) -> Iterator[str]:
-    """Yield a line for each kind of flag with its points, and one for runs that are not ok."""
+def flag_caveats(points: Sequence[Row]) -> Iterator[str]:
+    """Yield a line for each kind of flag, with its points, and one for runs that are not ok."""
     kinds: dict[str, Marks] = {}
     for row in points:
         if row["not_ok"]:
@@ -71,7 +70,7 @@ def _more(count: int) -> str:
     return f" and {count - NAMED} more (column flags)" if count > NAMED else ""
 
 
-def transport_doubts(points: Sequence[Row]) -> Iterator[str]:
+def transport_caveats(points: Sequence[Row]) -> Iterator[str]:
     """Yield a caveat for each series whose points used different transports.
 
     One node needs no network: only points of several nodes are compared, or of one size.

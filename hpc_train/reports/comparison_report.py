@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
 
 from hpc_train.model.report import Report
 from hpc_train.reports.comparison_tables import (
     OK,
-    Compared,
+    ComparisonInput,
     differences_table,
     level_word,
     points_table,
@@ -16,9 +15,8 @@ from hpc_train.reports.comparison_tables import (
     runs_table,
 )
 from hpc_train.reports.labels import size, under
-from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.plain_rows import Row, plain_rows
 
-Row = Mapping[str, Any]
 BETTER, WORSE, UNDECIDED = "B better", "B worse", "n=1: no verdict"
 METHOD = (
     "B/A is the ratio of rates (for times the inverse ratio), so that more than 1 means that B is "
@@ -32,7 +30,7 @@ CORRECTED = (
 MANY = 8
 
 
-def comparison_report(found: Compared) -> Report:
+def comparison_report(found: ComparisonInput) -> Report:
     """Return the report: summary, each point of either side, then the settings that differ.
 
     As JSON it has `rows`, one per point: sizes, `basis`, `a` and `b` (rates: per second, times: s),
@@ -46,7 +44,7 @@ def comparison_report(found: Compared) -> Report:
     a, b = found.names
     return Report(
         title=f"A ({a}) against B ({b})",
-        summary=(*_answers(points, level), *_sides(found), *_doubts(points)),
+        summary=(*_answers(points, level), *_sides(found), *_caveats(points)),
         tables=(points_table(points, found, level), differences_table(found), runs_table(found)),
         notes=(*_methods(points, found, several, level), *found.notes),
         checks=tuple(_checks(points)),
@@ -106,13 +104,13 @@ def _name(row: Row, points: Sequence[Row]) -> str:
     return f"{size(row, points)}{under(row['series'])}"
 
 
-def _sides(found: Compared) -> Iterator[str]:
+def _sides(found: ComparisonInput) -> Iterator[str]:
     for side, name, runs in zip("AB", found.names, found.runs, strict=True):
         done = int((runs["state"] == OK).sum())
         yield f"{side} is {name}: {done} of {len(runs)} runs ok."
 
 
-def _doubts(points: Sequence[Row]) -> Iterator[str]:
+def _caveats(points: Sequence[Row]) -> Iterator[str]:
     for row in points:
         change, noise = row["accuracy_change_pp"], row["accuracy_noise_pp"]
         # Repetitions with one seed agree to the last digit; the noise is then not measured.
@@ -150,7 +148,9 @@ def _worse(row: Row, points: Sequence[Row]) -> str:
     return f"B worse: {_name(row, points)}: {ratio_text(row, 'ratio')} times the speed of A"
 
 
-def _methods(points: Sequence[Row], found: Compared, several: int, level: float) -> Iterator[str]:
+def _methods(
+    points: Sequence[Row], found: ComparisonInput, several: int, level: float
+) -> Iterator[str]:
     if any(row["ratio"] is not None for row in points):
         yield METHOD
     if several > 1:

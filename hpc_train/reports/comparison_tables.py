@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.metrics import BASES
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.labels import series_heading, short_series
-from hpc_train.reports.plain_rows import for_programs, plain_rows
+from hpc_train.reports.plain_rows import Row, for_programs, plain_rows
+from hpc_train.reports.point_columns import PointColumn, table_width
 from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = Mapping[str, Any]
-PointColumn = tuple[Column, Callable[[Row], str]]
 OK = "COMPLETED"
 SIZES = ("nodes", "gpus_per_node", "tasks_per_node")
 # Columns that are dropped first if the table is wider than a terminal.
@@ -24,7 +23,7 @@ LESS = ("corrected", "accuracy_change_pp")
 ROOM = 100
 
 
-class Compared(NamedTuple):
+class ComparisonInput(NamedTuple):
     """Data of a report on two sides.
 
     `settings`: name, values of A, values of B of the settings that differ.
@@ -55,20 +54,20 @@ def ratio_text(row: Row, name: str) -> str:
     return f"{fixed(row['ratio'], 3)}{limits}"
 
 
-def points_table(points: Sequence[Row], found: Compared, level: float) -> ReportTable:
+def points_table(points: Sequence[Row], found: ComparisonInput, level: float) -> ReportTable:
     """Return a row per point; `level` is that of the corrected interval.
 
     If it is wider than 100 characters, columns are dropped: JSON and CSV have them.
     """
-    shown = [item for item in _columns(points, found, level) if _worth(item, points)]
+    shown = [item for item in _columns(points, found, level) if _is_needed(item, points)]
     for key in LESS:
-        if _width(shown, points) > ROOM:
-            shown = [item for item in shown if item[0].key != key]
+        if table_width(shown, points) > ROOM:
+            shown = [item for item in shown if item.column.key != key]
     return ReportTable(
         title="Points",
-        columns=tuple(column for column, _ in shown),
+        columns=tuple(item.column for item in shown),
         rows=tuple(
-            tuple(Cell(text=text(row), value=row.get(column.key)) for column, text in shown)
+            tuple(Cell(text=c.text(row), value=row.get(c.column.key)) for c in shown)
             for row in points
         ),
         key="rows",
@@ -76,37 +75,39 @@ def points_table(points: Sequence[Row], found: Compared, level: float) -> Report
     )
 
 
-def _columns(points: Sequence[Row], found: Compared, level: float) -> list[PointColumn]:
+def _columns(points: Sequence[Row], found: ComparisonInput, level: float) -> list[PointColumn]:
     bases = {BASES[row["basis"]].in_heading for row in points}
     unit = f"\n{bases.pop()}" if len(bases) == 1 else ""
     axis = series_heading(points)
     sizes = (("nodes", "nodes"), ("gpus_per_node", "gpus/\nnode"),
              ("tasks_per_node", "tasks/\nnode"), ("ranks", "ranks"))  # fmt: skip
     return [
-        (
+        PointColumn(
             Column(key="series", heading=axis or "series", align="left"),
             lambda row: short_series(row["series"], axis),
         ),
-        *((Column(key=key, heading=heading), _count(key)) for key, heading in sizes),
-        (Column(key="n", heading="ok\nA, B"), lambda row: f"{_ok(row, 'a')}, {_ok(row, 'b')}"),
-        (Column(key="a", heading=f"A{unit}"), lambda row: significant(row["a"])),
-        (Column(key="b", heading=f"B{unit}"), lambda row: significant(row["b"])),
-        (
+        *(PointColumn(Column(key=key, heading=heading), _count(key)) for key, heading in sizes),
+        PointColumn(
+            Column(key="n", heading="ok\nA, B"), lambda row: f"{_ok(row, 'a')}, {_ok(row, 'b')}"
+        ),
+        PointColumn(Column(key="a", heading=f"A{unit}"), lambda row: significant(row["a"])),
+        PointColumn(Column(key="b", heading=f"B{unit}"), lambda row: significant(row["b"])),
+        PointColumn(
             Column(key="ratio", heading=f"B/A\n[{level_word(found.confidence)}]"),
             lambda row: ratio_text(row, "ratio"),
         ),
-        (
+        PointColumn(
             Column(key="corrected", heading=f"corrected\n[{level_word(level)}]"),
             lambda row: ratio_text(row, "corrected").partition(" ")[2] or ABSENT,
         ),
-        (Column(key="accuracy_change_pp", heading="accuracy\nchange"), _accuracy),
-        (Column(key="verdict", heading="verdict", align="left"), _verdict),
+        PointColumn(Column(key="accuracy_change_pp", heading="accuracy\nchange"), _accuracy),
+        PointColumn(Column(key="verdict", heading="verdict", align="left"), _verdict),
     ]
 
 
-def _worth(item: PointColumn, points: Sequence[Row]) -> bool:
-    column, text = item
-    values = {text(row) for row in points}
+def _is_needed(item: PointColumn, points: Sequence[Row]) -> bool:
+    column = item.column
+    values = {item.text(row) for row in points}
     if column.key == "ranks" and any(len({row[k] for row in points}) > 1 for k in SIZES):
         return False
     if column.key in ("series", *SIZES[1:], "ranks"):
@@ -114,11 +115,6 @@ def _worth(item: PointColumn, points: Sequence[Row]) -> bool:
     if column.key == "corrected":
         return sum(row["corrected_low"] is not None for row in points) > 1
     return column.key != "accuracy_change_pp" or values != {ABSENT}
-
-
-def _width(shown: Sequence[PointColumn], points: Sequence[Row]) -> int:
-    texts = [[*c.heading.split("\n"), *(text(row) for row in points)] for c, text in shown]
-    return sum(max(map(len, column)) for column in texts) + len(shown) - 1
 
 
 def _count(key: str) -> Callable[[Row], str]:
@@ -150,7 +146,7 @@ def _record(row: Row) -> dict[str, Any]:
     return plain
 
 
-def differences_table(found: Compared) -> ReportTable:
+def differences_table(found: ComparisonInput) -> ReportTable:
     """Return a row per setting that differs between the sides."""
     keys = ("setting", "a", "b")
     heads = ("setting", "A", "B")
@@ -166,7 +162,7 @@ def differences_table(found: Compared) -> ReportTable:
     )
 
 
-def runs_table(found: Compared) -> ReportTable:
+def runs_table(found: ComparisonInput) -> ReportTable:
     """Return the runs that are not ok; `records` holds every run of both sides."""
     names = ("side", "run_id", "state", "problem")
     rows = [

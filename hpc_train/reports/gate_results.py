@@ -1,8 +1,8 @@
-"""Results of gates -> what a report says of them, and the runs that a bandwidth gate decided."""
+"""Results of gates -> their table and sentences, and the runs that a bandwidth gate decided."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -10,11 +10,11 @@ import msgspec
 from hpc_train.model.gate_result import GateResult
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.scaling_input import CONTRADICTED, EXCLUDED
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import ABSENT
 
 HEADINGS = ("gate", "limit", "met", "not met at", "not decided at")
-Row = Mapping[str, Any]
-Key = tuple[Any, ...]
+PointKey = tuple[Any, ...]
 _SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "gpus")
 _DONE = ("COMPLETED", EXCLUDED)
 
@@ -73,14 +73,14 @@ def _row(own: Sequence[GateResult]) -> tuple[Cell, ...]:
     )
 
 
-def key_of(row: Row) -> Key:
+def key_of(row: Row) -> PointKey:
     """Return the key of a point, or of the point of a run."""
     return tuple(row.get(name) for name in _SIZES)
 
 
-def benchmarked(runs: Sequence[Row], measured: Collection[str]) -> dict[Key, int]:
+def benchmarked(runs: Sequence[Row], measured: Collection[str]) -> dict[PointKey, int]:
     """Return the points whose runs are all successful benchmarks, with their number of runs."""
-    found: dict[Key, int] = {}
+    found: dict[PointKey, int] = {}
     lacking = set()
     for row in runs:
         if row["state"] == EXCLUDED:

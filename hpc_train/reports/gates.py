@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hpc_train.model.gate_result import GateResult, Outcome
 from hpc_train.model.study import Gates
@@ -11,8 +11,8 @@ from hpc_train.model.study_axes import ALONE
 from hpc_train.reports.accuracy_loss_gates import quality
 from hpc_train.reports.gate_results import benchmarked, key_of
 from hpc_train.reports.labels import names
+from hpc_train.reports.plain_rows import Row
 
-Row = Mapping[str, Any]
 # 2 x 0.75 may differ from 1.5 by rounding.
 _ROUNDING = 1e-9
 WHOLE = "the study"
@@ -37,7 +37,7 @@ class GateInputs(NamedTuple):
     site_unknown: str = ""
 
 
-class Number(NamedTuple):
+class GateValue(NamedTuple):
     """A value with the limits of its interval, if it has one."""
 
     value: float
@@ -132,10 +132,10 @@ def _doubles(points: Sequence[Row]) -> frozenset[tuple[str, str, float]]:
     return frozenset((row["series"], u, 2 * row[u]) for row in points for u in units if row[u])
 
 
-def _number(row: Row, name: str, factor: float = 1) -> Number | None:
+def _number(row: Row, name: str, factor: float = 1) -> GateValue | None:
     parts = [row.get(f"{name}{end}") for end in ("", "_low", "_high")]
     value, low, high = (None if part is None else factor * part for part in parts)
-    return None if value is None else Number(value, low, high)
+    return None if value is None else GateValue(value, low, high)
 
 
 def _decided(least: Least, row: Row, name: Callable[[Row], str]) -> GateResult:
@@ -177,7 +177,7 @@ def _node_counts(limit: int | None, points: Sequence[Row]) -> Iterator[GateResul
 def _script(scripts: tuple[int, int]) -> Iterator[GateResult]:
     runs, there = scripts
     met = 0 < runs == there
-    reason = f"scripts of {there} of {runs} runs" if runs else "no script: these are logs alone"
+    reason = f"scripts of {there} of {runs} runs" if runs else "no script: the input is logs only"
     yield GateResult(gate="script", where=WHOLE, outcome="met" if met else "not met", reason=reason)
 
 
@@ -202,7 +202,7 @@ def _busbw(limit: float | None, measured: Mapping[str, float]) -> Iterator[GateR
 
 
 def _regressions(gates: Gates, changes: Sequence[Row]) -> Iterator[GateResult]:
-    """A regression: the whole interval of new/old is below 1 - tolerance; with n=1, the value."""
+    """Yield regressions: the interval of new/old, or the value if n=1, is below 1 - tolerance."""
     if gates.regression is None:
         return
     limit, old = 1 - gates.regression.tolerance, gates.regression.against

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import TypeVar
 
 from hpc_train.model.scaling_input import MISSING, ExpectedStudy
 from hpc_train.model.study_axes import ALONE
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import whole
 
 T = TypeVar("T")
-Row = Mapping[str, Any]
 UNKNOWN = "an unknown number of ranks"
 
 

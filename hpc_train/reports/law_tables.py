@@ -101,7 +101,7 @@ def _with_limits(value: float, low: float | None, high: float | None) -> str:
 
 
 def _short(value: float) -> str:
-    """Return three digits; the coherence of a large machine is a small number."""
+    """Return three significant digits, because the coherence of a large machine is small."""
     return f"{value:.2e}" if 0 < abs(value) < LEAST_PLAIN else significant(value, 3)
 
 

@@ -10,6 +10,7 @@ from hpc_train.model.metrics import POINT_METRICS
 if TYPE_CHECKING:
     import pandas as pd
 
+Row = Mapping[str, Any]
 _WITH_LIMITS = tuple(metric.key for metric in POINT_METRICS if metric.limits == "object")
 _RENAMED = {metric.key: metric.json_key for metric in POINT_METRICS if metric.json_key}
 
@@ -22,12 +23,12 @@ def plain_rows(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
 
 
-def for_programs(row: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the row as files have it: each flag as the text `code: detail`."""
+def for_programs(row: Row) -> dict[str, Any]:
+    """Return the row as it is written to files, with each flag as a text `code: detail`."""
     return {**row, "flags": [str(flag) for flag in row.get("flags") or ()]}
 
 
-def nested(row: Mapping[str, Any]) -> dict[str, Any]:
+def nested(row: Row) -> dict[str, Any]:
     """Return the row with `x`, `x_low`, `x_high` as one `x: {value, low, high}`, or None."""
     limits = {f"{name}{end}" for name in _WITH_LIMITS for end in ("_low", "_high")}
     plain = {name: v for name, v in for_programs(row).items() if name not in limits}

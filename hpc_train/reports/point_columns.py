@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hpc_train.model.metric import Metric, TextColumn
 from hpc_train.model.metrics import in_text_order
 from hpc_train.model.report import Column
 from hpc_train.reports.labels import series_heading, short_series
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import ABSENT, fixed, whole, with_limits
 
-Row = Mapping[str, Any]
-Text = Callable[[Row], str]
+TextOfRow = Callable[[Row], str]
 SIZES = {
     "nodes": "nodes",
     "gpus_per_node": "gpus/\nnode",
@@ -27,7 +27,7 @@ class PointColumn(NamedTuple):
     """A column of the points table; if `droppable`, a constant column moves to the summary."""
 
     column: Column
-    text: Text
+    text: TextOfRow
     droppable: bool = True
 
 
@@ -39,6 +39,12 @@ def compact_columns(points: Sequence[Row], confidence: float) -> list[PointColum
         if metric.text and metric.text.compact
     )
     return [_series(points), *_sizes(), batch, _runs(), *others, *_remarks()]
+
+
+def table_width(shown: Sequence[PointColumn], points: Sequence[Row]) -> int:
+    """Return the width of a table as text, with one space between its columns."""
+    texts = [[*c.column.heading.split("\n"), *(c.text(row) for row in points)] for c in shown]
+    return sum(max(map(len, column)) for column in texts) + len(shown) - 1
 
 
 def wide_columns(points: Sequence[Row], confidence: float) -> list[PointColumn]:

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from hpc_train.model.report import Report, ReportTable
 from hpc_train.model.scaling_input import INTERVALS, ExpectedStudy
 from hpc_train.reports.labels import UNKNOWN, foreign, one_size, place, speedup_word
-from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.study_tables import LESS, absent_notes, points_table, runs_table
 from hpc_train.reports.summary import summary_lines
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = Mapping[str, Any]
 STATE_UNKNOWN = (
     "Logs without a run folder do not contain the state of their job: one with a result counts as "
     "ok, unless its lines show a failure (records show none). Their number of ranks is the "

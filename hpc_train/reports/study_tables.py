@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.report import Cell, Column, ReportTable
 from hpc_train.reports.labels import counted, names, one_size
-from hpc_train.reports.plain_rows import for_programs, nested
-from hpc_train.reports.point_columns import PointColumn, compact_columns, wide_columns
+from hpc_train.reports.plain_rows import Row, for_programs, nested
+from hpc_train.reports.point_columns import PointColumn, compact_columns, table_width, wide_columns
 from hpc_train.reports.value_format import ABSENT
 
-Row = Mapping[str, Any]
 OK = "COMPLETED"
 SIZES = ("series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "global_batch", "gpus")
 SIZE_WORDS = {
@@ -45,7 +43,7 @@ def points_table(points: Sequence[Row], confidence: float, *, wide: bool = False
     `wide` table keeps every column that has a value.
     """
     every = wide_columns(points, confidence) if wide else compact_columns(points, confidence)
-    shown = [column for column in every if _worth(column, points, wide=wide)]
+    shown = [column for column in every if _is_needed(column, points, wide=wide)]
     if not wide:
         shown = _fitting(shown, points)
     return ReportTable(
@@ -95,12 +93,12 @@ def _fitting(shown: list[PointColumn], points: Sequence[Row]) -> list[PointColum
     if not any(row["speedup"] is not None and not row["is_baseline"] for row in points):
         needed.add("time_to_train_speedup")
     for key in LESS:
-        if _width(shown, points) > ROOM and key not in needed:
+        if table_width(shown, points) > ROOM and key not in needed:
             shown = [column for column in shown if column.column.key != key]
     return shown
 
 
-def _worth(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool:
+def _is_needed(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool:
     """Whether a column is not constant, or has a value that is shown nowhere else."""
     key = shown.column.key
     if not shown.droppable:
@@ -109,7 +107,7 @@ def _worth(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool:
         compared = any(row["speedup"] is not None and not row["is_baseline"] for row in points)
         return compared or not one_size(points)
     if key == "time_to_train_speedup" and not wide:
-        return _says_more(points)
+        return _adds_information(points)
     values = {shown.text(row) for row in points}
     if key == "ranks" or (key == "gpus" and not wide):
         new = key == "gpus" or any(row["ranks"] != row["gpus"] for row in points)
@@ -121,16 +119,10 @@ def _worth(shown: PointColumn, points: Sequence[Row], *, wide: bool) -> bool:
     return len(known) > 1 or bool(known and silent)
 
 
-def _says_more(points: Sequence[Row]) -> bool:
+def _adds_information(points: Sequence[Row]) -> bool:
     """Whether the speedup of the training differs from the speedup."""
     known = [row for row in points if row.get("time_to_train_speedup") and not row["is_baseline"]]
     return any(row["basis"] != "time to train" or row["speedup"] is None for row in known)
-
-
-def _width(shown: Sequence[PointColumn], points: Sequence[Row]) -> int:
-    """Return the width of the table as text, one space between its columns."""
-    texts = [[*c.column.heading.split("\n"), *(c.text(row) for row in points)] for c in shown]
-    return sum(max(map(len, column)) for column in texts) + len(shown) - 1
 
 
 def _one_size_varies(points: Sequence[Row]) -> bool:

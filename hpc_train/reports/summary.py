@@ -1,15 +1,14 @@
-"""Plain rows -> the words before the table: the answer, what was measured, the baselines."""
+"""Plain rows -> the summary above the table: the answer, what was measured, the baselines."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from operator import itemgetter
-from typing import Any
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.study import Warmup
-from hpc_train.reports.caveats import doubts, transport_doubts
+from hpc_train.reports.caveats import flag_caveats, transport_caveats
 from hpc_train.reports.labels import (
     UNKNOWN,
     by_series,
@@ -20,10 +19,10 @@ from hpc_train.reports.labels import (
     sizes,
     under,
 )
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.study_tables import OK, constants
 from hpc_train.reports.value_format import fixed, significant, whole, with_limits
 
-Row = Mapping[str, Any]
 # Number of series with a line for answer and baseline.
 MOST_LINES = 8
 REGIMES = {
@@ -50,8 +49,8 @@ def summary_lines(
         *_first(list(answers(points)), "series"),
         f"Measured: {'; '.join(part for part in measured if part)}.",
         *_first(list(baselines(points)), "baselines"),
-        *doubts(points),
-        *transport_doubts(points),
+        *flag_caveats(points),
+        *transport_caveats(points),
     )
 
 
@@ -101,14 +100,14 @@ def _span(values: Sequence[int]) -> str:
 
 
 def answers(points: Sequence[Row]) -> Iterator[str]:
-    """Say for each series how much faster its best point is than its baseline, or why not.
+    """Yield for each series the speedup of its best point, or the reason why there is none.
 
-    If the best point is not the largest one, the largest is named too.
+    If the best point is not the largest one, the largest is also named.
     """
     if points and not any(row["n_ok"] for row in points):
         yield "No run has a result."
         return
-    alone, firsts = one_size(points), _Firsts(points)
+    alone, firsts = one_size(points), _Baselines(points)
     for series, own in by_series(points, itemgetter("series")).items():
         known = [r for r in own if r["speedup"] is not None and not r["is_baseline"]]
         if known:
@@ -152,7 +151,7 @@ def _alone(where: str) -> str:
     return f"One size only ({where}): nothing to compare; run a study."
 
 
-class _Firsts:
+class _Baselines:
     """Names of points, and the baseline of each series or, if it has none, the common one."""
 
     def __init__(self, points: Sequence[Row]) -> None:
@@ -167,7 +166,7 @@ class _Firsts:
         return self._own.get(row["series"], self._first)
 
 
-def _comparison(known: Sequence[Row], firsts: _Firsts, series: str) -> str:
+def _comparison(known: Sequence[Row], firsts: _Baselines, series: str) -> str:
     best = max(known, key=lambda row: float(row["speedup"]))
     largest = max(known, key=lambda row: (row["ideal"] or 0, row["ranks"] or 0))
     base, named = firsts.of(best), firsts.named

@@ -10,9 +10,9 @@ import msgspec
 from hpc_train.model.report import Cell, Column, Report, ReportTable
 from hpc_train.model.study_axes import ALONE
 from hpc_train.model.training_target import Target
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import ABSENT, fixed, significant, whole
 
-Row = Mapping[str, Any]
 COLUMNS = (
     Column(key="series", heading="series", align="left"),
     Column(key="nodes", heading="nodes"),
@@ -83,5 +83,5 @@ def _lacking(rows: Sequence[Row], target: Target) -> tuple[str, ...]:
     more = f" and {len(unknown) - 1} more" if len(unknown) > 1 else ""
     return (
         f"not measured: {unknown[0]}{more} printed no {target.metric}, or not its global batch; "
-        "an event with step and global_batch_size says both (docs/events.md).",
+        "print an event with step and global_batch_size (docs/events.md).",
     )

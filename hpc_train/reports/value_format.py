@@ -7,7 +7,7 @@ from math import floor, isfinite, log10
 from typing import Any
 
 ABSENT = "--"
-# Clocks have nanoseconds; further digits differ between processors.
+# The resolution of clocks is a nanosecond; further digits differ between processors.
 DIGITS = 9
 
 
@@ -19,7 +19,7 @@ def rounded(value: Any) -> Any:
 
 
 def significant(value: float | None, digits: int = 4) -> str:
-    """Return at least `digits` significant digits, never in powers of ten for large numbers."""
+    """Return at least `digits` significant digits, without an exponent for large numbers."""
     if value is None or not isfinite(value):
         return ABSENT
     if value == 0:
@@ -59,7 +59,7 @@ def _written(value: float | None, decimals: int | None, factor: float) -> str:
 
 
 def whole(value: float | None) -> str:
-    """Return a count or a ratio without needless decimals."""
+    """Return a count or a ratio with at most six significant digits."""
     return ABSENT if value is None or not isfinite(value) else f"{value:.6g}"
 
 

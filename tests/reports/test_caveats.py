@@ -30,14 +30,14 @@ def _column(report: Report) -> list[str]:
     return [row[place].text for row in table.rows]
 
 
-def _doubts(report: Report) -> list[str]:
+def _caveats(report: Report) -> list[str]:
     return [line for line in report.summary if "transport" in line]
 
 
 def test_column() -> None:
     report = _report({"srun-1": "NVLink", "srun-2": "IB+GDR", "srun-4": "IB+GDR"})
     assert _column(report) == ["NVLink", "IB+GDR", "IB+GDR", "--", "--", "--"]
-    assert _doubts(report) == []
+    assert _caveats(report) == []
 
 
 def test_no_column_where_no_log_says_it() -> None:
@@ -45,12 +45,12 @@ def test_no_column_where_no_log_says_it() -> None:
 
 
 def test_points_of_a_series_that_differ() -> None:
-    (doubt,) = _doubts(_report({"srun-1": "NVLink", "srun-2": "IB+GDR", "srun-4": "sockets"}))
+    (doubt,) = _caveats(_report({"srun-1": "NVLink", "srun-2": "IB+GDR", "srun-4": "sockets"}))
     assert doubt == ("Caveats: the transport differs under srun: 8 GPUs IB+GDR; 16 GPUs sockets.")
 
 
 def test_series_are_not_compared() -> None:
-    assert _doubts(_report({"srun-2": "IB+GDR", "torchrun-2": "sockets"})) == []
+    assert _caveats(_report({"srun-2": "IB+GDR", "torchrun-2": "sockets"})) == []
 
 
 def test_runs_of_a_point_that_differ() -> None:
@@ -63,4 +63,4 @@ def test_runs_of_a_point_that_differ() -> None:
     frame = run_frame(study, records)
     report = scaling_report(study, frame, speedup_frame(frame, study))
     assert _column(report)[1] == "IB+GDR / sockets"
-    assert _doubts(report)
+    assert _caveats(report)

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 import pytest
 
-from hpc_train.reports.caveats import doubts, transport_doubts
+from hpc_train.reports.caveats import flag_caveats, transport_caveats
 from hpc_train.reports.plain_rows import plain_rows
 from hpc_train.reports.summary import answers, baselines
 from hpc_train.tables.runs import run_frame
@@ -54,7 +54,7 @@ def looks(says: Any, series: int) -> int:
     return Counted.looks
 
 
-@pytest.mark.parametrize("says", [answers, baselines, transport_doubts, doubts])
+@pytest.mark.parametrize("says", [answers, baselines, transport_caveats, flag_caveats])
 def test_four_times_the_series_are_looked_at_four_times_as_often(says: Any) -> None:
     assert looks(says, 80) < 6 * looks(says, 20)
 

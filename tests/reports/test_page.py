@@ -66,7 +66,7 @@ def test_the_same_report_gives_the_same_bytes(shown: str) -> None:
 def test_a_report_of_nothing_is_a_page(bare: Report) -> None:
     page = Elements(render(bare))
     assert [given.get("id") for given in page.of("main")] == ["main"]
-    assert "Nothing is recorded" in page.text
+    assert "The runs recorded neither" in page.text
 
 
 def test_hostile_words_change_no_element(elements: Elements) -> None:
@@ -177,8 +177,8 @@ def test_a_page_of_10_000_runs() -> None:
     assert len(page.encode()) <= 5_000_000
     assert page.count("<th scope=row>") == 10_000
     # What is left out is said.
-    assert f"{10_000 - MOST_ENDS} more are left out here" in page
-    assert "more scripts are left out here" in page
+    assert f"{10_000 - MOST_ENDS} more are not shown" in page
+    assert "more scripts are not shown" in page
 
 
 def many(count: int) -> Report:

@@ -57,7 +57,7 @@ def figures(
     style: Any = {**mpl.rcParamsDefault, **STYLE}
     drawn = []
     with mpl.rc_context(style), warnings.catch_warnings():
-        # A name with characters that the font lacks: boxes in an image, text in a page.
+        # Characters that the font lacks are boxes in an image, and text in a page.
         warnings.filterwarnings("ignore", "Glyph ", UserWarning)
         for name in names:
             canvas = FIGURES[name](plot)

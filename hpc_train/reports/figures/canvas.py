@@ -1,4 +1,4 @@
-"""Canvas: a figure on its way to be a figure, with what its marks stand for."""
+"""Canvas: a figure that is being drawn, with the data and the tooltips of its marks."""
 
 from __future__ import annotations
 

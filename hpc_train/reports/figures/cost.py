@@ -1,9 +1,9 @@
-"""Figure: what a million samples cost in GPU-hours, against how long they take."""
+"""Figure: GPU-hours against minutes for a million samples."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hpc_train.reports.figures.axes import value_axis
 from hpc_train.reports.figures.canvas import Canvas, opened
@@ -12,19 +12,19 @@ from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.scaling import usable
 from hpc_train.reports.figures.series_styles import Style
 from hpc_train.reports.figures.titles_and_legend import (
-    Entry,
+    LegendEntry,
     draw_legend,
     draw_title,
     heading_lines,
 )
 from hpc_train.reports.labels import counted
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Row = Mapping[str, Any]
 COST = "gpu_hours_per_million"
 SAMPLES = 1e6
 # Room that the number of ranks at a point needs, in pixels of the figure before its layout.
@@ -139,7 +139,7 @@ def _label(axes: Axes, known: Sequence[Row]) -> None:
         )  # fmt: skip
 
 
-def _entries() -> list[Entry]:
+def _entries() -> list[LegendEntry]:
     from matplotlib.lines import Line2D
 
     ring = Line2D([], [], ls="none", marker="o", mfc="none", mec="black", mew=0.9, ms=10)

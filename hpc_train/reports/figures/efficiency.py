@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import plain_axis, size_axis
@@ -32,19 +31,19 @@ from hpc_train.reports.figures.titles_and_legend import (
     hollow_entry,
     ideal_entry,
 )
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.study_tables import OK
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Row = Mapping[str, Any]
 TWICE = 2.0
 
 
 def draw(plot: PlotData) -> Canvas | None:
-    """Draw efficiency E = S/q [%] from 0, every run a point: E of its point by its own rate.
+    """Draw efficiency E = S/q [%] from 0, every run a point, computed from its own rate.
 
-    The runs of the baseline scatter around 100 %: this is part of every interval.
+    The runs of the baseline scatter around 100 %; every interval includes this scatter.
     """
     known = [row for row in plot.points if _known(row)]
     if all(row["is_baseline"] for row in known):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from hpc_train.model.scaling_fit import Fit
@@ -19,7 +19,7 @@ from hpc_train.reports.figures.markers import (
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.series_styles import COLOURS, Style
 from hpc_train.reports.figures.titles_and_legend import (
-    Entry,
+    LegendEntry,
     draw_legend,
     draw_title,
     faceted,
@@ -27,12 +27,12 @@ from hpc_train.reports.figures.titles_and_legend import (
     ideal_entry,
     shown_in,
 )
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Row = Mapping[str, Any]
 LAWS = {"amdahl": "Amdahl", "gustafson": "Gustafson", "usl": "USL"}
 LINES: dict[str, tuple[str, Any]] = {
     "amdahl": (COLOURS[0], "-"),
@@ -45,7 +45,7 @@ TICKS = 8
 
 
 def draw(plot: PlotData) -> Canvas | None:
-    """Draw each series' speedups, the laws with their bands, and a shade beyond the measurements.
+    """Draw the speedups of each series and its laws with bands; shade the range beyond the data.
 
     A peak is drawn only if the fit bounds it.
     """
@@ -157,12 +157,12 @@ def _interval(law: Fit) -> str:
     return f"{peak.value:.3g} [{peak.low:.3g}, {peak.high:.3g}]"
 
 
-def _entries(kinds: Sequence[str]) -> list[Entry]:
+def _entries(kinds: Sequence[str]) -> list[LegendEntry]:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
     measured = Line2D([], [], color=MEASURED, marker="o", ls="none", mec="white", mew=0.6, ms=5)
-    entries: list[Entry] = [(measured, "measured")]
+    entries: list[LegendEntry] = [(measured, "measured")]
     for kind in kinds:
         colour, dashes = LINES[kind]
         entries.append((Line2D([], [], color=colour, ls=dashes, lw=1.5), LAWS[kind]))

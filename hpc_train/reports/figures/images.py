@@ -39,7 +39,7 @@ METADATA: dict[str, dict[str, Any]] = {
 }
 _SPACE = re.compile(r"^\{[^}]*\}")
 _REFERENCE = re.compile(r"(?:url\(#|^#)([^)]+)\)?")
-# What matplotlib says in a stylesheet, which would hold for the whole page.
+# Properties that matplotlib sets in a stylesheet, which would apply to the whole page.
 STROKES = "stroke-linejoin:round;stroke-linecap:butt"
 DECIMALS = re.compile(r"(\d\.\d\d)\d+")
 
@@ -95,7 +95,7 @@ def inlined(svg: bytes, name: str, canvas: Canvas) -> bytes:
                 parent.remove(child)
     groups = {element.get("id"): element for element in root.iter("g")}
     for group, titles in canvas.hovers.items():
-        _entitle(groups[group], titles)
+        _add_titles(groups[group], titles)
     _rename(root, name)
     width = root.attrib.pop("width")
     root.attrib.pop("height")
@@ -124,7 +124,7 @@ def _without_namespaces(element: Xml.Element) -> None:
         element.tail = None
 
 
-def _entitle(group: Xml.Element, titles: list[str]) -> None:
+def _add_titles(group: Xml.Element, titles: list[str]) -> None:
     """Give each mark its title, and move common styles to the group, which keeps pages small."""
     marks = [mark for mark in group.iter("use")] or _paths(group)
     for mark, text in zip(marks, titles, strict=True):

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from hpc_train.reports.figures.axes import plain_axis, size_axis
 from hpc_train.reports.figures.canvas import Canvas, opened
 from hpc_train.reports.figures.markers import (
@@ -24,8 +21,8 @@ from hpc_train.reports.figures.titles_and_legend import (
     heading_lines,
     hollow_entry,
 )
+from hpc_train.reports.plain_rows import Row
 
-Row = Mapping[str, Any]
 # Space below the lowest value for hollow markers, as a fraction of the height.
 ROOM = 0.12
 

@@ -1,4 +1,4 @@
-"""Rows of a series -> marks on a panel: runs, means, intervals, and what has no result."""
+"""Rows of a series -> marks on a panel: runs, means, intervals, and points without a result."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from hpc_train.reports.figures.canvas import Canvas, explain
 from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.series_styles import Style
 from hpc_train.reports.labels import counted, place
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Row = Mapping[str, Any]
 GREY = "0.35"
 DOTTED = (0, (1, 2))
 GATE = "black"

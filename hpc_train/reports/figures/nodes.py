@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from hpc_train.reports.figures.canvas import Canvas, explain, opened
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.titles_and_legend import draw_title, titled
-from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.value_format import one_line, significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Row = Mapping[str, Any]
 MOST_NODES, MOST_RUNS = 32, 60
 # Percent above the other nodes from which a node is marked. Less is noise between nodes.
 SLOW = 3.0

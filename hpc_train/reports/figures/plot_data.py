@@ -1,8 +1,8 @@
-"""Tables of a study and its laws -> the plain rows that figures show: as many as stay readable."""
+"""Tables of a study and its laws -> the plain rows that figures show, limited in number."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from hpc_train.model.metrics import BASIS_COLUMNS
@@ -10,13 +10,12 @@ from hpc_train.model.scaling_fit import Fit
 from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.reports.figures.series_styles import SizeAxis, Style, layout, styles
 from hpc_train.reports.labels import speedup_word
-from hpc_train.reports.plain_rows import plain_rows
+from hpc_train.reports.plain_rows import Row, plain_rows
 from hpc_train.reports.study_tables import OK
 
 if TYPE_CHECKING:
     import pandas as pd
 
-Row = Mapping[str, Any]
 MOST_SERIES = 10
 # If there are more, every k-th is drawn: a page with 10,000 marks in each figure is slow.
 MOST_RUNS = 2000
@@ -31,7 +30,7 @@ class PlotData(NamedTuple):
     """The rows of one study for the panels; `word` is the name of the speedup.
 
     `runs` and `points` are those of the series that are drawn (`styles`), `every_run` is the whole
-    table; `all_series` and `all_runs` (those with a result) count also what is left out.
+    table; `all_series` and `all_runs` (those with a result) also count what is not drawn.
     """
 
     study: ExpectedStudy

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hpc_train.model.metrics import BASES, BASIS_COLUMNS
 from hpc_train.reports.figures.axes import size_axis, value_axis
@@ -29,13 +29,12 @@ from hpc_train.reports.figures.titles_and_legend import (
     heading_lines,
     limits,
 )
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-
-Row = Mapping[str, Any]
 
 
 def draw(plot: PlotData) -> Canvas:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from math import log2
 from typing import Any, NamedTuple
 
-Row = Mapping[str, Any]
+from hpc_train.reports.plain_rows import Row
+
 # Okabe and Ito's colours, without yellow, which is not visible on white.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")

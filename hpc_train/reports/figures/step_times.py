@@ -20,19 +20,19 @@ from hpc_train.reports.figures.plot_data import PlotData, point_of
 from hpc_train.reports.figures.scaling import usable
 from hpc_train.reports.figures.series_styles import Style, room
 from hpc_train.reports.figures.titles_and_legend import (
-    Entry,
+    LegendEntry,
     draw_legend,
     draw_title,
     heading_lines,
     hollow_entry,
 )
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import significant
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Row = Mapping[str, Any]
 Units = Mapping[tuple[Any, ...], float]
 QUANTILES = ("step_p05_s", "step_p25_s", "step_p75_s", "step_p95_s")
 # Width of a box, in sizes of its marker.
@@ -110,7 +110,7 @@ def _spread(row: Row) -> bool:
     return bool(row["ranks"]) and all((row.get(name) or 0) > 0 for name in QUANTILES)
 
 
-def _entries() -> list[Entry]:
+def _entries() -> list[LegendEntry]:
     from matplotlib.lines import Line2D
 
     thick = Line2D([], [], color=GREY, lw=5, alpha=0.45, solid_capstyle="butt")

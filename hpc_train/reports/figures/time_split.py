@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hpc_train.reports.figures.canvas import Canvas, explain
 from hpc_train.reports.figures.markers import GREY
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.series_styles import Style
 from hpc_train.reports.figures.titles_and_legend import (
-    Entry,
+    LegendEntry,
     draw_legend,
     draw_title,
     faceted,
@@ -20,15 +20,15 @@ from hpc_train.reports.figures.titles_and_legend import (
     titled,
 )
 from hpc_train.reports.labels import place
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-Row = Mapping[str, Any]
-# Name, colour, hatch; from the bottom up. The hatches tell them apart in grey.
+# Name, colour, hatch; from the bottom up. The hatches distinguish them in greyscale.
 PARTS = (
-    ("compute and the rest", "#56B4E9", ""),
+    ("compute and other", "#56B4E9", ""),
     ("communication", "#D55E00", "///"),
     ("data", "#F0E442", "..."),
 )
@@ -44,7 +44,7 @@ def draw(plot: PlotData) -> Canvas | None:
     styles = [style for style in plot.styles if style.series in known]
     if not styles:
         return None
-    canvas, panels = faceted(f"{plot.study.name}: what a step's time goes to", styles, plot)
+    canvas, panels = faceted(f"{plot.study.name}: shares of the step time", styles, plot)
     for axes, style in zip(panels, styles, strict=False):
         axes.set(xlabel="ranks", ylabel="share of the step time [%]")
         shown = [row for row in plot.own(style) if row["ranks"]]
@@ -124,7 +124,7 @@ def _labels(rows: Sequence[Row]) -> list[str]:
     ]
 
 
-def _entries(plot: PlotData) -> list[Entry]:
+def _entries(plot: PlotData) -> list[LegendEntry]:
     from matplotlib.patches import Patch
 
     known = {name for name, key in SHARES.items() if any(r.get(key) for r in plot.points)}

@@ -1,10 +1,10 @@
-"""What stands around the panels of a figure: its title, its legend, and the name of each panel."""
+"""The title and the legend of a figure, and the titles of its panels."""
 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from hpc_train.model.study_axes import ALONE
 from hpc_train.reports.figures.canvas import NARROW, WIDE, Canvas, opened
@@ -12,6 +12,7 @@ from hpc_train.reports.figures.markers import DOTTED, GATE, GREY
 from hpc_train.reports.figures.plot_data import PlotData
 from hpc_train.reports.figures.series_styles import Style
 from hpc_train.reports.labels import counted, series_heading, short_series
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.study_tables import OK
 from hpc_train.reports.value_format import one_line, whole
 
@@ -20,8 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as MplFigure
 
-Row = Mapping[str, Any]
-Entry = tuple["Artist", str]
+LegendEntry = tuple["Artist", str]
 LABEL_WIDTH = 60
 # Longer names are shortened to their first and last characters.
 LONGEST = 160
@@ -29,7 +29,7 @@ WITH_INTERVAL = ("speedup", "samples_per_second")
 # Width in inches of a character and of a line sample, at the font size of the figure.
 CHARACTER, SAMPLE = 0.075, 0.6
 TITLE_CHARACTER = 0.08
-# Rows that the figure has room for, and inches that each further one takes.
+# Rows for which the figure has space, and inches that each further row adds.
 ROWS, ROW = 3, 0.19
 MOST = 6
 IN_A_ROW = 3
@@ -39,7 +39,7 @@ WIDTHS = {1: 70, 2: 56, 3: 36}
 
 
 def draw_legend(
-    figure: MplFigure, plot: PlotData, more: Sequence[Entry], *, series: bool = True
+    figure: MplFigure, plot: PlotData, more: Sequence[LegendEntry], *, series: bool = True
 ) -> None:
     """Draw the names of the series in rows, then the reference lines, ideal last."""
     heading = series_heading(plot.points) if series else ""
@@ -102,7 +102,7 @@ def titled(plot: PlotData, *lines: Sequence[str]) -> str:
 
 
 def draw_title(figure: MplFigure, text: str) -> None:
-    """Write the study's name and what is below it, no wider than the figure."""
+    """Write the title lines, no wider than the figure."""
     width = int(figure.get_figwidth() / TITLE_CHARACTER)
     name, *lines = text.split("\n")
     name = name if len(name) <= width else f"{name[: width - 1]}…"
@@ -124,10 +124,10 @@ def series_name(series: str, heading: str = "") -> str:
     return name if len(name) <= LONGEST else f"{name[:half]} … {name[-half:]}"
 
 
-def _series(plot: PlotData, heading: str) -> list[Entry]:
+def _series(plot: PlotData, heading: str) -> list[LegendEntry]:
     from matplotlib.lines import Line2D
 
-    entries: list[Entry] = []
+    entries: list[LegendEntry] = []
     for style in plot.styles:
         sample = Line2D(
             [], [], color=style.colour, marker=style.marker, ls=style.dashes, lw=1.4, mec="white",
@@ -137,7 +137,7 @@ def _series(plot: PlotData, heading: str) -> list[Entry]:
     return entries
 
 
-def hollow_entry(plot: PlotData, *, runs: bool = False) -> list[Entry]:
+def hollow_entry(plot: PlotData, *, runs: bool = False) -> list[LegendEntry]:
     """Return the entries for hollow markers, if there are any; `runs`: also for small ones."""
     from matplotlib.lines import Line2D
 
@@ -152,14 +152,14 @@ def hollow_entry(plot: PlotData, *, runs: bool = False) -> list[Entry]:
     ]
 
 
-def ideal_entry() -> Entry:
+def ideal_entry() -> LegendEntry:
     """Return the entry for the dotted line."""
     from matplotlib.lines import Line2D
 
     return Line2D([], [], color=GREY, lw=1.2, ls=DOTTED), "ideal"
 
 
-def gate_entry(plot: PlotData) -> list[Entry]:
+def gate_entry(plot: PlotData) -> list[LegendEntry]:
     """Return the entry for the gate, if there is one."""
     from matplotlib.lines import Line2D
 
@@ -169,7 +169,7 @@ def gate_entry(plot: PlotData) -> list[Entry]:
     return [(Line2D([], [], color=GATE, lw=1.4), f"gate: {gate * 100:g} % of ideal")]
 
 
-def limits(plot: PlotData) -> list[Entry]:
+def limits(plot: PlotData) -> list[LegendEntry]:
     """Return the entries that follow the series in the figure of rates and speedup."""
     entries = hollow_entry(plot, runs=True)
     if any(row["ideal"] and not row["is_baseline"] for row in plot.points):

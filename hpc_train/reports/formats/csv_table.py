@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from hpc_train.model.metrics import RUN_METRICS
 from hpc_train.model.report import Report, ReportTable
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import rounded
 
-Row = Mapping[str, Any]
 _METRICS = {metric.key: metric for metric in RUN_METRICS if metric.name}
 _PLACE = (
     "study", "series", "nodes", "gpus_per_node", "tasks_per_node", "ranks", "run_id", "repetition",

@@ -39,10 +39,11 @@ def render(report: Report) -> str:
     }
     # NaN and infinite numbers become null.
     return (
-        msgspec.json.format(msgspec.json.encode(content, enc_hook=_told), indent=2).decode() + "\n"
+        msgspec.json.format(msgspec.json.encode(content, enc_hook=_plain_value), indent=2).decode()
+        + "\n"
     )
 
 
-def _told(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
     """Convert a number of a library to a Python number, and anything else to text."""
     return value.item() if hasattr(value, "item") else str(value)

@@ -31,7 +31,7 @@ class SummaryParts(NamedTuple):
     answer: list[str]
     brackets: str
     measured: list[str]
-    doubts: list[str]
+    caveats: list[str]
 
 
 def render(report: Report) -> str:
@@ -91,12 +91,12 @@ def _environment() -> Environment:
 
 def _words(report: Report) -> SummaryParts:
     measured = [_after(MEASURED[0], line) for line in report.summary if line.startswith(MEASURED)]
-    doubts = [_after(CAVEATS, line) for line in report.summary if line.startswith(CAVEATS)]
+    caveats = [_after(CAVEATS, line) for line in report.summary if line.startswith(CAVEATS)]
     answer = [line for line in report.summary if not line.startswith((*MEASURED, CAVEATS))]
     confidence = report.conditions.get("confidence")
     given = "regime" in report.conditions and any(" [" in line for line in answer)
     brackets = f"In brackets: the {confidence:.0%} interval of the number before." if given else ""
-    return SummaryParts(answer, brackets, measured, doubts)
+    return SummaryParts(answer, brackets, measured, caveats)
 
 
 def _after(label: str, line: str) -> str:

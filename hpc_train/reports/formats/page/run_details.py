@@ -1,4 +1,4 @@
-"""Runs of a report -> the table of all runs, and what a reader looks up of each.
+"""Runs of a report -> the table of all runs, and the end, settings and script of each.
 
 Details that several runs share are written once and referenced.
 """
@@ -22,7 +22,7 @@ MOST_ENDS, MOST_NAMES, MOST_SETTINGS = 200, 50, 300
 LONGEST_DIAGNOSIS = 20_000
 LARGEST_SCRIPTS = 1_000_000
 
-Key = tuple[str, ...]
+GroupKey = tuple[str, ...]
 _METRICS = (
     *(metric for metric in in_text_order() if metric.run_heading),
     *(metric for metric in RUN_METRICS if metric.run_heading and not metric.text),
@@ -88,7 +88,7 @@ def lookup(report: Report) -> Lookup:
 
 
 def _ends(details: Sequence[RunDetail]) -> tuple[list[End], dict[str, int]]:
-    runs: dict[Key, list[str]] = {}
+    runs: dict[GroupKey, list[str]] = {}
     for one in details:
         if one.problem or one.diagnosis or one.state != OK:
             runs.setdefault((one.state, one.problem, one.diagnosis), []).append(one.run_id)
@@ -162,7 +162,7 @@ def _settings(details: Sequence[RunDetail]) -> tuple[Grid, Grid, dict[str, int]]
 def _variants(
     details: Sequence[RunDetail], varies: Sequence[str]
 ) -> tuple[list[list[str]], dict[str, int]]:
-    runs: dict[Key, list[str]] = {}
+    runs: dict[GroupKey, list[str]] = {}
     for one in details if varies else ():
         if one.settings:
             own = {key: value for key, value, _ in one.settings}
@@ -174,7 +174,7 @@ def _variants(
 def _written(metric: Metric) -> Callable[[Any], str]:
     if metric.counts:
         return text_of
-    # A time of minutes: tenths of a second say nothing, and 10,000 s are not 1e4.
+    # Whole seconds, also above 10,000 without an exponent.
     return whole if metric.key == "wall_s" or (metric.text and metric.text.whole) else significant
 
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 from hpc_train.model.report import Fact, ReportTable
 from hpc_train.model.study_axes import ALONE
 from hpc_train.reports.labels import counted, series_heading, short_series
+from hpc_train.reports.plain_rows import Row
 from hpc_train.reports.value_format import ABSENT, significant, whole
-
-Row = Mapping[str, Any]
 
 
 class Grid(NamedTuple):
@@ -80,9 +79,10 @@ def text_of(value: Any) -> str:
 
 
 def _words(name: str) -> str:
-    """Return `step time [s]` for `step_time_s`."""
-    unit = " [s]" if name.endswith("_s") else ""
-    return name.removesuffix("_s").replace("_", " ") + unit
+    """Return `step time [s]` for `step_time_s`, `step time low [s]` for `step_time_s_low`."""
+    words = name.split("_")
+    unit = " [s]" if "s" in words else ""
+    return " ".join(word for word in words if word != "s") + unit
 
 
 def point_words(row: Row, axis: str) -> list[str]:
