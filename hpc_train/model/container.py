@@ -49,5 +49,6 @@ class Containers(Value, frozen=True, kw_only=True):
     args: Annotated[tuple[str, ...], Meta(description="More options of the runtime.")] = ()
     mounts: Mounts = ()
     mpi: Annotated[
-        Line | None, Meta(description="srun --mpi=… for ranks in containers; default: as outside.")
+        Line | None,
+        Meta(description="srun --mpi=… for MPI ranks in containers; default: as outside."),
     ] = None

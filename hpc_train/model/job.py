@@ -104,6 +104,9 @@ class JobSpec(Value, frozen=True, kw_only=True):
     backend: Annotated[
         Backend, Meta(description="Backend of torch.distributed; auto: by GPUs and fabric.")
     ] = "auto"
+    mpi: Annotated[
+        bool, Meta(description="The program itself uses MPI: srun gets the site's --mpi.")
+    ] = False
     resources: Resources = Resources()
     account: Annotated[Word | None, Meta(description="Slurm account.")] = None
     partition: Annotated[Word | None, Meta(description="Slurm partition.")] = None

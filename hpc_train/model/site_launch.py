@@ -31,7 +31,7 @@ class Launchers(Value, frozen=True, kw_only=True):
         Meta(description="More options of each srun, which has --kill-on-bad-exit=1 --wait=60."),
     ] = ()
     mpi: Annotated[
-        Word | None, Meta(description="srun --mpi=…: pmix, pmi2, cray_shasta, none.")
+        Word | None, Meta(description="srun --mpi=… of MPI ranks: pmix, pmi2, cray_shasta, none.")
     ] = None
     cpu_bind: Annotated[
         Word | None, Meta(description="srun --cpu-bind=… of a rank, if the partition has none.")

@@ -38,13 +38,12 @@ def make_request(
     launchers, env = site.launchers, environment.variables
     container = resolve_container(context, topology, environment)
     kind = type_settings(context, topology).get("gpu_type")
-    inside = site.containers.mpi if container and site.containers else None
     return LaunchRequest(
         topology=topology,
         command=job.command,
         scheduler=site.scheduler,
         srun_args=launchers.srun_args,
-        mpi=inside or launchers.mpi,
+        mpi=_mpi(context, environment.backend, inside=container is not None),
         exported=(*env, *job.secrets),
         gpu_request=site.gpu_request,
         gpu_type=kind.value if kind else None,
@@ -57,6 +56,19 @@ def make_request(
         torch=job.torch or site.torch,
         openmpi=launchers.openmpi,
     )
+
+
+def _mpi(context: Context, backend: str, *, inside: bool) -> str | None:
+    """Return the type for `srun --mpi`, if MPI connects the ranks; `none` needs no ranks of MPI.
+
+    Other ranks do not need it, and a plug-in that they load can fail for reasons of its own: two
+    slurmd on one machine, for example, write to the same /tmp/spmix_appdir_*.
+    """
+    site = context.site.value
+    within = site.containers.mpi if inside and site.containers else None
+    kind = within or site.launchers.mpi
+    used = context.launcher.mpi and (context.job.value.mpi or backend == "mpi")
+    return kind if used or kind == "none" else None
 
 
 def check_arguments(context: Context, request: LaunchRequest, launch: Launch) -> None:

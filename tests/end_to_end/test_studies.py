@@ -74,6 +74,8 @@ def test_nested_runs(odd: User) -> None:
     for run, row in rows.items():
         hosts = re.findall(r"^on (\S+)$", "".join(odd.logs(run).values()), re.MULTILINE)
         assert sorted(hosts) == ["lab1", "lab2", "lab3", "lab4"][: row["axes"]["nodes"]]
+        status = json.loads((odd.folder / "results/inside" / run / "status.json").read_text())
+        assert status["nodes"].split(",") == sorted(hosts)
     turns = sorted((row["started"], row["ended"]) for row in rows.values())
     assert all(end <= start for (_, end), (start, _) in pairwise(turns)), "two runs at once"
 

@@ -148,12 +148,12 @@ def box_of(plan: LaunchPlan) -> ContainerPlan:
 def test_the_plug_in_of_mpi_is_that_of_the_image(boxed: Callable[..., LaunchPlan]) -> None:
     launchers = {"default": "srun", "allowed": ["srun"], "mpi": "cray_shasta"}
     containers = {"runtime": "apptainer", "mpi": "pmi2", "setup": ["module load apptainer"]}
-    plan = boxed(site={"launchers": launchers, "containers": containers}, setup=["echo"])
+    plan = boxed(site={"launchers": launchers, "containers": containers}, setup=["echo"], mpi=True)
     assert "--mpi=pmi2" in words(plan.launch)
     assert plan.setup == ("module load apptainer", "echo")
     assert plan.settings["setup.0"].value == "module load apptainer"
     assert plan.settings["container.image"].value == "/i/t.sif"
-    outside = boxed(site={"launchers": launchers})
+    outside = boxed(site={"launchers": launchers}, mpi=True)
     assert "--mpi=cray_shasta" in words(outside.launch)
 
 

@@ -21,6 +21,7 @@ from tests.plans.launchers.made import word
 Jobs = Callable[..., Sourced[JobSpec]]
 Site = Sourced[SiteProfile]
 Sites = Callable[..., Site]
+STEP_NODES = "--nodelist=$run_nodes"
 PARTITION = {"name": "gpu", "default": True, "max_time": "1h", "cpus_per_node": 64}
 
 
@@ -39,8 +40,8 @@ def test_a_step_takes_the_first_nodes_and_its_own_gpus(
 ) -> None:
     given = job({"nodes": 2, "gpus_per_node": 4}, launcher=launcher)
     nested, alone = (make_plan(given, slurm(), nested=value) for value in (True, False))
-    assert {"--relative=0", "--gpus-per-node=4"} <= set(words(nested)) - set(words(alone))
-    assert words(nested).index("--relative=0") < words(nested).index("bash")
+    assert {STEP_NODES, "--gpus-per-node=4"} <= set(words(nested)) - set(words(alone))
+    assert words(nested).index(STEP_NODES) < words(nested).index("bash")
     gres = make_plan(given, slurm(gpu_request="gres"), nested=True)
     assert "--gres=gpu:4" in words(gres)
     assert "--gpus-per-node=4" not in words(gres)
@@ -48,7 +49,7 @@ def test_a_step_takes_the_first_nodes_and_its_own_gpus(
 
 def test_a_step_without_gpus_asks_for_none(job: Jobs, slurm: Sites) -> None:
     said = words(make_plan(job(), slurm(), nested=True))
-    assert "--relative=0" in said
+    assert STEP_NODES in said
     assert not [word for word in said if "gpu" in word]
 
 

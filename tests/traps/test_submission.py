@@ -28,9 +28,15 @@ NOT_FINISHED = {
 
 @pytest.mark.parametrize("launcher", BELOW_SRUN)
 def test_f32_the_profile_says_how_ranks_find_each_other(launcher: str) -> None:
-    launchers = {**dict(SITE["launchers"]), "mpi": "pmix"}  # type: ignore[call-overload]
-    assert " --mpi=pmix " in argv(launcher, site={"launchers": launchers})
-    assert "--mpi" not in argv(launcher)
+    def site(kind: str) -> dict[str, object]:
+        return {"launchers": {**dict(SITE["launchers"]), "mpi": kind}}  # type: ignore[call-overload]
+
+    starts_ranks = launcher == "srun"
+    assert (" --mpi=pmix " in argv(launcher, site=site("pmix"), mpi=True)) == starts_ranks
+    # torch's ranks do not need PMIx, and its plug-in may fail.
+    assert "--mpi" not in argv(launcher, site=site("pmix"))
+    assert "--mpi" not in argv(launcher, mpi=True)
+    assert " --mpi=none " in argv(launcher, site=site("none"))
 
 
 def test_f33_mpirun_is_told_places_binding_and_names() -> None:

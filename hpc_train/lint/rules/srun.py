@@ -152,10 +152,11 @@ def srun_without_mpi(subject: Subject) -> Iterator[RuleHit]:
     script = subject.script
     site = subject.context.site
     kind = site.launchers.mpi if site else None
-    uses = kind not in (None, "none") or any(
+    # Ranks without MPI need no --mpi, whatever the profile states.
+    uses = any(
         found.name.startswith(("OMPI_MCA_", "MPICH_", "PMIX_MCA_")) for found in script.assignments
     )
-    if not uses or script.sets("SLURM_MPI_TYPE"):
+    if not uses or kind == "none" or script.sets("SLURM_MPI_TYPE"):
         return
     for launch in _sruns(script):
         if not launch.option("mpi"):

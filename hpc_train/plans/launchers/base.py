@@ -9,7 +9,7 @@ from typing import cast
 import msgspec
 
 from hpc_train.errors import PlanError
-from hpc_train.model.plan import JobVar, Launch, LaunchRequest, Text, Token
+from hpc_train.model.plan import JobVar, Joined, Launch, LaunchRequest, Text, Token
 from hpc_train.model.value import Value
 from hpc_train.plans.explanations import Reason
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options
@@ -161,6 +161,9 @@ def python_of(command: tuple[str, ...]) -> str | None:
     return command[0] if _PYTHON.search(command[0]) else None
 
 
+# The status block of the script sets the variable. `--relative=0` is not enough: from Slurm 24.11
+# on, it counts from the node after the step before (next_step_node_inx in src/stepmgr/stepmgr.c).
+_NODE_LIST = Joined(parts=(Text(text="--nodelist="), JobVar(name="run_nodes")))
 _STEP_COUNTS = "counted for the step, so that nothing is taken from the job's variables"
 SRUN = Program(
     name="srun",
@@ -178,7 +181,10 @@ SRUN = Program(
         "--no-kill": Reason(why="the others go on when a node is lost"),
         "--kill-on-bad-exit=0": Reason(why="the others go on without this one", trap="F23"),
         "--wait=0": Reason(why="the others go on as long as they want", trap="F23"),
-        "--relative": Reason(why="the first nodes of an allocation that may be larger"),
+        "--nodelist": Reason(
+            why="the first nodes of the allocation; from Slurm 24.11 on, a step without a list "
+            "starts after the last node of the step before"
+        ),
         "--gpus-per-node": Reason(why="of the allocation's GPUs, those of this run"),
         "--gres": Reason(why="of the allocation's GPUs, those of this run"),
         "--gpus": Reason(why="of the allocation's GPUs, those of this run"),
@@ -196,19 +202,22 @@ def srun(request: LaunchRequest, slots_per_node: int, *extra: str) -> tuple[Toke
     topology = request.topology
     cpus = topology.cpus_per_task * topology.tasks_per_node // slots_per_node
     mpi = (f"--mpi={request.mpi}",) if request.mpi else ()
-    return texts(
+    counts = texts(
         "srun",
         f"--nodes={topology.nodes}",
         f"--ntasks={topology.nodes * slots_per_node}",
         f"--ntasks-per-node={slots_per_node}",
         f"--cpus-per-task={cpus}",
         *mpi,
-        *(("--relative=0",) if request.nested else ()),
+    )
+    options = texts(
         *_gpus(request, slots_per_node),
         *_guards((*request.srun_args, *extra)),
         *request.srun_args,
         *extra,
-    ) + (request.container.step if request.container else ())
+    )
+    image = request.container.step if request.container else ()
+    return (*counts, *((_NODE_LIST,) if request.nested else ()), *options, *image)
 
 
 def _guards(words: tuple[str, ...]) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Mapping
 import msgspec
 
 from hpc_train.model.submission import JobReport, JobState, SlurmEndpoint
+from hpc_train.submissions.slurm.requeue_history import with_history
 from hpc_train.submissions.slurm.sacct import sacct
 from hpc_train.submissions.slurm.slurm_commands import transient
 from hpc_train.submissions.slurm.squeue import QueueEntry, squeue
@@ -20,6 +21,7 @@ def job_reports(
 ) -> dict[str, JobReport]:
     """Return the states of jobs (id -> comment), with one squeue and, for the rest, one sacct.
 
+    One further sacct asks for the history of jobs that may have been requeued.
     squeue keeps a job for MinJobAge (300 s by default) after its end. A job that neither lists is
     LOST, unless its own files have more information. `since` is the date (YYYY-MM-DD) of the oldest
     job.
@@ -27,7 +29,7 @@ def job_reports(
     answer = squeue(cluster, jobs)
     if answer.failure:
         return dict.fromkeys(jobs, no_answer(answer.failure))
-    found = _listed(answer.entries, jobs)
+    found = with_history(cluster, _listed(answer.entries, jobs), since)
     forgotten = [job for job in jobs if job not in found]
     rest = JobReport(state=JobState.LOST, reason="Slurm no longer knows it, and it recorded no end")
     if forgotten:
