@@ -40,4 +40,4 @@ def collect(
 
     words = [paths] if isinstance(paths, str | PathLike) else paths
     search = Search(root=default_results(), form=form)
-    return records_frame(tuple(collection([str(word) for word in words], search)))
+    return records_frame(collection([str(word) for word in words], search).packs())

@@ -1,4 +1,4 @@
-"""A run -> its records: from its logs, with an index, or from stored records."""
+"""A run -> its records in packs: from its logs, with an index, or from stored records."""
 
 from __future__ import annotations
 
@@ -8,13 +8,12 @@ from pathlib import Path
 import msgspec
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.record import Record
+from hpc_train.model.record import Pack, Record, packs_of
 from hpc_train.model.run import Run
-from hpc_train.records.collect import each_once, logs_of, packs_in, records_of
+from hpc_train.records.collect import each_once, logs_of, packs_in
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted
-from hpc_train.records.record_codec import Pack
-from hpc_train.records.record_file import read_record_file
+from hpc_train.records.record_file import json_lines, read_record_file
 from hpc_train.records.record_index import Index
 from hpc_train.regularfile import is_folder, is_regular, read_regular
 from hpc_train.runs.cache_file import read_cache, write_cache
@@ -22,28 +21,26 @@ from hpc_train.runs.cache_file import read_cache, write_cache
 _DECODE = msgspec.json.Decoder(Record).decode_lines
 
 
-def run_records(run: Run, options: Wanted, stats: ParseStats) -> Iterator[Record]:
+def run_records(run: Run, options: Wanted, stats: ParseStats) -> Iterator[Pack]:
     """Yield a run's records: from its logs or, if they are deleted, from records.jsonl.
 
     Those of a finished run are stored in records.jsonl; a failure to write is ignored.
     """
     folder, own_stats = run.folder, ParseStats()
     if not is_folder(folder.logs):
-        yield from _stored(folder.records)
+        yield from packs_of(_stored(folder.records))
         return
     logs = logs_of(folder.run_id, [folder.logs], folder.path)
     if not options.usual:
-        yield from records_of(logs, options, own_stats)
+        yield from packs_in(logs, options, own_stats)
         stats.add(own_stats)
         return
-    for pack in indexed(logs, options, own_stats, folder.index):
-        yield from pack.records()
+    yield from indexed(logs, options, own_stats, folder.index)
     stats.add(own_stats)
     if run.state.finished and _older(folder.records, folder.index):
         index = Index(options, _content(folder.index))
         packs = each_once(logs, options, ParseStats(), index)
-        lines = (msgspec.json.encode(record) + b"\n" for pack in packs for record in pack.records())
-        write_cache(folder.records, lines)
+        write_cache(folder.records, (json_lines(pack).encode() for pack in packs))
 
 
 def _stored(path: Path) -> Sequence[Record]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.errors import LogParseError, StoreError
-from hpc_train.model.record import Record
+from hpc_train.model.record import Pack
 from hpc_train.model.run import Run
 from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.pipeline.run_records import run_records
@@ -31,7 +31,7 @@ class StudyRuns(NamedTuple):
     runs: tuple[Run, ...]
     options: Wanted
 
-    def records(self, stats: ParseStats) -> Iterator[Record]:
+    def packs(self, stats: ParseStats) -> Iterator[Pack]:
         """Yield the records of all runs; `stats` is updated.
 
         A run that cannot be read is recorded there and does not affect the others.
@@ -43,9 +43,9 @@ class StudyRuns(NamedTuple):
         empty = True
         for run in self.runs:
             try:
-                for record in run_records(run, self.options, stats):
+                for pack in run_records(run, self.options, stats):
                     empty = False
-                    yield record
+                    yield pack
             except LogParseError as failure:
                 errors.append(failure)
         if empty and errors:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,7 @@ from hpc_train.model.study import Warmup
 from hpc_train.tables.group_values import packed
 from hpc_train.tables.measurements import PER_RANK, Rows, once, stated
 from hpc_train.tables.plausible_range import usable
-from hpc_train.tables.record_arrays import NONE, Ints, RecordArrays, columns
+from hpc_train.tables.record_arrays import NONE, Ints, RecordArrays, record_arrays
 from hpc_train.tables.step_times import Steps, measured
 
 COLUMNS = ("run_id", "node", "step_time_s", "ranks", "measure")
@@ -25,7 +25,9 @@ _STEP = ["alone", "run", "node", "step"]
 _NODE = ["alone", "run", "node"]
 
 
-def node_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> pd.DataFrame:
+def node_frame(
+    study: ExpectedStudy, records: RecordArrays | pd.DataFrame | Iterable[Record]
+) -> pd.DataFrame:
     """Return the median over the measured steps of each node's time [s], if logs name nodes.
 
     The time of a step on a node is the mean over its ranks. Where ranks wait for one another in
@@ -35,7 +37,7 @@ def node_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -
     that other lines of its rank name.
     """
     names = [run.run_id for run in study.runs]
-    fields = columns(records)
+    fields = record_arrays(records)
     fields = fields._replace(run=fields.run.led_by(names))
     if not (fields.node.codes >= 0).any():
         return _frame(pd.DataFrame(columns=pd.Index(COLUMNS)))

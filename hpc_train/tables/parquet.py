@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from hpc_train.errors import MissingExtraError, ReportError
-from hpc_train.model.record import Record
+from hpc_train.model.record import Pack
 from hpc_train.tables.record_arrays import TEXTS, WHOLE
 from hpc_train.tables.record_frame import NUMBERS, records_frame
 
@@ -21,14 +21,14 @@ _NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
 _UNSAID = {"float64": float("nan"), "int64": 1}
 
 
-def parquet_bytes(records: Sequence[Record]) -> bytes:
+def parquet_bytes(packs: Iterable[Pack]) -> bytes:
     """Return records as one Parquet file, which contains its schema version.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
     arrow, parquet = _pyarrow("or -o FILE.csv")
-    table = arrow.Table.from_pandas(records_frame(records), preserve_index=False)
+    table = arrow.Table.from_pandas(records_frame(packs), preserve_index=False)
     named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}
     buffer = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(named), buffer)

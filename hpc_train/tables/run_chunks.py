@@ -8,37 +8,30 @@ from typing import Any
 
 import msgspec
 import numpy as np
-import pandas as pd
 
-from hpc_train.model.record import Record
 from hpc_train.model.scaling_input import ExpectedStudy
+from hpc_train.tables.record_arrays import RecordArrays
 
 # Large enough that the overhead of a part is negligible.
 _RUNS = 5_000
 
-Records = Sequence[Record] | pd.DataFrame
 
-
-def parts(study: ExpectedStudy, records: Records) -> Iterator[tuple[ExpectedStudy, Records]]:
+def parts(
+    study: ExpectedStudy, fields: RecordArrays
+) -> Iterator[tuple[ExpectedStudy, RecordArrays]]:
     """Yield parts of a study with some of its runs and their records.
 
-    The first part has the records of runs that the study does not list. Records that are not stored
-    in columns are few, and form one part.
+    The first part has the records of runs that the study does not list.
     """
-    if not isinstance(records, pd.DataFrame) or len(study.runs) <= _RUNS or not _named(records):
-        yield study, records
+    if len(study.runs) <= _RUNS:
+        yield study, fields
         return
-    run = records["run"]
     part_of = {one.run_id: place // _RUNS for place, one in enumerate(study.runs)}
-    names = [part_of.get(name, 0) for name in run.cat.categories]
-    part = np.array([*names, 0], dtype=np.int32)[run.cat.codes.to_numpy()]
+    names = [part_of.get(name, 0) for name in fields.run.names]
+    part = np.array([*names, 0], dtype=np.int32)[fields.run.codes]
     for number, start in enumerate(range(0, len(study.runs), _RUNS)):
         some = msgspec.structs.replace(study, runs=study.runs[start : start + _RUNS])
-        yield some, records.iloc[np.flatnonzero(part == number)]
-
-
-def _named(records: pd.DataFrame) -> bool:
-    return "run" in records and isinstance(records["run"].dtype, pd.CategoricalDtype)
+        yield some, fields.take(np.flatnonzero(part == number))
 
 
 def joined(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

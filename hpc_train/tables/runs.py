@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,7 +20,7 @@ from hpc_train.tables.group_values import NAN, Floats
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
 from hpc_train.tables.missing_results import problems
 from hpc_train.tables.plausible_range import usable
-from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, columns
+from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
 from hpc_train.tables.result_programs import Printed, printed_of, together, with_programs
 from hpc_train.tables.run_chunks import joined, parts
 from hpc_train.tables.run_conditions import conditions_of
@@ -62,7 +62,9 @@ class _Piece(NamedTuple):
     marks: dict[str, int]
 
 
-def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> pd.DataFrame:
+def run_frame(
+    study: ExpectedStudy, records: RecordArrays | pd.DataFrame | Iterable[Record]
+) -> pd.DataFrame:
     """Return one row per expected run; failed, missing and unreadable runs are rows too.
 
     `records` may be a frame with the columns of `records_frame`. Times in seconds,
@@ -78,7 +80,7 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
             two runs have one name, or two logs are one.
     """
     _check_names(study)
-    pieces = [_piece(part, own) for part, own in parts(study, records)]
+    pieces = [_piece(part, own) for part, own in parts(study, record_arrays(records))]
     refuse_copies({run: mark for piece in pieces for run, mark in piece.marks.items()})
     found: dict[str, Any] = joined([piece.found for piece in pieces])
     sizes = Sizes(**joined([piece.sizes._asdict() for piece in pieces]))
@@ -87,10 +89,9 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
     return _frame(study, sizes, found)
 
 
-def _piece(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> _Piece:
+def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
     """Return the values from the records of each run of a study."""
     names = [run.run_id for run in study.runs]
-    fields = columns(records)
     fields = fields._replace(run=fields.run.led_by(names))
     kinds = metric_kinds(fields)
     rows = stated(fields, kinds)

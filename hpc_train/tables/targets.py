@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from hpc_train.tables.intervals import ratio_interval
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
 from hpc_train.tables.plausible_range import usable
 from hpc_train.tables.points import KEY
-from hpc_train.tables.record_arrays import RecordArrays, columns
+from hpc_train.tables.record_arrays import RecordArrays, record_arrays
 from hpc_train.tables.runs import OK
 from hpc_train.tables.step_times import step_means
 from hpc_train.tables.time_to_accuracy import (
@@ -43,7 +43,10 @@ class Evaluations(NamedTuple):
 
 
 def target_rows(
-    records: Sequence[Record] | pd.DataFrame, runs: pd.DataFrame, points: pd.DataFrame, to: Target
+    records: RecordArrays | pd.DataFrame | Iterable[Record],
+    runs: pd.DataFrame,
+    points: pd.DataFrame,
+    to: Target,
 ) -> list[Row]:
     """Return one row per point: the number of runs that reached the target, samples and time.
 
@@ -52,7 +55,7 @@ def target_rows(
     `runs` are the ok runs of the point, each with its `state`.
     """
     names = runs["run_id"].tolist()
-    seen = _evaluations(records, names, to)
+    seen = _evaluations(record_arrays(records), names, to)
     own = [_run(row, seen.get(i), to) for i, row in enumerate(runs.to_dict("records"))]
     places = _keys(runs)
     ok = [state == OK for state in runs["state"]]
@@ -73,10 +76,7 @@ def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows.itertuples(index=False)]
 
 
-def _evaluations(
-    records: Sequence[Record] | pd.DataFrame, names: Sequence[str], to: Target
-) -> dict[int, Evaluations]:
-    fields = columns(records)
+def _evaluations(fields: RecordArrays, names: Sequence[str], to: Target) -> dict[int, Evaluations]:
     fields = fields._replace(run=fields.run.led_by(names))
     fields = fields.take(np.flatnonzero(fields.run.codes < len(names)))
     wanted = fields.metric.among([to.metric]) == 0
