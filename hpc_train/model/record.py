@@ -42,6 +42,13 @@ UNITS: dict[str, str] = {
     "threads": "1",
     "condition": "1",
 }
+# Records of a pack: large enough for compression and for the comparison of neighbouring values, and
+# small enough that records are yielded while a log is read.
+LOT = 2048
+# Kind, line, value, step, rank.
+_Row = tuple[int, int, float, int | None, int | None]
+_OWN = frozenset({"line", "value", "step", "rank"})
+_file = attrgetter("run", "source")
 
 
 class Record(Value, frozen=True, kw_only=True, gc=False):
@@ -70,13 +77,6 @@ class Record(Value, frozen=True, kw_only=True, gc=False):
     steps: int = 1
     message_size: int | None = None
     variant: str = ""
-
-
-# Records of a pack: large enough for compression and for the comparison of neighbouring values, and
-# small enough that records are yielded while a log is read.
-LOT = 2048
-# Kind, line, value, step, rank.
-_Row = tuple[int, int, float, int | None, int | None]
 
 
 class Pack(msgspec.Struct, array_like=True):
@@ -127,9 +127,7 @@ class Pack(msgspec.Struct, array_like=True):
         )
 
 
-_OWN = frozenset({"line", "value", "step", "rank"})
 _common = attrgetter(*(name for name in Record.__struct_fields__ if name not in _OWN))
-_file = attrgetter("run", "source")
 
 
 def packs_of(records: Iterable[Record]) -> Iterator[Pack]:

@@ -17,8 +17,7 @@ from hpc_train.model.log_selection import Search
 from hpc_train.model.record import Pack, Record, StatedScope, packs_of
 from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.pipeline.classify_inputs import bundle_of, classify
-from hpc_train.pipeline.run_records import indexed
-from hpc_train.pipeline.study_runs import study_runs
+from hpc_train.pipeline.study_runs import indexed, study_runs
 from hpc_train.records.collect import packs_in, wanted
 from hpc_train.records.log_arguments import foreign_runs, nothing
 from hpc_train.records.parse_stats import ParseStats

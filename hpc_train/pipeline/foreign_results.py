@@ -26,7 +26,6 @@ from hpc_train.pipeline.mlperf_scores import mlperf_notes
 from hpc_train.records.collect import packs_in, wanted
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.log_arguments import foreign_runs, nothing
-from hpc_train.records.log_ends import log_ends
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file
@@ -98,6 +97,8 @@ def _sized(results: ForeignResults, points: Points) -> ForeignResults:
 def _of_logs(
     paths: Sequence[Path], options: Wanted, stats: ParseStats, *, allow_failed: bool
 ) -> ForeignResults:
+    # Tables and records need no diagnosis, and its signatures are slow to load.
+    from hpc_train.records.diagnosis.diagnose import log_ends
     from hpc_train.tables.record_arrays import gathered
     from hpc_train.tables.run_level_records import metrics_of
 

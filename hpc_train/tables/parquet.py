@@ -1,4 +1,4 @@
-"""Records -> Parquet, and back to a frame."""
+"""Records -> the DataFrame of Python users and Parquet; Parquet -> a frame."""
 
 from __future__ import annotations
 
@@ -10,15 +10,40 @@ from typing import Any
 import pandas as pd
 
 from hpc_train.errors import MissingExtraError, ReportError
-from hpc_train.model.record import Pack
+from hpc_train.model.record import Pack, Record
 from hpc_train.tables.record_arrays import TEXTS, WHOLE
-from hpc_train.tables.record_frame import NUMBERS, records_frame
 
+NUMBERS = {
+    "line": "int64",
+    "value": "float64",
+    "steps": "int64",
+    **dict.fromkeys(("step", "rank", "message_size"), "Int64"),
+}
+_OWN = ("line", "value", "step", "rank")
 SCHEMA = 1
 _KEY = b"hpctrain_schema"
 _NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
 # A value counts for one step if a file does not contain the number.
 _UNSAID = {"float64": float("nan"), "int64": 1}
+
+
+def records_frame(packs: Iterable[Pack]) -> pd.DataFrame:
+    """Return one row per record, one column per field of `Record`, in that order.
+
+    `step`, `rank` and `message_size` [B] are nullable integers, `value` is a float in `unit`; names
+    are text, `node` None where the log names none.
+    """
+    fields = Record.__struct_fields__
+    columns: dict[str, list[Any]] = {name: [] for name in fields}
+    for pack in packs:
+        for name, column in columns.items():
+            if name in _OWN:
+                column += getattr(pack, name)
+            else:
+                shared = [getattr(kind, name) for kind in pack.kinds]
+                column += [shared[kind] for kind in pack.kind]
+    frame: pd.DataFrame = pd.DataFrame(columns, columns=pd.Index(fields)).astype(NUMBERS)
+    return frame
 
 
 def parquet_bytes(packs: Iterable[Pack]) -> bytes:

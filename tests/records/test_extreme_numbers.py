@@ -9,7 +9,7 @@ import pytest
 from hpc_train import registry
 from hpc_train.model.record import UNITS, Record, packs_of
 from hpc_train.records.run_parsers import maker
-from hpc_train.tables.record_frame import records_frame
+from hpc_train.tables.parquet import records_frame
 from tests.records.parse_text import parse
 
 EXTREME = (

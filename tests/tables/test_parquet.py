@@ -9,8 +9,7 @@ import pytest
 
 from hpc_train.errors import MissingExtraError, ReportError
 from hpc_train.model.record import packs_of
-from hpc_train.tables.parquet import parquet_bytes, read_records
-from hpc_train.tables.record_frame import records_frame
+from hpc_train.tables.parquet import parquet_bytes, read_records, records_frame
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import expected, record, steps, study
 

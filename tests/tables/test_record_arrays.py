@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hpc_train.model.record import Record, packs_of
+from hpc_train.tables.parquet import records_frame
 from hpc_train.tables.record_arrays import RecordArrays, joined, record_arrays
-from hpc_train.tables.record_frame import records_frame
 
 WORDS = st.sampled_from(["", "a", "b", "rank 1"])
 COUNTS = st.one_of(st.none(), st.integers(0, 2**40))

@@ -14,7 +14,7 @@ from hpc_train.model.quality_flag import Flag, FlagCode
 from hpc_train.model.record import Record, packs_of
 from hpc_train.model.scaling_input import EXCLUDED, ExpectedRun
 from hpc_train.model.study import Warmup
-from hpc_train.tables.record_frame import records_frame
+from hpc_train.tables.parquet import records_frame
 from hpc_train.tables.runs import COLUMNS, run_frame
 from tests.tables.studies import expected, foreign, rate, record, steps, study
 

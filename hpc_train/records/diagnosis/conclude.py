@@ -16,9 +16,9 @@ from hpc_train.model.diagnosis import (
     Role,
 )
 from hpc_train.model.finding import LogSeverity
+from hpc_train.records.diagnosis.attempts import Observed
 from hpc_train.records.diagnosis.hang import explain_hang
 from hpc_train.records.diagnosis.job_outcome import decide, missed_target
-from hpc_train.records.diagnosis.observations import Observed
 from hpc_train.records.diagnosis.root_cause import (
     OrderedSighting,
     choose_root,

@@ -1,19 +1,23 @@
-"""Log files of one job -> Diagnosis."""
+"""Log files of one job -> Diagnosis; foreign logs -> the ends of their jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Attempt, Culprit, Diagnosis, Evidence, JobEnd, LogFinding
-from hpc_train.records.diagnosis.attempts import attempts_of
+from hpc_train.model.transport import Transport
+from hpc_train.records.diagnosis.attempts import Observed, attempts_of
 from hpc_train.records.diagnosis.conclude import conclude
-from hpc_train.records.diagnosis.observations import Observed
 from hpc_train.records.diagnosis.scan_logs import last_words, scan
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.nccl.counts import Tally
+from hpc_train.records.nccl.read_transport import transport_in
+from hpc_train.records.read_log import Log
 
 UNKNOWN = "unknown_failure"
 # Root causes that report how a rank ended, but not what it did: the end of its log shows that.
@@ -94,3 +98,38 @@ def _last_words(
         if words:
             return words
     return ()
+
+
+class LogEnd(NamedTuple):
+    """Transport of one run from its logs and, if the run failed, the reason."""
+
+    transport: Transport | None
+    failure: str = ""
+
+
+def log_ends(
+    runs: Mapping[str, Sequence[Log]], unreadable: Container[str] = ()
+) -> dict[str, LogEnd]:
+    """Return the end of each run; `unreadable` logs are skipped."""
+    return {
+        run: _end([log for log in logs if log.source not in unreadable])
+        for run, logs in runs.items()
+    }
+
+
+def _end(logs: Sequence[Log]) -> LogEnd:
+    tally = Tally()
+    names = [log.source for log in logs]
+    try:
+        found, _ = diagnose_logs([log.path for log in logs], names, JobEnd(), tally)
+    except LogParseError:
+        return LogEnd(transport_in(tally))
+    return LogEnd(transport_in(tally), _failure(found) if found.outcome == "failed" else "")
+
+
+def _failure(found: Diagnosis) -> str:
+    if found.root is None:
+        return found.why
+    said = found.root.evidence[:1]
+    where = f" ({said[0].source}:{said[0].line})" if said and said[0].line else ""
+    return f"{found.root.title}{where}"

@@ -12,13 +12,11 @@ from msgspec.structs import replace
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Evidence
-from hpc_train.records.diagnosis.attempts import StartReader
+from hpc_train.records.diagnosis.attempts import AGAIN, Observed, Start, StartReader
 from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.end_markers import Ending, EndingReader
-from hpc_train.records.diagnosis.last_step import StepReader
-from hpc_train.records.diagnosis.observations import AGAIN, Observed, Start
 from hpc_train.records.diagnosis.root_cause import ENDED, OrderedSighting, rung
-from hpc_train.records.diagnosis.training_completed import EpochReader
+from hpc_train.records.diagnosis.training_completed import EpochReader, StepReader
 from hpc_train.records.diagnosis.work_after_error import look_again
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.line import Line

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.durations import seconds
-from hpc_train.records.parsing.number import number
+from hpc_train.records.parsing.number import number, seconds
 
 Log = Mapping[str, str]
 
