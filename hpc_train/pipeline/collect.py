@@ -137,11 +137,11 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {word}{'s' * (number != 1)}"
 
 
-Form = Literal["csv", "jsonl"]
-_ENDINGS: dict[str, Form] = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
+RecordFormat = Literal["csv", "jsonl"]
+_ENDINGS: dict[str, RecordFormat] = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
 
 
-def records_text(packs: Iterable[Pack], form: Form) -> Iterator[str]:
+def records_text(packs: Iterable[Pack], form: RecordFormat) -> Iterator[str]:
     """Yield records as text, many lines at a time."""
     source = iter(packs)
     # Reading the first record may raise an error; then nothing is written.

@@ -26,7 +26,7 @@ from hpc_train.pipeline.nccl_transport import (
     site_network,
     transport_notes,
 )
-from hpc_train.pipeline.slow_links import Rate, link_rate, link_warnings
+from hpc_train.pipeline.slow_links import LinkRate, link_rate, link_warnings
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import wanted
 from hpc_train.records.parse_stats import ParseStats
@@ -167,7 +167,7 @@ def _with_conditions(
     return msgspec.structs.replace(study, runs=runs)
 
 
-def _warnings(records: RecordArrays, rate: Rate) -> tuple[str, ...]:
+def _warnings(records: RecordArrays, rate: LinkRate) -> tuple[str, ...]:
     from hpc_train.tables.run_level_records import run_level_records
 
     run_level = run_level_records(records)

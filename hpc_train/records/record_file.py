@@ -137,8 +137,8 @@ def _json_rows(path: Path) -> Iterator[tuple[int, Any]]:
             try:
                 yield line, decode(text)
             except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as failure:
-                said = f"{path}:{line}: damaged: {failure}"
-                raise LogParseError(said, _AGAIN) from None
+                message = f"{path}:{line}: damaged: {failure}"
+                raise LogParseError(message, _AGAIN) from None
 
 
 def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -148,8 +148,10 @@ def _csv_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
             names = next(table)
             for cells in table:
                 if len(cells) != len(names):
-                    said = f"{path}:{table.line_num}: {len(cells)} of {len(names)} cells: cut off?"
-                    raise LogParseError(said, _AGAIN)
+                    message = (
+                        f"{path}:{table.line_num}: {len(cells)} of {len(names)} cells: cut off?"
+                    )
+                    raise LogParseError(message, _AGAIN)
                 row: dict[str, Any] = dict(zip(names, cells, strict=True))
                 row |= {name: None for name in _NULLABLE if row.get(name) == ""}
                 yield table.line_num, row

@@ -24,7 +24,7 @@ SCHEMA = 1
 _KEY = b"hpctrain_schema"
 _NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
 # A value counts for one step if a file does not contain the number.
-_UNSAID = {"float64": float("nan"), "int64": 1}
+_DEFAULTS = {"float64": float("nan"), "int64": 1}
 
 
 def records_frame(packs: Iterable[Pack]) -> pd.DataFrame:
@@ -131,7 +131,7 @@ def _column(arrow: Any, values: Any, name: str) -> Any:
         return (values if known else values.cast("string").dictionary_encode()).to_pandas()
     kind = NUMBERS[name]
     if kind != "Int64":
-        return values.cast(kind).fill_null(_UNSAID[kind]).to_numpy()
+        return values.cast(kind).fill_null(_DEFAULTS[kind]).to_numpy()
     absent = values.is_null().to_numpy()
     return pd.arrays.IntegerArray(values.cast("int64").fill_null(0).to_numpy(), absent)
 

@@ -17,7 +17,7 @@ from hpc_train.tables.measurements import GLOBAL, KINDS, PER_GPU, PER_RANK, Rows
 from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays
 from hpc_train.tables.step_times import LEAST_STEPS, StepSummary
 
-_SAID_ONCE = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
+_SINGLE_VALUED = ("accuracy", "global_batch_size", "world_size", "samples_per_second")
 
 
 def run_flags(
@@ -31,7 +31,7 @@ def run_flags(
     timed = _timed_ranks(rows, runs)
     for run in np.flatnonzero((timed > 0) & (timed < ranks)).tolist():
         flags[run].append(Flag(FlagCode.RANKS, f"steps of {timed[run]} of {ranks[run]:.0f} ranks"))
-    for metric in _SAID_ONCE:
+    for metric in _SINGLE_VALUED:
         for run, values in _contradictions(rows, metric).items():
             text = ", ".join(f"{value:g}" for value in values)
             flags[run].append(Flag(FlagCode.VARIES, f"{metric} {text}; last taken"))

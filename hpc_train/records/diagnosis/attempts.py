@@ -122,12 +122,12 @@ def _goes_on(start: Start, observed: Observed, file: int) -> bool:
     """Whether lines follow a report of LSF, which may be the end of the log."""
     if start.kind != _REPORT.decode():
         return True
-    told = (
+    places = (
         *(one.place for one in observed.seen),
         *((number, ending.line) for number, ending in observed.endings),
         *((number, other.line) for number, other in observed.starts if other != start),
     )
-    return any(number == file and line >= start.line for number, line in told)
+    return any(number == file and line >= start.line for number, line in places)
 
 
 def _over(

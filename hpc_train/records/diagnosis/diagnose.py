@@ -9,7 +9,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.diagnosis import Attempt, Culprit, Diagnosis, Evidence, JobEnd, LogFinding
+from hpc_train.model.diagnosis import Attempt, Diagnosis, Evidence, FirstFailure, JobEnd, LogFinding
 from hpc_train.model.transport import Transport
 from hpc_train.records.diagnosis.attempts import Observed, attempts_of
 from hpc_train.records.diagnosis.conclude import conclude
@@ -73,13 +73,13 @@ def _is_of(path: Path, found: Diagnosis) -> bool:
 
 
 def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
-    said = f"It failed ({end.problem})" if end.problem else "It failed"
+    result = f"It failed ({end.problem})" if end.problem else "It failed"
     return LogFinding(
         id=UNKNOWN,
         group="unknown",
         severity="fatal",
         role="root",
-        title=f"{said}, and no line that is known says why",
+        title=f"{result}, and no line that is known says why",
         message="the catalogue of failures has none of the lines in these logs",
         advice="read the last lines of the rank that failed first, below; run once more with "
         "PYTHONFAULTHANDLER=1, TORCH_SHOW_CPP_STACKTRACES=1 and NCCL_DEBUG=INFO",
@@ -88,10 +88,10 @@ def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
 
 
 def _last_words(
-    files: Sequence[Path], names: Sequence[str], culprit: Culprit | None
+    files: Sequence[Path], names: Sequence[str], first_failure: FirstFailure | None
 ) -> tuple[Evidence, ...]:
     """Return the end of the log of the rank that failed first, else of the first log with text."""
-    rank = culprit.rank if culprit else None
+    rank = first_failure.rank if first_failure else None
     order = sorted(zip(files, names, strict=True), key=lambda pair: rank_of(pair[0]) != rank)
     for path, name in order:
         words = last_words(path, name)
@@ -130,6 +130,6 @@ def _end(logs: Sequence[Log]) -> LogEnd:
 def _failure(found: Diagnosis) -> str:
     if found.root is None:
         return found.why
-    said = found.root.evidence[:1]
-    where = f" ({said[0].source}:{said[0].line})" if said and said[0].line else ""
+    first = found.root.evidence[:1]
+    where = f" ({first[0].source}:{first[0].line})" if first and first[0].line else ""
     return f"{found.root.title}{where}"

@@ -59,8 +59,8 @@ def scan(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None
         sources=tuple(names),
         seen=tuple(gathered.seen),
         endings=tuple(gathered.endings),
-        waits=tuple(one for one in gathered.said if isinstance(one, Wait)),
-        progress=tuple(one for one in gathered.said if isinstance(one, Progress)),
+        waits=tuple(one for one in gathered.collective_events if isinstance(one, Wait)),
+        progress=tuple(one for one in gathered.collective_events if isinstance(one, Progress)),
         counts=dict(gathered.counts),
         failed=tuple(problems),
         starts=tuple(gathered.starts),
@@ -75,7 +75,7 @@ class _Gathered:
         self.known = catalogue()
         self.seen: list[OrderedSighting] = []
         self.endings: list[tuple[int, Ending]] = []
-        self.said: list[Wait | Progress] = []
+        self.collective_events: list[Wait | Progress] = []
         self.counts: Counter[str] = Counter()
         self.starts: list[tuple[int, Start]] = []
 
@@ -94,8 +94,8 @@ class _Gathered:
                         self.see(symptoms.read(line), number)
                     if 1 in asked:
                         ended += endings.read(line)
-                    if 2 in asked and len(self.said) < _MOST:
-                        self.said += collectives.read(line)
+                    if 2 in asked and len(self.collective_events) < _MOST:
+                        self.collective_events += collectives.read(line)
                     if 3 in asked:
                         self.starts += ((number, start) for start in starts.read(line))
         finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from heapq import merge
 
-from hpc_train.records.diagnosis.end_markers import LONGEST, Ending, Kind
+from hpc_train.records.diagnosis.end_markers import LONGEST, Ending, EndingKind
 from hpc_train.records.line import Line
 from hpc_train.records.log_blocks import Block
 
@@ -59,9 +59,9 @@ class StepReader:
                 start = 1 + max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at))
                 number += text.count(b"\n", counted, start)
                 counted = start
-                said = Line(text[start:stop]).text[:LONGEST]
-                kind: Kind = "work" if last else "restart"
-                self.endings.append(Ending(kind=kind, line=number, text=said))
+                shown = Line(text[start:stop]).text[:LONGEST]
+                kind: EndingKind = "work" if last else "restart"
+                self.endings.append(Ending(kind=kind, line=number, text=shown))
             self._done = last
 
 
@@ -84,13 +84,13 @@ class EpochReader:
         text = bytes(memoryview(block.data)[: block.end])
         start = 0 if self._done or _LAST.search(text) else max(0, text.rfind(b"poch"))
         for match in _EPOCH.finditer(text, start):
-            told = int(match["epoch"]), int(match["of"])
+            epoch = int(match["epoch"]), int(match["of"])
             if self._done:
-                self._take_back(match, number, again=told == self._before)
-            elif told == (self._before[0] + 1, self._before[1]) and _is_last(match, text):
+                self._take_back(match, number, again=epoch == self._before)
+            elif epoch == (self._before[0] + 1, self._before[1]) and _is_last(match, text):
                 self._note(match, number, "part")
                 self._done = True
-            self._before = told
+            self._before = epoch
 
     def _take_back(self, match: re.Match[bytes], number: int, *, again: bool) -> None:
         self._done = False
@@ -99,12 +99,12 @@ class EpochReader:
         else:
             self._note(match, number, "restart")
 
-    def _note(self, match: re.Match[bytes], number: int, kind: Kind) -> None:
+    def _note(self, match: re.Match[bytes], number: int, kind: EndingKind) -> None:
         text, at = match.string, match.start()
         start = 1 + max(text.rfind(b"\n", 0, at), text.rfind(b"\r", 0, at))
         line = number + text.count(b"\n", 0, start)
-        said = Line(text[start : match.end()]).text[:LONGEST]
-        self.endings.append(Ending(kind=kind, line=line, text=said))
+        shown = Line(text[start : match.end()]).text[:LONGEST]
+        self.endings.append(Ending(kind=kind, line=line, text=shown))
 
 
 def _is_last(match: re.Match[bytes], text: bytes) -> bool:

@@ -14,7 +14,7 @@ from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import Find, finder
 from hpc_train.records.nccl.channels import Channel, channels_in
 from hpc_train.records.nccl.counts import Ends, Tally
-from hpc_train.records.nccl.messages import EVENTS, LITERALS, MESSAGES, Said
+from hpc_train.records.nccl.messages import EVENTS, LITERALS, MESSAGES, MessageMatch
 
 _CHANNELS = (
     b" via NET/",
@@ -71,12 +71,12 @@ class TransportReader:
     def read_block(self, block: Block, number: int) -> None:
         """Count the lines of a block; interleaved lines count as several."""
         thin = self._thin
-        said = lines_with(finder(self.literals), block) if thin else all_lines(block)
-        text = said.joined
+        filtered = lines_with(finder(self.literals), block) if thin else all_lines(block)
+        text = filtered.joined
         if _VIA in text:
             text = _CHANNEL.sub(b" Channel : ", text)
-        strangers = self._count(text.split(b"\n"), Numbers(block, number, said.starts))
-        self._thin = said.worth_it(block) if thin else strangers
+        strangers = self._count(text.split(b"\n"), Numbers(block, number, filtered.starts))
+        self._thin = filtered.worth_it(block) if thin else strangers
 
     def _count(self, lines: Sequence[bytes], numbers: Numbers) -> bool:
         """Count lines; return whether most of them are not from NCCL, and differ."""
@@ -143,7 +143,7 @@ class TransportReader:
             for message in MESSAGES:
                 match = message.pattern.search(text) if message.words in text else None
                 if match is not None:
-                    for kind in message.take(self._tally, Said(match, host, lines)):
+                    for kind in message.take(self._tally, MessageMatch(match, host, lines)):
                         self._first(kind, line.number)
 
     def _first(self, kind: str, number: int) -> None:
@@ -151,11 +151,11 @@ class TransportReader:
             self._tally.first[kind] = f"{self._source}:{number}"
 
 
-def _with_literal(said: Sequence[_Printed]) -> Iterator[_Printed]:
+def _with_literal(printed: Sequence[_Printed]) -> Iterator[_Printed]:
     """Drop the lines that contain none of the literals."""
     parts = [
         (raw[start : start + _PART], number, times)
-        for raw, number, times in said
+        for raw, number, times in printed
         for start in range(0, len(raw), _PART)
     ]
     ends = list(accumulate(len(raw) + 1 for raw, _, _ in parts))

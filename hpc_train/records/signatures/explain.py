@@ -9,7 +9,7 @@ from typing import Literal
 
 from hpc_train.decode import load_data
 from hpc_train.model.value import Value
-from hpc_train.records.signatures.base import Explanation, Memory, Sighting, Signature
+from hpc_train.records.signatures.base import Explanation, MemoryShortage, Sighting, Signature
 
 _NAME = re.compile(r"\{(\w+)\}")
 _UNKNOWN = "?"
@@ -78,11 +78,11 @@ def is_crash(exit_code: str) -> bool:
 def explain(signature: Signature, sighting: Sighting) -> Explanation:
     """Return the explanation of a sighting; values that the line does not state are `?`."""
     groups = dict(sighting.groups)
-    told = Explanation(title=signature.title, cause=signature.cause, advice=signature.advice)
+    explanation = Explanation(title=signature.title, cause=signature.cause, advice=signature.advice)
     if signature.by_memory and (kind := kind_of(groups)):
-        told = signature.by_memory.get(kind, told)
+        explanation = signature.by_memory.get(kind, explanation)
     if signature.process:
-        told = _how_it_ended(signature.process, groups) or told
+        explanation = _how_it_ended(signature.process, groups) or explanation
     rank = groups.get("rank") if sighting.rank is None else sighting.rank
     groups["of_rank"] = "" if rank is None else f" of rank {rank}"
     if sighting.node:
@@ -98,7 +98,9 @@ def explain(signature: Signature, sighting: Sighting) -> Explanation:
         return filled.replace("  ", " ")
 
     return Explanation(
-        title=fill(told.title).rstrip(" :"), cause=fill(told.cause), advice=fill(told.advice)
+        title=fill(explanation.title).rstrip(" :"),
+        cause=fill(explanation.cause),
+        advice=fill(explanation.advice),
     )
 
 
@@ -132,7 +134,7 @@ def _others(groups: Mapping[str, str], own: float, taken: float) -> float:
     return sum(sizes)
 
 
-def kind_of(groups: Mapping[str, str]) -> Memory | None:
+def kind_of(groups: Mapping[str, str]) -> MemoryShortage | None:
     """Return the cause of the memory shortage, from the groups of `cuda_oom`; None if unknown."""
     tried, total, free, allocated, unused, reserved = (
         size(groups.get(name, ""))
