@@ -142,13 +142,13 @@ def packs_of(records: Iterable[Record]) -> Iterator[Pack]:
                 kinds.append(record)
             rows.append((kind, record.line, record.value, record.step, record.rank))
             if len(rows) == LOT:
-                yield _pack(kinds, rows, {})
+                yield _pack(kinds, rows)
                 numbers, kinds, rows = {}, [], []
         if rows:
-            yield _pack(kinds, rows, {})
+            yield _pack(kinds, rows)
 
 
-def joined(packs: Iterable[Pack]) -> Iterator[Pack]:
+def joined_packs(packs: Iterable[Pack]) -> Iterator[Pack]:
     """Yield the records of packs, those of one file in turn as one pack."""
     for _, of_file in groupby(packs, lambda pack: _file(pack.kinds[0])):
         kinds: list[Record] = []
@@ -158,9 +158,9 @@ def joined(packs: Iterable[Pack]) -> Iterator[Pack]:
             kinds += pack.kinds
             for kind, line, value, step, rank in pack.rows:
                 rows.append((first + kind, line, value, step, rank))
-        yield _pack(kinds, rows, {})
+        yield _pack(kinds, rows)
 
 
-def _pack(kinds: list[Record], rows: Sequence[_Row], once: dict[int, str]) -> Pack:
+def _pack(kinds: list[Record], rows: Sequence[_Row]) -> Pack:
     kind, line, value, step, rank = zip(*rows, strict=True) if rows else ((),) * 5
-    return Pack(kinds, kind, line, value, step, rank, once)
+    return Pack(kinds, kind, line, value, step, rank, {})

@@ -60,9 +60,6 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
     Raises:
         LogParseError: paths of several kinds, or a file with an error.
     """
-    # Numpy and pandas are imported here, so that other commands start without them.
-    from hpc_train.tables.record_arrays import record_arrays
-
     kind = one_kind(paths)
     if kind in ("tables", "records") and search.form != "auto":
         # Only logs have a format, but an unknown format is always an error.
@@ -71,6 +68,9 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
         study, records = table_study(paths)
+        # Numpy and pandas are imported here, so that errors above are reported at once.
+        from hpc_train.tables.record_arrays import record_arrays
+
         return ForeignResults(study, record_arrays(records), {}, {}, tuple(paths))
     points_path = paths[0] if kind == "points" else search.points
     points = read_points(points_path) if points_path is not None else None
@@ -86,12 +86,14 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
 
 
 def _sized(results: ForeignResults, points: Points) -> ForeignResults:
-    from hpc_train.tables.record_arrays import joined, record_arrays
+    from hpc_train.tables.record_arrays import joined_arrays, record_arrays
     from hpc_train.tables.run_level_records import run_level_records
 
     files = {run.run_id: results.files.get(run.run_id, []) for run in results.study.runs}
     study, more = sized(results.study, run_level_records(results.records), points, files)
-    return results._replace(study=study, records=joined((results.records, record_arrays(more))))
+    return results._replace(
+        study=study, records=joined_arrays((results.records, record_arrays(more)))
+    )
 
 
 def _of_logs(
@@ -140,11 +142,11 @@ def _failed(
 
 
 def _of_records(paths: Sequence[Path]) -> ForeignResults:
-    from hpc_train.tables.record_arrays import joined
+    refuse_same_files(paths)
+    from hpc_train.tables.record_arrays import joined_arrays
     from hpc_train.tables.run_level_records import metrics_of
 
-    refuse_same_files(paths)
-    records = joined([_read_records(path) for path in paths])
+    records = joined_arrays([_read_records(path) for path in paths])
     runs = metrics_of(records)
     if not runs:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")

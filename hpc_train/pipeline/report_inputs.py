@@ -99,10 +99,10 @@ def report_inputs(
     """
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
-    # Numpy and pandas are imported here, so that other commands start without them.
-    from hpc_train.tables.record_arrays import record_arrays
-
     if bundle := bundle_of(words):
+        # Numpy and pandas are imported where they are needed, so that errors are reported at once.
+        from hpc_train.tables.record_arrays import record_arrays
+
         stored = open_bundle(bundle)._asdict()
         opened = ReportInputs(**{**stored, "records": record_arrays(stored["records"])})
         study = without(opened.study, search.excluded, None)

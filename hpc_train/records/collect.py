@@ -10,7 +10,7 @@ from pathlib import Path
 from hpc_train import registry
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
-from hpc_train.model.record import LOT, Pack, Record, joined
+from hpc_train.model.record import LOT, Pack, Record, joined_packs
 from hpc_train.model.regex_analysis import may_explode
 from hpc_train.model.regex_cost import touching
 from hpc_train.records.find_logs import log_files, readable
@@ -130,7 +130,7 @@ def each_once(
 def _until_a_pause(packs: Iterator[Pack]) -> Iterator[Pack]:
     """Join the packs of a live pipe: a value is compared with values that arrived together."""
     for lot in lots(packs, LOT):
-        yield from joined(lot)
+        yield from joined_packs(lot)
 
 
 def _once(

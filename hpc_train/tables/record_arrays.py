@@ -106,7 +106,7 @@ def record_arrays(records: RecordArrays | pd.DataFrame | Iterable[Record]) -> Re
     return _of_frame(records) if isinstance(records, pd.DataFrame) else gathered(packs_of(records))
 
 
-def joined(parts: Sequence[RecordArrays]) -> RecordArrays:
+def joined_arrays(parts: Sequence[RecordArrays]) -> RecordArrays:
     """Return the records of all parts, in order."""
     columns = zip(*parts, strict=True)
     return parts[0] if len(parts) == 1 else RecordArrays._make(map(_concatenated, columns))

@@ -87,10 +87,10 @@ def run_frame(
             two runs have one name, or two logs are one.
     """
     _check_names(study)
-    pieces = [_piece(part, own) for part, own in parts(study, record_arrays(records))]
+    pieces = [_piece(part, own) for part, own in _parts(study, record_arrays(records))]
     refuse_copies({run: mark for piece in pieces for run, mark in piece.marks.items()})
-    found: dict[str, Any] = joined([piece.found for piece in pieces])
-    sizes = Sizes(**joined([piece.sizes._asdict() for piece in pieces]))
+    found: dict[str, Any] = _joined_tables([piece.found for piece in pieces])
+    sizes = Sizes(**_joined_tables([piece.sizes._asdict() for piece in pieces]))
     programs = together((piece.printed, len(piece.sizes.ranks)) for piece in pieces)
     found["conditions"] = with_programs(programs, found["conditions"])
     return _frame(study, sizes, found)
@@ -211,7 +211,7 @@ def _check_listed(study: ExpectedStudy, fields: RecordArrays, run: Ints) -> None
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
 
 
-def parts(
+def _parts(
     study: ExpectedStudy, fields: RecordArrays
 ) -> Iterator[tuple[ExpectedStudy, RecordArrays]]:
     """Yield parts of a study with some of its runs and their records.
@@ -229,7 +229,7 @@ def parts(
         yield some, fields.take(np.flatnonzero(part == number))
 
 
-def joined(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def _joined_tables(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Concatenate the columns of tables, which are arrays or lists."""
     if len(tables) == 1:
         return dict(tables[0])

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hpc_train.model import record as record_module
-from hpc_train.model.record import Record, Scope, joined, packs_of
+from hpc_train.model.record import Record, Scope, joined_packs, packs_of
 from hpc_train.records.record_codec import pressed, unpressed
 
 SCOPES: tuple[Scope, ...] = ("global", "per_gpu", "per_rank")
@@ -76,7 +76,7 @@ def test_some_are_left_out(records: list[Record], data: st.DataObject) -> None:
 @given(st.lists(st.lists(RECORDS, max_size=9), max_size=5))
 def test_packs_of_one_file_are_joined(lots: list[list[Record]]) -> None:
     packs = [pack for records in lots for pack in packs_of(records)]
-    whole = list(joined(packs))
+    whole = list(joined_packs(packs))
     assert [record for pack in whole for record in pack.records()] == [
         record for records in lots for record in records
     ]

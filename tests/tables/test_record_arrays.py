@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from hpc_train.model.record import Record, packs_of
 from hpc_train.tables.parquet import records_frame
-from hpc_train.tables.record_arrays import RecordArrays, joined, record_arrays
+from hpc_train.tables.record_arrays import RecordArrays, joined_arrays, record_arrays
 
 WORDS = st.sampled_from(["", "a", "b", "rank 1"])
 COUNTS = st.one_of(st.none(), st.integers(0, 2**40))
@@ -44,7 +44,7 @@ def test_they_are_records_again(records: list[Record]) -> None:
 @settings(deadline=None)
 @given(st.lists(RECORDS, max_size=9), st.lists(RECORDS, max_size=9))
 def test_parts_are_joined_in_order(one: list[Record], other: list[Record]) -> None:
-    found = joined([record_arrays(one), record_arrays(other)])
+    found = joined_arrays([record_arrays(one), record_arrays(other)])
     assert rows(found) == list(map(repr, [*one, *other]))
 
 

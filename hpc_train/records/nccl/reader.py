@@ -75,10 +75,10 @@ class TransportReader:
         text = filtered.joined
         if _VIA in text:
             text = _CHANNEL.sub(b" Channel : ", text)
-        strangers = self._count(text.split(b"\n"), Numbers(block, number, filtered.starts))
+        strangers = self._count(text.split(b"\n"), _LineNumbers(block, number, filtered.starts))
         self._thin = filtered.worth_it(block) if thin else strangers
 
-    def _count(self, lines: Sequence[bytes], numbers: Numbers) -> bool:
+    def _count(self, lines: Sequence[bytes], numbers: _LineNumbers) -> bool:
         """Count lines; return whether most of them are not from NCCL, and differ."""
         alike, at, ours, others = self._alike, 0, 0, 0
         # In the order in which they are first seen.
@@ -204,7 +204,7 @@ def all_lines(block: Block) -> FilteredLines:
     return FilteredLines(bytes(memoryview(block.data)[: block.end]))
 
 
-class Numbers:
+class _LineNumbers:
     """Counts the lines of a block before requested positions, one after the other."""
 
     def __init__(self, block: Block, first: int, starts: Sequence[int] | None) -> None:
