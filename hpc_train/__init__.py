@@ -36,8 +36,8 @@ def collect(
     from hpc_train.files import default_results
     from hpc_train.model.log_selection import Search
     from hpc_train.pipeline.collect import collection
-    from hpc_train.tables.record_frame import records_frame
+    from hpc_train.tables.parquet import records_frame
 
     words = [paths] if isinstance(paths, str | PathLike) else paths
     search = Search(root=default_results(), form=form)
-    return records_frame(tuple(collection([str(word) for word in words], search)))
+    return records_frame(collection([str(word) for word in words], search).packs())

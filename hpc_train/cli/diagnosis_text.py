@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 
 from hpc_train.cli.terminal import plain
-from hpc_train.model.diagnosis import Culprit, Diagnosis, Evidence, LogFinding
+from hpc_train.model.diagnosis import Diagnosis, Evidence, FirstFailure, LogFinding
 from hpc_train.model.transport import Transport
 
 WIDTH = 100
@@ -55,21 +55,21 @@ def _without_root(diagnosis: Diagnosis) -> Iterator[str]:
     yield from _wrapped("do      ", "nothing" if diagnosis.outcome == "success" else _NEXT_STEPS)
 
 
-def _where(root: LogFinding, culprit: Culprit | None) -> str:
+def _where(root: LogFinding, first_failure: FirstFailure | None) -> str:
     first = root.evidence[0] if root.evidence else None
     parts = [_place(first)] if first else []
     rank = first.rank if first else None
     host = first.node if first else None
-    if culprit is not None and rank in (None, culprit.rank):
+    if first_failure is not None and rank in (None, first_failure.rank):
         # torchrun may name a host `localhost` if it runs on one node.
-        rank, host = culprit.rank, culprit.host or host
+        rank, host = first_failure.rank, first_failure.host or host
     parts += [f"rank {rank}"] if rank is not None else []
     parts += [f"host {host}"] if host else []
     parts += [f"raised at {first.raised_at}"] if first and first.raised_at else []
     parts += [f"called from {first.called_from}"] if first and first.called_from else []
-    if culprit is not None and culprit.rank not in (None, rank):
-        on = f" on {culprit.host}" if culprit.host else ""
-        parts.append(f"rank {culprit.rank}{on} ended first ({culprit.said_by})")
+    if first_failure is not None and first_failure.rank not in (None, rank):
+        on = f" on {first_failure.host}" if first_failure.host else ""
+        parts.append(f"rank {first_failure.rank}{on} ended first ({first_failure.said_by})")
     return ", ".join(parts) or "--"
 
 

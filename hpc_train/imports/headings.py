@@ -26,14 +26,14 @@ from hpc_train.model.result_columns import (
 from hpc_train.model.scaling_input import ExpectedRun
 from hpc_train.model.study import Scaling
 
-Kind = Literal["size", "measure", "condition", "axis", "unused", "run"]
+ColumnKind = Literal["size", "measure", "condition", "axis", "unused", "run"]
 _ALLOWED = f"allowed: {', '.join(KNOWN)}; a new axis needs a name that is not similar to these"
 
 
 class TableColumn(NamedTuple):
     """Kind, name and unit of a column."""
 
-    kind: Kind
+    kind: ColumnKind
     name: str
     factor: float = 1.0
     unit: str = ""
@@ -87,7 +87,7 @@ def _column(name: str, where: str) -> TableColumn:
     return TableColumn(kind_of(word), word, factor, unit)
 
 
-def kind_of(word: str) -> Kind:
+def kind_of(word: str) -> ColumnKind:
     """Return the kind of a name."""
     if word in SIZES:
         return "size"

@@ -11,8 +11,7 @@ from typing import NamedTuple, TypeVar
 import msgspec
 
 from hpc_train.errors import LogParseError, nearest
-from hpc_train.imports.cells import ABSENT, number, whole
-from hpc_train.imports.csv_table import ResultTable, read_table
+from hpc_train.imports.csv_table import ABSENT, ResultTable, number, read_table, whole
 from hpc_train.imports.duplicates import Cells, refuse_same_rows
 from hpc_train.imports.headings import LABEL, TableColumn, columns, declared_scaling, with_scaling
 from hpc_train.model.record import UNITS, Record, Scope

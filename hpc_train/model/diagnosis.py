@@ -46,7 +46,7 @@ class LogFinding(Finding, frozen=True, kw_only=True):
     count: int = 1
 
 
-class Culprit(Value, frozen=True, kw_only=True):
+class FirstFailure(Value, frozen=True, kw_only=True):
     """The rank that failed first; `said_by` is the source: torchrun, or status.json."""
 
     rank: int | None
@@ -80,7 +80,7 @@ class Diagnosis(Value, frozen=True, kw_only=True):
     outcome: Outcome
     why: str
     findings: tuple[LogFinding, ...] = ()
-    first_failure: Culprit | None = None
+    first_failure: FirstFailure | None = None
     last_words: tuple[Evidence, ...] = ()
     earlier: tuple[Attempt, ...] = ()
     line: int = 1
@@ -100,5 +100,5 @@ class JobEnd(Value, frozen=True, kw_only=True):
     state: str = ""
     exit_code: int | None = None
     problem: str = ""
-    first_failure: Culprit | None = None
+    first_failure: FirstFailure | None = None
     ranks: int | None = None

@@ -25,7 +25,6 @@ from hpc_train.registry import names
 from hpc_train.regularfile import is_regular, sha256_of
 from hpc_train.runs.bundle_layout import EVIDENCE, PICTURES, RECORDS, StoredResults, StoredState
 from hpc_train.runs.run_folders import STUDY_FILE
-from hpc_train.tables.run_level_records import one_by_one
 
 Make = Callable[[], bytes]
 _REPORTS = {"html": "html", "markdown": "md", "json": "json", "csv": "csv"}
@@ -37,7 +36,7 @@ def members(inputs: ReportInputs, report: Report) -> dict[str, Make]:
     """Return all files but the manifest and the profiles."""
     records: dict[str, list[Record]] = defaultdict(list)
     own = {run.folder.run_id for run in inputs.own}
-    for record in one_by_one(inputs.records):
+    for record in inputs.records.records():
         records[record.run if record.run in own else ""].append(record)
     makers: dict[str, Make] = {EVIDENCE: partial(_evidence, inputs, own)}
     for run in inputs.own:

@@ -54,10 +54,10 @@ def bundle_of(words: Sequence[str]) -> Path | None:
     return bundles[0] if bundles else None
 
 
-Kind = Literal["tables", "records", "points", "logs"]
+InputKind = Literal["tables", "records", "points", "logs"]
 
 
-def kind_of(path: Path) -> Kind:
+def kind_of(path: Path) -> InputKind:
     """Return the kind of a file, from its extension and its first line; a folder contains logs."""
     if path.suffix in (".yaml", ".yml") and path.is_file():
         return "points"
@@ -69,13 +69,13 @@ def kind_of(path: Path) -> Kind:
         return "logs"
 
 
-def one_kind(paths: Sequence[Path]) -> Kind:
+def one_kind(paths: Sequence[Path]) -> InputKind:
     """Return the common kind of all paths.
 
     Raises:
         LogParseError: they are of several kinds, several files of sizes, or a named pipe.
     """
-    kinds: dict[Kind, Path] = {}
+    kinds: dict[InputKind, Path] = {}
     for path in paths:
         if path.is_fifo() and not path.is_relative_to("/dev"):
             # Reading it would block until another process writes.

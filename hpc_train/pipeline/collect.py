@@ -14,17 +14,15 @@ import msgspec
 from hpc_train.errors import LogParseError, StoreError
 from hpc_train.files import write_file
 from hpc_train.model.log_selection import Search
-from hpc_train.model.record import Record, StatedScope
+from hpc_train.model.record import Pack, Record, StatedScope, packs_of
 from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.pipeline.classify_inputs import bundle_of, classify
-from hpc_train.pipeline.run_records import indexed
-from hpc_train.pipeline.study_runs import study_runs
+from hpc_train.pipeline.study_runs import indexed, study_runs
 from hpc_train.records.collect import packs_in, wanted
-from hpc_train.records.csv_rows import csv_rows
 from hpc_train.records.log_arguments import foreign_runs, nothing
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of
-from hpc_train.records.record_codec import Pack, packs_of
+from hpc_train.records.record_file import csv_rows, json_lines
 from hpc_train.records.singleton_processes import apart_warnings, is_apart
 from hpc_train.runs.read_bundle import open_bundle
 from hpc_train.specs.validate_log_pattern import own_patterns
@@ -94,7 +92,7 @@ def collection(words: Sequence[str], search: Search) -> Collection:
     paths, homes = classify(words, search.root)
     if homes:
         runs = study_runs(paths, homes, options)
-        return Collection(packs_of(runs.records(stats)), stats, _problems(runs.study))
+        return Collection(runs.packs(stats), stats, _problems(runs.study))
     logs = list(chain.from_iterable(foreign_runs(paths).values()))
     if search.cache is None:
         packs = packs_in(logs, options, stats)
@@ -139,11 +137,11 @@ def _counted(number: int, word: str) -> str:
     return f"{number} {word}{'s' * (number != 1)}"
 
 
-Form = Literal["csv", "jsonl"]
-_ENDINGS: dict[str, Form] = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
+RecordFormat = Literal["csv", "jsonl"]
+_ENDINGS: dict[str, RecordFormat] = {".csv": "csv", ".jsonl": "jsonl", ".json": "jsonl"}
 
 
-def records_text(packs: Iterable[Pack], form: Form) -> Iterator[str]:
+def records_text(packs: Iterable[Pack], form: RecordFormat) -> Iterator[str]:
     """Yield records as text, many lines at a time."""
     source = iter(packs)
     # Reading the first record may raise an error; then nothing is written.
@@ -153,11 +151,7 @@ def records_text(packs: Iterable[Pack], form: Form) -> Iterator[str]:
         yield ",".join(Record.__struct_fields__) + "\n"
         yield from csv_rows(whole)
     else:
-        yield from map(_json_lines, whole)
-
-
-def _json_lines(pack: Pack) -> str:
-    return "".join([f"{msgspec.json.encode(record).decode()}\n" for record in pack.records()])
+        yield from map(json_lines, whole)
 
 
 def check_ending(path: Path) -> None:
@@ -181,7 +175,6 @@ def write_records(packs: Iterable[Pack], path: Path) -> None:
     if path.suffix == ".parquet":
         from hpc_train.tables.parquet import parquet_bytes
 
-        records = tuple(record for pack in packs for record in pack.records())
-        write_file(path, parquet_bytes(records))
+        write_file(path, parquet_bytes(packs))
         return
     write_file(path, (text.encode() for text in records_text(packs, _ENDINGS[path.suffix])))

@@ -9,7 +9,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hpc_train.errors import LogParseError, StoreError
-from hpc_train.model.diagnosis import Culprit, Diagnosis, JobEnd
+from hpc_train.model.diagnosis import Diagnosis, FirstFailure, JobEnd
 from hpc_train.model.run import Run
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
@@ -139,9 +139,9 @@ def _end_of(run: Run) -> JobEnd:
     status = run.status
     ended = status is not None and status.ended is not None and run.state.finished
     failure = status.failure if status is not None and ended else None
-    culprit = None
+    first_failure = None
     if failure is not None:
-        culprit = Culprit(
+        first_failure = FirstFailure(
             rank=failure.rank,
             host=failure.host,
             exit_code=failure.exit_code,
@@ -152,7 +152,7 @@ def _end_of(run: Run) -> JobEnd:
         state=run.state.value,
         exit_code=status.exit_code if status is not None and ended else None,
         problem=run.problem,
-        first_failure=culprit,
+        first_failure=first_failure,
         ranks=run.manifest.plan.topology.world_size if run.manifest else None,
     )
 

@@ -16,24 +16,22 @@ from hpc_train.imports.points_file import Points, logs_named, read_points
 from hpc_train.imports.stated_sizes import sized
 from hpc_train.imports.table_study import table_study
 from hpc_train.model.log_selection import Search
-from hpc_train.model.record import UNITS, Record
+from hpc_train.model.record import UNITS
 from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy, undeclared
 from hpc_train.model.study import Warmup
 from hpc_train.model.submission import JobState
 from hpc_train.model.transport import Transport
 from hpc_train.pipeline.classify_inputs import one_kind
 from hpc_train.pipeline.mlperf_scores import mlperf_notes
-from hpc_train.records.collect import records_of, wanted
+from hpc_train.records.collect import packs_in, wanted
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.log_arguments import foreign_runs, nothing
-from hpc_train.records.log_ends import log_ends
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted
 from hpc_train.records.record_file import read_record_file
-from hpc_train.tables.run_level_records import held, joined, metrics_of, run_level_records
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from hpc_train.tables.record_arrays import RecordArrays
 
 # Metrics of network benchmarks and LINPACK, which are not trainings.
 _OF_BENCHMARKS = frozenset(
@@ -46,12 +44,11 @@ _FIRST = Warmup(steps=1)
 class ForeignResults(NamedTuple):
     """Runs with their records, transports and files.
 
-    `inputs` are all files that were read. `run_level` are the records that describe a whole run.
+    `inputs` are all files that were read.
     """
 
     study: ExpectedStudy
-    records: tuple[Record, ...] | pd.DataFrame
-    run_level: Sequence[Record]
+    records: RecordArrays
     transports: dict[str, Transport | None]
     files: dict[str, list[Path]]
     inputs: tuple[Path, ...] = ()
@@ -70,7 +67,11 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
     if kind == "tables":
         if search.points is not None:
             raise LogParseError(f"{search.points}: a table has the sizes of its runs in columns")
-        return ForeignResults(*table_study(paths), (), {}, {}, tuple(paths))
+        study, records = table_study(paths)
+        # Numpy and pandas are imported here, so that errors above are reported at once.
+        from hpc_train.tables.record_arrays import record_arrays
+
+        return ForeignResults(study, record_arrays(records), {}, {}, tuple(paths))
     points_path = paths[0] if kind == "points" else search.points
     points = read_points(points_path) if points_path is not None else None
     if kind == "records":
@@ -85,20 +86,30 @@ def load_foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Fo
 
 
 def _sized(results: ForeignResults, points: Points) -> ForeignResults:
+    from hpc_train.tables.record_arrays import joined_arrays, record_arrays
+    from hpc_train.tables.run_level_records import run_level_records
+
     files = {run.run_id: results.files.get(run.run_id, []) for run in results.study.runs}
-    study, more = sized(results.study, results.run_level, points, files)
-    return results._replace(study=study, records=joined((results.records, tuple(more))))
+    study, more = sized(results.study, run_level_records(results.records), points, files)
+    return results._replace(
+        study=study, records=joined_arrays((results.records, record_arrays(more)))
+    )
 
 
 def _of_logs(
     paths: Sequence[Path], options: Wanted, stats: ParseStats, *, allow_failed: bool
 ) -> ForeignResults:
+    # Tables and records need no diagnosis, and its signatures are slow to load.
+    from hpc_train.records.diagnosis.diagnose import log_ends
+    from hpc_train.tables.record_arrays import gathered
+    from hpc_train.tables.run_level_records import metrics_of
+
     runs = foreign_runs(paths)
     logs = list(chain.from_iterable(runs.values()))
-    records = held(records_of(logs, options, stats))
+    records = gathered(packs_in(logs, options, stats))
     ends = log_ends(runs, stats.failed)
     transports = {run: end.transport for run, end in ends.items()}
-    if not len(records) and not any(transports.values()):
+    if not len(records.value) and not any(transports.values()):
         raise nothing(logs, stats)
     ranks = {
         run: 1 + max([stats.ranks.get(run, -1), *(_rank(log) for log in files)])
@@ -110,14 +121,7 @@ def _of_logs(
     notes = (*study.notes, *mlperf_notes(log.path for log in logs))
     files = {run: [log.path for log in own] for run, own in runs.items()}
     study = msgspec.structs.replace(study, notes=notes)
-    return ForeignResults(
-        study,
-        records,
-        run_level_records(records),
-        transports,
-        files,
-        tuple(log.path for log in logs),
-    )
+    return ForeignResults(study, records, transports, files, tuple(log.path for log in logs))
 
 
 def _failed(
@@ -139,18 +143,16 @@ def _failed(
 
 def _of_records(paths: Sequence[Path]) -> ForeignResults:
     refuse_same_files(paths)
-    records = (
-        _read_records(paths[0])
-        if len(paths) == 1
-        else joined([_read_records(path) for path in paths])
-    )
+    from hpc_train.tables.record_arrays import joined_arrays
+    from hpc_train.tables.run_level_records import metrics_of
+
+    records = joined_arrays([_read_records(path) for path in paths])
     runs = metrics_of(records)
     if not runs:
         raise LogParseError(f"{paths[0]}: no record in it", "hpctrain collect LOG… -o FILE")
-    run_level = run_level_records(records)
     study = _study(paths[0].stem, dict.fromkeys(runs, 0), runs)
     study = msgspec.structs.replace(study, notes=(*study.notes, *_misspelt(paths[0], runs)))
-    return ForeignResults(study, records, run_level, {}, {}, tuple(paths))
+    return ForeignResults(study, records, {}, {}, tuple(paths))
 
 
 def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]:
@@ -160,12 +162,14 @@ def _misspelt(path: Path, runs: Mapping[str, AbstractSet[str]]) -> Iterator[str]
             yield f"{path}: the metric {metric!r} is not known{near}"
 
 
-def _read_records(path: Path) -> tuple[Record, ...] | pd.DataFrame:
+def _read_records(path: Path) -> RecordArrays:
+    from hpc_train.tables.record_arrays import record_arrays
+
     if path.suffix != ".parquet":
-        return read_record_file(path)
+        return record_arrays(read_record_file(path))
     from hpc_train.tables.parquet import read_records
 
-    return read_records(path)
+    return record_arrays(read_records(path))
 
 
 def _study(

@@ -14,7 +14,6 @@ import msgspec
 from hpc_train.errors import LogParseError
 from hpc_train.imports.duplicates import refuse_same_logs
 from hpc_train.model.log_selection import Search
-from hpc_train.model.record import Record
 from hpc_train.model.run import Run
 from hpc_train.model.scaling_input import ExpectedStudy
 from hpc_train.model.transport import Transport
@@ -27,7 +26,7 @@ from hpc_train.pipeline.nccl_transport import (
     site_network,
     transport_notes,
 )
-from hpc_train.pipeline.slow_links import Rate, link_rate, link_warnings
+from hpc_train.pipeline.slow_links import LinkRate, link_rate, link_warnings
 from hpc_train.pipeline.study_runs import StudyRuns, study_runs
 from hpc_train.records.collect import wanted
 from hpc_train.records.parse_stats import ParseStats
@@ -35,10 +34,9 @@ from hpc_train.records.singleton_processes import apart_warnings
 from hpc_train.runs.read_bundle import open_bundle
 from hpc_train.runs.run_conditions import conditions_of
 from hpc_train.specs.exclusions import exclusions, without
-from hpc_train.tables.run_level_records import unknown_scopes
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from hpc_train.tables.record_arrays import RecordArrays
 
 _log = logging.getLogger(__name__)
 
@@ -75,7 +73,7 @@ class ReportInputs(Value, frozen=True, kw_only=True):
     """
 
     study: ExpectedStudy
-    records: tuple[Record, ...] | pd.DataFrame
+    records: RecordArrays
     warnings: tuple[str, ...] = ()
     unreadable: tuple[str, ...] = ()
     own: tuple[Run, ...] = ()
@@ -102,7 +100,11 @@ def report_inputs(
     if not words:
         raise LogParseError("no log was given", "name a log, a folder of logs, a run or a study")
     if bundle := bundle_of(words):
-        opened = ReportInputs(**open_bundle(bundle)._asdict())
+        # Numpy and pandas are imported where they are needed, so that errors are reported at once.
+        from hpc_train.tables.record_arrays import record_arrays
+
+        stored = open_bundle(bundle)._asdict()
+        opened = ReportInputs(**{**stored, "records": record_arrays(stored["records"])})
         study = without(opened.study, search.excluded, None)
         return msgspec.structs.replace(opened, study=study)
     paths, homes = classify(words, search.root)
@@ -118,7 +120,9 @@ def report_inputs(
 
 
 def _own(found: StudyRuns, stats: ParseStats) -> ReportInputs:
-    study, own, records = found.study, found.runs, tuple(found.records(stats))
+    from hpc_train.tables.record_arrays import gathered
+
+    study, own, records = found.study, found.runs, gathered(found.packs(stats))
     network_of = functools.cache(site_network)
     by_id = {run.folder.run_id: run for run in own}
     transports = {name: _transport(run, network_of, stats) for name, run in by_id.items()}
@@ -147,7 +151,7 @@ def _foreign(paths: Sequence[Path], search: Search, stats: ParseStats) -> Report
     }
     study = _with_conditions(without(found.study, search.excluded, None), conditions)
     refuse_same_logs(study, found.files)
-    warnings = _warnings(found.run_level, lambda name: link_rate(None, found.transports.get(name)))
+    warnings = _warnings(found.records, lambda name: link_rate(None, found.transports.get(name)))
     inputs = _report_inputs(study, found.records, found.transports, warnings, stats)
     return msgspec.structs.replace(inputs, files=found.inputs)
 
@@ -163,11 +167,16 @@ def _with_conditions(
     return msgspec.structs.replace(study, runs=runs)
 
 
-def _warnings(run_level: Sequence[Record], rate: Rate) -> tuple[str, ...]:
+def _warnings(records: RecordArrays, rate: LinkRate) -> tuple[str, ...]:
+    from hpc_train.tables.run_level_records import run_level_records
+
+    run_level = run_level_records(records)
     return (*apart_warnings(run_level), *link_warnings(run_level, rate))
 
 
-def _scope_notes(records: tuple[Record, ...] | pd.DataFrame) -> Iterator[str]:
+def _scope_notes(records: RecordArrays) -> Iterator[str]:
+    from hpc_train.tables.run_level_records import unknown_scopes
+
     for (run, parser), count in unknown_scopes(records).items():
         values = f"{count} value{'s' * (count != 1)} of {parser} left out"
         yield f"{run}: {values}: their scope is unknown; hpctrain collect shows them"
@@ -175,7 +184,7 @@ def _scope_notes(records: tuple[Record, ...] | pd.DataFrame) -> Iterator[str]:
 
 def _report_inputs(
     study: ExpectedStudy,
-    records: tuple[Record, ...] | pd.DataFrame,
+    records: RecordArrays,
     transports: Mapping[str, Transport | None],
     warnings: Sequence[str],
     stats: ParseStats,

@@ -15,7 +15,6 @@ from hpc_train.model.study import Warmup
 from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.runs.run_metadata import run_facts
-from hpc_train.tables.run_level_records import parsers_of, run_level_records
 from hpc_train.version import VERSION
 
 # Facts that a reviewer may request (Hoefler and Belli, SC15, rule 9; CloudAI's list): shown as not
@@ -69,6 +68,8 @@ def provenance(inputs: ReportInputs, digests: Digests | None = None) -> tuple[Fa
 def _facts_of_runs(inputs: ReportInputs) -> Iterator[Mapping[str, str]]:
     """Yield the recorded facts of each run; those that the job printed take precedence."""
     own = {run.folder.run_id: run for run in inputs.own}
+    from hpc_train.tables.run_level_records import run_level_records
+
     printed = _printed(run_level_records(inputs.records, ("condition", "seed")))
     for expected in inputs.study.runs:
         name = expected.run_id
@@ -160,6 +161,8 @@ def _warmup(warmup: Warmup) -> str:
 
 
 def _sources(inputs: ReportInputs, digests: Digests | None) -> Iterator[Fact]:
+    from hpc_train.tables.run_level_records import parsers_of
+
     parsers = parsers_of(inputs.records)
     if parsers:
         ranked = [f"{name} {count}" for name, count in _counted(parsers)]

@@ -15,7 +15,7 @@ from hpc_train.tables.largest_message_bandwidth import headline, share_of_link
 
 # Minimum fraction of its rate that an intact link carries in long messages.
 _HEALTHY, _LONG = 0.85, 1 << 16
-Rate = Callable[[str], float | None]
+LinkRate = Callable[[str], float | None]
 
 
 def link_rate(run: Run | None, transport: Transport | None) -> float | None:
@@ -26,7 +26,7 @@ def link_rate(run: Run | None, transport: Transport | None) -> float | None:
     return (_profile_rate(run) if run else None) or max(stated, default=None)
 
 
-def link_warnings(records: Iterable[Record], rate: Rate) -> tuple[str, ...]:
+def link_warnings(records: Iterable[Record], rate: LinkRate) -> tuple[str, ...]:
     """Return a warning for each run with slow links."""
     runs: dict[str, list[Record]] = defaultdict(list)
     for record in records:
@@ -35,7 +35,7 @@ def link_warnings(records: Iterable[Record], rate: Rate) -> tuple[str, ...]:
     return tuple(text for run, found in runs.items() for text in _slow(run, found, rate))
 
 
-def _slow(run: str, records: list[Record], rate: Rate) -> Iterable[str]:
+def _slow(run: str, records: list[Record], rate: LinkRate) -> Iterable[str]:
     best, link = headline(records), rate(run)
     share = share_of_link(best.value, link) if best and link else 1.0
     if best and share < _HEALTHY:

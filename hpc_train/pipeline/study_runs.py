@@ -1,4 +1,4 @@
-"""A folder of runs -> the expected runs of its study, its runs, and their records."""
+"""A folder of runs -> the expected runs of its study, its runs, and their records in packs."""
 
 from __future__ import annotations
 
@@ -10,18 +10,77 @@ from typing import NamedTuple
 import msgspec
 
 from hpc_train.errors import LogParseError, StoreError
-from hpc_train.model.record import Record
+from hpc_train.model.record import Pack, Record, packs_of
 from hpc_train.model.run import Run
 from hpc_train.model.scaling_input import ExpectedStudy
-from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.run_states import runs_below
+from hpc_train.records.collect import each_once, logs_of, packs_in
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.read_log import Wanted
+from hpc_train.records.read_log import Log, Wanted
+from hpc_train.records.record_file import json_lines, read_record_file
+from hpc_train.records.record_index import Index
+from hpc_train.regularfile import is_folder, is_regular, read_regular
+from hpc_train.runs.cache_file import read_cache, write_cache
 from hpc_train.runs.expected_runs import expected_study, single_jobs
 from hpc_train.runs.run_copies import without_copies
 from hpc_train.runs.run_folders import read_study
 
+_DECODE = msgspec.json.Decoder(Record).decode_lines
 _log = logging.getLogger(__name__)
+
+
+def run_records(run: Run, options: Wanted, stats: ParseStats) -> Iterator[Pack]:
+    """Yield a run's records: from its logs or, if they are deleted, from records.jsonl.
+
+    Those of a finished run are stored in records.jsonl; a failure to write is ignored.
+    """
+    folder, own_stats = run.folder, ParseStats()
+    if not is_folder(folder.logs):
+        yield from packs_of(_stored(folder.records))
+        return
+    logs = logs_of(folder.run_id, [folder.logs], folder.path)
+    if not options.usual:
+        yield from packs_in(logs, options, own_stats)
+        stats.add(own_stats)
+        return
+    yield from indexed(logs, options, own_stats, folder.index)
+    stats.add(own_stats)
+    if run.state.finished and _older(folder.records, folder.index):
+        index = Index(options, _content(folder.index))
+        packs = each_once(logs, options, ParseStats(), index)
+        write_cache(folder.records, (json_lines(pack).encode() for pack in packs))
+
+
+def _stored(path: Path) -> Sequence[Record]:
+    try:
+        return read_cache(path, _DECODE) or ()
+    except LogParseError:
+        # Slower, but reports the damaged line, or that a newer hpctrain wrote it.
+        return read_record_file(path)
+
+
+def _older(records: Path, index: Path) -> bool:
+    """Whether the index was written later; the same index has the same records."""
+    if not is_regular(index):
+        return False
+    return not is_regular(records) or records.stat().st_mtime_ns < index.stat().st_mtime_ns
+
+
+def _content(path: Path) -> bytes:
+    """Return the contents of an index; empty if it cannot be read."""
+    try:
+        return read_regular(path)
+    except OSError:
+        return b""
+
+
+def indexed(logs: Sequence[Log], options: Wanted, stats: ParseStats, path: Path) -> Iterator[Pack]:
+    """Yield the records of logs with the index in a file, which is updated if possible."""
+    index = Index(options, _content(path))
+    yield from packs_in(logs, options, stats, index)
+    content = index.content()
+    if content is not None:
+        write_cache(path, content)
 
 
 class StudyRuns(NamedTuple):
@@ -31,7 +90,7 @@ class StudyRuns(NamedTuple):
     runs: tuple[Run, ...]
     options: Wanted
 
-    def records(self, stats: ParseStats) -> Iterator[Record]:
+    def packs(self, stats: ParseStats) -> Iterator[Pack]:
         """Yield the records of all runs; `stats` is updated.
 
         A run that cannot be read is recorded there and does not affect the others.
@@ -43,9 +102,9 @@ class StudyRuns(NamedTuple):
         empty = True
         for run in self.runs:
             try:
-                for record in run_records(run, self.options, stats):
+                for pack in run_records(run, self.options, stats):
                     empty = False
-                    yield record
+                    yield pack
             except LogParseError as failure:
                 errors.append(failure)
         if empty and errors:

@@ -5,13 +5,12 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain
 from pathlib import Path
 
 from hpc_train import registry
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_pattern import LogPattern
-from hpc_train.model.record import Record
+from hpc_train.model.record import LOT, Pack, Record, joined_packs
 from hpc_train.model.regex_analysis import may_explode
 from hpc_train.model.regex_cost import touching
 from hpc_train.records.find_logs import log_files, readable
@@ -19,7 +18,7 @@ from hpc_train.records.line_dispatch import Mark
 from hpc_train.records.parallel import spread, worth_it
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Log, Wanted, parsers_of, read
-from hpc_train.records.record_codec import LOT, Pack, packs_of, unpressed
+from hpc_train.records.record_codec import unpressed
 from hpc_train.records.record_index import Index
 from hpc_train.records.run_parsers import maker
 from hpc_train.records.stream_batches import is_live, lots
@@ -131,7 +130,7 @@ def each_once(
 def _until_a_pause(packs: Iterator[Pack]) -> Iterator[Pack]:
     """Join the packs of a live pipe: a value is compared with values that arrived together."""
     for lot in lots(packs, LOT):
-        yield from packs_of(chain.from_iterable(pack.records() for pack in lot))
+        yield from joined_packs(lot)
 
 
 def _once(

@@ -15,7 +15,7 @@ from hpc_train.records.parsing.columnar_reader import FormReader
 _BEFORE = 1 << 14
 _AFTER = 1 << 16
 
-Found = tuple[Line, Sequence[int]]
+DispatchedLine = tuple[Line, Sequence[int]]
 
 
 class Subscribers(Protocol):
@@ -53,7 +53,7 @@ def lines_of(
     audience: Subscribers,
     number: int,
     file_rank: int | None = None,
-) -> Generator[Found, None, int]:
+) -> Generator[DispatchedLine, None, int]:
     """Yield the requested lines of a block, with their readers.
 
     Line feeds and carriage returns end a line; only line feeds are counted, as in editors.

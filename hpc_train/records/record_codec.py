@@ -1,78 +1,26 @@
-"""Packs: records of a log as columns, the form in which they are checked and stored.
+"""Measurements in lines -> packs, and packs as compressed bytes.
 
-Fields that many records share are stored once, so a record takes a row of five cells. As compressed
-bytes, a pack takes a twentieth of the memory of its records as objects.
+As compressed bytes, a pack takes a twentieth of the memory of its records as objects.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Sequence
-from itertools import chain, compress, groupby
-from operator import attrgetter
+from collections.abc import Iterator, Sequence
+from itertools import chain, compress
 from typing import Any
 
 import msgspec
 import zstandard
 
-from hpc_train.model.record import UNITS, Record
+from hpc_train.model.record import LOT, UNITS, Pack, Record
 from hpc_train.records.line import Line
 from hpc_train.records.line_runs import LineRun
 from hpc_train.records.parsing.base import OF_LINE, Hit
 from hpc_train.records.parsing.columnar_reader import HitColumn
 
-# Large enough for compression and for the comparison of neighbouring values, and small enough that
-# records are yielded while a log is read.
-LOT = 2048
+__all__ = ("LOT", "Pack", "Packer", "pressed", "unpressed")
+
 _LEVEL = 1
-# Kind, line, value, step, rank.
-_Row = tuple[int, int, float, int | None, int | None]
-
-
-class Pack(msgspec.Struct, array_like=True):
-    """Some records of one file as columns; `kinds` are the fields that many of them share.
-
-    `once`: the keys `once` of the records that have one, by position.
-    """
-
-    kinds: list[Record]
-    kind: Sequence[int]
-    line: Sequence[int]
-    value: Sequence[float]
-    step: Sequence[int | None]
-    rank: Sequence[int | None]
-    once: dict[int, str]
-
-    def __len__(self) -> int:
-        """Return the number of records."""
-        return len(self.kind)
-
-    @property
-    def rows(self) -> Iterator[_Row]:
-        """Iterate over the records as kind, line, value, step and rank."""
-        return zip(self.kind, self.line, self.value, self.step, self.rank, strict=True)
-
-    def records(self) -> Iterator[Record]:
-        """Yield the records."""
-        replace, kinds = msgspec.structs.replace, self.kinds
-        for kind, line, value, step, rank in self.rows:
-            yield replace(kinds[kind], line=line, value=value, step=step, rank=rank)
-
-    def without(self, places: Container[int]) -> Pack:
-        """Return the pack without the records at these positions."""
-        kept = [place not in places for place in range(len(self))]
-        keys: dict[int, str] = {}
-        if self.once:
-            new = {old: new for new, old in enumerate(compress(range(len(self)), kept))}
-            keys = {new[old]: key for old, key in self.once.items() if old in new}
-        return Pack(
-            self.kinds,
-            list(compress(self.kind, kept)),
-            list(compress(self.line, kept)),
-            list(compress(self.value, kept)),
-            list(compress(self.step, kept)),
-            list(compress(self.rank, kept)),
-            keys,
-        )
 
 
 _Columns = tuple[list[int], list[int], list[float], list[int | None], list[int | None]]
@@ -190,28 +138,7 @@ class Packer:
         )
 
 
-_OWN = frozenset({"line", "value", "step", "rank"})
-_common = attrgetter(*(name for name in Record.__struct_fields__ if name not in _OWN))
-_file = attrgetter("run", "source")
 _decode = msgspec.msgpack.Decoder(Pack).decode
-
-
-def packs_of(records: Iterable[Record]) -> Iterator[Pack]:
-    """Yield records as packs, each of one file."""
-    for _, of_file in groupby(records, _file):
-        numbers: dict[Any, int] = {}
-        kinds: list[Record] = []
-        rows: list[_Row] = []
-        for record in of_file:
-            kind = numbers.setdefault(_common(record), len(numbers))
-            if kind == len(kinds):
-                kinds.append(record)
-            rows.append((kind, record.line, record.value, record.step, record.rank))
-            if len(rows) == LOT:
-                yield _pack(kinds, rows, {})
-                numbers, kinds, rows = {}, [], []
-        if rows:
-            yield _pack(kinds, rows, {})
 
 
 def pressed(pack: Pack) -> bytes:
@@ -222,8 +149,3 @@ def pressed(pack: Pack) -> bytes:
 def unpressed(content: bytes) -> Pack:
     """Return the pack of compressed bytes."""
     return _decode(zstandard.decompress(content))
-
-
-def _pack(kinds: list[Record], rows: Sequence[_Row], once: dict[int, str]) -> Pack:
-    kind, line, value, step, rank = zip(*rows, strict=True) if rows else ((),) * 5
-    return Pack(kinds, kind, line, value, step, rank, once)

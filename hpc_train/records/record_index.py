@@ -11,11 +11,11 @@ from pathlib import Path
 
 import msgspec
 
-from hpc_train.model.record import Record
+from hpc_train.model.record import Pack, Record
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.parsing.base import LogParser
 from hpc_train.records.read_log import Log, Reading, Wanted, extend, parsers_of
-from hpc_train.records.record_codec import Pack, unpressed
+from hpc_train.records.record_codec import Packer, unpressed
 from hpc_train.version import VERSION
 
 # Length of the text before the mark that is compared: a rewritten file has another text there.
@@ -132,7 +132,7 @@ def _fingerprint(wanted: Wanted) -> bytes:
     """Return a key that changes with the version, the set of parsers, and each parser."""
     parts = [VERSION, wanted.prefix, repr(wanted.patterns)]
     parts += [f"{name} {_version(parser)}" for name, parser in parsers_of(wanted).items()]
-    parts += [_file_of(kind) for kind in (Record, ParseStats, Pack, Reading, Index)]
+    parts += [_file_of(kind) for kind in (Record, ParseStats, Packer, Reading, Index)]
     return hashlib.sha256("\n".join(parts).encode()).digest()
 
 

@@ -134,8 +134,8 @@ class SymptomReader:
             return None
         # An assertion without a message is described by its source line.
         code = raised.code if raised.code.startswith("assert ") else ""
-        told = {"file": raised.file, "line": raised.line, "caller": raised.caller, "code": code}
-        frame = tuple((name, value) for name, value in told.items() if value)
+        fields = {"file": raised.file, "line": raised.line, "caller": raised.caller, "code": code}
+        frame = tuple((name, value) for name, value in fields.items() if value)
         rank = raised.rank if sighting.rank is None or raised.rank is not None else sighting.rank
         return replace(sighting, groups=(*sighting.groups, *frame), rank=rank)
 

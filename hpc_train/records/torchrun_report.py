@@ -92,9 +92,9 @@ def _entry(fields: dict[str, str], line: int, *, first: bool) -> FailedRank | No
     rank, code = _RANK.match(fields.get("rank", "")), _EXIT.match(fields.get("exitcode", ""))
     if rank is None or code is None:
         return None
-    said = fields.get("traceback") or fields.get("msg", "")
-    told = "" if said.startswith(_NOTHING) else f"; {said}"
-    signal = _SIGNAL.match(said)
+    message = fields.get("traceback") or fields.get("msg", "")
+    suffix = "" if message.startswith(_NOTHING) else f"; {message}"
+    signal = _SIGNAL.match(message)
     groups = {
         "rank": rank[1],
         "local_rank": rank[2],
@@ -108,7 +108,7 @@ def _entry(fields: dict[str, str], line: int, *, first: bool) -> FailedRank | No
     where = f" on {host}" if host else ""
     return FailedRank(
         line=line,
-        text=f"rank {rank[1]}{where}: exitcode {fields['exitcode']}{told}",
+        text=f"rank {rank[1]}{where}: exitcode {fields['exitcode']}{suffix}",
         rank=int(rank[1]),
         node=host,
         time=fields.get("time", "").replace("_", "T") or None,

@@ -25,8 +25,8 @@ from operator import attrgetter
 from statistics import median
 from typing import Any, NamedTuple
 
+from hpc_train.model.record import Pack
 from hpc_train.records.parse_stats import LineSample, ParseStats
-from hpc_train.records.record_codec import Pack
 
 FRACTIONS = frozenset({"accuracy", "mfu"})
 _POSITIVE = frozenset(

@@ -18,17 +18,17 @@ from hpc_train.tables.plausible_range import bounded, known
 MILLION = 1e6
 HOUR_S = 3600.0
 # A number, or an array of them: the result has the same shape.
-Number = TypeVar("Number", float, NDArray[np.float64])
+FloatOrArray = TypeVar("FloatOrArray", float, NDArray[np.float64])
 
 
 @bounded
-def doubling_efficiency(speedup: Number, doubled: Number) -> Number:
+def doubling_efficiency(speedup: FloatOrArray, doubled: FloatOrArray) -> FloatOrArray:
     """Return S(2p)/(2 S(p)), the efficiency of a doubling; CSC requires 0.75."""
     return above(doubled, "a speedup") / (2 * above(speedup, "a speedup"))
 
 
 @bounded
-def karp_flatt(speedup: Number, q: Number) -> Number:
+def karp_flatt(speedup: FloatOrArray, q: FloatOrArray) -> FloatOrArray:
     """Return e = (1/S - 1/q)/(1 - 1/q), the experimental serial fraction, for q > 1.
 
     (A. H. Karp and H. P. Flatt, CACM 33(5), 1990.) A constant e indicates serial work, an e that
@@ -39,7 +39,7 @@ def karp_flatt(speedup: Number, q: Number) -> Number:
     return (q - s) / (s * (q - 1))
 
 
-def above(value: Number, what: str, least: float = 0) -> Number:
+def above(value: FloatOrArray, what: str, least: float = 0) -> FloatOrArray:
     """Return a value; refuse it if it, or an element, is not a finite number above `least`.
 
     NaN is allowed: it means an unknown or impossible value.
@@ -52,17 +52,17 @@ def above(value: Number, what: str, least: float = 0) -> Number:
     if wrong.size:
         raise ReportError(f"{what} must be a finite number above {least:g}, not {wrong.flat[0]:g}")
     # An array without dimensions becomes a number.
-    return cast("Number", known(every)[()])
+    return cast("FloatOrArray", known(every)[()])
 
 
 @bounded
-def hours(units: Number, seconds: Number) -> Number:
+def hours(units: FloatOrArray, seconds: FloatOrArray) -> FloatOrArray:
     """Return p T/3600: GPU-hours of GPUs, node-hours of nodes; failed runs count as well."""
     return units * seconds / HOUR_S
 
 
 @bounded
-def hours_per_million(units: Number, samples_per_second: Number) -> Number:
+def hours_per_million(units: FloatOrArray, samples_per_second: FloatOrArray) -> FloatOrArray:
     """Return 1e6 p/(3600 X): GPU- or node-hours for a million samples at a steady rate.
 
     Start-up, evaluation and failed runs are not included; `hours` of all runs includes them.
@@ -71,7 +71,9 @@ def hours_per_million(units: Number, samples_per_second: Number) -> Number:
 
 
 @bounded
-def price_per_million(gpu_hours_per_million: Number, price_per_gpu_hour: float | None) -> Number:
+def price_per_million(
+    gpu_hours_per_million: FloatOrArray, price_per_gpu_hour: float | None
+) -> FloatOrArray:
     """Return GPU-hours per million samples times the price; NaN without a price."""
     return gpu_hours_per_million * (
         float("nan") if price_per_gpu_hour is None else price_per_gpu_hour

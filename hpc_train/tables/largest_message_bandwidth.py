@@ -5,13 +5,13 @@ GB/s are 1e9 B/s, link rates Gb/s as vendors state them.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from hpc_train.model.record import Record
 
 if TYPE_CHECKING:
-    import pandas as pd
+    from hpc_train.tables.record_arrays import RecordArrays
 
 PLACEMENTS = ("out_of_place", "in_place", "")
 
@@ -47,19 +47,19 @@ def share_of_link(bandwidth: float, link_gbits: float) -> float:
     return bandwidth * 8 / link_gbits
 
 
-def largest_busbw(records: Sequence[Record] | pd.DataFrame) -> dict[str, float]:
+def largest_busbw(fields: RecordArrays) -> dict[str, float]:
     """Return run -> busbw [GB/s] at its largest message, of the better placement as `headline`.
 
     busbw as NVIDIA's nccl-tests define it (doc/PERFORMANCE.md): algbw times the factor of the
     collective, 2(n-1)/n for all-reduce.
     """
-    import pandas as pd
+    import numpy as np
 
-    from hpc_train.tables.record_frame import records_frame
-
-    if not isinstance(records, pd.DataFrame):
-        records = records_frame(record for record in records if record.metric == "busbw")
-    stated = records["message_size"].notna() & records["variant"].isin(PLACEMENTS)
-    own = records[stated & (records["metric"] == "busbw") & (records["value"] > 0)]
-    best = own.sort_values(["message_size", "value"]).drop_duplicates("run", keep="last")
-    return dict(sorted(zip(best["run"].astype(str), best["value"].astype(float), strict=True)))
+    stated = (fields.metric.among(["busbw"]) >= 0) & (fields.variant.among(PLACEMENTS) >= 0)
+    # A size that is absent is negative.
+    own = fields.take(np.flatnonzero(stated & (fields.message_size >= 0) & (fields.value > 0)))
+    order = np.lexsort((own.value, own.message_size)).tolist()
+    names, run = own.run.names, own.run.codes.tolist()
+    # The last value of a run remains.
+    best = {names[run[place]]: float(own.value[place]) for place in order}
+    return dict(sorted(best.items()))

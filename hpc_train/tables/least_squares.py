@@ -9,12 +9,11 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from hpc_train.model.scaling_fit import Law
+from hpc_train.tables.group_values import Floats
 from hpc_train.tables.intervals import CONFIDENCE, fieller_limits, students_t
 
-Floats = NDArray[np.float64]
 # Digits beyond the sixth are not significant: a perfect fit by chance gives no bounds.
 LEAST_SCATTER = 1e-6
 

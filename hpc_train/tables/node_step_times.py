@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable
 
 import numpy as np
 import pandas as pd
@@ -14,8 +14,8 @@ from hpc_train.model.study import Warmup
 from hpc_train.tables.group_values import packed
 from hpc_train.tables.measurements import PER_RANK, Rows, once, stated
 from hpc_train.tables.plausible_range import usable
-from hpc_train.tables.record_arrays import NONE, Ints, RecordArrays, columns
-from hpc_train.tables.step_times import Steps, measured
+from hpc_train.tables.record_arrays import NONE, Ints, RecordArrays, record_arrays
+from hpc_train.tables.step_times import measured
 
 COLUMNS = ("run_id", "node", "step_time_s", "ranks", "measure")
 STEP, COMPUTE = "step time", "compute time"
@@ -25,7 +25,9 @@ _STEP = ["alone", "run", "node", "step"]
 _NODE = ["alone", "run", "node"]
 
 
-def node_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> pd.DataFrame:
+def node_frame(
+    study: ExpectedStudy, records: RecordArrays | pd.DataFrame | Iterable[Record]
+) -> pd.DataFrame:
     """Return the median over the measured steps of each node's time [s], if logs name nodes.
 
     The time of a step on a node is the mean over its ranks. Where ranks wait for one another in
@@ -35,7 +37,7 @@ def node_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -
     that other lines of its rank name.
     """
     names = [run.run_id for run in study.runs]
-    fields = columns(records)
+    fields = record_arrays(records)
     fields = fields._replace(run=fields.run.led_by(names))
     if not (fields.node.codes >= 0).any():
         return _frame(pd.DataFrame(columns=pd.Index(COLUMNS)))
@@ -45,7 +47,7 @@ def node_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -
         | {"step": rows.step, "who": rows.who, "value": rows.value}
     )
     by_rank = table[table["node"] >= 0].groupby([*_STEP, "who"])["value"].sum().reset_index()
-    found = _told(_medians(by_rank, study.warmup))
+    found = _of_one_measure(_medians(by_rank, study.warmup))
     found["run_id"] = [names[run] for run in found["run"]]
     found["node"] = [fields.node.names[node] for node in found["node"]]
     found["measure"] = np.where(found["alone"], COMPUTE, STEP)
@@ -89,7 +91,7 @@ def _medians(by_rank: pd.DataFrame, warmup: Warmup) -> pd.DataFrame:
     slowest = by_rank.groupby(["alone", "run", "step"])["value"].max().reset_index()
     series = packed(slowest["alone"].to_numpy(), slowest["run"].to_numpy())
     values, ones = slowest["value"].to_numpy(), np.ones(len(slowest), dtype=np.int64)
-    kept = slowest[measured(Steps(series, slowest["step"].to_numpy(), values, ones), warmup)]
+    kept = slowest[measured(series, slowest["step"].to_numpy(), values, ones, warmup)]
     counted = by_rank.merge(kept[["alone", "run", "step"]])
     by_node = counted.groupby(_STEP)["value"].mean().groupby(_NODE).median()
     ranks = counted.groupby(_NODE)["who"].nunique()
@@ -97,7 +99,7 @@ def _medians(by_rank: pd.DataFrame, warmup: Warmup) -> pd.DataFrame:
     return medians
 
 
-def _told(found: pd.DataFrame) -> pd.DataFrame:
+def _of_one_measure(found: pd.DataFrame) -> pd.DataFrame:
     """Keep the compute times of runs that print them for every node, else the step times."""
     nodes = found.groupby(["run", "alone"])["node"].nunique().unstack(fill_value=0)
     nodes = nodes.reindex(columns=[False, True], fill_value=0)

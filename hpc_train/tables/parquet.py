@@ -1,4 +1,4 @@
-"""Records -> Parquet, and back to a frame."""
+"""Records -> the DataFrame of Python users and Parquet; Parquet -> a frame."""
 
 from __future__ import annotations
 
@@ -10,25 +10,50 @@ from typing import Any
 import pandas as pd
 
 from hpc_train.errors import MissingExtraError, ReportError
-from hpc_train.model.record import Record
+from hpc_train.model.record import Pack, Record
 from hpc_train.tables.record_arrays import TEXTS, WHOLE
-from hpc_train.tables.record_frame import NUMBERS, records_frame
 
+NUMBERS = {
+    "line": "int64",
+    "value": "float64",
+    "steps": "int64",
+    **dict.fromkeys(("step", "rank", "message_size"), "Int64"),
+}
+_OWN = ("line", "value", "step", "rank")
 SCHEMA = 1
 _KEY = b"hpctrain_schema"
 _NEEDED = (*TEXTS, *WHOLE, "value", "message_size")
 # A value counts for one step if a file does not contain the number.
-_UNSAID = {"float64": float("nan"), "int64": 1}
+_DEFAULTS = {"float64": float("nan"), "int64": 1}
 
 
-def parquet_bytes(records: Sequence[Record]) -> bytes:
+def records_frame(packs: Iterable[Pack]) -> pd.DataFrame:
+    """Return one row per record, one column per field of `Record`, in that order.
+
+    `step`, `rank` and `message_size` [B] are nullable integers, `value` is a float in `unit`; names
+    are text, `node` None where the log names none.
+    """
+    fields = Record.__struct_fields__
+    columns: dict[str, list[Any]] = {name: [] for name in fields}
+    for pack in packs:
+        for name, column in columns.items():
+            if name in _OWN:
+                column += getattr(pack, name)
+            else:
+                shared = [getattr(kind, name) for kind in pack.kinds]
+                column += [shared[kind] for kind in pack.kind]
+    frame: pd.DataFrame = pd.DataFrame(columns, columns=pd.Index(fields)).astype(NUMBERS)
+    return frame
+
+
+def parquet_bytes(packs: Iterable[Pack]) -> bytes:
     """Return records as one Parquet file, which contains its schema version.
 
     Raises:
         MissingExtraError: pyarrow is not installed.
     """
     arrow, parquet = _pyarrow("or -o FILE.csv")
-    table = arrow.Table.from_pandas(records_frame(records), preserve_index=False)
+    table = arrow.Table.from_pandas(records_frame(packs), preserve_index=False)
     named = {**(table.schema.metadata or {}), _KEY: str(SCHEMA).encode()}
     buffer = io.BytesIO()
     parquet.write_table(table.replace_schema_metadata(named), buffer)
@@ -106,7 +131,7 @@ def _column(arrow: Any, values: Any, name: str) -> Any:
         return (values if known else values.cast("string").dictionary_encode()).to_pandas()
     kind = NUMBERS[name]
     if kind != "Int64":
-        return values.cast(kind).fill_null(_UNSAID[kind]).to_numpy()
+        return values.cast(kind).fill_null(_DEFAULTS[kind]).to_numpy()
     absent = values.is_null().to_numpy()
     return pd.arrays.IntegerArray(values.cast("int64").fill_null(0).to_numpy(), absent)
 

@@ -18,7 +18,6 @@ from hpc_train.tables.record_arrays import Ints
 _OUTCOMES = (FlagCode.ACCURACY, FlagCode.LOSS)
 # Same tolerance as the gate: a point that meets it is not flagged.
 _ROUNDING = 1e-9
-Row = Mapping[str, Any]
 
 
 class _Sample(NamedTuple):
@@ -75,7 +74,7 @@ def _of_runs(groups: Grouped) -> list[set[Flag]]:
     return seen
 
 
-def _alone(row: Row, of_runs: set[Flag]) -> list[Flag]:
+def _alone(row: Mapping[str, Any], of_runs: set[Flag]) -> list[Flag]:
     flags = [Flag(FlagCode.ONE_RUN, "no interval")] if row["n_ok"] == 1 else []
     flags += sorted(of_runs)
     missing = row["n_ok"] - row["usable"]
@@ -84,7 +83,7 @@ def _alone(row: Row, of_runs: set[Flag]) -> list[Flag]:
     return flags
 
 
-def _ratio(row: Row, gate: float | None) -> Sequence[Flag]:
+def _ratio(row: Mapping[str, Any], gate: float | None) -> Sequence[Flag]:
     flags = []
     if row["fewest"] < LEAST_FOR_MEAN:
         detail = f"needs {LEAST_FOR_MEAN} runs, there are {row['fewest']:g}"
@@ -98,7 +97,7 @@ def _ratio(row: Row, gate: float | None) -> Sequence[Flag]:
     return flags
 
 
-def _same_samples(row: Row, base: Row) -> bool:
+def _same_samples(row: Mapping[str, Any], base: Mapping[str, Any]) -> bool:
     """Whether both processed the same number of samples, because the loss depends on it."""
     own, first = row["samples_seen"], base["samples_seen"]
     return bool(abs(own - first) <= 0.01 * first)

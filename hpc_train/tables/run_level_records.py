@@ -1,90 +1,53 @@
-"""Records, as objects or in columns -> the run-level records as objects."""
+"""Arrays of records -> what describes a whole run: sizes, conditions, metrics, parsers."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from itertools import chain, islice
-from operator import attrgetter
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
 
 from hpc_train.model.record import Record
+from hpc_train.tables.group_values import packed
+from hpc_train.tables.record_arrays import RecordArrays
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-
-# This number of objects takes 50 MB.
-_MANY = 200_000
 WHOLE_RUN = ("world_size", "global_batch_size", "condition", "seed")
-
-
-def held(records: Iterator[Record]) -> tuple[Record, ...] | pd.DataFrame:
-    """Return records as objects or, if they are many, in columns, which need less memory."""
-    first = tuple(islice(records, _MANY))
-    if len(first) < _MANY:
-        return first
-    from hpc_train.tables.record_columns import gathered
-
-    return gathered(chain(first, records))
+_IDENTITY = ("run", "parser", "metric", "variant")
 
 
 def run_level_records(
-    records: tuple[Record, ...] | pd.DataFrame, metrics: Sequence[str] = WHOLE_RUN
-) -> Sequence[Record]:
-    """Return the records of these metrics and of networks, or all if they are objects."""
-    if isinstance(records, tuple):
-        return records
-    from hpc_train.tables.record_frame import few_rows
-
-    return few_rows(records, metrics)
-
-
-def one_by_one(records: tuple[Record, ...] | pd.DataFrame) -> tuple[Record, ...]:
-    """Return all records as objects, which is slow if they are in columns."""
-    if isinstance(records, tuple):
-        return records
-    from hpc_train.tables.record_frame import as_records
-
-    return as_records(records)
+    fields: RecordArrays, metrics: Sequence[str] = WHOLE_RUN
+) -> tuple[Record, ...]:
+    """Return the records of these metrics and of networks, without repetitions."""
+    chosen = (fields.metric.among(metrics) >= 0) | (fields.parser.among(["perftest"]) >= 0)
+    few = fields.take(np.flatnonzero(chosen))
+    texts = {name: getattr(few, name).codes for name in _IDENTITY}
+    rows = pd.DataFrame({**texts, "value": few.value, "message_size": few.message_size})
+    return tuple(few.take(np.flatnonzero(~rows.duplicated())).records())
 
 
-def metrics_of(records: tuple[Record, ...] | pd.DataFrame) -> dict[str, set[str]]:
-    """Return the metrics of each run that has a measurement."""
-    if not isinstance(records, tuple):
-        from hpc_train.tables.record_frame import metrics_by_run
-
-        return metrics_by_run(records)
+def metrics_of(fields: RecordArrays) -> dict[str, set[str]]:
+    """Return the runs with a measurement in order of appearance, each with its metrics."""
+    own = fields.take(np.flatnonzero(fields.metric.among(["condition"]) < 0))
+    run, metric = own.run.codes, own.metric.codes
+    _, first = np.unique(packed(run, metric), return_index=True)
     found: dict[str, set[str]] = {}
-    for record in records:
-        if record.metric != "condition":
-            found.setdefault(record.run, set()).add(record.metric)
+    for place in np.sort(first).tolist():
+        found.setdefault(own.run.names[run[place]], set()).add(own.metric.names[metric[place]])
     return found
 
 
-def parsers_of(records: tuple[Record, ...] | pd.DataFrame) -> Counter[str]:
+def parsers_of(fields: RecordArrays) -> Counter[str]:
     """Return the number of records of each parser."""
-    if isinstance(records, tuple):
-        return Counter(map(attrgetter("parser"), records))
-    counts = records["parser"].value_counts()
-    return Counter({str(name): int(n) for name, n in counts.items() if n})
+    codes, counts = np.unique(fields.parser.codes, return_counts=True)
+    names = [fields.parser.names[code] for code in codes.tolist()]
+    return Counter(dict(zip(names, counts.tolist(), strict=True)))
 
 
-def unknown_scopes(records: tuple[Record, ...] | pd.DataFrame) -> Counter[tuple[str, str]]:
+def unknown_scopes(fields: RecordArrays) -> Counter[tuple[str, str]]:
     """Return the number of records with an unknown scope of each run and parser."""
-    if isinstance(records, tuple):
-        return Counter((one.run, one.parser) for one in records if one.scope == "unknown")
-    unknown = records[records["scope"] == "unknown"]
-    return Counter(zip(unknown["run"].astype(str), unknown["parser"].astype(str), strict=True))
-
-
-def joined(
-    parts: Sequence[tuple[Record, ...] | pd.DataFrame],
-) -> tuple[Record, ...] | pd.DataFrame:
-    """Return all records, in order: in columns where some of them are."""
-    at_hand = [part for part in parts if isinstance(part, tuple)]
-    if len(at_hand) == len(parts):
-        return tuple(chain.from_iterable(at_hand))
-    from hpc_train.tables.record_frame import joined_frame
-
-    return joined_frame(parts)
+    own = fields.take(np.flatnonzero(fields.scope.among(["unknown"]) == 0))
+    pairs = Counter(zip(own.run.codes.tolist(), own.parser.codes.tolist(), strict=True))
+    runs, parsers = own.run.names, own.parser.names
+    return Counter({(runs[run], parsers[parser]): n for (run, parser), n in pairs.items()})

@@ -26,7 +26,7 @@ from hpc_train.tables.group_values import (
 from hpc_train.tables.measurements import GLOBAL, KINDS, Rows, once, stated
 from hpc_train.tables.plausible_range import usable
 from hpc_train.tables.record_arrays import NONE, Ints, Mask, RecordArrays
-from hpc_train.tables.step_times import measured, of_last, reported_rate, step_means, step_totals
+from hpc_train.tables.step_times import means_after_warmup, of_last, reported_rate, step_totals
 
 # Timers of Megatron and DeepSpeed; those of the slowest rank end in ` max`.
 _TIMERS = {
@@ -86,8 +86,7 @@ def time_shares(rest: RecordArrays, warmup: Warmup, step_time_s: Floats) -> dict
     for name, words in _TIMERS.items():
         most = np.full(runs, NAN)
         for rows in _phases(rest, runs, words):
-            times = step_means(rows.take(rows.stepped))
-            kept = times.take(measured(times, Warmup(steps=warmup.steps)))
+            kept = means_after_warmup(rows, warmup.steps)
             most = np.fmax(most, per_run(mean, kept.value, kept.run, runs))
         share = most / step_time_s
         found[name] = np.where(share <= 1, share, NAN)
@@ -207,8 +206,7 @@ def _highest(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
 
 def _typical(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     runs = len(ranks)
-    times = step_means(rows.take(rows.stepped))
-    kept = times.take(measured(times, Warmup(steps=warmup.steps)))
+    kept = means_after_warmup(rows, warmup.steps)
     last = of_last(rows.take(~rows.stepped))
     stated_values = per_run(mean, last.value, last.run, runs)
     return np.where(
@@ -218,7 +216,7 @@ def _typical(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
 
 def _total(rows: Rows, _warmup: Warmup, ranks: Floats) -> Floats:
     stepwise = step_totals(rows, ranks)
-    summed = per_run(total, stepwise.value * stepwise.weight, stepwise.run, len(ranks))
+    summed = per_run(total, stepwise.value * stepwise.steps, stepwise.run, len(ranks))
     whole = rows.take((rows.scope == GLOBAL) & ~rows.stepped)
     stated_values = last_of(whole.value, whole.run, len(ranks))
     return np.where(np.isnan(stated_values), summed, stated_values)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 import pandas as pd
 
@@ -18,13 +20,16 @@ from hpc_train.model.submission import JobState
 from hpc_train.tables.duplicate_runs import marks_of, refuse_copies
 from hpc_train.tables.group_values import NAN, Floats
 from hpc_train.tables.measurements import Rows, check_scopes, metric_kinds, once, stated
-from hpc_train.tables.missing_results import problems
 from hpc_train.tables.plausible_range import usable
-from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, columns
-from hpc_train.tables.result_programs import Printed, printed_of, together, with_programs
-from hpc_train.tables.run_chunks import joined, parts
-from hpc_train.tables.run_conditions import conditions_of
-from hpc_train.tables.run_flags import run_flags, with_lost, without_final_loss
+from hpc_train.tables.record_arrays import Ints, Mask, RecordArrays, record_arrays
+from hpc_train.tables.run_conditions import (
+    Printed,
+    conditions_of,
+    printed_of,
+    together,
+    with_programs,
+)
+from hpc_train.tables.run_flags import problems, run_flags, with_lost, without_final_loss
 from hpc_train.tables.run_sizes import Sizes, series_of, sizes_of
 from hpc_train.tables.run_values import (
     accuracy,
@@ -51,6 +56,8 @@ COLUMNS = (
 )  # fmt: skip
 _WHOLE = (*COUNTS, "repetition", *(metric.key for metric in RUN_METRICS if metric.counts))
 _FLOATS = tuple(metric.key for metric in RUN_METRICS if not metric.counts)
+# Large enough that the overhead of a part is negligible.
+_RUNS = 5_000
 
 
 class _Piece(NamedTuple):
@@ -62,7 +69,9 @@ class _Piece(NamedTuple):
     marks: dict[str, int]
 
 
-def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> pd.DataFrame:
+def run_frame(
+    study: ExpectedStudy, records: RecordArrays | pd.DataFrame | Iterable[Record]
+) -> pd.DataFrame:
     """Return one row per expected run; failed, missing and unreadable runs are rows too.
 
     `records` may be a frame with the columns of `records_frame`. Times in seconds,
@@ -78,19 +87,18 @@ def run_frame(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) ->
             two runs have one name, or two logs are one.
     """
     _check_names(study)
-    pieces = [_piece(part, own) for part, own in parts(study, records)]
+    pieces = [_piece(part, own) for part, own in _parts(study, record_arrays(records))]
     refuse_copies({run: mark for piece in pieces for run, mark in piece.marks.items()})
-    found: dict[str, Any] = joined([piece.found for piece in pieces])
-    sizes = Sizes(**joined([piece.sizes._asdict() for piece in pieces]))
+    found: dict[str, Any] = _joined_tables([piece.found for piece in pieces])
+    sizes = Sizes(**_joined_tables([piece.sizes._asdict() for piece in pieces]))
     programs = together((piece.printed, len(piece.sizes.ranks)) for piece in pieces)
     found["conditions"] = with_programs(programs, found["conditions"])
     return _frame(study, sizes, found)
 
 
-def _piece(study: ExpectedStudy, records: Sequence[Record] | pd.DataFrame) -> _Piece:
+def _piece(study: ExpectedStudy, fields: RecordArrays) -> _Piece:
     """Return the values from the records of each run of a study."""
     names = [run.run_id for run in study.runs]
-    fields = columns(records)
     fields = fields._replace(run=fields.run.led_by(names))
     kinds = metric_kinds(fields)
     rows = stated(fields, kinds)
@@ -201,3 +209,34 @@ def _check_listed(study: ExpectedStudy, fields: RecordArrays, run: Ints) -> None
     if strangers:
         first = min(fields.run.names[code] for code in strangers)
         raise ReportError(f"{study.name}: records of runs that it does not list: {first}")
+
+
+def _parts(
+    study: ExpectedStudy, fields: RecordArrays
+) -> Iterator[tuple[ExpectedStudy, RecordArrays]]:
+    """Yield parts of a study with some of its runs and their records.
+
+    The first part has the records of runs that the study does not list.
+    """
+    if len(study.runs) <= _RUNS:
+        yield study, fields
+        return
+    part_of = {one.run_id: place // _RUNS for place, one in enumerate(study.runs)}
+    names = [part_of.get(name, 0) for name in fields.run.names]
+    part = np.array([*names, 0], dtype=np.int32)[fields.run.codes]
+    for number, start in enumerate(range(0, len(study.runs), _RUNS)):
+        some = msgspec.structs.replace(study, runs=study.runs[start : start + _RUNS])
+        yield some, fields.take(np.flatnonzero(part == number))
+
+
+def _joined_tables(tables: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Concatenate the columns of tables, which are arrays or lists."""
+    if len(tables) == 1:
+        return dict(tables[0])
+    return {name: _joined([table[name] for table in tables]) for name in tables[0]}
+
+
+def _joined(columns: Sequence[Any]) -> Any:
+    if isinstance(columns[0], np.ndarray):
+        return np.concatenate(columns)
+    return list(chain.from_iterable(columns))

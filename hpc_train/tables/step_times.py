@@ -32,19 +32,6 @@ ROUNDING = 1e-9
 QUANTILES = {"step_p05_s": 0.05, "step_p25_s": 0.25, "step_p75_s": 0.75, "step_p95_s": 0.95}
 
 
-class Steps(NamedTuple):
-    """One value for each step of each run, in order; it counts for `weight` steps."""
-
-    run: Ints
-    step: Ints
-    value: Floats
-    weight: Ints
-
-    def take(self, chosen: Mask) -> Steps:
-        """Return some of the steps."""
-        return Steps._make(column[chosen] for column in self)
-
-
 class StepSummary(NamedTuple):
     """For each run: steps seen, left out and measured; NaN where nothing was measured.
 
@@ -72,10 +59,10 @@ def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Flo
     runs = len(ranks)
     times = slowest_steps(rows.named("step_time"))
     samples = step_totals(rows.named("samples"), ranks)
-    keep = measured(times, warmup)
+    keep = measured(times.run, times.step, times.value, times.steps, warmup)
     kept = times.take(keep)
-    seconds = per_run(total, kept.value * kept.weight, kept.run, runs)
-    processed = per_run(total, _samples(kept, samples, global_batch) * kept.weight, kept.run, runs)
+    seconds = per_run(total, kept.value * kept.steps, kept.run, runs)
+    processed = per_run(total, _samples(kept, samples, global_batch) * kept.steps, kept.run, runs)
     steps = _steps_of(kept, runs)
     none = ~(seconds > 0)
     ordered = within_runs(lambda rows: np.sort(rows, axis=1), kept.value, kept.run)
@@ -94,8 +81,8 @@ def summarise_steps(rows: Rows, warmup: Warmup, ranks: Floats, global_batch: Flo
     )
 
 
-def slowest_steps(rows: Rows) -> Steps:
-    """Return the largest value of each step over its ranks."""
+def slowest_steps(rows: Rows) -> Rows:
+    """Return one row for each step, the largest value over its ranks."""
     rows = rows.take(rows.stepped)
     first = starts(rows.run, rows.step)
     if not len(first):
@@ -103,8 +90,8 @@ def slowest_steps(rows: Rows) -> Steps:
     return _steps(rows, first, np.maximum.reduceat(rows.value, first))
 
 
-def step_means(rows: Rows) -> Steps:
-    """Return the mean of each step over its ranks."""
+def step_means(rows: Rows) -> Rows:
+    """Return one row for each step, the mean over its ranks."""
     first = starts(rows.run, rows.step)
     if not len(first):
         return _steps(rows, first, rows.value)
@@ -112,25 +99,33 @@ def step_means(rows: Rows) -> Steps:
     return _steps(rows, first, np.add.reduceat(rows.value, first) / count)
 
 
-def measured(times: Steps, warmup: Warmup) -> Mask:
+def measured(run: Ints, step: Ints, value: Floats, steps: Ints, warmup: Warmup) -> Mask:
     """Return which steps count: those after `warmup.steps` steps and `warmup.seconds` seconds.
 
     Steps are counted by their numbers, so that a log with every tenth step does not lose ten times
     as many; those between two lines of a log took as long as the later one says.
     """
-    first = starts(times.run)
-    begun = np.repeat(times.step[first], lengths(first, len(times.run)))
-    kept: Mask = times.step - begun >= warmup.steps
-    if warmup.seconds or (times.value < 0).any():
-        since = np.diff(times.step, prepend=0)
+    first = starts(run)
+    begun = np.repeat(step[first], lengths(first, len(run)))
+    kept: Mask = step - begun >= warmup.steps
+    if warmup.seconds or (value < 0).any():
+        since = np.diff(step, prepend=0)
         since[first] = 0
-        spent = times.value * np.maximum(times.weight, since)
-        passed = within_runs(lambda rows: rows.cumsum(axis=1), spent, times.run)
+        spent = value * np.maximum(steps, since)
+        passed = within_runs(lambda rows: rows.cumsum(axis=1), spent, run)
         kept &= passed - spent >= warmup.seconds * (1 - ROUNDING)
     return kept
 
 
-def step_totals(rows: Rows, ranks: Floats) -> Steps:
+def means_after_warmup(rows: Rows, steps: int) -> Rows:
+    """Return the mean of each step over its ranks, without the first steps of each run."""
+    means = step_means(rows.take(rows.stepped))
+    return means.take(
+        measured(means.run, means.step, means.value, means.steps, Warmup(steps=steps))
+    )
+
+
+def step_totals(rows: Rows, ranks: Floats) -> Rows:
     """Return a metric's total over all ranks per step; a global value is the total already.
 
     Steps that not every rank has logged are left out: their sum would be too small. A value per
@@ -165,12 +160,11 @@ def reported_rate(rows: Rows, warmup: Warmup, ranks: Floats) -> Floats:
     runs = len(ranks)
     stepwise = step_totals(rows, ranks)
     rated = counts(stepwise.run, runs) > 0
-    kept = stepwise.take(
-        measured(stepwise._replace(value=stepwise.value * 0), Warmup(steps=warmup.steps))
-    )
+    by_steps, values = Warmup(steps=warmup.steps), stepwise.value * 0
+    kept = stepwise.take(measured(stepwise.run, stepwise.step, values, stepwise.steps, by_steps))
     positive = ~any_of(~(kept.value > 0), kept.run, runs)
     with np.errstate(divide="ignore", invalid="ignore"):
-        times = per_run(total, kept.weight / kept.value, kept.run, runs)
+        times = per_run(total, kept.steps / kept.value, kept.run, runs)
         harmonic = _steps_of(kept, runs) / times
     whole = rows.take(rows.scope == GLOBAL)
     stated = last_of(whole.value, whole.run, runs)
@@ -191,7 +185,7 @@ def of_last(rows: Rows) -> Rows:
     return rows.take(np.append(first[1:], len(rows.run))[: len(first)] - 1)
 
 
-def _samples(kept: Steps, samples: Steps, global_batch: Floats) -> Floats:
+def _samples(kept: Rows, samples: Rows, global_batch: Floats) -> Floats:
     """Return the samples of each kept step; the batch for all of a run where some are not known."""
     key = packed(np.concatenate([kept.run, samples.run]), np.concatenate([kept.step, samples.step]))
     own, known = key[: len(kept.run)], key[len(kept.run) :]
@@ -214,14 +208,15 @@ def _quantile(ordered: Floats, run: Ints, runs: int, share: float) -> Floats:
     return found
 
 
-def _steps_of(some: Steps, runs: int) -> Ints:
+def _steps_of(some: Rows, runs: int) -> Ints:
     """Return how many steps each run has: one value may be of several."""
-    return np.bincount(some.run, weights=some.weight, minlength=runs).astype(np.int64)
+    return np.bincount(some.run, weights=some.steps, minlength=runs).astype(np.int64)
 
 
-def _steps(rows: Rows, first: Ints, value: Floats) -> Steps:
-    weight = np.maximum.reduceat(rows.steps, first) if len(first) else first
-    return Steps(rows.run[first], rows.step[first], value, weight)
+def _steps(rows: Rows, first: Ints, value: Floats) -> Rows:
+    """Return the first row of each step with another value; it counts for the most steps."""
+    steps = np.maximum.reduceat(rows.steps, first) if len(first) else first
+    return rows.take(first)._replace(steps=steps, value=value)
 
 
 def _unless(none: Mask, values: Floats) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -17,7 +17,7 @@ from hpc_train.tables.intervals import ratio_interval
 from hpc_train.tables.measurements import GLOBAL, Rows, once, stated
 from hpc_train.tables.plausible_range import usable
 from hpc_train.tables.points import KEY
-from hpc_train.tables.record_arrays import RecordArrays, columns
+from hpc_train.tables.record_arrays import RecordArrays, record_arrays
 from hpc_train.tables.runs import OK
 from hpc_train.tables.step_times import step_means
 from hpc_train.tables.time_to_accuracy import (
@@ -31,7 +31,7 @@ from hpc_train.tables.time_to_accuracy import (
 # Values of a validation take precedence over those of the training.
 VARIANTS = ("validation", "eval", "")
 REACHED, NOT_REACHED, UNKNOWN = "reached", "not reached", "not measured"
-Row = dict[str, Any]
+TargetRow = dict[str, Any]
 
 
 class Evaluations(NamedTuple):
@@ -43,8 +43,11 @@ class Evaluations(NamedTuple):
 
 
 def target_rows(
-    records: Sequence[Record] | pd.DataFrame, runs: pd.DataFrame, points: pd.DataFrame, to: Target
-) -> list[Row]:
+    records: RecordArrays | pd.DataFrame | Iterable[Record],
+    runs: pd.DataFrame,
+    points: pd.DataFrame,
+    to: Target,
+) -> list[TargetRow]:
     """Return one row per point: the number of runs that reached the target, samples and time.
 
     `samples_to_target` is the mean over the runs, and None unless each of them reached it;
@@ -52,11 +55,11 @@ def target_rows(
     `runs` are the ok runs of the point, each with its `state`.
     """
     names = runs["run_id"].tolist()
-    seen = _evaluations(records, names, to)
+    seen = _evaluations(record_arrays(records), names, to)
     own = [_run(row, seen.get(i), to) for i, row in enumerate(runs.to_dict("records"))]
     places = _keys(runs)
     ok = [state == OK for state in runs["state"]]
-    grouped: dict[tuple[Any, ...], list[Row]] = defaultdict(list)
+    grouped: dict[tuple[Any, ...], list[TargetRow]] = defaultdict(list)
     for place, good, row in zip(places, ok, own, strict=True):
         if good:
             grouped[place].append(row)
@@ -73,10 +76,7 @@ def _keys(frame: pd.DataFrame) -> list[tuple[Any, ...]]:
     return [tuple(row) for row in rows.itertuples(index=False)]
 
 
-def _evaluations(
-    records: Sequence[Record] | pd.DataFrame, names: Sequence[str], to: Target
-) -> dict[int, Evaluations]:
-    fields = columns(records)
+def _evaluations(fields: RecordArrays, names: Sequence[str], to: Target) -> dict[int, Evaluations]:
     fields = fields._replace(run=fields.run.led_by(names))
     fields = fields.take(np.flatnonzero(fields.run.codes < len(names)))
     wanted = fields.metric.among([to.metric]) == 0
@@ -121,9 +121,9 @@ def _of_run(rows: Rows, epochs: set[int]) -> Evaluations:
     return Evaluations("share", shares, values)
 
 
-def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> Row:
+def _run(row: Mapping[Any, Any], seen: Evaluations | None, to: Target) -> TargetRow:
     samples = _samples(row, seen)
-    plain: Row = {"run_id": row["run_id"], "state": UNKNOWN, "best": None}
+    plain: TargetRow = {"run_id": row["run_id"], "state": UNKNOWN, "best": None}
     plain |= dict.fromkeys(("samples_to_target", "steps_to_target", "time_to_target_s"))
     if seen is None or not samples:
         return plain
@@ -160,7 +160,7 @@ def _time(row: Mapping[Any, Any], count: float) -> float | None:
     return float(whole) if whole > 0 and usable(whole) else None
 
 
-def _point(row: Mapping[Any, Any], own: Sequence[Row]) -> Row:
+def _point(row: Mapping[Any, Any], own: Sequence[TargetRow]) -> TargetRow:
     states = [run["state"] for run in own]
     reached = states.count(REACHED)
     counts = [run["samples_to_target"] for run in own if run["state"] == REACHED]
@@ -183,7 +183,7 @@ def _point(row: Mapping[Any, Any], own: Sequence[Row]) -> Row:
     }
 
 
-def _score(own: Sequence[Row]) -> float | None:
+def _score(own: Sequence[TargetRow]) -> float | None:
     times = [run["time_to_target_s"] for run in own]
     if any(run["state"] == REACHED and run["time_to_target_s"] is None for run in own):
         return None
@@ -199,7 +199,7 @@ def _plain(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def _compared(rows: list[Row]) -> list[Row]:
+def _compared(rows: list[TargetRow]) -> list[TargetRow]:
     for row in rows:
         base = next(_bases(row, rows), None)
         if base is None or row["state"] != REACHED or base["state"] != REACHED:
@@ -213,11 +213,11 @@ def _compared(rows: list[Row]) -> list[Row]:
     return rows
 
 
-def _counts(row: Row) -> list[float]:
+def _counts(row: TargetRow) -> list[float]:
     return [run["samples_to_target"] for run in row["runs"]]
 
 
-def _bases(row: Row, rows: Sequence[Row]) -> Iterator[Row]:
+def _bases(row: TargetRow, rows: Sequence[TargetRow]) -> Iterator[TargetRow]:
     """Yield the baseline of the series first, then that of another."""
     firsts = [other for other in rows if other["is_baseline"]]
     yield from (other for other in firsts if other["series"] == row["series"])

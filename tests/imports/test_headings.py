@@ -30,8 +30,7 @@ def rows(found: ReportInputs) -> list[dict[str, Any]]:
 
 
 def values(found: ReportInputs, metric: str) -> list[float]:
-    assert isinstance(found.records, tuple)
-    return [record.value for record in found.records if record.metric == metric]
+    return [record.value for record in found.records.records() if record.metric == metric]
 
 
 def test_a_column_of_gpus_alone_counts_gpus(tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import pytest
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.log_selection import Search
-from hpc_train.model.record import Record
 from hpc_train.pipeline.report import build_report
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.write_report import render_report
@@ -31,8 +30,7 @@ def rows(found: ReportInputs) -> list[dict[str, Any]]:
 
 
 def values(found: ReportInputs, metric: str) -> list[float]:
-    assert isinstance(found.records, tuple)
-    return [record.value for record in found.records if record.metric == metric]
+    return [record.value for record in found.records.records() if record.metric == metric]
 
 
 def test_speedup_of_a_table_with_one_row_per_job(tmp_path: Path) -> None:
@@ -233,6 +231,4 @@ def test_a_log_in_csv_stays_a_log(tmp_path: Path) -> None:
     path = tmp_path / "summary.csv"
     path.write_text("epoch,step,epoch_time,loss\n0,9,12.5,1.5\n1,19,12.0,1.2\n")
     found = report_inputs([str(path)], Search(root=tmp_path / "none"))
-    assert isinstance(found.records, tuple)
-    assert {type(record) for record in found.records} == {Record}
-    assert {record.parser for record in found.records} == {"metrics_csv"}
+    assert {record.parser for record in found.records.records()} == {"metrics_csv"}

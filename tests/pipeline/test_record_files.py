@@ -76,7 +76,6 @@ def test_a_stated_batch_goes_beside_columns(logs: Path) -> None:
     points = logs / "points.yaml"
     points.write_text("'*.log': {ranks: 8, global_batch: 64}\n")
     found = read(collected(logs, "parquet"), points=points)
-    assert not isinstance(found.records, tuple)
     rows = build_report(found).run_rows
     assert [row["global_batch"] for row in rows] == [64, 64]
 

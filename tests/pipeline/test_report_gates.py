@@ -14,6 +14,7 @@ from hpc_train.pipeline.report_inputs import ReportInputs
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.reports.gate_results import verdicts_of
 from hpc_train.sites.search import find_profile
+from hpc_train.tables.record_arrays import record_arrays
 from tests.tables.studies import study
 
 STUDY = Path(__file__).parents[2] / "results/studies/digits-two-cores"
@@ -30,11 +31,11 @@ def test_the_study_wins_over_its_site_and_a_rule_stands_behind_its_own_layer() -
 
 def test_the_command_line_names_what_to_be_no_slower_than() -> None:
     found = with_site_gates(
-        ReportInputs(study=study([]), records=()), ReportOptions(against="old")
+        ReportInputs(study=study([]), records=record_arrays([])), ReportOptions(against="old")
     ).gates.regression
     assert found is not None
     assert (found.against, found.tolerance) == ("old", 0.05)
-    said = ReportInputs(study=study([], efficiency=0.5), records=())
+    said = ReportInputs(study=study([], efficiency=0.5), records=record_arrays([]))
     assert with_site_gates(said, ReportOptions()).gates == Gates(efficiency=0.5)
 
 
@@ -52,7 +53,7 @@ def test_the_site_has_gates_and_a_price_unless_the_runs_are_of_two(tmp_path: Pat
     (tmp_path / "local.yaml").write_text(text + said)
     runs = runs_below(STUDY)[:2]
     own = [with_profile(run, tmp_path / "local.yaml") for run in runs]
-    of_site = ReportInputs(study=study([]), records=(), own=tuple(own))
+    of_site = ReportInputs(study=study([]), records=record_arrays([]), own=tuple(own))
     found = with_site_gates(of_site, ReportOptions())
     assert (found.gates.efficiency, found.price_per_gpu_hour, found.currency) == (0.7, 2.5, "EUR")
     stricter = msgspec.structs.replace(of_site, study=study([], efficiency=0.9))
@@ -75,7 +76,7 @@ def of_site(tmp_path: Path, *texts: str | None) -> ReportInputs:
         plan = msgspec.structs.replace(named.manifest.plan, site="lab7")
         manifest = msgspec.structs.replace(named.manifest, plan=plan)
         own.append(msgspec.structs.replace(named, manifest=manifest))
-    return ReportInputs(study=study([]), records=(), own=tuple(own))
+    return ReportInputs(study=study([]), records=record_arrays([]), own=tuple(own))
 
 
 STRICT = "name: lab7\nreport: {gates: {efficiency: 0.7}}"
@@ -115,5 +116,5 @@ def test_gates_that_are_the_same_on_two_sites_hold(tmp_path: Path) -> None:
 
 def test_runs_of_which_no_manifest_can_be_read_have_no_known_site() -> None:
     run = msgspec.structs.replace(runs_below(STUDY)[0], manifest=None)
-    found = ReportInputs(study=study([]), records=(), own=(run,))
+    found = ReportInputs(study=study([]), records=record_arrays([]), own=(run,))
     assert "run.json" in with_site_gates(found, ReportOptions()).site_unknown

@@ -14,13 +14,15 @@ from hpc_train.pipeline.log_digests import Digests
 from hpc_train.pipeline.report_inputs import ReportInputs, report_inputs
 from hpc_train.pipeline.report_provenance import NOT_RECORDED, provenance
 from hpc_train.pipeline.run_details import details
+from hpc_train.tables.record_arrays import record_arrays
 from tests.pipeline.runs_of import run, written
 from tests.tables.studies import expected, record, study
 
 
 def found(runs: list[Run], *records: Record, **more: object) -> ReportInputs:
     wanted: ExpectedStudy = study([expected(one.folder.run_id) for one in runs])
-    return ReportInputs(study=wanted, records=records, own=tuple(runs), **more)  # type: ignore[arg-type]
+    fields = record_arrays(records)
+    return ReportInputs(study=wanted, records=fields, own=tuple(runs), **more)  # type: ignore[arg-type]
 
 
 def facts(inputs: ReportInputs, digests: Digests | None = None) -> dict[str, tuple[object, ...]]:

@@ -12,7 +12,7 @@ from hpc_train.assets import data_file
 from hpc_train.errors import HpcTrainError
 from hpc_train.lint.nccl_variables import nccl_variables
 from hpc_train.records.signatures.catalogue import packaged
-from hpc_train.records.signatures.exit_codes import is_crash
+from hpc_train.records.signatures.explain import is_crash
 from hpc_train.slurm_options import sbatch_grammar, sbatch_variables, srun_grammar
 from hpc_train.submissions.slurm.reason_codes import sentence
 from hpc_train.submissions.slurm.sbatch_errors import advice

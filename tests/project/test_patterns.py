@@ -84,7 +84,7 @@ def test_patterns_are_found_wherever_they_are_held() -> None:
         "records.parsing",
         "lint.rules",
         "end_markers",
-        "prefixes",
+        "records.line._PREFIX",
         "sites",
     ):
         assert part in places

@@ -11,7 +11,7 @@ from typing import get_args
 import pytest
 
 from hpc_train.decode import keys_of
-from hpc_train.records.signatures.base import Entry, Group, Kind
+from hpc_train.records.signatures.base import SignatureEntry, SignatureGroup, SignatureKind
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "adding-a-signature.md").read_text()
 LOG = "step 10 loss 2.31\nn17 quotad: project proj0042 is frozen since 2026-11-02\nStopped\n"
@@ -83,6 +83,6 @@ def test_the_mistake_of_the_page_is_that_of_the_command(site: Path) -> None:
 def test_the_page_names_each_key_group_and_kind() -> None:
     cells = re.findall(r"^\| (`[^|]+) \|", PAGE, re.MULTILINE)
     listed = [name for cell in cells for name in re.findall(r"`([^`]+)`", cell)]
-    assert sorted(listed) == sorted(keys_of(Entry))
-    for word in (*get_args(Group), *get_args(Kind)):
+    assert sorted(listed) == sorted(keys_of(SignatureEntry))
+    for word in (*get_args(SignatureGroup), *get_args(SignatureKind)):
         assert f"`{word}`" in PAGE

@@ -8,8 +8,7 @@ from pathlib import Path
 from hpc_train.model.transport import Transport
 from hpc_train.records.line_dispatch import dispatch
 from hpc_train.records.nccl.counts import Tally
-from hpc_train.records.nccl.facts import facts
-from hpc_train.records.nccl.read_transport import transport_of
+from hpc_train.records.nccl.read_transport import facts, transport_of
 from hpc_train.records.nccl.reader import TransportReader
 
 LOGS = Path(__file__).parents[1] / "logs" / "nccl"

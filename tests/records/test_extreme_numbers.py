@@ -7,9 +7,9 @@ import re
 import pytest
 
 from hpc_train import registry
-from hpc_train.model.record import UNITS, Record
+from hpc_train.model.record import UNITS, Record, packs_of
 from hpc_train.records.run_parsers import maker
-from hpc_train.tables.record_frame import records_frame
+from hpc_train.tables.parquet import records_frame
 from tests.records.parse_text import parse
 
 EXTREME = (
@@ -31,7 +31,7 @@ def of(name: str, text: str) -> None:
         )
         for hit in hits
     ]  # fmt: skip
-    assert len(records_frame(records)) == len(hits)
+    assert len(records_frame(packs_of(records))) == len(hits)
     assert all(abs(record.value) < float("inf") for record in records)
 
 

@@ -8,10 +8,8 @@ import pytest
 
 from hpc_train.records.log_blocks import Block
 from hpc_train.records.multi_search import finder
-from hpc_train.records.nccl.facts import facts
-from hpc_train.records.nccl.line_filter import lines_with
-from hpc_train.records.nccl.read_transport import transport_of
-from hpc_train.records.nccl.reader import TransportReader
+from hpc_train.records.nccl.read_transport import facts, transport_of
+from hpc_train.records.nccl.reader import TransportReader, lines_with
 from tests.records.nccl_lines import LOGS, channel, of_file, seen, tally
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hpc_train.records.signatures.catalogue import catalogue
-from hpc_train.records.signatures.explain import explain
-from hpc_train.records.signatures.gpu_out_of_memory import kind_of, size
+from hpc_train.records.signatures.explain import explain, kind_of, size
 from tests.records.sighted import groups, ids, sighted
 
 _HEAD = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate {tried}. GPU 3 has a total"

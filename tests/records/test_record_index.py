@@ -11,12 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.record import Record
+from hpc_train.model.record import Pack, Record, packs_of
 from hpc_train.records import read_log, record_codec
 from hpc_train.records.collect import logs_of, records_of, wanted
 from hpc_train.records.log_file import open_log
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.record_codec import Pack, packs_of
 from hpc_train.records.record_index import Index
 
 EVENT = b'@hpct {"step":%d,"step_time":0.5}\n'

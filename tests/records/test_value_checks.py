@@ -11,10 +11,9 @@ from typing import Any
 import pytest
 
 from hpc_train.model.log_pattern import LogPattern
-from hpc_train.model.record import UNITS, Record
+from hpc_train.model.record import LOT, UNITS, Record, packs_of
 from hpc_train.records.collect import collect, wanted
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.record_codec import LOT, packs_of
 from hpc_train.records.value_checks import possible
 
 

@@ -11,6 +11,7 @@ from hpc_train.reports.comparison_tables import level_word
 from hpc_train.tables.comparison import Demands, comparison_frame
 from hpc_train.tables.intervals import ratio_interval
 from hpc_train.tables.largest_message_bandwidth import largest_busbw
+from hpc_train.tables.record_arrays import record_arrays
 from hpc_train.tables.run_selection import selected
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import expected, rate, record, study
@@ -165,12 +166,12 @@ def test_busbw_is_that_of_the_largest_message() -> None:
     def measured(size: int | None, value: float, variant: str) -> Any:
         return record("a", "busbw", value, unit="GB/s", message_size=size, variant=variant)
 
-    found = largest_busbw([
+    found = largest_busbw(record_arrays([
         measured(8, 900, "in_place"), measured(1024, 180, "in_place"),
         measured(1024, 185, "out_of_place"), measured(None, 400, "average"),
-    ])  # fmt: skip
+    ]))  # fmt: skip
     assert found == {"a": 185.0}
-    assert largest_busbw([]) == {}
+    assert largest_busbw(record_arrays([])) == {}
 
 
 def test_whole_seconds_hide_up_to_one() -> None:

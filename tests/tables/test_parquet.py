@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from hpc_train.errors import MissingExtraError, ReportError
-from hpc_train.tables.parquet import parquet_bytes, read_records
-from hpc_train.tables.record_frame import records_frame
+from hpc_train.model.record import packs_of
+from hpc_train.tables.parquet import parquet_bytes, read_records, records_frame
 from hpc_train.tables.runs import run_frame
 from tests.tables.studies import expected, record, steps, study
 
@@ -25,15 +25,15 @@ def written(path: Path, **metadata: str) -> Path:
     """Write the records as a file of another version would be."""
     from pyarrow import parquet
 
-    table = parquet.read_table(io.BytesIO(parquet_bytes(RECORDS)))
+    table = parquet.read_table(io.BytesIO(parquet_bytes(packs_of(RECORDS))))
     parquet.write_table(table.replace_schema_metadata(metadata), path)
     return path
 
 
 def test_records_come_back_as_they_were(tmp_path: Path) -> None:
-    (tmp_path / "r.parquet").write_bytes(parquet_bytes(RECORDS))
+    (tmp_path / "r.parquet").write_bytes(parquet_bytes(packs_of(RECORDS)))
     found = read_records(tmp_path / "r.parquet")
-    wanted = records_frame(RECORDS)[list(found.columns)]
+    wanted = records_frame(packs_of(RECORDS))[list(found.columns)]
     for name in found.columns:
         own = found[name]
         if isinstance(own.dtype, pd.CategoricalDtype):
@@ -47,7 +47,7 @@ def test_records_come_back_as_they_were(tmp_path: Path) -> None:
 
 
 def test_texts_are_categories(tmp_path: Path) -> None:
-    (tmp_path / "r.parquet").write_bytes(parquet_bytes(RECORDS))
+    (tmp_path / "r.parquet").write_bytes(parquet_bytes(packs_of(RECORDS)))
     found = read_records(tmp_path / "r.parquet")
     assert isinstance(found["run"].dtype, pd.CategoricalDtype)
     assert "unit" not in found
@@ -61,7 +61,7 @@ def test_no_records_are_an_empty_frame(tmp_path: Path) -> None:
 def test_a_file_names_its_schema() -> None:
     from pyarrow import parquet
 
-    schema = parquet.read_schema(io.BytesIO(parquet_bytes(RECORDS)))
+    schema = parquet.read_schema(io.BytesIO(parquet_bytes(packs_of(RECORDS))))
     assert schema.metadata[b"hpctrain_schema"] == b"1"
 
 
@@ -86,12 +86,12 @@ def test_a_file_of_something_else_is_refused(tmp_path: Path) -> None:
 
 def test_wrong_types_and_damage_are_refused(tmp_path: Path) -> None:
     path = tmp_path / "r.parquet"
-    wrong = records_frame(RECORDS).astype({"value": "str"})
+    wrong = records_frame(packs_of(RECORDS)).astype({"value": "str"})
     wrong["value"] = "fast"
     wrong.to_parquet(path)
     with pytest.raises(ReportError, match=r"r\.parquet: column value: "):
         read_records(path)
-    path.write_bytes(parquet_bytes(RECORDS)[:-20])
+    path.write_bytes(parquet_bytes(packs_of(RECORDS))[:-20])
     with pytest.raises(ReportError, match="cannot be read as Parquet"):
         read_records(path)
 
@@ -103,4 +103,4 @@ def test_without_pyarrow_the_message_says_what_to_install(
     with pytest.raises(MissingExtraError, match="Parquet needs pyarrow"):
         read_records(tmp_path / "r.parquet")
     with pytest.raises(MissingExtraError, match="Parquet needs pyarrow"):
-        parquet_bytes(RECORDS)
+        parquet_bytes(packs_of(RECORDS))

@@ -11,10 +11,10 @@ import pytest
 
 from hpc_train.errors import ReportError
 from hpc_train.model.quality_flag import Flag, FlagCode
-from hpc_train.model.record import Record
+from hpc_train.model.record import Record, packs_of
 from hpc_train.model.scaling_input import EXCLUDED, ExpectedRun
 from hpc_train.model.study import Warmup
-from hpc_train.tables.record_frame import records_frame
+from hpc_train.tables.parquet import records_frame
 from hpc_train.tables.runs import COLUMNS, run_frame
 from tests.tables.studies import expected, foreign, rate, record, steps, study
 
@@ -166,7 +166,9 @@ def test_sizes_that_a_person_states_are_taken_and_checked() -> None:
 
 def test_a_frame_without_a_column_is_refused() -> None:
     with pytest.raises(ReportError, match="have no column steps; they need run, source"):
-        run_frame(study([expected("a")]), records_frame(rate("a", 1)).drop(columns="steps"))
+        run_frame(
+            study([expected("a")]), records_frame(packs_of(rate("a", 1))).drop(columns="steps")
+        )
 
 
 def test_a_frame_of_records_gives_the_same_table_whatever_its_types() -> None:
@@ -177,7 +179,7 @@ def test_a_frame_of_records_gives_the_same_table_whatever_its_types() -> None:
         *rate("a", float("nan"), batch=8),
         record("a", "loss", 1, scope="per_rank"),
     ]
-    own = records_frame(records)
+    own = records_frame(packs_of(records))
     texts = ["run", "source", "parser", "metric", "unit", "scope", "node", "variant"]
     wanted = run_frame(study(runs), records)
     assert list(wanted.columns) == [*COLUMNS[:2], "axis.nodes", *COLUMNS[2:]]

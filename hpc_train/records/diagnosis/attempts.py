@@ -1,18 +1,22 @@
-"""Observations in logs with several attempts appended -> observations of each attempt."""
+"""Observations in the logs of a job, and the attempts of it that they show."""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 
 from msgspec.structs import replace
 
+from hpc_train.model.value import Value
+from hpc_train.records.diagnosis.collectives import Progress, Wait
 from hpc_train.records.diagnosis.end_markers import Ending
-from hpc_train.records.diagnosis.observations import AGAIN, Observed, Start
 from hpc_train.records.diagnosis.root_cause import ENDED, EXIT, OrderedSighting, rung
 from hpc_train.records.line import Line
 
+# The kind of a start that repeats one of the first lines of its log.
+AGAIN = "again"
 # Lines that one process of a job prints, or the program that starts all of them.
 _SURE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
     (b"nohup: ignoring input", re.compile(r"^nohup: ignoring input")),
@@ -32,6 +36,33 @@ _ONCE: tuple[tuple[bytes, re.Pattern[str]], ...] = (
 )
 # The last line of the report that LSF appends to the output of a job: the next job begins below it.
 _REPORT = b"The output (if any) is above this job summary."
+
+
+class Start(Value, frozen=True, kw_only=True):
+    """A line that is printed once, when a job starts; a `sure` start needs no other evidence."""
+
+    kind: str
+    line: int
+    sure: bool = False
+
+
+class Observed(Value, frozen=True, kw_only=True):
+    """Observations in the logs of one job, ordered by file and line; `failed` could not be read.
+
+    `endings` have the number of their file. `counts` is the number of sightings of each signature;
+    `seen` has the first ones. `starts` are the lines by which an attempt may begin; `first_line`
+    is that of the attempt, if it is one of several.
+    """
+
+    sources: tuple[str, ...] = ()
+    seen: tuple[OrderedSighting, ...] = ()
+    endings: tuple[tuple[int, Ending], ...] = ()
+    waits: tuple[Wait, ...] = ()
+    progress: tuple[Progress, ...] = ()
+    counts: Mapping[str, int] = MappingProxyType({})
+    failed: tuple[str, ...] = ()
+    starts: tuple[tuple[int, Start], ...] = ()
+    first_line: int = 1
 
 
 class StartReader:
@@ -91,12 +122,12 @@ def _goes_on(start: Start, observed: Observed, file: int) -> bool:
     """Whether lines follow a report of LSF, which may be the end of the log."""
     if start.kind != _REPORT.decode():
         return True
-    told = (
+    places = (
         *(one.place for one in observed.seen),
         *((number, ending.line) for number, ending in observed.endings),
         *((number, other.line) for number, other in observed.starts if other != start),
     )
-    return any(number == file and line >= start.line for number, line in told)
+    return any(number == file and line >= start.line for number, line in places)
 
 
 def _over(

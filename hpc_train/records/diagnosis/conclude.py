@@ -16,9 +16,9 @@ from hpc_train.model.diagnosis import (
     Role,
 )
 from hpc_train.model.finding import LogSeverity
+from hpc_train.records.diagnosis.attempts import Observed
 from hpc_train.records.diagnosis.hang import explain_hang
 from hpc_train.records.diagnosis.job_outcome import decide, missed_target
-from hpc_train.records.diagnosis.observations import Observed
 from hpc_train.records.diagnosis.root_cause import (
     OrderedSighting,
     choose_root,
@@ -50,10 +50,10 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
     """Return the diagnosis of one job; deterministic."""
     seen = [*specific(with_times(observed.seen)), *_by_state(observed, end)]
     verdict = decide(observed.endings, observed.sources, seen, end)
-    culprit = end.first_failure or first_of(seen)
+    first_failure = end.first_failure or first_of(seen)
     root = None
     if verdict.outcome != "success":
-        root = choose_root([one for one in seen if one.fatal], culprit)
+        root = choose_root([one for one in seen if one.fatal], first_failure)
     findings = _findings(seen, root, verdict.outcome, observed.counts)
     if root is None and verdict.failure is not None:
         findings.append(missed_target(verdict.failure, verdict.source))
@@ -63,7 +63,7 @@ def conclude(observed: Observed, end: JobEnd) -> Diagnosis:
         outcome=verdict.outcome,
         why=verdict.why,
         findings=tuple(sorted(findings, key=_order)),
-        first_failure=culprit if verdict.outcome != "success" else None,
+        first_failure=first_failure if verdict.outcome != "success" else None,
     )
 
 
@@ -75,8 +75,8 @@ def _by_state(observed: Observed, end: JobEnd) -> Iterator[OrderedSighting]:
     signature = catalogue().by_id[name]
     text = end.problem or f"the state of the run is {end.state}"
     groups = (("what", "The run"), ("job", ""))
-    told = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)
-    yield OrderedSighting(sighting=told, signature=signature, file=len(observed.sources))
+    sighting = Sighting(signature=name, source="the scheduler", line=0, text=text, groups=groups)
+    yield OrderedSighting(sighting=sighting, signature=signature, file=len(observed.sources))
 
 
 def _findings(
@@ -102,7 +102,7 @@ def _finding(
     first = next((one for one in several if is_first(one)), several[0])
     chief = root if role == "root" and root is not None else first
     signature = chief.signature
-    told = explain(signature, chief.sighting)
+    explanation = explain(signature, chief.sighting)
     alike = [one for one in several if exit_code_of(one) == exit_code_of(chief)]
     shown = _one_of_each_rank([chief, *alike])[:_SHOWN]
     return LogFinding(
@@ -110,9 +110,9 @@ def _finding(
         group=signature.group,
         severity=_severity(chief, role, outcome),
         role=role,
-        title=told.title,
-        message=told.cause,
-        advice=told.advice,
+        title=explanation.title,
+        message=explanation.cause,
+        advice=explanation.advice,
         evidence=tuple(map(_evidence, shown)),
         count=max(len(several), counts.get(signature.id, 0)),
     )

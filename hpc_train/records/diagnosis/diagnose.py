@@ -1,19 +1,23 @@
-"""Log files of one job -> Diagnosis."""
+"""Log files of one job -> Diagnosis; foreign logs -> the ends of their jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from hpc_train.model.diagnosis import Attempt, Culprit, Diagnosis, Evidence, JobEnd, LogFinding
-from hpc_train.records.diagnosis.attempts import attempts_of
+from hpc_train.errors import LogParseError
+from hpc_train.model.diagnosis import Attempt, Diagnosis, Evidence, FirstFailure, JobEnd, LogFinding
+from hpc_train.model.transport import Transport
+from hpc_train.records.diagnosis.attempts import Observed, attempts_of
 from hpc_train.records.diagnosis.conclude import conclude
-from hpc_train.records.diagnosis.observations import Observed
 from hpc_train.records.diagnosis.scan_logs import last_words, scan
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.nccl.counts import Tally
+from hpc_train.records.nccl.read_transport import transport_in
+from hpc_train.records.read_log import Log
 
 UNKNOWN = "unknown_failure"
 # Root causes that report how a rank ended, but not what it did: the end of its log shows that.
@@ -69,13 +73,13 @@ def _is_of(path: Path, found: Diagnosis) -> bool:
 
 
 def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
-    said = f"It failed ({end.problem})" if end.problem else "It failed"
+    result = f"It failed ({end.problem})" if end.problem else "It failed"
     return LogFinding(
         id=UNKNOWN,
         group="unknown",
         severity="fatal",
         role="root",
-        title=f"{said}, and no line that is known says why",
+        title=f"{result}, and no line that is known says why",
         message="the catalogue of failures has none of the lines in these logs",
         advice="read the last lines of the rank that failed first, below; run once more with "
         "PYTHONFAULTHANDLER=1, TORCH_SHOW_CPP_STACKTRACES=1 and NCCL_DEBUG=INFO",
@@ -84,13 +88,48 @@ def _unknown(end: JobEnd, words: tuple[Evidence, ...]) -> LogFinding:
 
 
 def _last_words(
-    files: Sequence[Path], names: Sequence[str], culprit: Culprit | None
+    files: Sequence[Path], names: Sequence[str], first_failure: FirstFailure | None
 ) -> tuple[Evidence, ...]:
     """Return the end of the log of the rank that failed first, else of the first log with text."""
-    rank = culprit.rank if culprit else None
+    rank = first_failure.rank if first_failure else None
     order = sorted(zip(files, names, strict=True), key=lambda pair: rank_of(pair[0]) != rank)
     for path, name in order:
         words = last_words(path, name)
         if words:
             return words
     return ()
+
+
+class LogEnd(NamedTuple):
+    """Transport of one run from its logs and, if the run failed, the reason."""
+
+    transport: Transport | None
+    failure: str = ""
+
+
+def log_ends(
+    runs: Mapping[str, Sequence[Log]], unreadable: Container[str] = ()
+) -> dict[str, LogEnd]:
+    """Return the end of each run; `unreadable` logs are skipped."""
+    return {
+        run: _end([log for log in logs if log.source not in unreadable])
+        for run, logs in runs.items()
+    }
+
+
+def _end(logs: Sequence[Log]) -> LogEnd:
+    tally = Tally()
+    names = [log.source for log in logs]
+    try:
+        found, _ = diagnose_logs([log.path for log in logs], names, JobEnd(), tally)
+    except LogParseError:
+        return LogEnd(transport_in(tally))
+    return LogEnd(transport_in(tally), _failure(found) if found.outcome == "failed" else "")
+
+
+def _failure(found: Diagnosis) -> str:
+    if found.root is None:
+        return found.why
+    first = found.root.evidence[:1]
+    where = f" ({first[0].source}:{first[0].line})" if first and first[0].line else ""
+    return f"{found.root.title}{where}"

@@ -12,19 +12,19 @@ from hpc_train.records.line import Line
 # `work`: the work is done, but the remaining steps of the program (save, evaluate) may fail;
 # `bench`: a measurement is done, perhaps one before the work; `part`: an epoch or a stage is done,
 # or all of them: any failure after it counts.
-Kind = Literal["success", "work", "bench", "part", "restart", "failure"]
+EndingKind = Literal["success", "work", "bench", "part", "restart", "failure"]
 
 
 class Ending(Value, frozen=True, kw_only=True):
     """A line that reports how the work ended; `restart` cancels the endings before it."""
 
-    kind: Kind
+    kind: EndingKind
     line: int
     text: str
 
 
 LONGEST = 500
-_Pattern = tuple[Kind, bytes, re.Pattern[str]]
+_Pattern = tuple[EndingKind, bytes, re.Pattern[str]]
 
 _MLPERF: tuple[_Pattern, ...] = (
     (
@@ -163,10 +163,10 @@ class EndingReader:
         """Yield the ending that the line reports."""
         # A traced script contains the line only as a quotation.
         if not line.raw.lstrip().startswith(b"+"):
-            yield from _said(line)
+            yield from _endings_in(line)
 
 
-def _said(line: Line) -> Iterator[Ending]:
+def _endings_in(line: Line) -> Iterator[Ending]:
     for kind, literal, pattern in _PATTERNS:
         if literal in line.raw and pattern.search(line.text):
             text = _stop(line.text) if literal == b"run_stop" else line.text

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from hpc_train.model.diagnosis import Evidence, JobEnd, LogFinding, Outcome
 from hpc_train.model.value import Value
-from hpc_train.records.diagnosis.end_markers import Ending, Kind
+from hpc_train.records.diagnosis.end_markers import Ending, EndingKind
 from hpc_train.records.diagnosis.root_cause import (
     CAUSE,
     ENDED,
@@ -42,7 +42,7 @@ _WRONG_NUMBERS = LogFinding(
 # Groups of errors that a program may print at teardown, after its work.
 _TEARDOWN: frozenset[str] = frozenset({"slurm", "lsf", "mpi", "torchrun", "c10d", "nccl"})
 # Kinds of evidence that work is done, strongest first, each with the mildest failure overriding it.
-_MILDEST: Mapping[Kind, int] = {
+_MILDEST: Mapping[EndingKind, int] = {
     "success": CAUSE,
     "work": CAUSE,
     "bench": RAISED_AGAIN,
@@ -77,7 +77,7 @@ def decide(
     result = [item for item in last if item[1].kind in ("success", "failure")][-1:]
     if any(item[1].kind == "failure" for item in result):
         file, ending = result[-1]
-        why = _says(result[-1], sources)
+        why = _quoted(result[-1], sources)
         return JobOutcome(outcome="failed", why=why, failure=ending, source=sources[file])
     if last:
         return _after_work(last, sources, seen, end)
@@ -101,17 +101,17 @@ def _after_work(
     kinds = [item[1].kind for item in done]
     best = next(kind for kind in _MILDEST if kind in kinds)
     proof = [item for item in done if item[1].kind == best][-1]
-    said = _says(proof, sources)
+    evidence = _quoted(proof, sources)
     later = [one for one in seen if _breaks(one, best) and not _before(one, proof)]
     if later and (best != "success" or end.exit_code is not None):
         return JobOutcome(
-            outcome="failed", why=f"the work was done ({said}), but what came after failed"
+            outcome="failed", why=f"the work was done ({evidence}), but what came after failed"
         )
     code = f"; exit code {end.exit_code} came after" if end.exit_code else ""
-    return JobOutcome(outcome="success", why=said + code)
+    return JobOutcome(outcome="success", why=evidence + code)
 
 
-def _breaks(seen: OrderedSighting, done: Kind) -> bool:
+def _breaks(seen: OrderedSighting, done: EndingKind) -> bool:
     torn = done in ("success", "work") and seen.signature.group in _TEARDOWN
     return seen.fatal and rung(seen) <= _MILDEST[done] and not torn
 
@@ -120,10 +120,10 @@ def _before(seen: OrderedSighting, proof: tuple[int, Ending]) -> bool:
     return seen.file == proof[0] and seen.sighting.line < proof[1].line
 
 
-def _says(item: tuple[int, Ending], sources: Sequence[str]) -> str:
+def _quoted(item: tuple[int, Ending], sources: Sequence[str]) -> str:
     file, ending = item
-    said = textwrap.shorten(ending.text, 120, placeholder=" …")
-    return f"{sources[file]}:{ending.line} says: {said}"
+    text = textwrap.shorten(ending.text, 120, placeholder=" …")
+    return f"{sources[file]}:{ending.line} says: {text}"
 
 
 def _without_ending(seen: Sequence[OrderedSighting], end: JobEnd) -> JobOutcome:

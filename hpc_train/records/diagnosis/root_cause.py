@@ -7,10 +7,10 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from hpc_train.model.diagnosis import Culprit
+from hpc_train.model.diagnosis import FirstFailure
 from hpc_train.model.value import Value
 from hpc_train.records.signatures.base import Sighting, Signature
-from hpc_train.records.signatures.exit_codes import is_crash
+from hpc_train.records.signatures.explain import is_crash
 
 # Exit codes of ranks that torchrun, or the shell around a rank, terminated.
 _TERMINATED = (-15, 143)
@@ -128,7 +128,7 @@ def _is_echo(sighting: Sighting) -> bool:
 
 
 def choose_root(
-    candidates: Sequence[OrderedSighting], culprit: Culprit | None
+    candidates: Sequence[OrderedSighting], first_failure: FirstFailure | None
 ) -> OrderedSighting | None:
     """Return the first failure: of the lowest rung, then by time, rank and line.
 
@@ -142,7 +142,7 @@ def choose_root(
     # A missing process is reported by its observer before the scheduler reports its kills.
     if any(seen.signature.late for seen in rivals):
         rivals = [seen for seen in rivals if seen.signature.kind != "general"]
-    first = culprit.rank if culprit else None
+    first = first_failure.rank if first_failure else None
     timed = all(seen.when for seen in rivals)
 
     def key(seen: OrderedSighting) -> tuple[str, bool, str, int, int]:
@@ -170,9 +170,9 @@ def with_times(seen: Iterable[OrderedSighting]) -> list[OrderedSighting]:
     return timed
 
 
-def first_of(seen: Iterable[OrderedSighting]) -> Culprit | None:
+def first_of(seen: Iterable[OrderedSighting]) -> FirstFailure | None:
     """Return the first failure that all agents report; a terminated rank is a victim."""
-    named = [_culprit(one.sighting) for one in seen if is_first(one)]
+    named = [_first_failure(one.sighting) for one in seen if is_first(one)]
     guilty = [one for one in named if one.exit_code not in _TERMINATED] or named
     return min(guilty, key=lambda one: one.time or "", default=None)
 
@@ -182,9 +182,9 @@ def is_first(seen: OrderedSighting) -> bool:
     return ("root", "yes") in seen.sighting.groups
 
 
-def _culprit(sighting: Sighting) -> Culprit:
+def _first_failure(sighting: Sighting) -> FirstFailure:
     groups = dict(sighting.groups)
-    return Culprit(
+    return FirstFailure(
         rank=sighting.rank,
         host=sighting.node or "",
         exit_code=int(groups["exitcode"]),

@@ -12,13 +12,11 @@ from msgspec.structs import replace
 
 from hpc_train.errors import LogParseError
 from hpc_train.model.diagnosis import Evidence
-from hpc_train.records.diagnosis.attempts import StartReader
+from hpc_train.records.diagnosis.attempts import AGAIN, Observed, Start, StartReader
 from hpc_train.records.diagnosis.collectives import CollectiveReader, Progress, Wait
 from hpc_train.records.diagnosis.end_markers import Ending, EndingReader
-from hpc_train.records.diagnosis.last_step import StepReader
-from hpc_train.records.diagnosis.observations import AGAIN, Observed, Start
 from hpc_train.records.diagnosis.root_cause import ENDED, OrderedSighting, rung
-from hpc_train.records.diagnosis.training_completed import EpochReader
+from hpc_train.records.diagnosis.training_completed import EpochReader, StepReader
 from hpc_train.records.diagnosis.work_after_error import look_again
 from hpc_train.records.find_logs import rank_of
 from hpc_train.records.line import Line
@@ -61,8 +59,8 @@ def scan(files: Sequence[Path], names: Sequence[str], tally: Tally | None = None
         sources=tuple(names),
         seen=tuple(gathered.seen),
         endings=tuple(gathered.endings),
-        waits=tuple(one for one in gathered.said if isinstance(one, Wait)),
-        progress=tuple(one for one in gathered.said if isinstance(one, Progress)),
+        waits=tuple(one for one in gathered.collective_events if isinstance(one, Wait)),
+        progress=tuple(one for one in gathered.collective_events if isinstance(one, Progress)),
         counts=dict(gathered.counts),
         failed=tuple(problems),
         starts=tuple(gathered.starts),
@@ -77,7 +75,7 @@ class _Gathered:
         self.known = catalogue()
         self.seen: list[OrderedSighting] = []
         self.endings: list[tuple[int, Ending]] = []
-        self.said: list[Wait | Progress] = []
+        self.collective_events: list[Wait | Progress] = []
         self.counts: Counter[str] = Counter()
         self.starts: list[tuple[int, Start]] = []
 
@@ -96,8 +94,8 @@ class _Gathered:
                         self.see(symptoms.read(line), number)
                     if 1 in asked:
                         ended += endings.read(line)
-                    if 2 in asked and len(self.said) < _MOST:
-                        self.said += collectives.read(line)
+                    if 2 in asked and len(self.collective_events) < _MOST:
+                        self.collective_events += collectives.read(line)
                     if 3 in asked:
                         self.starts += ((number, start) for start in starts.read(line))
         finally:

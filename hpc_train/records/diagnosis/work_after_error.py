@@ -99,9 +99,9 @@ def _first_lines(text: bytes) -> Iterator[tuple[bytes, int]]:
     """Yield the first lines that may start an attempt, each with the offset of its end."""
     written = (line for line in _LINE.finditer(text) if not line[0].isspace())
     for line in islice(written, _FIRST_LINES):
-        said = line[0].rstrip()
-        if len(_LETTER.findall(said)) >= _SHORTEST and not _TROUBLE.search(said):
-            yield said, line.end()
+        content = line[0].rstrip()
+        if len(_LETTER.findall(content)) >= _SHORTEST and not _TROUBLE.search(content):
+            yield content, line.end()
 
 
 def _last_work(text: bytes) -> list[int]:

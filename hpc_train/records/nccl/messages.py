@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hpc_train.records.nccl.counts import RankPlacement, Tally
 
 
-class Said(NamedTuple):
+class MessageMatch(NamedTuple):
     """A match, the host that printed it, and the number of equal lines."""
 
     match: re.Match[str]
@@ -18,7 +18,7 @@ class Said(NamedTuple):
 
 
 # Adds a message to a tally, and yields the kinds of fact in it.
-Count = Callable[[Tally, Said], Iterator[str]]
+MessageCounter = Callable[[Tally, MessageMatch], Iterator[str]]
 
 
 class Message(NamedTuple):
@@ -26,67 +26,67 @@ class Message(NamedTuple):
 
     words: str
     pattern: re.Pattern[str]
-    take: Count
+    take: MessageCounter
 
 
-def _as(kind: str) -> Count:
-    def count(tally: Tally, said: Said) -> Iterator[str]:
-        tally.note(kind, said.match[1].strip(), said.lines)
+def _as(kind: str) -> MessageCounter:
+    def count(tally: Tally, found: MessageMatch) -> Iterator[str]:
+        tally.note(kind, found.match[1].strip(), found.lines)
         yield kind
 
     return count
 
 
-def _seat(tally: Tally, said: Said) -> Iterator[str]:
-    ranks, bus = int(said.match["ranks"]), said.match["bus"] or ""
+def _seat(tally: Tally, found: MessageMatch) -> Iterator[str]:
+    ranks, bus = int(found.match["ranks"]), found.match["bus"] or ""
     tally.raise_to("ranks", ranks)
-    tally.seat(RankPlacement(ranks, int(said.match["rank"]), said.host, bus), said.lines)
+    tally.seat(RankPlacement(ranks, int(found.match["rank"]), found.host, bus), found.lines)
     yield "ranks"
 
 
-def _nodes(tally: Tally, said: Said) -> Iterator[str]:
-    tally.raise_to("ranks", int(said.match["ranks"]))
-    tally.raise_to("nodes", int(said.match["nodes"]))
+def _nodes(tally: Tally, found: MessageMatch) -> Iterator[str]:
+    tally.raise_to("ranks", int(found.match["ranks"]))
+    tally.raise_to("nodes", int(found.match["nodes"]))
     yield "nodes"
 
 
-def _seconds(tally: Tally, said: Said) -> Iterator[str]:
-    tally.raise_to("init_s", float(said.match["total"]))
+def _seconds(tally: Tally, found: MessageMatch) -> Iterator[str]:
+    tally.raise_to("init_s", float(found.match["total"]))
     yield "init_s"
 
 
-def _adapters(tally: Tally, said: Said) -> Iterator[str]:
-    for name, layer, sharp in _ADAPTER.findall(said.match["list"].partition("OOB ")[0]):
-        tally.note("adapter", f"{name}/{'RoCE' if layer == 'ROCE' else layer}{sharp}", said.lines)
+def _adapters(tally: Tally, found: MessageMatch) -> Iterator[str]:
+    for name, layer, sharp in _ADAPTER.findall(found.match["list"].partition("OOB ")[0]):
+        tally.note("adapter", f"{name}/{'RoCE' if layer == 'ROCE' else layer}{sharp}", found.lines)
         yield "adapter"
 
 
-def _link(tally: Tally, said: Said) -> Iterator[str]:
-    name = f"{said.match['name']}:{said.match['port']}"
-    if said.match["speed"]:
-        tally.note("speed", f"{name} {int(said.match['speed'])}", said.lines)
+def _link(tally: Tally, found: MessageMatch) -> Iterator[str]:
+    name = f"{found.match['name']}:{found.match['port']}"
+    if found.match["speed"]:
+        tally.note("speed", f"{name} {int(found.match['speed'])}", found.lines)
         yield "speed"
     else:
-        tally.note("adapter", f"{name}/{said.match['layer']}", said.lines)
+        tally.note("adapter", f"{name}/{found.match['layer']}", found.lines)
         yield "adapter"
 
 
-def _interfaces(tally: Tally, said: Said) -> Iterator[str]:
-    for name in _INTERFACE.findall(said.match["list"]):
-        tally.note("interface", name, said.lines)
+def _interfaces(tally: Tally, found: MessageMatch) -> Iterator[str]:
+    for name in _INTERFACE.findall(found.match["list"]):
+        tally.note("interface", name, found.lines)
         yield "interface"
 
 
-def _direct(tally: Tally, said: Said) -> Iterator[str]:
-    kind = f"gdr {said.match['state'].lower()}"
-    tally.note(kind, said.match["device"], said.lines)
+def _direct(tally: Tally, found: MessageMatch) -> Iterator[str]:
+    kind = f"gdr {found.match['state'].lower()}"
+    tally.note(kind, found.match["device"], found.lines)
     yield kind
 
 
-def _environment(tally: Tally, said: Said) -> Iterator[str]:
+def _environment(tally: Tally, found: MessageMatch) -> Iterator[str]:
     # A number ends in a full stop, a text does not.
-    value = _NUMBER.sub(r"\1", said.match["value"].strip())
-    tally.note(f"env {said.match['name']}", value, said.lines)
+    value = _NUMBER.sub(r"\1", found.match["value"].strip())
+    tally.note(f"env {found.match['name']}", value, found.lines)
     yield "env"
 
 
@@ -119,7 +119,7 @@ _FACTS: tuple[tuple[str, str, str], ...] = (
     ("nvlink", "XGMI[", r"\+ (XGMI)\[\d"),
     ("gdr refused", "NET/OFI", r"NET/OFI .{0,80}\b(GDR not supported|disabling GDR)"),
 )
-_OTHERS: tuple[tuple[Count, str, str], ...] = (
+_OTHERS: tuple[tuple[MessageCounter, str, str], ...] = (
     (_seat, "Init COMPLETE", _RANK + _BUS),
     (_nodes, "nNodes", _RANK + r"nNodes (?P<nodes>\d{1,7})"),
     (_seconds, "Init timings", r"nranks \d{1,7} total (?P<total>\d{1,9}\.\d{1,9})"),

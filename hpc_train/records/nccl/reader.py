@@ -1,4 +1,4 @@
-"""Lines of one log -> Tally; channels, possibly millions, are parsed as bytes."""
+"""Blocks of one log -> lines of NCCL -> Tally; channels, possibly millions, are parsed as bytes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
+from typing import NamedTuple
 
 from hpc_train.records.line import Line
 from hpc_train.records.log_blocks import Block
-from hpc_train.records.multi_search import finder
+from hpc_train.records.multi_search import Find, finder
 from hpc_train.records.nccl.channels import Channel, channels_in
 from hpc_train.records.nccl.counts import Ends, Tally
-from hpc_train.records.nccl.line_filter import Numbers, all_lines, lines_with
-from hpc_train.records.nccl.messages import EVENTS, LITERALS, MESSAGES, Said
+from hpc_train.records.nccl.messages import EVENTS, LITERALS, MESSAGES, MessageMatch
 
 _CHANNELS = (
     b" via NET/",
@@ -36,6 +36,8 @@ _HELD = 1 << 24
 _PART = 1 << 16
 
 _Printed = tuple[bytes, int, int]
+# A search hit costs as much as a few lines that are only counted.
+_LENGTH = 256
 
 
 class TransportReader:
@@ -69,14 +71,14 @@ class TransportReader:
     def read_block(self, block: Block, number: int) -> None:
         """Count the lines of a block; interleaved lines count as several."""
         thin = self._thin
-        said = lines_with(finder(self.literals), block) if thin else all_lines(block)
-        text = said.joined
+        filtered = lines_with(finder(self.literals), block) if thin else all_lines(block)
+        text = filtered.joined
         if _VIA in text:
             text = _CHANNEL.sub(b" Channel : ", text)
-        strangers = self._count(text.split(b"\n"), Numbers(block, number, said.starts))
-        self._thin = said.worth_it(block) if thin else strangers
+        strangers = self._count(text.split(b"\n"), _LineNumbers(block, number, filtered.starts))
+        self._thin = filtered.worth_it(block) if thin else strangers
 
-    def _count(self, lines: Sequence[bytes], numbers: Numbers) -> bool:
+    def _count(self, lines: Sequence[bytes], numbers: _LineNumbers) -> bool:
         """Count lines; return whether most of them are not from NCCL, and differ."""
         alike, at, ours, others = self._alike, 0, 0, 0
         # In the order in which they are first seen.
@@ -141,7 +143,7 @@ class TransportReader:
             for message in MESSAGES:
                 match = message.pattern.search(text) if message.words in text else None
                 if match is not None:
-                    for kind in message.take(self._tally, Said(match, host, lines)):
+                    for kind in message.take(self._tally, MessageMatch(match, host, lines)):
                         self._first(kind, line.number)
 
     def _first(self, kind: str, number: int) -> None:
@@ -149,11 +151,11 @@ class TransportReader:
             self._tally.first[kind] = f"{self._source}:{number}"
 
 
-def _with_literal(said: Sequence[_Printed]) -> Iterator[_Printed]:
+def _with_literal(printed: Sequence[_Printed]) -> Iterator[_Printed]:
     """Drop the lines that contain none of the literals."""
     parts = [
         (raw[start : start + _PART], number, times)
-        for raw, number, times in said
+        for raw, number, times in printed
         for start in range(0, len(raw), _PART)
     ]
     ends = list(accumulate(len(raw) + 1 for raw, _, _ in parts))
@@ -171,3 +173,51 @@ def _pieces(text: str) -> Iterator[tuple[str, str]]:
     ends = [start.start() for start in starts[1:]]
     for start, end in zip(starts, [*ends, len(text)][: len(starts)], strict=True):
         yield start[1], text[start.end() : end]
+
+
+class FilteredLines(NamedTuple):
+    """Lines, and the offset of each in the block [B]; None if these are all its lines."""
+
+    joined: bytes
+    starts: Sequence[int] | None = None
+
+    def worth_it(self, block: Block) -> bool:
+        """Whether the lines are few enough for filtering to save time."""
+        return self.starts is not None and len(self.starts) * _LENGTH < block.end
+
+
+def lines_with(find: Find, block: Block) -> FilteredLines:
+    """Return the lines of a block that contain a literal."""
+    text, lines, starts, stop = bytes(memoryview(block.data)[: block.end]), [], [], -1
+    for at, _ in find(memoryview(text)):
+        if at > stop:
+            start = text.rfind(b"\n", stop + 1, at) + 1 or stop + 1
+            stop = text.find(b"\n", at)
+            stop = len(text) if stop < 0 else stop
+            lines.append(text[start:stop])
+            starts.append(start)
+    return FilteredLines(b"\n".join(lines), starts)
+
+
+def all_lines(block: Block) -> FilteredLines:
+    """Return all lines of a block."""
+    return FilteredLines(bytes(memoryview(block.data)[: block.end]))
+
+
+class _LineNumbers:
+    """Counts the lines of a block before requested positions, one after the other."""
+
+    def __init__(self, block: Block, first: int, starts: Sequence[int] | None) -> None:
+        self._data = block.data
+        self._number = first
+        self._starts = starts
+        self._counted = 0
+
+    def of(self, index: int) -> int:
+        """Return the number of a line in the log."""
+        if self._starts is None:
+            return self._number + index
+        start = self._starts[index]
+        self._number += self._data.count(b"\n", self._counted, start)
+        self._counted = start
+        return self._number

@@ -31,7 +31,7 @@ _NAMES: dict[Fabric, tuple[str, ...]] = {
     "gcp-gib": ("gib", "ib"),
 }
 _TCP = ("tcp", "sockets", "udp")
-Rule = Callable[[Transport, Network], Iterator[TransportFinding]]
+TransportRule = Callable[[Transport, Network], Iterator[TransportFinding]]
 
 
 def verdict(facts: Transport, promised: Network | None = None) -> Transport:
@@ -191,7 +191,7 @@ def _direct(kind: str) -> bool:
     return kind.startswith("NET/") and not kind.startswith(SOCKET)
 
 
-_RULES: tuple[Rule, ...] = (
+_RULES: tuple[TransportRule, ...] = (
     _sockets, _plugin, _provider, _no_gdr, _some_gdr, _mixed_networks, _unexpected, link_layers,
     link_speeds, p2p_disabled,
 )  # fmt: skip

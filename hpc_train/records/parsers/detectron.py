@@ -18,9 +18,17 @@ from collections.abc import Iterator, Mapping
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.durations import CLOCK, seconds
-from hpc_train.records.parsing.json_value import finite, scan_object, whole
-from hpc_train.records.parsing.number import NUMBER, VALUE, number, scaled
+from hpc_train.records.parsing.number import (
+    CLOCK,
+    NUMBER,
+    VALUE,
+    finite,
+    number,
+    scaled,
+    scan_object,
+    seconds,
+    whole,
+)
 from hpc_train.records.parsing.step_counts import Intervals
 
 # A number at the end of its line may be truncated; only the last fields of a line end it.

@@ -18,10 +18,9 @@ import msgspec
 
 from hpc_train.model.record import UNITS, Scope
 from hpc_train.model.secret import looks_secret, secret_form
-from hpc_train.records.line import Line, clean
-from hpc_train.records.line_prefixes import peel
+from hpc_train.records.line import Line, clean, peel
 from hpc_train.records.parsing.base import OF_LINE, Hit, Unreadable
-from hpc_train.records.parsing.json_value import finite, scan, whole
+from hpc_train.records.parsing.number import finite, scan, whole
 
 MOST_CONDITIONS = 50
 _LONGEST_CONDITION = 200

@@ -15,8 +15,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
 from hpc_train.records.parsing.fields import Field
-from hpc_train.records.parsing.json_value import finite, scan_object, whole
-from hpc_train.records.parsing.number import scaled
+from hpc_train.records.parsing.number import finite, scaled, scan_object, whole
 from hpc_train.records.parsing.step_counts import RunningStep, StepPosition
 
 _FIELDS = {

@@ -83,7 +83,7 @@ class MxnetSpeedometer:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
         self._each_for_itself = False
         self._in_percent = False
-        self._told: dict[int | None, tuple[StepPosition, str, set[str]]] = {}
+        self._printed: dict[int | None, tuple[StepPosition, str, set[str]]] = {}
 
     def read(self, line: Line) -> Iterable[Hit]:
         """Return the values that one callback printed."""
@@ -143,11 +143,11 @@ class MxnetSpeedometer:
         """Whether a rate differs from that of the previous line, which showed another metric."""
         name = _NAME.match(rest)
         shown = name[1] if name else ""
-        before, stated, names = self._told.get(who, (place, "", set()))
+        before, stated, names = self._printed.get(who, (place, "", set()))
         if (before, stated) == (place, rate) and shown not in names:
             names.add(shown)
             return False
-        self._told[who] = place, rate, {shown}
+        self._printed[who] = place, rate, {shown}
         return True
 
     def _gluon(self, text: str) -> Iterator[Hit]:

@@ -19,9 +19,8 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.base import Hit
+from hpc_train.records.parsing.base import Hit, TableState
 from hpc_train.records.parsing.number import countable, number
-from hpc_train.records.parsing.table_state import TableState
 
 _METRICS = {
     "time": "latency",

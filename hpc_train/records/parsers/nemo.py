@@ -12,10 +12,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
-from hpc_train.records.parsing.bar_iteration_times import BarClock
 from hpc_train.records.parsing.base import Hit, Unreadable
 from hpc_train.records.parsing.number import number, scaled
-from hpc_train.records.parsing.progress_bar import bar_of
+from hpc_train.records.parsing.progress_bar import BarClock, bar_of
 
 _LINE = re.compile(
     r"Training epoch (?P<epoch>\d{1,9}), iteration (?P<done>\d{1,12})/(?P<total>\d{1,12}) \| "

@@ -20,8 +20,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
-from hpc_train.records.line import Line, clean
-from hpc_train.records.line_prefixes import peel
+from hpc_train.records.line import Line, clean, peel
 from hpc_train.records.parsing.base import OF_LINE, Hit, Unreadable
 from hpc_train.records.parsing.fields import Field
 from hpc_train.records.parsing.number import NUMBER, number, scaled

@@ -16,8 +16,7 @@ from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
 from hpc_train.records.parsing.columnar_reader import HitColumn, line_form
-from hpc_train.records.parsing.durations import CLOCK, seconds
-from hpc_train.records.parsing.number import NUMBER, VALUE, number
+from hpc_train.records.parsing.number import CLOCK, NUMBER, VALUE, number, seconds
 
 # A number at the end of its line may be truncated; only the last field ends the line.
 _LAST = rf"({NUMBER})"

@@ -1,4 +1,4 @@
-"""Interface of a log parser, and the types that it yields."""
+"""Interface of a log parser, the types that it yields, and the state of a parser of tables."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from hpc_train.records.line import Line
 
 # The rank in the prefix of the line or in the file name.
 OF_LINE = -1
+_PATIENCE = 50
 
 
 class Hit(msgspec.Struct, frozen=True, gc=False):
@@ -66,3 +67,26 @@ class LogParser(Protocol):
     def read(self, line: Line) -> Iterable[Hit | Unreadable]:
         """Return the measurements in `line.text`; none if the line has another format."""
         ...
+
+
+class TableState:
+    """True from the header of a table to its end, or until too many unrelated lines follow."""
+
+    def __init__(self) -> None:
+        self.wanted = False
+        self._others = 0
+
+    def begin(self) -> None:
+        """Note the head of a table, or one of its rows."""
+        self.wanted = True
+        self._others = 0
+
+    def end(self) -> None:
+        """Note the end of the table."""
+        self.wanted = False
+
+    def other(self) -> None:
+        """Note a line that does not belong to the table."""
+        self._others += 1
+        if self._others > _PATIENCE:
+            self.wanted = False

@@ -11,10 +11,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.record import Scope
 from hpc_train.records.parsing.base import Hit
-from hpc_train.records.parsing.durations import seconds
-from hpc_train.records.parsing.number import number
+from hpc_train.records.parsing.number import number, seconds
 
-Log = Mapping[str, str]
+TrainerLog = Mapping[str, str]
 
 _LOGGED: dict[str, tuple[str, Scope]] = {
     "loss": ("loss", "global"),
@@ -40,7 +39,7 @@ _SUMMARY: dict[str, tuple[str, Scope]] = {
 _RATES = frozenset({"train_samples_per_second", "train_steps_per_second"})
 
 
-def hits_of_log(log: Log, step: int | None = None, steps: int = 1) -> Iterator[Hit]:
+def hits_of_log(log: TrainerLog, step: int | None = None, steps: int = 1) -> Iterator[Hit]:
     """Yield what one dictionary states; `step` is the current step, used if it names none.
 
     Copies by other ranks are the same measurement.
@@ -53,7 +52,7 @@ def hits_of_log(log: Log, step: int | None = None, steps: int = 1) -> Iterator[H
         yield from accuracy_hits(log, step_of(log) or step)
 
 
-def summary_hits(log: Log) -> Iterator[Hit]:
+def summary_hits(log: TrainerLog) -> Iterator[Hit]:
     """Yield the values of the summary after the training, in a dictionary or a table."""
     runtime = seconds(log["train_runtime"]) if "train_runtime" in log else None
     if runtime is not None:
@@ -64,28 +63,28 @@ def summary_hits(log: Log) -> Iterator[Hit]:
             yield Hit(metric, value, scope, once="summary")
 
 
-def accuracy_hits(log: Log, step: int | None = None) -> Iterator[Hit]:
+def accuracy_hits(log: TrainerLog, step: int | None = None) -> Iterator[Hit]:
     """Yield the accuracy of an evaluation, a fraction."""
     value = number(log["eval_accuracy"])
     if value is not None:
         yield Hit("accuracy", value, "global", step, once=f"{step} {log.get('epoch')} {value}")
 
 
-def step_of(log: Log) -> int | None:
+def step_of(log: TrainerLog) -> int | None:
     """Return the optimiser step that a dictionary names."""
     text = next((log[key] for key in _STEP if key in log), "")
     done = text.partition("/")[0]
     return int(done) if done.isdecimal() and len(done) < 16 else None
 
 
-def total_of(log: Log) -> int | None:
+def total_of(log: TrainerLog) -> int | None:
     """Return the number of optimiser steps of the whole training, where a dictionary names it."""
     text = next((log[key].partition("/")[2] for key in _STEP if "/" in log.get(key, "")), "")
     text = text or log.get("total_steps", "")
     return int(text) if text.isdecimal() and len(text) < 16 else None
 
 
-def _logged(log: Log, step: int | None, steps: int) -> Iterator[Hit]:
+def _logged(log: TrainerLog, step: int | None, steps: int) -> Iterator[Hit]:
     named = step_of(log)
     # Ranks print the same reduced loss; the epoch alone is rounded, and shared by many steps.
     copy = " ".join(f"{log.get(key)}" for key in ("loss", *sorted(_COMPANIONS))) + f" {named}"

@@ -11,7 +11,7 @@ import msgspec
 
 from hpc_train.records.parsing.base import Unreadable
 from hpc_train.records.parsing.columnar_reader import line_form
-from hpc_train.records.parsing.json_value import finite, scan, scan_object
+from hpc_train.records.parsing.number import finite, scan, scan_object
 
 _MARK = ":::SYSJSON "
 # `2xXE8545x4A100-SXM-40GB`; and DGX with eight GPUs, which those before the A100 did not all have.

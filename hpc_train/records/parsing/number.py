@@ -1,8 +1,10 @@
-"""Numbers as programs print them: `5,403`, `1.2K`, `nan`."""
+"""Numbers as programs print them: `5,403`, `1.2K`, `nan`, durations, and values of JSON."""
 
 from __future__ import annotations
 
+import json
 import math
+import re
 
 _SUFFIXES = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9, "T": 1e12, "P": 1e15}
 NUMBER = r"[-+]?(?:\d[\d,]{0,39}(?:\.\d{0,39})?|\.\d{1,39})(?:[eE][-+]?\d{1,9})?(?!\d)"
@@ -11,6 +13,10 @@ VALUE = rf"({NUMBER}|-?nan|-?inf)"
 """Group of what stands where a number should: also one that is not finite."""
 COUNTABLE = 10**15
 """Beyond this a step or rank is no number of anything, and tables hold 64 bits."""
+CLOCK = r"(?:\d{1,6} days?, )?\d{1,7}:\d\d:\d\d(?:\.\d{1,9})?"
+"""Pattern of days, hours, minutes and seconds."""
+_CLOCK = re.compile(r"(?:(\d{1,6}) days?, )?(\d{1,7}):(\d\d):(\d\d(?:\.\d{1,9})?)")
+scan = json.JSONDecoder().raw_decode
 
 
 def number(text: str) -> float | None:
@@ -48,3 +54,40 @@ def _decorated(text: str) -> float:
         return float(text[:-1] if scale != 1.0 else text.replace(",", "")) * scale
     except ValueError:
         return math.nan
+
+
+def seconds(text: str) -> float | None:
+    """Return the duration [s] that a text states, as a clock or as a number of seconds."""
+    match = _CLOCK.fullmatch(text)
+    if match is None:
+        return number(text)
+    days, hours, minutes, rest = match.groups(default="0")
+    return int(days) * 86_400 + int(hours) * 3600 + int(minutes) * 60 + float(rest)
+
+
+def finite(raw: object) -> float | None:
+    """Return a JSON number as float; None if it is not a number, too large or not finite."""
+    if isinstance(raw, float):
+        return raw if math.isfinite(raw) else None
+    if not isinstance(raw, int) or isinstance(raw, bool):
+        return None
+    try:
+        return float(raw)
+    except OverflowError:
+        return None
+
+
+def whole(raw: object) -> int | None:
+    """Return a JSON number as a count; None if it is not a whole number from 0."""
+    if isinstance(raw, int) and not isinstance(raw, bool) and 0 <= raw < COUNTABLE:
+        return raw
+    return None
+
+
+def scan_object(text: str, start: int) -> tuple[dict[str, object], int] | None:
+    """Return the object that starts at `start` and where it ends, whatever follows it."""
+    try:
+        found, end = scan(text, start)
+    except (ValueError, RecursionError):
+        return None
+    return (found, end) if isinstance(found, dict) else None

@@ -16,7 +16,7 @@ from hpc_train.model.value import Value
 PACKAGED = "hpctrain"
 """`Signature.origin` of those that come with the package."""
 
-Group = Literal[
+SignatureGroup = Literal[
     "slurm",
     "lsf",
     "mpi",
@@ -31,11 +31,11 @@ Group = Literal[
     "python",
     "site",
 ]
-Role = Literal["cause", "consequence"]
-Kind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
-Memory = Literal["full", "fragmentation", "other_processes"]
+SignatureRole = Literal["cause", "consequence"]
+SignatureKind = Literal["failure", "echo", "exit", "kill", "stop", "general"]
+MemoryShortage = Literal["full", "fragmentation", "other_processes"]
 Composed = Literal["traceback", "torchrun_report", "nccl_last_error", "nccl_tests"]
-Text = Annotated[str, Meta(min_length=1, max_length=400)]
+ShortText = Annotated[str, Meta(min_length=1, max_length=400)]
 # Before and after the literal [characters]: window in which a site's pattern, which may be
 # unbounded, is searched; it is smaller if the time grows with the cube of the length.
 _NEAR = (256, 768)
@@ -45,23 +45,24 @@ _NEARER = (96, 288)
 class Explanation(Value, frozen=True, kw_only=True):
     """What happened, why, and what to do; `{name}` is replaced by the value in the line."""
 
-    title: Text
-    cause: Text
-    advice: Text
+    title: ShortText
+    cause: ShortText
+    advice: ShortText
 
 
-class Entry(Explanation, frozen=True, kw_only=True):
+class SignatureEntry(Explanation, frozen=True, kw_only=True):
     """A signature as it is written in a file, below its id."""
 
-    group: Annotated[Group, Meta(description="Section of the catalogue.")]
+    group: Annotated[SignatureGroup, Meta(description="Section of the catalogue.")]
     severity: Annotated[
         LogSeverity, Meta(description="fatal ends a job; benign looks bad and does no harm.")
     ]
     role: Annotated[
-        Role, Meta(description="consequence: it follows another failure, which is told elsewhere.")
+        SignatureRole,
+        Meta(description="consequence: it follows another failure, which is reported elsewhere."),
     ] = "cause"
     kind: Annotated[
-        Kind,
+        SignatureKind,
         Meta(
             description="echo: what a rank says when another has failed; exit: how a process "
             "ended; kill: it ended without a word; stop: somebody ended the job; general: any "
@@ -85,15 +86,15 @@ class Entry(Explanation, frozen=True, kw_only=True):
         str, Meta(description="What the title calls a process whose exit code the line states.")
     ] = ""
     by_memory: Annotated[
-        dict[Memory, Explanation],
-        Meta(description="What is said instead, by which memory of the GPU was short."),
+        dict[MemoryShortage, Explanation],
+        Meta(description="The explanation instead, for each kind of shortage of GPU memory."),
     ] = field(default_factory=dict)
     found_by: Annotated[
         Composed | None, Meta(description="The reader of several lines that makes it.")
     ] = None
 
 
-class Signature(Entry, frozen=True, kw_only=True, dict=True):
+class Signature(SignatureEntry, frozen=True, kw_only=True, dict=True):
     """One kind of failure, and the line that identifies it.
 
     `literals`: every line of it holds at least one of them. `pattern` is searched in `Line.text`;

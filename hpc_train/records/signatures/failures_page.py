@@ -6,10 +6,10 @@ import re
 import textwrap
 from collections.abc import Sequence
 
-from hpc_train.records.signatures.base import PACKAGED, Group, Signature
+from hpc_train.records.signatures.base import PACKAGED, Signature, SignatureGroup
 
 _WIDTH = 100
-_GROUPS: dict[Group, str] = {
+_GROUPS: dict[SignatureGroup, str] = {
     "gpu_hardware": "GPUs, links and nodes",
     "cuda": "CUDA and HIP",
     "container": "Containers",

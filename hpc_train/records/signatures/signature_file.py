@@ -15,7 +15,7 @@ from hpc_train.model.log_pattern import MOST_TOUCHING
 from hpc_train.model.regex_analysis import literal_of, may_explode
 from hpc_train.model.regex_cost import touching
 from hpc_train.model.value import Sourced, Value
-from hpc_train.records.signatures.base import Entry, Signature
+from hpc_train.records.signatures.base import Signature, SignatureEntry
 from hpc_train.yamlfile import read
 
 # Names that a title may contain although they are not groups of the pattern; see `explain`.
@@ -32,7 +32,7 @@ class SignatureFile(Value, frozen=True, kw_only=True):
     """The content of a file: id -> signature."""
 
     schema: Literal[1]
-    signatures: Annotated[dict[str, Entry], Meta(min_length=1)]
+    signatures: Annotated[dict[str, SignatureEntry], Meta(min_length=1)]
 
 
 def read_signatures(
@@ -66,7 +66,7 @@ def read_own(path: Path) -> Iterator[Signature]:
         yield signature
 
 
-def _signature(name: str, entry: Entry, origin: str) -> Signature:
+def _signature(name: str, entry: SignatureEntry, origin: str) -> Signature:
     stated = {key: getattr(entry, key) for key in entry.__struct_fields__}
     pattern = entry.pattern if isinstance(entry.pattern, str) else "".join(entry.pattern)
     literals = entry.literals or tuple(filter(None, [literal_of(pattern)]))

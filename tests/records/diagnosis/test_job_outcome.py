@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hpc_train.errors import LogParseError
-from hpc_train.model.diagnosis import Culprit, JobEnd
+from hpc_train.model.diagnosis import FirstFailure, JobEnd
 from hpc_train.records.diagnosis.diagnose import diagnose_logs
 from tests.records.diagnosis.logs import (
     ABORTS,
@@ -116,12 +116,12 @@ def test_run_that_has_an_end_event_and_fails_after_it(tmp_path: Path) -> None:
 
 
 def test_unknown_failure_shows_the_end_of_the_first_failing_rank(tmp_path: Path) -> None:
-    culprit = Culprit(rank=1, host="n1", exit_code=4, said_by="status.json")
+    first_failure = FirstFailure(rank=1, host="n1", exit_code=4, said_by="status.json")
     diagnosis = judged(
         tmp_path,
         rank_0="fine\n",
         rank_1="\n".join(f"line {number}" for number in range(20)) + "\rbar 9\n\n",
-        end=JobEnd(state="FAILED", exit_code=4, problem="rank 1: 4", first_failure=culprit),
+        end=JobEnd(state="FAILED", exit_code=4, problem="rank 1: 4", first_failure=first_failure),
     )
     found = root(diagnosis)
     assert (found.id, found.title) == (

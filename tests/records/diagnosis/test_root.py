@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.diagnosis import Culprit, JobEnd
+from hpc_train.model.diagnosis import FirstFailure, JobEnd
 from tests.records.diagnosis.logs import (
     EXIT_1,
     GPU_OOM,
@@ -57,7 +57,7 @@ def test_first_rank_of_torchrun_wins_over_the_first_line(tmp_path: Path) -> None
     diagnosis = judged(tmp_path, text + box(3))
     assert root(diagnosis).evidence[0].rank == 3
     assert "first" in root(diagnosis).title
-    assert diagnosis.first_failure == Culprit(
+    assert diagnosis.first_failure == FirstFailure(
         rank=3, host="n1", exit_code=1, time="2025-04-24T10:00:07", said_by="torchrun"
     )
 
@@ -72,12 +72,12 @@ def test_victims_of_other_agents_are_not_first(tmp_path: Path) -> None:
 
 
 def test_first_rank_of_the_run_wins(tmp_path: Path) -> None:
-    culprit = Culprit(rank=2, host="n2", exit_code=1, said_by="status.json")
+    first_failure = FirstFailure(rank=2, host="n2", exit_code=1, said_by="status.json")
     diagnosis = judged(
         tmp_path,
         rank_0=trace("ValueError: a"),
         rank_2=trace("ValueError: b"),
-        end=JobEnd(state="FAILED", exit_code=1, first_failure=culprit),
+        end=JobEnd(state="FAILED", exit_code=1, first_failure=first_failure),
     )
     assert root(diagnosis).evidence[0].source == "rank-2.out"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hpc_train.model.diagnosis import Culprit
+from hpc_train.model.diagnosis import FirstFailure
 from hpc_train.records.diagnosis.conclude import _after
 from hpc_train.records.diagnosis.root_cause import OrderedSighting, choose_root, first_of
 from hpc_train.records.signatures.base import Sighting
@@ -25,8 +25,10 @@ def seen(
 
 
 def root_of(*rivals: OrderedSighting, first: int | None = None) -> int | None:
-    culprit = None if first is None else Culprit(rank=first, host="", exit_code=1, said_by="x")
-    root = choose_root(rivals, culprit)
+    first_failure = (
+        None if first is None else FirstFailure(rank=first, host="", exit_code=1, said_by="x")
+    )
+    root = choose_root(rivals, first_failure)
     return root.sighting.rank if root else None
 
 

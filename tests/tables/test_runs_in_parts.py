@@ -11,8 +11,8 @@ from hpc_train.errors import ReportError
 from hpc_train.model.record import UNITS, Record
 from hpc_train.model.scaling_input import ExpectedRun, ExpectedStudy
 from hpc_train.model.study import Gates, Warmup
-from hpc_train.tables import run_chunks
-from hpc_train.tables.record_columns import gathered
+from hpc_train.tables import runs
+from hpc_train.tables.record_arrays import record_arrays
 from hpc_train.tables.runs import run_frame
 
 RUNS, STEPS = 23, 15
@@ -45,7 +45,7 @@ def records() -> list[Record]:
 
 
 def study() -> ExpectedStudy:
-    runs = tuple(
+    expected = tuple(
         ExpectedRun(
             run_id=f"run-{run}", axes={}, repetition=run + 1, topology=None, state="COMPLETED",
             problem="", ranks=0,
@@ -53,31 +53,31 @@ def study() -> ExpectedStudy:
         for run in range(RUNS)
     )  # fmt: skip
     return ExpectedStudy(
-        name="s", runs=runs, baseline={}, scaling=None, warmup=Warmup(), gates=Gates()
+        name="s", runs=expected, baseline={}, scaling=None, warmup=Warmup(), gates=Gates()
     )
 
 
 @pytest.mark.parametrize("most", [1, 4, RUNS - 1])
 def test_parts_make_the_same_table(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    frame = gathered(iter(records()))
-    whole = run_frame(study(), frame)
-    monkeypatch.setattr(run_chunks, "_RUNS", most)
-    pd.testing.assert_frame_equal(run_frame(study(), frame), whole, check_exact=True)
+    fields = record_arrays(records())
+    whole = run_frame(study(), fields)
+    monkeypatch.setattr(runs, "_RUNS", most)
+    pd.testing.assert_frame_equal(run_frame(study(), fields), whole, check_exact=True)
     assert {own["parser"] for own in whole["conditions"] if own} == {"p / q"}
     assert whole["state"].nunique() == 2
 
 
 def test_copies_are_found_across_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_chunks, "_RUNS", 4)
+    monkeypatch.setattr(runs, "_RUNS", 4)
     one = [entry for entry in records() if entry.run == "run-1"]
     again = [record(20, e.metric, e.value, e.step, e.parser) for e in one]
     others = [entry for entry in records() if entry.run != "run-20"]
     with pytest.raises(ReportError, match="run-1 and run-20 hold the same measurements"):
-        run_frame(study(), gathered(iter([*others, *again])))
+        run_frame(study(), [*others, *again])
 
 
 def test_a_run_that_the_study_does_not_list_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_chunks, "_RUNS", 4)
+    monkeypatch.setattr(runs, "_RUNS", 4)
     stranger = record(RUNS, "step_time", 1.0, 1)
     with pytest.raises(ReportError, match=f"does not list: run-{RUNS}"):
-        run_frame(study(), gathered(iter([*records(), stranger])))
+        run_frame(study(), [*records(), stranger])

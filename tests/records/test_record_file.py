@@ -9,10 +9,9 @@ from operator import attrgetter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hpc_train.model.record import Record
+from hpc_train.model.record import Record, packs_of
 from hpc_train.pipeline.collect import records_text
-from hpc_train.records.csv_rows import csv_rows
-from hpc_train.records.record_codec import packs_of
+from hpc_train.records.record_file import csv_rows
 
 WORDS = st.text('a," \n\r;é0%s', max_size=5)
 COUNTS = st.one_of(st.none(), st.integers(0, 2**40))

@@ -6,8 +6,7 @@ import re
 
 import pytest
 
-from hpc_train.records.line import Line
-from hpc_train.records.line_prefixes import Prefix, peel
+from hpc_train.records.line import Line, Prefix, peel
 
 
 @pytest.mark.parametrize(
