@@ -28,15 +28,17 @@ class LineRun(Line):
     columns: Sequence[HitColumn] = ()
 
     def read_by(self, reader: FormReader) -> None:
-        """Read the lines with `reader`, and set the columns."""
+        """Read the lines with `reader`, and set the columns; those without a value are left out."""
         _, *cells = zip(*[match.groups() for match in self.matches], strict=True)
-        self.columns = reader.read_form(*cells)
+        lines = len(self.matches)
+        columns = reader.read_form(*cells)
+        self.columns = [column for column in columns if column.value.count(None) < lines]
 
     @property
     def counts(self) -> Sequence[int]:
         """The number of measurements in each line."""
-        if not self.columns:
-            return [0] * len(self.matches)
+        if not any(None in column.value for column in self.columns):
+            return [len(self.columns)] * len(self.matches)
         values = zip(*[column.value for column in self.columns], strict=True)
         return [len(line) - line.count(None) for line in values]
 

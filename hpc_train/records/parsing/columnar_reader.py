@@ -44,6 +44,11 @@ class FormReader(Protocol):
         ...
 
 
+def floats(cells: Sequence[str | None]) -> list[float | None]:
+    """Return the numbers in the cells of a group that matches only finite decimal numbers."""
+    return [None if cell is None else float(cell) for cell in cells]
+
+
 def line_form(pattern: str) -> re.Pattern[str]:
     """Return the pattern of a whole line, which may begin with the label of srun."""
     return re.compile(rf"(?:(\d{{1,7}}): )?{pattern}\r?\n", re.ASCII)
