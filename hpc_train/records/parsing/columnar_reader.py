@@ -2,8 +2,9 @@
 
 A parser opts in with `form`, the pattern of a whole line (`line_form`), and `read_form`, which gets
 the groups of all lines of a run as columns, and returns what `read` would return of these lines, as
-columns. Any other line ends the run and is read by `read`, so a form need only match most lines of
-a log. It matches ASCII only, and no control characters except tab and line end.
+columns. A form without groups is that of lines without measurements: `read_form` is not called.
+Any other line ends the run and is read by `read`, so a form need only match most lines of a log.
+It matches ASCII only, and no control characters except tab and line end.
 """
 
 from __future__ import annotations
