@@ -19,26 +19,28 @@ class LineRun(Line):
     """Consecutive lines of one form; as a line, it is the first of them.
 
     `end` is the offset of their end in the block, `index` that of the first occurrence after them;
-    `columns` are their measurements.
+    `columns` are their measurements, `counts` is the number of these in each line.
     """
 
     matches: Sequence[re.Match[str]] = ()
     end: int = 0
     index: int = 0
     columns: Sequence[HitColumn] = ()
+    counts: Sequence[int] = ()
 
     def read_by(self, reader: FormReader) -> None:
-        """Read the lines with `reader`, and set the columns."""
-        _, *cells = zip(*[match.groups() for match in self.matches], strict=True)
-        self.columns = reader.read_form(*cells)
-
-    @property
-    def counts(self) -> Sequence[int]:
-        """The number of measurements in each line."""
-        if not self.columns:
-            return [0] * len(self.matches)
-        values = zip(*[column.value for column in self.columns], strict=True)
-        return [len(line) - line.count(None) for line in values]
+        """Read the lines with `reader`, and set the columns; those without a value are left out."""
+        lines = len(self.matches)
+        # A form with no group except the label is that of lines without measurements.
+        if self.matches[0].re.groups > 1:
+            _, *cells = zip(*[match.groups() for match in self.matches], strict=True)
+            columns = reader.read_form(*cells)
+            self.columns = [column for column in columns if column.value.count(None) < lines]
+        if any(None in column.value for column in self.columns):
+            values = zip(*[column.value for column in self.columns], strict=True)
+            self.counts = [len(line) - line.count(None) for line in values]
+        else:
+            self.counts = [len(self.columns)] * lines
 
     @property
     def ranks(self) -> Sequence[int | None]:

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
-# Fits into the cache of a core: a larger block would be read from memory twice.
+# Longest line that is not split.
 SIZE = 1 << 20
+# Fits into the cache of a core with what is found in it: a larger block would be read from memory
+# several times.
+_READ = 1 << 17
 # Overlap [B] of the parts of a line that is longer than a block, for matches across the cut.
 _CARRIED = 1 << 16
 
@@ -29,12 +32,13 @@ class Block(NamedTuple):
 def blocks(stream: Stream, size: int = SIZE) -> Iterator[Block]:
     """Yield a log in parts of at most `size` bytes, from the current position of the stream.
 
-    A line that is longer than a part is split, at a carriage return if it has one.
+    A part is smaller unless a line is long. A line that is longer than `size` is split, at a
+    carriage return if it has one.
     """
     data = bytearray(size)
     view = memoryview(data)
     held = 0
-    while count := stream.readinto(view[held:]):
+    while count := stream.readinto(view[held : held + _READ]):
         new, held = held, held + count
         # The bytes carried over contain no line end.
         end = data.rfind(b"\n", new, held) + 1

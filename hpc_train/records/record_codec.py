@@ -5,8 +5,9 @@ As compressed bytes, a pack takes a twentieth of the memory of its records as ob
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from itertools import chain, compress
+from itertools import accumulate, compress
 from typing import Any
 
 import msgspec
@@ -17,8 +18,6 @@ from hpc_train.records.line import Line
 from hpc_train.records.line_runs import LineRun
 from hpc_train.records.parsing.base import OF_LINE, Hit
 from hpc_train.records.parsing.columnar_reader import HitColumn
-
-__all__ = ("LOT", "Pack", "Packer", "pressed", "unpressed")
 
 _LEVEL = 1
 
@@ -66,32 +65,33 @@ class Packer:
 
         A pack ends after a line, as if the lines were added one by one.
         """
-        start, counts = 0, run.counts
-        while start < len(counts):
-            stop, room = start, LOT - len(self)
-            while room > 0 and stop < len(counts):
-                room -= counts[stop]
-                stop += 1
+        # Measurements up to each line; most runs of silent lines have no column.
+        ends = list(accumulate(run.counts)) if run.columns else []
+        start = done = 0
+        while start < len(ends):
+            stop = bisect_left(ends, done + LOT - len(self), start) + 1
             self._extend(parser, run, slice(start, stop))
             start = stop
-            if room <= 0:
+            if stop <= len(ends):
+                done = ends[stop - 1]
                 yield self.taken()
 
     def _extend(self, parser: str, run: LineRun, part: slice) -> None:
         """Add the measurements of a part of a run, line by line."""
         numbers, of_line = range(run.number, run.number + len(run.matches))[part], run.ranks[part]
-        cells: list[list[Sequence[Any]]] = [[], [], [], [], []]
-        for column in run.columns:
-            ranks = of_line if column.rank == OF_LINE else [column.rank] * len(numbers)
-            kinds = self._kinds_of(parser, column, part, len(numbers))
+        lines, width = len(numbers), len(run.columns)
+        cells: list[list[Any]] = [[None] * (lines * width) for _ in self._columns]
+        for place, column in enumerate(run.columns):
+            ranks = of_line if column.rank == OF_LINE else [column.rank] * lines
+            kinds = self._kinds_of(parser, column, part, lines)
             own = (kinds, numbers, column.value[part], column.step[part], ranks)
-            for found, cell in zip(cells, own, strict=True):
-                found.append(cell)
-        whole = [list(chain.from_iterable(zip(*found, strict=True))) for found in cells]
-        stated = [value is not None for value in whole[2]]
+            for whole, found in zip(cells, own, strict=True):
+                whole[place::width] = found
         held: tuple[list[Any], ...] = self._columns
-        for column_of_all, cells_of_all in zip(held, whole, strict=True):
-            column_of_all += compress(cells_of_all, stated)
+        values = cells[2]
+        stated = [value is not None for value in values] if None in values else None
+        for column_of_all, whole in zip(held, cells, strict=True):
+            column_of_all += whole if stated is None else compress(whole, stated)
 
     def _kinds_of(self, parser: str, column: HitColumn, part: slice, lines: int) -> list[int]:
         """Return the numbers of the kinds of a column."""

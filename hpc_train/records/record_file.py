@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterable, Iterator
+from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -86,13 +87,10 @@ def csv_rows(packs: Iterable[Pack]) -> Iterator[str]:
         if len(known) > _MOST:
             known.clear()
         forms = [_form(kind, known) for kind in pack.kinds]
-        yield "".join(
-            [
-                forms[kind]
-                % (line, value, "" if step is None else step, "" if rank is None else rank)
-                for kind, line, value, step, rank in pack.rows
-            ]
-        )
+        steps = ["" if step is None else step for step in pack.step]
+        ranks = ["" if rank is None else rank for rank in pack.rank]
+        cells = zip(pack.line, pack.value, steps, ranks, strict=True)
+        yield "".join([forms[kind] for kind in pack.kind]) % tuple(chain.from_iterable(cells))
 
 
 def _form(kind: Record, known: dict[Any, str]) -> str:

@@ -70,11 +70,15 @@ def hits_in(
 
 def _count_run(run: LineRun, name: str, source: str, census: ParseStats) -> None:
     """Count the lines with measurements, and the lines without."""
-    stated = [count > 0 for count in run.counts]
-    for kinds, state in ((census.known, True), (census.nearly, False)):
-        lines = stated.count(state)
-        if lines and name not in kinds:
-            count(kinds, name, source, run.line(stated.index(state)))
+    silent = run.counts.count(0)
+    for kinds, lines, state in (
+        (census.known, len(run.counts) - silent, True),
+        (census.nearly, silent, False),
+    ):
+        if not lines:
+            continue
+        if name not in kinds:
+            first = [found > 0 for found in run.counts].index(state)
+            count(kinds, name, source, run.line(first))
             lines -= 1
-        if lines:
-            kinds[name].lines += lines
+        kinds[name].lines += lines

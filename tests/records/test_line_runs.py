@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hpc_train.model.record import Record
+from hpc_train.model.record import LOT, Pack, Record
 from hpc_train.records import line_dispatch as dispatching
 from hpc_train.records import log_blocks as blocks_module
 from hpc_train.records import read_log
@@ -17,7 +17,6 @@ from hpc_train.records.collect import wanted
 from hpc_train.records.line_dispatch import Mark, dispatch, dispatch_runs
 from hpc_train.records.line_runs import LineRun
 from hpc_train.records.parse_stats import ParseStats
-from hpc_train.records.record_codec import LOT, Pack
 from hpc_train.records.run_parsers import maker
 
 EVENT = (
@@ -121,6 +120,34 @@ def test_packs_end_where_they_end_line_by_line(name: str, tmp_path: Path) -> Non
     found = packs(text, name, tmp_path, runs=True)
     assert len(found) > 3
     assert records(found) == records(packs(text, name, tmp_path, runs=False))
+
+
+SOMETIMES = {
+    "metrics_csv": ["0,49,7.25,,8.0", "0,50,,,", "0,51,,0.1,", "0,52,6.5,,", "0,,5.5,,4.0"],
+    "nanogpt": ["iter 1: loss 9.1839, time 2948.60ms", LINES["nanogpt"]],
+    "torchvision": [
+        LINES["torchvision"],
+        LINES["torchvision"].replace("lr: 0.1000", ""),
+        "Epoch: [0]  [  5/100]  eta: 0:00:22    time: 0.2744  data: 0.0085  max mem: 0",
+    ],
+    "mxnet_speedometer": [
+        LINES["mxnet_speedometer"],
+        "Node[0] Epoch[1] Batch [20]\tSpeed: 12037.36 samples/sec",
+        "Node[0] Epoch[1] Batch [20]\tSpeed: 12037.36 samples/sec\tloss=0.5",
+        "Node[0] Epoch[1] Batch [20]\tSpeed: 12037.36 samples/sec\taccuracy=0.5",
+    ],
+}
+
+
+@pytest.mark.parametrize("name", SOMETIMES)
+def test_lines_of_a_run_may_have_different_values(name: str, tmp_path: Path) -> None:
+    chance = random.Random(1)  # noqa: S311
+    lines = [chance.choice(SOMETIMES[name]) for _ in range(3 * LOT)]
+    for text in (text_of(name, lines), text_of(name, SOMETIMES[name][1:2] * 9)):
+        seen, alone = ParseStats(), ParseStats()
+        found = records(packs(text, name, tmp_path, runs=True, census=seen))
+        assert found == records(packs(text, name, tmp_path, runs=False, census=alone))
+        assert seen == alone
 
 
 def test_a_line_of_two_readers_is_in_no_run() -> None:

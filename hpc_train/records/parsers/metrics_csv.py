@@ -87,7 +87,10 @@ class MetricsCsv:
         step = [_step(*both) for both in zip(steps, epochs, strict=True)]
         return [
             HitColumn(
-                column.metric, column.scope, [_value(column, one) for one in cells[place]], step
+                column.metric,
+                column.scope,
+                [_value(column, one) if one else None for one in cells[place]],
+                step,
             )
             for place, column in self._columns
         ]

@@ -48,6 +48,9 @@ _NAME = re.compile(r"\s{1,8}([\w-]{1,40})=")
 _LOSS = re.compile(rf"\b(?:Train-)?(?:cross-entropy|loss)=(?P<loss>{NUMBER})")
 
 
+_NOTHING: tuple[StepPosition | None, str, list[str]] = (None, "", [])
+
+
 class _Shown(NamedTuple):
     """Position of some batches, their rate unless a previous line had it, and the loss."""
 
@@ -83,7 +86,7 @@ class MxnetSpeedometer:
         self._steps: defaultdict[int | None, RunningStep] = defaultdict(RunningStep)
         self._each_for_itself = False
         self._in_percent = False
-        self._printed: dict[int | None, tuple[StepPosition, str, set[str]]] = {}
+        self._printed: dict[int | None, tuple[StepPosition | None, str, list[str]]] = {}
 
     def read(self, line: Line) -> Iterable[Hit]:
         """Return the values that one callback printed."""
@@ -141,13 +144,11 @@ class MxnetSpeedometer:
 
     def _is_new(self, who: int | None, place: StepPosition, rate: str, rest: str) -> bool:
         """Whether a rate differs from that of the previous line, which showed another metric."""
-        name = _NAME.match(rest)
-        shown = name[1] if name else ""
-        before, stated, names = self._printed.get(who, (place, "", set()))
-        if (before, stated) == (place, rate) and shown not in names:
-            names.add(shown)
+        before, stated, shown = self._printed.get(who, _NOTHING)
+        if stated == rate and before == place and _name(rest) not in map(_name, shown):
+            shown.append(rest)
             return False
-        self._printed[who] = place, rate, {shown}
+        self._printed[who] = place, rate, [rest]
         return True
 
     def _gluon(self, text: str) -> Iterator[Hit]:
@@ -163,3 +164,9 @@ class MxnetSpeedometer:
         if accuracy is not None:
             scale = 0.01 if self._in_percent else 1.0
             yield Hit("accuracy", scaled(accuracy, scale), "global", epoch)
+
+
+def _name(rest: str) -> str:
+    """Return the name of the first metric on a line."""
+    name = _NAME.match(rest)
+    return name[1] if name else ""

@@ -15,7 +15,7 @@ from itertools import pairwise
 from hpc_train.model.record import Scope
 from hpc_train.records.line import Line
 from hpc_train.records.parsing.base import Hit, Unreadable
-from hpc_train.records.parsing.columnar_reader import HitColumn, line_form
+from hpc_train.records.parsing.columnar_reader import HitColumn, floats, line_form
 from hpc_train.records.parsing.number import CLOCK, NUMBER, VALUE, number, seconds
 
 # A number at the end of its line may be truncated; only the last field ends the line.
@@ -92,20 +92,14 @@ class TorchVision:
     def read_form(self, *cells: Sequence[str | None]) -> list[HitColumn]:
         """Return the values of iterations."""
         epoch, done, total = ([int(cell or 0) for cell in column] for column in cells[:3])
-        steps = [
-            min(_WINDOW, max(1, now - before)) for before, now in pairwise([self._last, *done])
-        ]
+        since = [now - before for before, now in pairwise([self._last, *done])]
+        steps = [one if 0 < one <= _WINDOW else min(_WINDOW, max(1, one)) for one in since]
         self._last, self._per_epoch = done[-1], max(1, total[-1])
         step = [one * of + at for one, at, of in zip(epoch, done, total, strict=True)]
-        found = dict(zip(_IN_FORM, cells[3:], strict=True))
+        found = dict(zip(_IN_FORM, map(floats, cells[3:]), strict=True))
+        found["memory"] = [size and size * _SCALE["memory"] for size in found["memory"]]
         return [
-            HitColumn(
-                metric,
-                scope,
-                [_value(metric, text) for text in found[metric]],
-                step,
-                steps if metric == "step_time" else None,
-            )
+            HitColumn(metric, scope, found[metric], step, steps if metric == "step_time" else None)
             for metric, scope in _ORDER
         ]
 

@@ -2,8 +2,9 @@
 
 A parser opts in with `form`, the pattern of a whole line (`line_form`), and `read_form`, which gets
 the groups of all lines of a run as columns, and returns what `read` would return of these lines, as
-columns. Any other line ends the run and is read by `read`, so a form need only match most lines of
-a log. It matches ASCII only, and no control characters except tab and line end.
+columns. A form without groups is that of lines without measurements: `read_form` is not called.
+Any other line ends the run and is read by `read`, so a form need only match most lines of a log.
+It matches ASCII only, and no control characters except tab and line end.
 """
 
 from __future__ import annotations
@@ -42,6 +43,11 @@ class FormReader(Protocol):
     def read_form(self, *cells: Sequence[str | None]) -> Sequence[HitColumn]:
         """Return the measurements in the groups of the matches; `wants_next` stays as it is."""
         ...
+
+
+def floats(cells: Sequence[str | None]) -> list[float | None]:
+    """Return the numbers in the cells of a group that matches only finite decimal numbers."""
+    return [None if cell is None else float(cell) for cell in cells]
 
 
 def line_form(pattern: str) -> re.Pattern[str]:
