@@ -11,10 +11,10 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import SpecError
+from hpc_train.model.env_variables import looks_secret, without_forms
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import Run
-from hpc_train.model.secret import looks_secret, without_forms
 from hpc_train.model.value import Sourced, encode_unit
 
 # Shorter values are words like `true` that occur in many scripts.

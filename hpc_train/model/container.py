@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.env_names import Variable
+from hpc_train.model.env_variables import Variable
 from hpc_train.model.value import Value
 
 ContainerRuntime = Literal["apptainer", "singularity", "pyxis", "podman-hpc", "shifter", "edf"]

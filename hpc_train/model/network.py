@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.env_names import Variable
+from hpc_train.model.env_variables import Variable
 from hpc_train.model.job import Word
 from hpc_train.model.value import Value
 from hpc_train.model.versions import GdrLevel, NodeBounds, Version, VersionBounds

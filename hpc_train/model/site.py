@@ -10,7 +10,7 @@ from hpc_train.model.container import Containers, Line
 from hpc_train.model.job import Count, Directives, Module, Name, Nodes, Word
 from hpc_train.model.network import EnvBlock, Network
 from hpc_train.model.partition import Arch, Partition, Qos
-from hpc_train.model.site_facilities import Detect, Internet, Lifecycle, Storage
+from hpc_train.model.site_facilities import Account, Detect, Internet, Lifecycle, Storage
 from hpc_train.model.site_launch import Launchers, Preflight, Rendezvous
 from hpc_train.model.study import Gates
 from hpc_train.model.units import Duration
@@ -51,17 +51,6 @@ class Source(Value, frozen=True, kw_only=True):
         tuple[Key, ...],
         Meta(description="Keys that it is the source of; default: all not covered by others."),
     ] = ()
-
-
-class Account(Value, frozen=True, kw_only=True):
-    """Accounting rules of the site."""
-
-    required: Annotated[bool, Meta(description="Whether a job must name one.")] = False
-    pattern: Annotated[str | None, Meta(description="Regular expression of accounts.")] = None
-    example: Annotated[str | None, Meta(description="Example of an account, for messages.")] = None
-    command: Annotated[
-        Line | None, Meta(description="Command that prints the user's accounts.")
-    ] = None
 
 
 class Limits(Value, frozen=True, kw_only=True):

@@ -7,8 +7,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from hpc_train.model.script import Script
-from hpc_train.model.submission import SlurmEndpoint
+from hpc_train.model.submission import Script, SlurmEndpoint
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.study_preview import preview
@@ -16,7 +15,7 @@ from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.cost import bill, check_budget, cost_of
 from hpc_train.submissions.notices import notices
-from hpc_train.submissions.slurm.test_only import test_only
+from hpc_train.submissions.slurm.sbatch import test_only
 
 
 def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:

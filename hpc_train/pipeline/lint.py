@@ -10,9 +10,8 @@ from msgspec.structs import replace
 
 from hpc_train.errors import SpecError
 from hpc_train.files import cannot_write, write_file
-from hpc_train.lint.context import NCCL, OPEN_MPI, Fabric, LintContext, parse_version
 from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
-from hpc_train.lint.rule import LintRule
+from hpc_train.lint.rule import NCCL, OPEN_MPI, Fabric, LintContext, LintRule, parse_version
 from hpc_train.lint.rules_page import rules_page
 from hpc_train.lint.script import read_script
 from hpc_train.lint.suppressions import read_silence

@@ -17,15 +17,14 @@ from hpc_train.errors import PlanError, SpecError
 from hpc_train.model.job import JobSpec
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.run import RunName
-from hpc_train.model.script import Script
-from hpc_train.model.shared_allocation import Allocation
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.study import Point, Study
+from hpc_train.model.submission import Allocation, Script
 from hpc_train.model.value import Sourced, Value, encode_unit
 from hpc_train.plans.build import make_plan
+from hpc_train.plans.cost import check_study
 from hpc_train.plans.distributed_backend import follows_from_gpus
 from hpc_train.plans.shared_allocation import allocate
-from hpc_train.plans.study_limits import check_study
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.load import load_site
@@ -183,7 +182,7 @@ def _prepare_point(
 def schema(kind: Literal["job", "study"]) -> bytes:
     """Return the JSON Schema of a job or study file."""
 
-    from hpc_train.specs.json_schema import json_schema
+    from hpc_train.specs.schema import json_schema
 
     return json_schema(kind)
 

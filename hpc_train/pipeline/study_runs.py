@@ -17,8 +17,7 @@ from hpc_train.pipeline.run_records import run_records
 from hpc_train.pipeline.run_states import runs_below
 from hpc_train.records.parse_stats import ParseStats
 from hpc_train.records.read_log import Wanted
-from hpc_train.runs.expected_runs import expected_study, single_jobs
-from hpc_train.runs.run_copies import without_copies
+from hpc_train.runs.expected_runs import expected_study, single_jobs, without_copies
 from hpc_train.runs.run_folders import read_study
 
 _log = logging.getLogger(__name__)

@@ -17,9 +17,8 @@ from hpc_train.model.run import (
     RunFolder,
     RunName,
 )
-from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest, StudyPoint
-from hpc_train.model.submission import JobState
+from hpc_train.model.submission import JobState, Script
 from hpc_train.model.value import Value
 from hpc_train.pipeline.preflight import check_start
 from hpc_train.pipeline.render import Prepared, PreparedPoint, shuffled
@@ -33,7 +32,7 @@ from hpc_train.pipeline.submit_runs import (
 )
 from hpc_train.plans.cost import bill, check_budget, cost_of
 from hpc_train.regularfile import sha256_of
-from hpc_train.runs.attempts import latest_attempts
+from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import remove_home, remove_root, remove_runs
 from hpc_train.runs.run_state import is_untouched, never_submitted

@@ -18,7 +18,7 @@ from hpc_train.plans.cost import Cost, check_budget, cost_of
 from hpc_train.sites.load import load_site
 from hpc_train.submissions.base import ExecutorOptions
 from hpc_train.submissions.notices import notices
-from hpc_train.submissions.slurm.broken_nodes import broken_nodes
+from hpc_train.submissions.slurm.slurm_commands import broken_nodes
 
 
 class SiteBatch(Value, frozen=True, kw_only=True):

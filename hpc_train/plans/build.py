@@ -32,10 +32,14 @@ from hpc_train.plans.environment import (
     secret_settings,
 )
 from hpc_train.plans.explanations import directive_notes
+from hpc_train.plans.job_setup import (
+    preflight_settings,
+    resolve_preflight,
+    setup_settings,
+    values_of,
+)
 from hpc_train.plans.launch_request import check_arguments, make_request
 from hpc_train.plans.network_context import network_of
-from hpc_train.plans.node_checks import preflight_settings, resolve_preflight
-from hpc_train.plans.openmpi import openmpi_warnings
 from hpc_train.plans.partition_choice import check_limits, choose_partition
 from hpc_train.plans.rendezvous import (
     check_elastic,
@@ -45,8 +49,7 @@ from hpc_train.plans.rendezvous import (
     rendezvous_settings,
 )
 from hpc_train.plans.resource_requests import memory_warnings, request_settings
-from hpc_train.plans.setup_lines import setup_settings, values_of
-from hpc_train.plans.site_defaults import default_settings, default_warnings
+from hpc_train.plans.site_differences import default_settings, default_warnings, openmpi_warnings
 from hpc_train.plans.storage import with_storage
 from hpc_train.plans.time_limit_signal import (
     check_signal,

@@ -12,8 +12,7 @@ from hpc_train.model.value import Value
 from hpc_train.plans.context import Job, Site
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import GpuRequest, gpu_options, request_of
-from hpc_train.plans.queue_options import QUEUE_OPTIONS, written
-from hpc_train.plans.resource_requests import memory_options
+from hpc_train.plans.resource_requests import QUEUE_OPTIONS, memory_options, written
 from hpc_train.slurm_options import directive_text
 
 # Prefix of the settings of options that job and site add.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from hpc_train.model.env_names import ENV
+from hpc_train.model.env_variables import ENV
 from hpc_train.model.plan import EnvChange, Secret, Setting, Topology
 from hpc_train.model.value import Value
 from hpc_train.plans.binding import GpuOrder, gpu_order

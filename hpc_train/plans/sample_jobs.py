@@ -10,9 +10,9 @@ import msgspec
 from hpc_train.errors import HpcTrainError
 from hpc_train.model.job import JobSpec, Resources
 from hpc_train.model.partition import ANY, Partition, Qos
-from hpc_train.model.placeholder_account import sample_account
 from hpc_train.model.queue_limits import JobQueue, SizeName, limits_on, queue_named
 from hpc_train.model.site import SiteProfile
+from hpc_train.model.site_facilities import sample_account
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
 from hpc_train.plans.launchers.base import Launcher, find_launcher
@@ -42,7 +42,9 @@ class QueueSlot(Value, frozen=True, kw_only=True):
         """Return the limits of jobs in this queue."""
         select = self.partition.select
         qos = self.qos or (select.qos if select else None)
-        return queue_named(self.site.value, self.named, qos, sample_account(self.site.value))
+        return queue_named(
+            self.site.value, self.named, qos, sample_account(self.site.value.account)
+        )
 
     @property
     def least(self) -> int:
@@ -136,7 +138,7 @@ def sample(spot: QueueSlot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
         command=("python", "train.py"),
         launcher=launcher,
         partition=spot.named,
-        account=sample_account(profile) if _wants_account(profile) else None,
+        account=sample_account(profile.account) if _wants_account(profile) else None,
         qos=spot.qos,
         constraint=_WORD if _wants_constraint(spot) else None,
         resources=msgspec.structs.replace(resources, **asked),

@@ -7,15 +7,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import LaunchPlan
 from hpc_train.model.queue_limits import JobQueue, limits_on, queue_named
-from hpc_train.model.shared_allocation import Allocation, NestedRun
+from hpc_train.model.submission import Allocation, NestedRun
 from hpc_train.model.units import Duration, Memory
 from hpc_train.plans.context import Site
 from hpc_train.plans.directives import EXTRA, Size, sbatch_options
 from hpc_train.plans.explanations import setting_of
 from hpc_train.plans.gpu_request import request_of
 from hpc_train.plans.launchers.base import find_launcher
-from hpc_train.plans.queue_options import QUEUE_OPTIONS
-from hpc_train.plans.resource_requests import ALL
+from hpc_train.plans.resource_requests import ALL, QUEUE_OPTIONS
 from hpc_train.plans.storage import needed_options
 
 # A run takes longer than its limit: it is started, and gets 30 s to end after TERM.

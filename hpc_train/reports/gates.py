@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from hpc_train.model.gate_result import GateResult, Outcome
-from hpc_train.model.study import Gates
-from hpc_train.model.study_axes import ALONE
+from hpc_train.model.report import GateResult, Outcome
+from hpc_train.model.study import ALONE, Gates
 from hpc_train.reports.accuracy_loss_gates import quality
 from hpc_train.reports.gate_results import benchmarked, key_of
 from hpc_train.reports.labels import names

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from hpc_train.model.scaling_input import MISSING, ExpectedStudy
-from hpc_train.model.study_axes import ALONE
+from hpc_train.model.study import ALONE
 from hpc_train.reports.number_format import whole
 
 T = TypeVar("T")

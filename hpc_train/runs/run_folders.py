@@ -14,9 +14,8 @@ from typing import TypeVar
 from hpc_train.errors import StoreError, UnknownNameError
 from hpc_train.files import cannot_write, read_json, to_json, write_file
 from hpc_train.model.run import JobStatus, Manifest, RunFolder
-from hpc_train.model.script import Script
 from hpc_train.model.study import StudyManifest
-from hpc_train.model.submission import Submission
+from hpc_train.model.submission import Script, Submission
 from hpc_train.model.value import Value
 from hpc_train.regularfile import is_there
 

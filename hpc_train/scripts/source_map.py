@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.script import Script
+from hpc_train.model.submission import Script
 
 _DIRECTIVE = re.compile(r"#SBATCH --([a-z-]+)")
 _EXPORT = re.compile(r"export (\w+)=")

@@ -13,7 +13,7 @@ import jinja2
 from jinja2 import nodes
 
 from hpc_train.errors import RenderError, nearest
-from hpc_train.model.script import TemplateFile
+from hpc_train.model.submission import TemplateFile
 from hpc_train.scripts.bytecode_cache import remembered
 from hpc_train.scripts.template_blocks import Blocks, note_ancestors, read_blocks
 

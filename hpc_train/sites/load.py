@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import msgspec
@@ -10,15 +11,29 @@ from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import Partition
 from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.model.value import Sourced, Value
 from hpc_train.registry import BUILT_IN, names
 from hpc_train.sites.inheritance import read_profile
-from hpc_train.sites.local_machine import Machine, this_machine
 from hpc_train.sites.search import find_profile
-from hpc_train.sites.validate_env import check_variables
-from hpc_train.sites.validate_names import check_words
+from hpc_train.sites.validate_names import check_variables, check_words
 from hpc_train.sites.validate_network import check_blocks, check_network, check_rendezvous
 from hpc_train.sites.validate_partitions import check_queues
+
+
+class Machine(Value, frozen=True, kw_only=True):
+    """Cores in this process's affinity mask, and NVIDIA devices."""
+
+    cpus: int
+    gpus: int
+
+
+def this_machine() -> Machine:
+    """Count cores and GPUs; CUDA_VISIBLE_DEVICES restricts the GPUs as it does for torch."""
+    devices = len(list(Path("/dev").glob("nvidia[0-9]*")))
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None:
+        devices = min(devices, len([item for item in visible.split(",") if item.strip()]))
+    return Machine(cpus=len(os.sched_getaffinity(0)), gpus=devices)
 
 
 def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]:

@@ -8,8 +8,7 @@ from typing import NoReturn
 
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import ANY, Partition, Qos
-from hpc_train.model.regex_analysis import may_explode
-from hpc_train.model.regex_cost import touching
+from hpc_train.model.regex_analysis import may_explode, touching
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 

@@ -9,7 +9,7 @@ from typing import Any
 from hpc_train.model.site import SiteProfile, Source
 from hpc_train.model.value import Sourced
 from hpc_train.sites.inheritance import File, lineage
-from hpc_train.sites.locked_keys import find
+from hpc_train.sites.merge import find
 
 Site = Sourced[SiteProfile]
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from hpc_train.decode import decode
 from hpc_train.errors import SpecError
-from hpc_train.model.env_names import ENV
+from hpc_train.model.env_variables import ENV
 from hpc_train.model.job import JobSpec
 from hpc_train.model.value import Sourced
 from hpc_train.slurm_options import directive_problem

@@ -10,7 +10,7 @@ from typing import Any
 
 from hpc_train.decode import decode, keys_of
 from hpc_train.errors import SpecError, nearest
-from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.study import Point, Study, StudySpec
 from hpc_train.model.value import Sourced
 from hpc_train.specs.job import build_job

@@ -5,9 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hpc_train.errors import SpecError
-from hpc_train.model.env_names import ENV, is_reserved, is_variable, why_not_empty
+from hpc_train.model.env_variables import (
+    ENV,
+    KEPT,
+    is_reserved,
+    is_variable,
+    looks_secret,
+    named_by_job,
+    secret_in,
+    why_not_empty,
+)
 from hpc_train.model.job import JobSpec
-from hpc_train.model.secret import KEPT, looks_secret, named_by_job, secret_in
 from hpc_train.model.value import Sourced
 
 Job = Sourced[JobSpec]

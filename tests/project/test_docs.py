@@ -17,7 +17,7 @@ from hpc_train.errors import HpcTrainError
 from hpc_train.job_state import job_state
 from hpc_train.model.container import Container
 from hpc_train.model.job import Elastic, JobSpec, Resources
-from hpc_train.model.log_pattern import LogPattern
+from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.record import UNITS
 from hpc_train.model.study import Gates, StudySpec, Warmup
 from hpc_train.model.submission import JobState

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree as Xml
 
-from hpc_train.model.gate_result import GateResult, Outcome
+from hpc_train.model.report import GateResult, Outcome
 from hpc_train.reports.gate_results import gated
 from hpc_train.reports.junit import junit
 from tests.reports.finished import empty

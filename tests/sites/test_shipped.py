@@ -14,8 +14,7 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced, encode_unit
 from hpc_train.sites.inheritance import lineage
 from hpc_train.sites.load import load_site
-from hpc_train.sites.locked_keys import find
-from hpc_train.sites.merge import Part
+from hpc_train.sites.merge import Part, find
 from hpc_train.sites.value_sources import source_of, strays
 from tests.sites.facts import FACTS, WARNINGS
 

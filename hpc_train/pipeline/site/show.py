@@ -11,12 +11,10 @@ import msgspec
 from hpc_train.errors import HpcTrainError, SiteProfileError
 from hpc_train.model.site import Confidence, SiteProfile, Source
 from hpc_train.model.value import Sourced, Value, encode_unit
-from hpc_train.sites.load import load_site
-from hpc_train.sites.local_machine import Machine
+from hpc_train.sites.load import Machine, load_site
 from hpc_train.sites.search import label_of, layer_at, layer_of, profile_files
 from hpc_train.sites.value_sources import source_of
-from hpc_train.specs.json_schema import json_schema
-from hpc_train.specs.site_keys_page import site_reference
+from hpc_train.specs.schema import json_schema, site_reference
 
 _WEAKEST: tuple[Confidence, ...] = ("low", "medium", "high")
 

@@ -7,15 +7,17 @@ from typing import Literal
 
 from hpc_train.errors import PlanError
 from hpc_train.model.container import Container, Containers
-from hpc_train.model.env_names import FROM_SCRIPT
+from hpc_train.model.env_variables import FROM_SCRIPT
 from hpc_train.model.plan import ContainerPlan, Setting, Topology
-from hpc_train.plans.containers.mount_syntax import (
+from hpc_train.plans.containers.runtimes import (
+    FORMS,
+    Form,
     Mount,
+    Opening,
     check_characters,
     check_whole,
     parse_mount,
 )
-from hpc_train.plans.containers.runtimes import FORMS, Form, Opening
 from hpc_train.plans.context import Context, Job, Site
 from hpc_train.plans.environment import JobEnvironment
 from hpc_train.plans.launchers.base import launchers_where
