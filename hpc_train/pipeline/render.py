@@ -22,16 +22,13 @@ from hpc_train.model.study import Point, Study
 from hpc_train.model.submission import Allocation, Script
 from hpc_train.model.value import Sourced, Value, encode_unit
 from hpc_train.plans.build import make_plan
-from hpc_train.plans.cost import check_study
 from hpc_train.plans.distributed_backend import follows_from_gpus
-from hpc_train.plans.shared_allocation import allocate
 from hpc_train.scripts.render import render_allocation, render_script
 from hpc_train.secret_leaks import check_disclosure
 from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
-from hpc_train.specs.job import build_job, command_job
+from hpc_train.specs.job import build_job, command_job, is_study
 from hpc_train.specs.override import Override, option_override, parse_setting
-from hpc_train.specs.study import build_study, is_study
 from hpc_train.yamlfile import read
 
 T = TypeVar("T")
@@ -108,6 +105,8 @@ def prepare(request: Request) -> Prepared:
     folders = template_path(profile)
     prepared = tuple(_prepare_point(point, site, folders, nested=nested) for point in points)
     if study is not None:
+        from hpc_train.plans.cost import check_study
+
         check_study(study, [point.plan for point in prepared], site)
     name = study.spec.name if study else prepared[0].plan.name
     warnings = [*announcement(named, profile)]
@@ -132,6 +131,8 @@ def _allocation(
     study: Study, points: Sequence[PreparedPoint], site: Sourced[SiteProfile]
 ) -> Allocation:
     """Return the script of the allocation of a nested study without runs."""
+    from hpc_train.plans.shared_allocation import allocate
+
     runs = [
         (str(RunName(stem=point.stem, repetition=repetition)), point.plan)
         for point in points
@@ -158,6 +159,9 @@ def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
         )
     document = read(request.path, SpecError)
     if is_study(document):
+        # A single job, the most frequent input, needs no module of studies.
+        from hpc_train.specs.study import build_study
+
         study = build_study(document, request.overrides, request.path)
         return study, study.points
     job = build_job(document.data, document.origins, request.overrides, request.path)

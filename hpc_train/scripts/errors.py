@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import traceback
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
@@ -47,6 +46,9 @@ def explain(
 def _place(failure: BaseException, paths: Collection[str]) -> str:
     if isinstance(failure, jinja2.TemplateSyntaxError):
         return f"{failure.filename or failure.name}:{failure.lineno}"
+    # Only a failure needs it.
+    import traceback
+
     place = ""
     # Jinja has put the lines of the templates into the traceback.
     for frame, line in traceback.walk_tb(failure.__traceback__):

@@ -8,7 +8,6 @@ from typing import NoReturn
 
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import ANY, Partition, Qos
-from hpc_train.model.regex_analysis import may_explode, touching
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Sourced
 
@@ -121,6 +120,8 @@ def _check_account(site: Site) -> None:
     account = site.value.account
     if account.pattern is None:
         return
+    from hpc_train.model.regex_analysis import may_explode, touching
+
     try:
         pattern = re.compile(account.pattern)
     except re.error as failure:

@@ -17,17 +17,12 @@ from hpc_train.model.value import Sourced
 from hpc_train.slurm_options import directive_problem
 from hpc_train.specs.override import Override, apply, check_key, full_key
 from hpc_train.specs.validate_env import check_variables
-from hpc_train.yamlfile import read
+from hpc_train.yamlfile import Document
 
 
-def load_job(path: Path, overrides: Sequence[Override]) -> Sourced[JobSpec]:
-    """Read a job file and apply the overrides.
-
-    Raises:
-        SpecError: an error in the file or the overrides, with file:line.
-    """
-    document = read(path, SpecError)
-    return build_job(document.data, document.origins, overrides, path)
+def is_study(document: Document) -> bool:
+    """Whether a file is a study: it has axes."""
+    return isinstance(document.data, dict) and "axes" in document.data
 
 
 def build_job(

@@ -22,11 +22,6 @@ MAX_RUNS = 100_000
 SIZE_AXES = ("nodes", "gpus_per_node", "tasks_per_node")
 
 
-def is_study(document: Document) -> bool:
-    """Whether a file is a study: it has axes."""
-    return isinstance(document.data, dict) and "axes" in document.data
-
-
 def build_study(document: Document, overrides: Sequence[Override], path: Path) -> Study:
     """Expand a study file into the points of its grid.
 
@@ -146,8 +141,3 @@ def _baseline(study: Sourced[StudySpec]) -> dict[str, Any]:
                 f"{axis} has {', '.join(map(str, axes[axis]))}"
             )
     return dict(chosen)
-
-
-def load_study(path: Path, overrides: Sequence[Override]) -> Study:
-    """Read a study file and expand it; see `build_study`."""
-    return build_study(read(path, SpecError), overrides, path)
