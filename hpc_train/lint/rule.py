@@ -15,14 +15,14 @@ from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
 from hpc_train.model.versions import Version, older
 
-Fabric = Literal["infiniband", "slingshot", "efa", "ethernet"]
+LintFabric = Literal["infiniband", "slingshot", "efa", "ethernet"]
 
 
 class LintContext(Value, frozen=True, kw_only=True):
     """A site and versions; `hcas` is the number of InfiniBand devices of a node."""
 
     site: SiteProfile | None = None
-    fabric: Fabric | None = None
+    fabric: LintFabric | None = None
     hcas: int | None = None
     nccl: Version | None = None
     openmpi: Version | None = None

@@ -99,7 +99,7 @@ class Report(Value, frozen=True, kw_only=True):
         return tuple(row for table in self.tables if table.key == "runs" for row in table.records)
 
 
-Outcome = Literal["met", "not met", "not decided"]
+GateOutcome = Literal["met", "not met", "not decided"]
 
 
 class GateResult(Value, frozen=True, kw_only=True):
@@ -111,7 +111,7 @@ class GateResult(Value, frozen=True, kw_only=True):
 
     gate: str
     where: str
-    outcome: Outcome
+    outcome: GateOutcome
     reason: str
     value: float | None = None
     low: float | None = None

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.container import Line
-from hpc_train.model.job import Word
+from hpc_train.model.container import OneLine
+from hpc_train.model.job import OneWord
 from hpc_train.model.units import Duration
 from hpc_train.model.value import Value
 
@@ -28,14 +28,14 @@ class Account(Value, frozen=True, kw_only=True):
     pattern: Annotated[str | None, Meta(description="Regular expression of accounts.")] = None
     example: Annotated[str | None, Meta(description="Example of an account, for messages.")] = None
     command: Annotated[
-        Line | None, Meta(description="Command that prints the user's accounts.")
+        OneLine | None, Meta(description="Command that prints the user's accounts.")
     ] = None
 
 
 class Storage(Value, frozen=True, kw_only=True):
     """One file system, as jobs see it."""
 
-    path: Annotated[Line | None, Meta(description="Path, with variables: $SCRATCH.")] = None
+    path: Annotated[OneLine | None, Meta(description="Path, with variables: $SCRATCH.")] = None
     purge: Annotated[
         Duration | None, Meta(description="Files that were not used for this time are removed.")
     ] = None
@@ -68,9 +68,9 @@ class Detect(Value, frozen=True, kw_only=True):
     env: Annotated[
         dict[str, str], Meta(description="Variable -> its value, with * for any letters.")
     ] = {}
-    clusters: Annotated[tuple[Word, ...], Meta(description="Slurm's ClusterName.")] = ()
+    clusters: Annotated[tuple[OneWord, ...], Meta(description="Slurm's ClusterName.")] = ()
     hosts: Annotated[
-        tuple[Word, ...], Meta(description="Whole host names, with * for any letters.")
+        tuple[OneWord, ...], Meta(description="Whole host names, with * for any letters.")
     ] = ()
 
 

@@ -8,8 +8,9 @@ import msgspec
 
 from hpc_train.model.network import Network
 from hpc_train.model.plan import Checks, JobVar, LaunchRequest, Setting, Token
+from hpc_train.model.site import SourcedSite
 from hpc_train.plans.containers.resolve import container_setup
-from hpc_train.plans.context import Context, Site
+from hpc_train.plans.context import Context
 from hpc_train.plans.launchers.base import srun, texts
 
 
@@ -41,7 +42,7 @@ def setup_settings(context: Context, script: str | None) -> dict[str, Setting]:
     }
 
 
-def _purge(site: Site) -> dict[str, Setting]:
+def _purge(site: SourcedSite) -> dict[str, Setting]:
     if not site.value.modules_purge:
         return {}
     why = "the job must not depend on what the submitting shell has loaded"
@@ -57,7 +58,7 @@ _CHECKS = JobVar(name="preflight")
 _TIMEOUT_S = 30
 
 
-def resolve_preflight(site: Site, request: LaunchRequest, network: Network) -> Checks | None:
+def resolve_preflight(site: SourcedSite, request: LaunchRequest, network: Network) -> Checks | None:
     """Return the checks that a site's profile requests; None if there are none."""
     wanted = site.value.preflight
     if wanted is None:
@@ -81,7 +82,7 @@ def resolve_preflight(site: Site, request: LaunchRequest, network: Network) -> C
     )
 
 
-def preflight_settings(site: Site) -> dict[str, Setting]:
+def preflight_settings(site: SourcedSite) -> dict[str, Setting]:
     """Return the settings of the checks, with their origin."""
     if site.value.preflight is None:
         return {}

@@ -7,8 +7,9 @@ from collections.abc import Iterator, Mapping
 
 from hpc_train.model.partition import Preemption
 from hpc_train.model.plan import Setting
+from hpc_train.model.site import SourcedSite
 from hpc_train.model.versions import at_least
-from hpc_train.plans.context import Context, Site
+from hpc_train.plans.context import Context
 
 
 def default_settings(context: Context) -> dict[str, Setting]:
@@ -66,7 +67,7 @@ def _default_time(context: Context) -> dict[str, Setting]:
     return {"default_time": Setting(value=limit, origin=origin, why=why)}
 
 
-def _requeue(site: Site) -> dict[str, Setting]:
+def _requeue(site: SourcedSite) -> dict[str, Setting]:
     lifecycle = site.value.lifecycle
     if lifecycle is None or lifecycle.requeue is None:
         return {}
@@ -80,7 +81,7 @@ def _requeue(site: Site) -> dict[str, Setting]:
     }
 
 
-def _steps(site: Site) -> dict[str, Setting]:
+def _steps(site: SourcedSite) -> dict[str, Setting]:
     """psid differs from srun in options that a step only inherits."""
     if site.value.step_manager == "slurmd":
         return {}
@@ -89,7 +90,7 @@ def _steps(site: Site) -> dict[str, Setting]:
     return {"step_manager": Setting(value=site.value.step_manager, origin=origin, why=why)}
 
 
-def _cores(site: Site) -> dict[str, Setting]:
+def _cores(site: SourcedSite) -> dict[str, Setting]:
     if site.value.cpu_request == "allowed":
         return {}
     why = "cores come with the nodes or GPUs; only the job's steps count them"

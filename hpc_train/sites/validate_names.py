@@ -16,19 +16,16 @@ from hpc_train.model.env_variables import (
 )
 from hpc_train.model.network import EnvBlock
 from hpc_train.model.partition import ANY
-from hpc_train.model.site import SiteProfile
-from hpc_train.model.value import Sourced
+from hpc_train.model.site import SiteProfile, SourcedSite
 from hpc_train.registry import BUILT_IN, names
 from hpc_train.sites.merge import Part, locked_keys
 from hpc_train.slurm_options import directive_problem, sbatch_grammar
-
-Site = Sourced[SiteProfile]
 
 # Launchers of other tools; a profile may state why they are forbidden.
 _FOREIGN = ("mpiexec", "torchrun_jsc")
 
 
-def check_words(site: Site) -> None:
+def check_words(site: SourcedSite) -> None:
     """Refuse options, launchers and qualities of service that do not exist.
 
     Raises:
@@ -66,7 +63,7 @@ def _options(profile: SiteProfile) -> Iterator[tuple[str, str]]:
             yield f"storage.{name}.request.{option}", option
 
 
-def _check_launchers(site: Site) -> None:
+def _check_launchers(site: SourcedSite) -> None:
     launchers = site.value.launchers
     said = [(key, name) for key in ("forbidden", "warned") for name in getattr(launchers, key)]
     # The search for plug-ins costs more than everything else in a profile.
@@ -81,7 +78,7 @@ def _check_launchers(site: Site) -> None:
             )
 
 
-def _check_qos(site: Site) -> None:
+def _check_qos(site: SourcedSite) -> None:
     known = [qos.name for qos in site.value.qos]
     for index, partition in enumerate(site.value.partitions):
         qos = partition.select.qos if partition.select else None
@@ -93,7 +90,7 @@ def _check_qos(site: Site) -> None:
             )
 
 
-def check_variables(site: Site) -> None:
+def check_variables(site: SourcedSite) -> None:
     """Refuse invalid names, variables that the script sets itself, and secrets.
 
     Raises:
@@ -111,7 +108,7 @@ def check_variables(site: Site) -> None:
             raise SiteProfileError(f"{site.near(key)}: {found[0]}", named_by_users(found[1]))
 
 
-def _check_block(site: Site, block: EnvBlock, key: str) -> None:
+def _check_block(site: SourcedSite, block: EnvBlock, key: str) -> None:
     for name in filter(is_reserved, (*block.env, *block.unset)):
         raise SiteProfileError(f"{site.near(key)}: {key}: the script or bash sets {name} itself")
     for name, value in block.env.items():
@@ -125,7 +122,7 @@ def _check_block(site: Site, block: EnvBlock, key: str) -> None:
         raise SiteProfileError(f"{place}: {key}.unset: {name}: {why_not_empty(name)}")
 
 
-def _check(site: Site, key: str, name: str, value: object) -> None:
+def _check(site: SourcedSite, key: str, name: str, value: object) -> None:
     place = site.near(f"{key}.{name}")
     if not is_variable(name):
         raise SiteProfileError(f"{place}: {name!r} is not a name of an environment variable")
@@ -139,7 +136,7 @@ def _check(site: Site, key: str, name: str, value: object) -> None:
         raise SiteProfileError(f"{place}: {key}.{name} is empty: {why_not_empty(name)}")
 
 
-def _texts(site: Site) -> Iterator[tuple[str, str]]:
+def _texts(site: SourcedSite) -> Iterator[tuple[str, str]]:
     """Yield all texts that are written unchanged, with their keys."""
     profile, boxes = site.value, site.value.containers
     values = [("env", profile.env)]

@@ -15,13 +15,13 @@ from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import encode_unit
 from hpc_train.model.versions import DISTANCES, GdrLevel, NodeBounds, Version, VersionBounds
 
-Kind = Literal["job", "study", "site"]
-_TYPES: dict[Kind, type] = {"job": JobSpec, "study": StudySpec, "site": SiteProfile}
+FileKind = Literal["job", "study", "site"]
+_TYPES: dict[FileKind, type] = {"job": JobSpec, "study": StudySpec, "site": SiteProfile}
 # Names that a loader adds, so that an editor must not require them.
-_FILLED: dict[Kind, tuple[str, ...]] = {"job": ("name",), "study": ("name",), "site": ()}
+_FILLED: dict[FileKind, tuple[str, ...]] = {"job": ("name",), "study": ("name",), "site": ()}
 
 
-def json_schema(kind: Kind) -> bytes:
+def json_schema(kind: FileKind) -> bytes:
     """Return the schema of a job, study or site file as JSON text."""
     schema = msgspec.json.schema(_TYPES[kind], schema_hook=_unit_schema)
     own = schema["$defs"][_TYPES[kind].__name__]

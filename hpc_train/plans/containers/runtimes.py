@@ -113,7 +113,7 @@ class Opening(Value, frozen=True, kw_only=True):
         return (own(RUN), own(HERE), *(mount.token() for mount in self.mounts))
 
 
-class Form(Value, frozen=True, kw_only=True):
+class RuntimeForm(Value, frozen=True, kw_only=True):
     """A container runtime: its arguments, and its restrictions.
 
     `by_srun`: Slurm opens the image, so that the wrapper runs inside it. `prefix` is added to a
@@ -207,10 +207,10 @@ def _edf(opening: Opening) -> tuple[Token, ...]:
 
 
 FORMS = {
-    "apptainer": Form(words=_apptainer, prefix="APPTAINERENV_", forbidden=":,"),
-    "singularity": Form(words=_apptainer, prefix="SINGULARITYENV_", forbidden=":,"),
-    "podman-hpc": Form(words=_podman),
-    "shifter": Form(words=_shifter, forbidden=":; \t", writable=False),
-    "pyxis": Form(words=_pyxis, by_srun=True, forbidden=":, \t"),
-    "edf": Form(words=_edf, by_srun=True, forbidden=":$"),
+    "apptainer": RuntimeForm(words=_apptainer, prefix="APPTAINERENV_", forbidden=":,"),
+    "singularity": RuntimeForm(words=_apptainer, prefix="SINGULARITYENV_", forbidden=":,"),
+    "podman-hpc": RuntimeForm(words=_podman),
+    "shifter": RuntimeForm(words=_shifter, forbidden=":; \t", writable=False),
+    "pyxis": RuntimeForm(words=_pyxis, by_srun=True, forbidden=":, \t"),
+    "edf": RuntimeForm(words=_edf, by_srun=True, forbidden=":$"),
 }
