@@ -29,7 +29,7 @@ from hpc_train.sites.load import load_site
 from hpc_train.sites.search import announcement, find_profile
 from hpc_train.specs.job import build_job, command_job, is_study
 from hpc_train.specs.override import Override, option_override, parse_setting
-from hpc_train.yamlfile import read
+from hpc_train.yamlfile import Document, nearest_file, read
 
 T = TypeVar("T")
 
@@ -157,7 +157,7 @@ def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
             f"{request.path}: arguments after -- are for a script; a YAML file contains its own",
             "change the file's command",
         )
-    document = read(request.path, SpecError)
+    document = _read(request.path)
     if is_study(document):
         # A single job, the most frequent input, needs no module of studies.
         from hpc_train.specs.study import build_study
@@ -166,6 +166,16 @@ def _points(request: Request) -> tuple[Study | None, Sequence[Point]]:
         return study, study.points
     job = build_job(document.data, document.origins, request.overrides, request.path)
     return None, (Point(axes={}, job=job),)
+
+
+def _read(path: Path) -> Document:
+    """Read a file; if there is none, and none with a similar name, the hint needs no file."""
+    try:
+        return read(path, SpecError)
+    except SpecError as failure:
+        if not path.exists() and not nearest_file(path):
+            failure.hint = "a script needs no file: hpctrain render train.py --tasks-per-node 2"
+        raise
 
 
 def _prepare_point(

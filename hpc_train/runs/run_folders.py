@@ -196,11 +196,18 @@ def find(root: Path, word: str) -> Path:
         names = ", ".join(sorted(path.name for path in exact)[:5])
         raise StoreError(f"{word!r} is the prefix of {len(exact)} runs: {names} …")
     known = [home.name for home in homes(root)] + list(runs)
-    raise UnknownNameError("run or study", word, known, str(root))
+    hint = "hpctrain status lists them" if known else "start with: hpctrain submit FILE"
+    raise UnknownNameError("run or study", word, known, str(root), hint)
 
 
 def homes(root: Path) -> Iterator[Path]:
-    """Yield the folders of all jobs and studies that have or expect runs."""
+    """Yield the folders of all jobs and studies that have or expect runs.
+
+    Raises:
+        StoreError: the path is that of a file.
+    """
+    if root.exists() and not root.is_dir():
+        raise StoreError(f"{root}: not a folder", "--results names the folder of all results")
     for path in sorted(root.iterdir()) if root.is_dir() else ():
         try:
             wanted = path.is_dir() and (run_folders(path) or is_there(path / STUDY_FILE))

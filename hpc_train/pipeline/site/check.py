@@ -53,12 +53,14 @@ def check_site(name: str, today: datetime.date) -> ProfileCheck:
     """Load a profile, and plan, render and lint its sample jobs.
 
     Raises:
-        HpcTrainError: no such profile.
+        HpcTrainError: no such profile or file.
     """
     path = find_profile(name)
     try:
         site = load_site(str(path))
     except HpcTrainError as failure:
+        if not path.is_file():
+            raise
         return ProfileCheck(findings=(_error("", failure),), jobs=0)
     jobs = list(sample_jobs(site.value))
     nameless = nameless_job(site.value)
