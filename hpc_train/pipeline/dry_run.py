@@ -13,7 +13,7 @@ from hpc_train.pipeline.render import Prepared
 from hpc_train.pipeline.study_preview import preview
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_runs import cluster_of
-from hpc_train.plans.cost import bill, check_budget, cost_of
+from hpc_train.plans.cost import check_budget, cost_line, cost_of
 from hpc_train.submissions.notices import notices
 from hpc_train.submissions.slurm.sbatch import test_only
 
@@ -35,7 +35,7 @@ def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
     yield from notices(prepared.site, plans[0])
     # Existing runs would be kept; whether there are any depends on the results folder.
     whole = " for the whole study" if prepared.study else ""
-    yield f"cost{whole}: {bill(cost, prepared.site.value.report)}"
+    yield f"cost{whole}: {cost_line(cost, prepared.site.value.report)}"
     yield from preview(prepared)
     if not shutil.which("sbatch"):
         yield "sbatch is not installed here, so it was not tested whether the cluster accepts this"

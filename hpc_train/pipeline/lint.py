@@ -14,7 +14,7 @@ from hpc_train.lint.lint_script import chosen_rules, lint_script, repair_script
 from hpc_train.lint.rule import NCCL, OPEN_MPI, LintContext, LintFabric, LintRule, parse_version
 from hpc_train.lint.rules_page import rules_page
 from hpc_train.lint.script import read_script
-from hpc_train.lint.suppressions import read_silence
+from hpc_train.lint.suppressions import read_suppressions
 from hpc_train.model.finding import LintFinding
 from hpc_train.model.site import SiteProfile
 from hpc_train.model.value import Value
@@ -188,7 +188,7 @@ def _lint_job(path: Path, raw: bytes, linter: Linter) -> Iterator[LintFinding]:
     for point in prepared.points:
         for finding in lint_script(point.script.text, context, linter.rules):
             findings[at_origin(finding, point.script, point.plan, str(path))] = None
-    suppressions = read_silence(read_script(raw.decode("utf-8", "replace")))
+    suppressions = read_suppressions(read_script(raw.decode("utf-8", "replace")))
     for finding in sorted(findings, key=lambda one: (one.line, one.id, one.message)):
         if not suppressions.covers(finding.id, finding.line):
             yield finding

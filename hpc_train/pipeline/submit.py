@@ -30,7 +30,7 @@ from hpc_train.pipeline.submit_runs import (
     executor_options,
     submit_runs,
 )
-from hpc_train.plans.cost import bill, check_budget, cost_of
+from hpc_train.plans.cost import check_budget, cost_line, cost_of
 from hpc_train.regularfile import sha256_of
 from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
@@ -110,7 +110,7 @@ def _announce(
         return
     texts: list[str] = []
     if prepared.site.value.scheduler != "local":
-        cost_text = bill(cost, prepared.site.value.report)
+        cost_text = cost_line(cost, prepared.site.value.report)
         texts += [*notices(prepared.site, entries[0][0].plan), f"cost: {cost_text}"]
     for text in (*texts, *preview(prepared)):
         say(text)

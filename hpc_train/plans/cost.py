@@ -54,7 +54,7 @@ def cost_of(plans: Sequence[LaunchPlan]) -> Cost:
     )
 
 
-def bill(cost: Cost, asked: Reporting) -> str:
+def cost_line(cost: Cost, asked: Reporting) -> str:
     """Return the cost on one line, also in money if the site has a price for its GPUs."""
     price, unit = asked.price_per_gpu_hour, f" {asked.currency}".rstrip()
     if price is None or not cost.gpu_hours:

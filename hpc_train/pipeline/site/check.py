@@ -22,9 +22,9 @@ from hpc_train.plans.sample_jobs import (
     jobs_at,
     must_name,
     nameless_job,
+    queue_slots,
     sample,
     sample_jobs,
-    spots,
 )
 from hpc_train.scripts.render import render_script
 from hpc_train.sites.load import load_site
@@ -110,7 +110,7 @@ def _without(place: str, failure: HpcTrainError) -> str:
 
 def _queues(site: SourcedSite) -> Iterator[ProfileFinding]:
     """Yield partitions that no job can use, and missing checks of jobs without a partition."""
-    for index, slot in enumerate(spots(site.value)):
+    for index, slot in enumerate(queue_slots(site.value)):
         if any(jobs_at(slot)):
             continue
         key = f"partitions.{index}" if site.value.partitions else "launchers"

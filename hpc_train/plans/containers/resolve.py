@@ -13,8 +13,8 @@ from hpc_train.model.plan import ContainerPlan, Setting, Topology
 from hpc_train.model.site import SourcedSite
 from hpc_train.plans.containers.runtimes import (
     FORMS,
+    ContainerRequest,
     Mount,
-    Opening,
     RuntimeForm,
     check_characters,
     check_whole,
@@ -41,7 +41,7 @@ def resolve_container(
     form, env = FORMS[offered.runtime], environment.variables
     of_ranks = dict.fromkeys(c.name for c in environment.changes if c.scope == "ranks")
     _check(job, form, offered.runtime)
-    opening = Opening(
+    request = ContainerRequest(
         program=offered.program or offered.runtime,
         image=wanted.image,
         mounts=tuple(_mounts(job, site, env, form)),
@@ -54,24 +54,24 @@ def resolve_container(
         vendors=environment.script is not None,
         args=offered.args,
     )
-    return _plan(offered, form, opening)
+    return _plan(offered, form, request)
 
 
-def _plan(offered: Containers, form: RuntimeForm, opening: Opening) -> ContainerPlan:
-    words = form.words(opening)
+def _plan(offered: Containers, form: RuntimeForm, request: ContainerRequest) -> ContainerPlan:
+    words = form.words(request)
     return ContainerPlan(
         runtime=offered.runtime,
-        program=None if form.by_srun else opening.program,
-        image=opening.image,
+        program=None if form.by_srun else request.program,
+        image=request.image,
         around=() if form.by_srun else words,
         step=words if form.by_srun else (),
-        mounts=opening.all_mounts() if offered.runtime == "edf" else (),
-        workdir=opening.place(),
-        writable=opening.writable,
-        passed=opening.passed,
+        mounts=request.all_mounts() if offered.runtime == "edf" else (),
+        workdir=request.place(),
+        writable=request.writable,
+        passed=request.passed,
         prefix=form.prefix,
         forbidden=form.forbidden,
-        vendors=opening.vendors and offered.runtime == "pyxis",
+        vendors=request.vendors and offered.runtime == "pyxis",
     )
 
 
