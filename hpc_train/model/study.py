@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from hpc_train.model.job import JobSpec, Name
+from hpc_train.model.job import Name, SourcedJob
 from hpc_train.model.log_selection import LogPattern
 from hpc_train.model.plan import Topology
 from hpc_train.model.run import ManifestSchema
-from hpc_train.model.value import Sourced, Value
+from hpc_train.model.value import Value
 
 Scalar = str | int | float | bool
 Scaling = Literal["strong", "weak"]
@@ -129,7 +129,7 @@ class Point(Value, frozen=True, kw_only=True):
     """One cell of the grid: its axis values and its job."""
 
     axes: dict[str, Any]
-    job: Sourced[JobSpec]
+    job: SourcedJob
 
 
 class Study(Value, frozen=True, kw_only=True):

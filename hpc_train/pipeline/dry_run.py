@@ -14,8 +14,8 @@ from hpc_train.pipeline.study_preview import preview
 from hpc_train.pipeline.submit import SubmitOptions
 from hpc_train.pipeline.submit_runs import cluster_of
 from hpc_train.plans.cost import check_budget, cost_line, cost_of
-from hpc_train.submissions.notices import notices
 from hpc_train.submissions.slurm.sbatch import test_only
+from hpc_train.submissions.slurm.sbatch_environment import notices_before
 
 
 def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
@@ -32,7 +32,7 @@ def dry_run(prepared: Prepared, options: SubmitOptions) -> Iterator[str]:
         check_start(prepared)
         yield from preview(prepared)
         return
-    yield from notices(prepared.site, plans[0])
+    yield from notices_before(prepared.site, plans[0])
     # Existing runs would be kept; whether there are any depends on the results folder.
     whole = " for the whole study" if prepared.study else ""
     yield f"cost{whole}: {cost_line(cost, prepared.site.value.report)}"

@@ -36,7 +36,7 @@ from hpc_train.runs.expected_runs import latest_attempts
 from hpc_train.runs.provenance import provenance
 from hpc_train.runs.run_folders import remove_home, remove_root, remove_runs
 from hpc_train.runs.run_state import is_untouched, never_submitted
-from hpc_train.submissions.notices import notices
+from hpc_train.submissions.slurm.sbatch_environment import notices_before
 
 # States without a result that are not failures of the job; a study reruns them.
 _GONE = (JobState.LOST, JobState.CANCELLED, JobState.NODE_FAIL, JobState.PREEMPTED)
@@ -111,7 +111,7 @@ def _announce(
     texts: list[str] = []
     if prepared.site.value.scheduler != "local":
         cost_text = cost_line(cost, prepared.site.value.report)
-        texts += [*notices(prepared.site, entries[0][0].plan), f"cost: {cost_text}"]
+        texts += [*notices_before(prepared.site, entries[0][0].plan), f"cost: {cost_text}"]
     for text in (*texts, *preview(prepared)):
         say(text)
 

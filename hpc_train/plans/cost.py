@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from hpc_train.errors import PlanError
 from hpc_train.model.plan import LaunchPlan
-from hpc_train.model.site import Reporting, SiteProfile
+from hpc_train.model.site import Reporting, SourcedSite
 from hpc_train.model.study import Study
-from hpc_train.model.value import Sourced, Value
+from hpc_train.model.value import Value
 from hpc_train.plans.shared_allocation import TURN_S
 
 
@@ -88,7 +88,7 @@ def check_budget(cost: Cost, max_gpu_hours: float | None) -> None:
         )
 
 
-def check_study(study: Study, plans: Sequence[LaunchPlan], site: Sourced[SiteProfile]) -> None:
+def check_study(study: Study, plans: Sequence[LaunchPlan], site: SourcedSite) -> None:
     """Check a study against the site's limits; `plans` are those of its points.
 
     Raises:
@@ -111,7 +111,7 @@ def check_study(study: Study, plans: Sequence[LaunchPlan], site: Sourced[SitePro
     _check(site, "max_study_gpu_hours", cost.gpu_hours, "every run until its time limit")
 
 
-def _check(site: Sourced[SiteProfile], key: str, wanted: float, what: str) -> None:
+def _check(site: SourcedSite, key: str, wanted: float, what: str) -> None:
     most = getattr(site.value.limits, key)
     if most is not None and wanted > most:
         raise PlanError(

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 
 from hpc_train.errors import HpcTrainError
-from hpc_train.model.job import JobSpec, Resources
+from hpc_train.model.job import JobSpec, Resources, SourcedJob
 from hpc_train.model.partition import ANY, Partition, Qos
 from hpc_train.model.queue_limits import JobQueue, SizeName, limits_on, queue_named
-from hpc_train.model.site import SiteProfile
+from hpc_train.model.site import SiteProfile, SourcedSite
 from hpc_train.model.site_facilities import sample_account
 from hpc_train.model.units import Duration, Memory
 from hpc_train.model.value import Sourced, Value
@@ -26,7 +26,7 @@ _WORD = "any"
 class QueueSlot(Value, frozen=True, kw_only=True):
     """The queue of a sample job: a partition, and a quality of service if required."""
 
-    site: Sourced[SiteProfile]
+    site: SourcedSite
     partition: Partition
     qos: str | None
 
@@ -58,13 +58,13 @@ class QueueSlot(Value, frozen=True, kw_only=True):
         return min((limit.value for limit in limits_on(size, self.queue, nodes)), default=None)
 
 
-def sample_jobs(profile: SiteProfile) -> Iterator[Sourced[JobSpec]]:
+def sample_jobs(profile: SiteProfile) -> Iterator[SourcedJob]:
     """Yield jobs within the profile's limits, on each partition."""
     for slot in queue_slots(profile):
         yield from jobs_at(slot)
 
 
-def jobs_at(slot: QueueSlot) -> Iterator[Sourced[JobSpec]]:
+def jobs_at(slot: QueueSlot) -> Iterator[SourcedJob]:
     """Yield jobs of one partition: launcher x {1, 2, max} nodes; none if none fits.
 
     For the default launcher also the longest time, each quality of service, a part of a shared
@@ -78,7 +78,7 @@ def jobs_at(slot: QueueSlot) -> Iterator[Sourced[JobSpec]]:
         yield from _edges(slot)
 
 
-def nameless_job(profile: SiteProfile) -> Sourced[JobSpec] | None:
+def nameless_job(profile: SiteProfile) -> SourcedJob | None:
     """Return a job without a partition; None if it must name one."""
     if not profile.partitions or must_name(profile):
         return None
@@ -117,7 +117,7 @@ def _any_qos(profile: SiteProfile) -> str | None:
     return _WORD if all(qos.name == ANY for qos in profile.qos) else None
 
 
-def sample(slot: QueueSlot, launcher: str, **asked: Any) -> Sourced[JobSpec]:
+def sample(slot: QueueSlot, launcher: str, **asked: Any) -> SourcedJob:
     """Return a job that requests all GPUs of the nodes by default."""
     profile = slot.site.value
     nodes = asked.pop("nodes", slot.least)
@@ -173,7 +173,7 @@ def _counts(slot: QueueSlot, launcher: str) -> tuple[int, ...]:
     return tuple(n for n in wanted if n == 1) if is_for_one_node(launcher) else tuple(wanted)
 
 
-def _edges(slot: QueueSlot) -> Iterator[Sourced[JobSpec]]:
+def _edges(slot: QueueSlot) -> Iterator[SourcedJob]:
     profile, partition = slot.site.value, slot.partition
     launcher, least = profile.launchers.default, slot.least
     longest = slot.most("time", least)

@@ -10,7 +10,7 @@ import msgspec
 from hpc_train.decode import decode
 from hpc_train.errors import SiteProfileError, nearest
 from hpc_train.model.partition import Partition
-from hpc_train.model.site import SiteProfile
+from hpc_train.model.site import SiteProfile, SourcedSite
 from hpc_train.model.value import Sourced, Value
 from hpc_train.registry import BUILT_IN, names
 from hpc_train.sites.inheritance import read_profile
@@ -36,7 +36,7 @@ def this_machine() -> Machine:
     return Machine(cpus=len(os.sched_getaffinity(0)), gpus=devices)
 
 
-def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]:
+def load_site(name: str, machine: Machine | None = None) -> SourcedSite:
     """Load the profile `name`, or the file if it is a path.
 
     A `local` site is completed with the facts of `machine` (default: this one).
@@ -67,7 +67,7 @@ def load_site(name: str, machine: Machine | None = None) -> Sourced[SiteProfile]
     return site
 
 
-def _check_scheduler(site: Sourced[SiteProfile]) -> None:
+def _check_scheduler(site: SourcedSite) -> None:
     """The scheduler of a profile is the name of an executor, ours or a plug-in's."""
     wanted = site.value.scheduler
     if wanted not in BUILT_IN["executors"] and wanted not in (known := names("executors")):
@@ -77,7 +77,7 @@ def _check_scheduler(site: Sourced[SiteProfile]) -> None:
         )
 
 
-def _check_launchers(site: Sourced[SiteProfile]) -> None:
+def _check_launchers(site: SourcedSite) -> None:
     launchers = site.value.launchers
     place = site.origin("launchers.default")
     if launchers.default in launchers.forbidden:
@@ -94,7 +94,7 @@ def _check_launchers(site: Sourced[SiteProfile]) -> None:
             )
 
 
-def _check_name(site: Sourced[SiteProfile], path: Path) -> None:
+def _check_name(site: SourcedSite, path: Path) -> None:
     """A profile is found by its file name, so the name in it must be equal."""
     if site.value.name != path.stem:
         raise SiteProfileError(
@@ -103,7 +103,7 @@ def _check_name(site: Sourced[SiteProfile], path: Path) -> None:
         )
 
 
-def _on_this_machine(site: Sourced[SiteProfile], machine: Machine) -> Sourced[SiteProfile]:
+def _on_this_machine(site: SourcedSite, machine: Machine) -> SourcedSite:
     given = site.value.partitions[0] if site.value.partitions else Partition(name="machine")
     origins = dict(site.origins)
     facts = {"cpus_per_node": machine.cpus, "gpus_per_node": machine.gpus}
